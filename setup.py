@@ -3,4 +3,4 @@
 
 import setuptools
 
-setuptools.setup(setup_requires=['pbr>=6.0.0'], pbr=True)
+setuptools.setup(setup_requires=['pbr>=6.1.1'], pbr=True)

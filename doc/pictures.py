@@ -5,25 +5,23 @@
 background, and follows the reader's choice of light or dark.
 """
 
+from collections.abc import Iterable
 from collections.abc import Sequence
-import csv
 import pathlib
 import sys
 from xml.sax import saxutils
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-import charts  # noqa: E402
 import dashboard  # noqa: E402
 
-FIGURES = pathlib.Path(__file__).parent / 'source/reference/benchmarks'
 PICTURES = pathlib.Path(__file__).parent / 'source' / 'pictures'
 STYLE = '''<style>
 .page { fill: #ffffff } .box { fill: #eef3fa; stroke: #33507a }
 .line { stroke: #33507a; fill: none; stroke-width: 1.5 }
 .life { stroke: #9aa7b8; stroke-dasharray: 4 4 } .bad { stroke: #b3261e }
-.head { fill: #33507a } text { fill: #1c2733; font: 14px sans-serif;
+.head { fill: context-stroke } text { fill: #1c2733; font: 14px sans-serif;
 paint-order: stroke; stroke: #ffffff; stroke-width: 4px }
-.grid { stroke: #d5dce5 } .shade { fill: #f6e3e1 }
+.grid { stroke: #d5dce5 }
 .curve { fill: none; stroke-width: 2.5 } .one { stroke: #1f5fbf }
 .two { stroke: #b3261e; stroke-dasharray: 8 4 }
 .three { stroke: #2d7d46; stroke-dasharray: 2 3 }
@@ -31,20 +29,17 @@ paint-order: stroke; stroke: #ffffff; stroke-width: 4px }
 .five { stroke: #7a3fa0; stroke-dasharray: 6 2 2 2 }
 .six { stroke: #4a5563; stroke-dasharray: 1 4 }
 .box + text { stroke: none } text.bad { fill: #b3261e; stroke: #ffffff }
-.figure { font-size: 72px }
-@media (prefers-color-scheme: dark) {
+@media screen and (prefers-color-scheme: dark) {
 .page { fill: #14181d } .box { fill: #202b39; stroke: #8fb1e3 }
 .line { stroke: #8fb1e3 } .life { stroke: #5b6775 } .bad { stroke: #ff8a80 }
-.grid { stroke: #323c48 } .shade { fill: #40272a }
+.grid { stroke: #323c48 }
 .one { stroke: #7fb0ff } .two { stroke: #ff8a80 } .three { stroke: #7fd69a }
 .four { stroke: #e0b45c } .five { stroke: #cfa3ee } .six { stroke: #b4bfcc }
-.head { fill: #8fb1e3 } text { fill: #e4e9ef; stroke: #14181d }
+text { fill: #e4e9ef; stroke: #14181d }
 text.bad { fill: #ff8a80; stroke: #14181d } }
 </style>
 <defs><marker id="head" markerWidth="9" markerHeight="8" refX="8" refY="4"
 orient="auto"><path class="head" d="M0,0 L9,4 L0,8 z"/></marker></defs>'''
-# Rows of a series, over which a rate is taken.
-SPAN = 6
 COLUMN = 185
 ROW = 38
 
@@ -75,7 +70,7 @@ SEQUENCES: dict[str, tuple[Sequence[str], Sequence[Step]]] = {
         (1, 3, '!refused'), (1, 0, '!500'),
         (0, 1, 'add host again'), (1, 0, '!409: is there already'),
         (0, 1, 'remove another host'), (1, 2, 'remove the host'),
-        (1, 3, '!503'), (1, 0, '200, but placement has it'))),
+        (1, 3, '!503'), (1, 0, '!200, but still in placement'))),
 }
 # Name, left, top; and arrows between names with their texts.
 BOXES = {'user': (20, 130), 'nova-api': (230, 130), 'journal': (500, 20),
@@ -141,42 +136,7 @@ def architecture() -> str:
     return picture(920, 310, shapes)
 
 
-def outage() -> str:
-    """Return what users and placement saw in the course of a chaos run."""
-    with (FIGURES / 'outage.csv').open() as file:
-        rows = list(csv.DictReader(file))
-    times = [float(row['seconds']) for row in rows]
-    answers = [int(row['answers']) for row in rows]
-    curves = {
-        'answers per second': [
-            (times[n], (answers[n] - answers[n - SPAN])
-             / (times[n] - times[n - SPAN]))
-            for n in range(SPAN, len(rows))],
-        **{name: [(at, float(row[column])) for at, row in zip(times, rows)
-                  if row[column]]
-           for name, column in (('pending rows', 'pending'),
-                                ('differences', 'differing'))}}
-    away = [':placement' in row['faults'] for row in rows]
-    shades = [(times[start], times[end]) for start, end in _spans(away)]
-    highest = max(y for curve in curves.values() for _x, y in curve)
-    return picture(charts.WIDTH, charts.HEIGHT, charts.chart(
-        'Placement is killed or hangs (shaded)',
-        charts.linear('seconds', times[-1]), charts.linear('', highest),
-        curves, shades) + charts.legend([*curves]))
-
-
-def _spans(flags: Sequence[bool]) -> list[tuple[int, int]]:
-    """Return the first and the last index of each run of true flags."""
-    found: list[tuple[int, int]] = []
-    for at, flag in enumerate(flags):
-        if flag and found and found[-1][1] == at - 1:
-            found[-1] = (found[-1][0], at)
-        elif flag:
-            found.append((at, at))
-    return found
-
-
-def picture(width: float, height: float, shapes: Sequence[str]) -> str:
+def picture(width: float, height: float, shapes: Iterable[str]) -> str:
     """Return a whole SVG file."""
     return '\n'.join([
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d">' % (
@@ -190,8 +150,7 @@ def pictures() -> dict[str, str]:
     made = {name: sequence(*one) for name, one in SEQUENCES.items()}
     return {name + '.svg': one for name, one in sorted(
         {**made, 'architecture': architecture(),
-         'outage': outage(),
-         'dashboard': picture(*dashboard.size(), [*dashboard.shapes()]),
+         'dashboard': picture(*dashboard.picture()),
          }.items())}
 
 

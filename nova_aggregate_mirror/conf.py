@@ -26,18 +26,18 @@ GROUP = cfg.OptGroup(
 DATABASE_GROUP = cfg.OptGroup(
     'aggregate_mirror_database',
     title='Journal of the aggregate mirror',
-    help='Options for the database of the journal, which records the hosts '
-         'that are still to be mirrored. With a single controller, the '
-         'default SQLite file is sufficient, and the agent must run on that '
-         'controller. With several controllers, or with the agent in a '
-         'container or on a separate host, configure one MySQL or PostgreSQL '
-         'database for all of them. Separate nova deployments must not share '
-         'a journal.')
+    help='The database of the journal, which records the hosts that are still '
+         'to be mirrored. The default SQLite file is for one nova-api host '
+         'with the agent on it; otherwise configure one MySQL or PostgreSQL '
+         'database for all of them. Each nova needs a journal of its own.')
 
 DEFAULT_CONNECTION = 'sqlite:///$state_path/aggregate_mirror/journal.sqlite'
 
 # Of oslo.db: empty leaves the mode to the database server.
 MEANINGFUL_WHEN_EMPTY = frozenset({'mysql_sql_mode'})
+
+MIRROR, OBSERVE = 'mirror', 'observe'
+"""Values of ``mode``."""
 
 MAX_REMOVED_SHARE = 0.3
 SYNC_WORKERS = 8
@@ -55,153 +55,125 @@ def missing_credentials(version: str) -> str:
 
 
 OPTS = [
+    cfg.StrOpt(
+        'mode',
+        default=MIRROR,
+        choices=[
+            (MIRROR, 'Nova-api and the agent mirror host aggregates'),
+            (OBSERVE, 'Nova\'s own mirroring stays in effect; the agent '
+                      'compares and reports, and writes nothing to '
+                      'placement'),
+        ],
+        help='Whether placement is changed, the same for nova-api and the '
+             'agent: restart nova-api after a change, then reload the agent. '
+             'Commands do what they are told in either mode.'),
     cfg.ListOpt(
         'hooks',
         default=['mirror'],
-        help='Hooks that run around aggregate operations in nova-api: names '
-             'of entry points in ``nova_aggregate_mirror.hooks``, in order. '
-             '``mirror`` mirrors host aggregates to placement and replaces '
-             'nova\'s own mirroring, which stays in effect if the list is '
-             'empty or has an unknown name. An unknown name is logged as an '
-             'error at startup.'),
+        help='Hooks around aggregate operations in nova-api, in order: entry '
+             'points of ``nova_aggregate_mirror.hooks``. ``mirror`` replaces '
+             'nova\'s own mirroring, which stays in effect if the list has '
+             'an unknown name.'),
     cfg.ListOpt(
         'request_filters',
         default=[],
-        help='Request filters that narrow the queries of nova-scheduler to '
-             'placement to hosts of matching aggregates: names of entry '
-             'points in ``nova_aggregate_mirror.request_filters``. Available '
-             'are %s. They run only if ``[filter_scheduler] '
-             'available_filters`` includes '
-             '``nova_aggregate_mirror.scheduler.filters.all_filters``; also '
-             'add ``AggregateMembershipFilter`` to ``enabled_filters``. '
-             'Nova-scheduler does not start with an unknown name, or if '
-             'neither this filter nor the corresponding host filter of nova '
-             'is enabled.' % ', '.join(
+        help='Request filters that narrow nova-scheduler\'s queries to '
+             'placement to hosts of matching aggregates: %s. Add '
+             '``nova_aggregate_mirror.scheduler.filters.all_filters`` to '
+             '``[filter_scheduler] available_filters``, and '
+             '``AggregateMembershipFilter`` to ``enabled_filters``: without '
+             'it or nova\'s host filter of the same kind nova-scheduler does '
+             'not start.' % ', '.join(
                  '``%s``' % entry_point.name
                  for entry_point in metadata.distribution(PACKAGE).entry_points
                  if entry_point.group.endswith('.request_filters'))),
     cfg.IntOpt(
         'max_member_of_bytes',
         default=1200, min=0, max=65536,
-        help='Maximum size in bytes of the aggregate conditions '
-             '(``member_of``) in the URL of one query to placement. Each '
-             'aggregate takes 39 bytes. Conditions that do not fit are '
-             'omitted from the query and left to '
-             '``AggregateMembershipFilter``. The default works with an '
-             'unconfigured uWSGI. If nova-scheduler logs that the limit was '
-             'too low, raise it to 6000 if placement runs in Apache, or '
-             'higher if it runs in uWSGI with a larger ``buffer-size``.'),
+        help='Maximum bytes of the aggregate conditions in one query to '
+             'placement; 39 per aggregate. ``AggregateMembershipFilter`` '
+             'checks those that do not fit. The default suits an unconfigured '
+             'uWSGI. If nova-scheduler logs that it was too low, raise it to '
+             '6000 with Apache, or as ``buffer-size`` of uWSGI allows.'),
     cfg.FloatOpt(
         'inline_timeout',
-        default=5.0, min=0.1, max=300.0,
-        help='Maximum time in seconds that mirroring may add to one '
-             'aggregate request, shared by all requests to keystone and '
-             'placement and all statements in databases. Changes that are not '
-             'mirrored in time stay in the journal. It also limits the '
-             'requests of ``segment_addresses`` for one scheduling request, '
-             'which is not narrowed after that time. A request of the agent '
-             'for the journal has this time or, if longer, 5 seconds. Lower '
-             'it if API users must not wait. Raise it if hosts have many '
-             'ironic nodes and their aggregates should be complete when the '
-             'request returns.'),
+        default=5.0, min=0.1, max=120.0,
+        help='Seconds that mirroring may add to one aggregate request, and '
+             '``segment_addresses`` to one scheduling request. Changes that '
+             'are not mirrored in time stay in the journal. Lower it if API '
+             'users must not wait; raise it if aggregates of hosts with many '
+             'ironic nodes should be complete when the request returns.'),
     cfg.FloatOpt(
         'inline_backoff',
         default=30.0, min=0.0, max=3600.0,
-        help='Seconds for which a nova-api process does not contact placement '
-             'and only writes the journal, after it did not answer a request '
-             'within ``inline_timeout`` or a connection or authentication '
-             'failure took more than one second: a hung placement must not '
-             'occupy every worker. After a faster failure the back-off is at '
-             'most one second. The same applies to the journal and to each '
-             'cell. 0 disables it.'),
+        help='Seconds for which a nova-api process does not ask placement, '
+             'the journal or a cell that has not answered in time, so that a '
+             'hung one does not occupy every worker. After a fast failure of '
+             'placement it is at most one second. 0 disables it.'),
     cfg.FloatOpt(
         'request_timeout',
         default=60.0, min=1.0, max=3600.0,
-        help='Maximum time in seconds of one placement request of a full '
-             'sync, including authentication and discovery. Raise it if '
-             'placement needs longer to list all resource providers.'),
+        help='Maximum seconds of one placement request of a full sync. Raise '
+             'it if placement needs longer to list all resource providers.'),
     cfg.FloatOpt(
         'cell_timeout',
         default=60.0, min=0.1, max=3600.0,
-        help='Maximum time in seconds that a full sync waits for one cell '
-             'database. A cell that does not answer is reported, and its '
-             'hosts are not changed.'),
+        help='Maximum seconds that a full sync waits for a cell\'s database. '
+             'The hosts of a cell that does not answer are not changed.'),
     cfg.IntOpt(
         'sync_workers',
         default=SYNC_WORKERS, min=1, max=64,
         help='Number of concurrent placement requests of a full sync and of '
-             'the agent. Requests that exceed the number of placement\'s '
-             'own workers only queue. Lower it if placement becomes slow for '
-             'its other clients during a sync.'),
+             'the agent. Lower it if placement becomes slow for its other '
+             'clients during a sync.'),
     cfg.IntOpt(
         'max_call_age',
-        default=600, min=60, max=86400,
-        help='Maximum time in seconds that one aggregate request can run in '
-             'nova-api. If nova-api was killed or could not write the '
-             'journal, it is unknown whether the operation has ended: its '
-             'host is mirrored repeatedly for this time, then its row is '
-             'closed. Must be more than four times ``inline_timeout``. Raise '
-             'it if the load balancer allows longer requests.'),
+        # More than four times the longest inline_timeout: a journal row must
+        # not be closed while its operation still runs.
+        default=600, min=500, max=86400,
+        help='Maximum seconds that one aggregate request can run in nova-api: '
+             'for this time the host of a request whose end is unknown is '
+             'mirrored repeatedly. Raise it if the load balancer allows '
+             'longer requests.'),
     cfg.FloatOpt(
         'sync_interval',
         default=60.0, min=1.0, max=86400.0,
-        help='Seconds between two full syncs of the agent. A full sync '
-             'compares all of nova with all of placement and repairs the '
-             'differences, so that a recreated resource provider or a change '
-             'by another tool is reconciled within this time. Raise it to '
-             'reduce the load on placement.'),
+        help='Seconds between two full syncs of the agent, within which a '
+             'recreated resource provider or a change by another tool is '
+             'reconciled. Raise it to reduce the load on placement.'),
     cfg.BoolOpt(
         'prune',
         default=True,
-        help='Whether full syncs, both of the agent and of '
-             '``nova-aggregate-mirror-manage placement sync_aggregates``, '
-             'also remove stale owned associations. If false, they only add '
-             'associations; aggregates that users delete and hosts that they '
-             'remove through nova-api are still removed from placement.'),
+        help='Whether full syncs of the agent and of ``placement '
+             'sync_aggregates`` also remove stale owned associations. What '
+             'users remove or delete through nova-api is removed from '
+             'placement in any case.'),
     cfg.FloatOpt(
         'max_removed_share',
         default=MAX_REMOVED_SHARE, min=0.0, max=1.0,
-        help='Maximum share of all owned associations that one full sync may '
-             'remove. A sync that would remove more than ten associations, '
-             'and more than this share, removes none and reports this, '
-             'because such a plan indicates a damaged or wrong database. '
-             'Raise it temporarily for a planned change of that size.'),
-    cfg.IntOpt(
-        'forget_after',
-        default=7 * 24 * 3600, min=60,
-        help='Seconds for which the journal keeps the UUID of a deleted '
-             'aggregate, so that a delayed write is still recognized as '
-             'owned. The UUID is kept longer while any resource provider is '
-             'in the aggregate.'),
+        help='Share of all owned associations above which one full sync, if '
+             'it would remove more than ten, removes none and reports an '
+             'error: the database may be damaged or wrong. Raise it '
+             'temporarily for a planned change of that size.'),
     cfg.IntOpt(
         'audit_interval',
         default=0, min=0, max=7 * 86400,
         help='Seconds between two audits of the agent, which count the '
-             'servers whose host contradicts their request, as '
-             '``nova-aggregate-mirror-manage placement audit_servers`` lists '
-             'them. 0 disables the audit, and with it the metric '
-             '``nova_aggregate_mirror_misplaced_servers``. An audit reads '
-             'every server and its request from nova\'s databases: use 3600 '
-             'or more for a cloud with tens of thousands of servers. The '
-             'agent then needs nova-scheduler\'s options as well.'),
+             'servers that ``placement audit_servers`` lists; 0 disables '
+             'them. An audit reads every server: use 3600 or more for tens of '
+             'thousands. The agent then needs nova-scheduler\'s options.'),
     cfg.IntOpt(
         'leader_lease',
         default=10, min=3, max=3600,
-        help='Seconds for which an agent holds the lease without renewing '
-             'it. Of several agents only the lease holder drains the journal '
-             'and runs full syncs. When its lease expires, another agent '
-             'takes over; an agent that is stopped releases the lease '
-             'immediately. Raise it if the database of the journal is often '
-             'unavailable for longer.'),
+        help='Seconds after which another agent takes over from one that does '
+             'not renew its lease; one that is stopped releases it. Raise it '
+             'if the journal is often unavailable for longer.'),
     cfg.HostAddressOpt(
         'metrics_host',
         default='127.0.0.1',
         help='Address on which the agent serves ``/metrics`` for Prometheus '
-             'and ``/healthz``. There is no authentication: an address other '
-             'than loopback exposes the metrics to every client that can '
-             'reach it. Such clients cannot use up the resources of the '
-             'agent: a connection lasts at most 5 seconds, and of more than '
-             '20 connections the one that waits longest is closed.'),
+             'and ``/healthz``, without authentication. Clients cannot use up '
+             'the resources of the agent.'),
     cfg.PortOpt(
         'metrics_port',
         default=9184,
@@ -215,11 +187,10 @@ OPTS = [
             ('fail', 'Do not start nova-api; the error names the missing '
                      'option'),
         ],
-        help='Action at the start of nova-api if the ``[placement]`` section '
-             'has no credentials; and of nova-scheduler if it uses the '
-             'segments of routed networks, and the ``[neutron]`` section has '
-             'none. The default is ``warn`` in version 1, and ``fail`` from '
-             'version 2 on.'),
+        help='Action at the start of nova-api without credentials in '
+             '``[placement]``, and of a nova-scheduler that uses the segments '
+             'of routed networks without credentials in ``[neutron]``. The '
+             'default is ``fail`` from version 2 on.'),
 ]
 
 
@@ -229,6 +200,11 @@ def _database_opts() -> list[cfg.Opt]:
     opts: list[cfg.Opt] = copy.deepcopy(db_options.database_opts)
     cfg.set_defaults(opts, connection=DEFAULT_CONNECTION)
     return opts
+
+
+def observes(conf: cfg.ConfigOpts) -> bool:
+    """Check whether nova mirrors by itself and the agent only compares."""
+    return bool(conf.aggregate_mirror.mode == OBSERVE)
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
@@ -282,19 +258,6 @@ def mistakes(conf: cfg.ConfigOpts,
                 conf.set_override(
                     option.dest, valid[group.name, option.dest]
                     if valid else option.default, group.name)
-    options = conf.aggregate_mirror
-    if options.max_call_age <= 4 * options.inline_timeout:
-        reasons.setdefault(
-            (GROUP.name, 'max_call_age'),
-            '%d is not more than four times inline_timeout (%g): a journal '
-            'row could be closed while its operation still runs'
-            % (options.max_call_age, options.inline_timeout))
-        fitting = {'max_call_age': int(8 * options.inline_timeout)}
-        if valid:
-            fitting = {name: valid[GROUP.name, name]
-                       for name in ('max_call_age', 'inline_timeout')}
-        for name, value in fitting.items():
-            conf.set_override(name, value, GROUP.name)
     return reasons
 
 
@@ -325,8 +288,12 @@ def _check_meaning(option: cfg.Opt, value: Any) -> None:
     """Raise ValueError if a value has the right type, but no meaning.
 
     Oslo.config reads the empty value of a number as None, and compares limits
-    with ``<`` and ``>``, which are false for nan. An empty list is valid.
+    with ``<`` and ``>``, which are false for nan. Without a hook, nothing
+    would be mirrored, and the agent would still repair.
     """
+    if option.name == 'hooks' and value == []:
+        raise ValueError('the list is empty; nova\'s own mirroring stays in '
+                         'effect with mode = observe')
     for element in value if isinstance(value, list) else [value]:
         if element is None or isinstance(element, str) and not element.strip():
             if (option.default not in (None, '')

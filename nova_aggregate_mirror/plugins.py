@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stevedore plugins that an option names, in its order."""
 
-from collections.abc import Iterable
+from collections import abc
 from typing import Any
 
 from oslo_config import cfg
@@ -10,7 +10,7 @@ from stevedore import named
 from nova_aggregate_mirror import exceptions
 
 
-def load(namespace: str, option: str, names: Iterable[str],
+def load(namespace: str, option: str, names: abc.Iterable[str],
          conf: cfg.ConfigOpts) -> list[Any]:
     """Load the plugins that an option names, each with nova's configuration.
 
@@ -27,7 +27,7 @@ def load(namespace: str, option: str, names: Iterable[str],
 
     def missing(unknown: Any) -> None:
         raise exceptions.InvalidConfiguration(
-            '%s: no entry point in %s is named %s'
+            '%s: no entry point in %s is named "%s"'
             % (option, namespace, ', '.join(sorted(unknown))))
 
     manager = named.NamedExtensionManager(

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Comparison of functions with the parameters that their callers rely on."""
 
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import inspect
 
 
-def differences(owner: type, expected: Mapping[str, Sequence[str]]
+def differences(owner: type, expected: abc.Mapping[str, abc.Sequence[str]]
                 ) -> list[str]:
     """List the functions of a class that are missing or take others."""
     texts = []

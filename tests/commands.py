@@ -6,8 +6,7 @@ client, and a tenth of that to run. The installed scripts themselves are
 tested in ``tests.functional.test_record``.
 """
 
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import importlib
 import multiprocessing
 import os
@@ -45,8 +44,8 @@ def script(module: str) -> str:
     return str(pathlib.Path(sys.executable).with_name(PROGRAMS[module]))
 
 
-def run(module: str, argv: Sequence[str],
-        environment: Mapping[str, str] | None = None,
+def run(module: str, argv: abc.Sequence[str],
+        environment: abc.Mapping[str, str] | None = None,
         directory: pathlib.Path | None = None,
         ) -> 'subprocess.CompletedProcess[str]':
     """Run a command to its end.

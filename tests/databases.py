@@ -6,9 +6,7 @@ server is started if its programs are installed. With CI=true and as root they
 are installed first, on Debian and its derivatives.
 """
 
-from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import contextlib
 import dataclasses
 import fcntl
@@ -31,6 +29,9 @@ import fixtures
 import sqlalchemy as sa
 import testtools
 
+from tests.cloud import sql
+
+execute, without_tls = sql.execute, sql.without_tls
 KINDS = ('sqlite', 'mysql', 'postgresql')
 SCENARIOS = [(kind, {'kind': kind}) for kind in KINDS]
 
@@ -68,7 +69,8 @@ class Server:
     """Alternative names of the server program."""
     user: str
     """The user to run it as when root runs the tests."""
-    commands: Callable[[str, pathlib.Path, int], tuple[list[str], list[str]]]
+    commands: abc.Callable[
+        [str, pathlib.Path, int], tuple[list[str], list[str]]]
     """Returns the commands that fill the directory and start the server."""
     create: str
     sessions: str
@@ -99,7 +101,7 @@ def _postgresql(program: str, data: pathlib.Path, port: int
         '-c', 'unix_socket_directories=%s' % data]
 
 
-SERVERS: Mapping[str, Server] = {
+SERVERS: abc.Mapping[str, Server] = {
     'mysql': Server(
         'mysql+pymysql://root@127.0.0.1:3306',
         'AGGREGATE_MIRROR_TEST_MYSQL', 'pymysql', 'mariadb-server',
@@ -141,17 +143,6 @@ def create(test: testtools.TestCase, kind: str) -> str:
     return url
 
 
-def without_tls(url: sa.engine.URL) -> sa.engine.URL:
-    """Return a URL for connections to this machine.
-
-    PyMySQL reads all certificates of the machine for each connection that may
-    use TLS: 30 ms of processor time.
-    """
-    if url.drivername != 'mysql+pymysql':
-        return url
-    return url.update_query_dict({'ssl_disabled': 'true'})
-
-
 def disconnect(url: str) -> None:
     """Close every connection to a server's database, as a restart does."""
     server = SERVERS[sa.engine.make_url(url).get_backend_name()]
@@ -163,19 +154,6 @@ def disconnect(url: str) -> None:
         # One of the sessions is that of the query itself.
         with contextlib.suppress(sa.exc.DBAPIError):
             execute(address, server.end % number)
-
-
-def execute(url: str, *statements: str) -> list[sa.engine.Row]:
-    """Run statements, each in a transaction; return the rows of the last."""
-    engine = sa.create_engine(
-        without_tls(sa.engine.make_url(url)), isolation_level='AUTOCOMMIT',
-        poolclass=sa.pool.NullPool)
-    found: list[sa.engine.Row] = []
-    with engine.connect() as connection:
-        for statement in statements:
-            result = connection.exec_driver_sql(statement)
-            found = list(result) if result.returns_rows else []
-    return found
 
 
 @functools.cache
@@ -259,8 +237,8 @@ def folder(server: Server) -> tuple[pathlib.Path, str | None]:
     return data, user
 
 
-def start(data: pathlib.Path, user: str | None, command: Sequence[str],
-          ready: Callable[[], bool]) -> None:
+def start(data: pathlib.Path, user: str | None, command: abc.Sequence[str],
+          ready: abc.Callable[[], bool]) -> None:
     """Start a private server that stops with this process.
 
     :param data: its folder, which is removed when it has stopped
@@ -300,7 +278,8 @@ def _install() -> None:
             lambda: all(map(program_of, SERVERS.values())))
 
 
-def install(packages: Sequence[str], there: Callable[[], bool]) -> None:
+def install(packages: abc.Sequence[str], there: abc.Callable[[], bool]
+            ) -> None:
     """Install servers, once for all processes, without starting any.
 
     :param there: whether another process has installed them meanwhile

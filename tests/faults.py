@@ -6,16 +6,20 @@ stands for typing what is printed. Only keystone is scripted. It is long
 because each fault needs its own way in and out.
 """
 
-from collections.abc import Callable
+from collections import abc
 import contextlib
+import functools
 import html
 import json
 import os
 import pathlib
 import re
 import socket
+import ssl
 import subprocess
+import sys
 from typing import Any
+import uuid
 
 import fixtures as base_fixtures
 from keystoneauth1 import loading
@@ -80,6 +84,8 @@ class Scene:
         self.far = self.member('far', cell='cell2')
         self.changed = self.hosts[0]
         """The host that a user adds to an aggregate."""
+        self.other = ''
+        """The URL of what answers in place of placement."""
         self.manage('placement', 'sync_aggregates')
         self.sound = dict(self.options)
         self.nova = test.useFixture(nova_server.NovaServer(self.cloud.nova))
@@ -122,7 +128,7 @@ class Scene:
     def restore(self) -> None:
         """Set the options as they were at first, and the catalog."""
         self.catalog()
-        self.keystone.secret = b''
+        self.keystone.secret, self.other = b'', ''
         self.changed = self.hosts[0]
         for group, name in {**self.options, **self.sound}:
             self.set(group, **{name: self.sound.get((group, name))})
@@ -173,14 +179,16 @@ class Scene:
                           'result=%s' % agent.figures.last_sync])
 
     def diff(self) -> str:
-        """Compare as an operator who has only the APIs."""
-        endpoint, = self.keystone.answers[TOKENS][1]['token']['catalog'][0][
-            'endpoints']
-        cloud = {'auth_type': 'admin_token',
-                 'auth': {'endpoint': endpoint['url'],
-                          'token': placement_service.TOKEN},
-                 'compute_endpoint_override': self.nova.url,
-                 'placement_endpoint_override': endpoint['url']}
+        """Compare as an operator who has the account, and only the APIs."""
+        auth = {name: value for (group, name), value in self.options.items()
+                if group == 'placement'}
+        cloud = {'auth': auth, 'interface': 'internal',
+                 'compute_endpoint_override': self.nova.url, **{
+                     name: auth.pop(option) for name, option in (
+                         ('auth_type', 'auth_type'), ('cacert', 'cafile'),
+                         ('interface', 'valid_interfaces'),
+                         ('placement_endpoint_override', 'endpoint_override'),
+                         ('region_name', 'region_name')) if option in auth}}
         (self.folder / 'clouds.yaml').write_text(
             json.dumps({'clouds': {'test': cloud}}))
         done = commands.run(
@@ -201,7 +209,8 @@ class Scene:
     def type(self, text: str) -> None:
         """Run the printed commands, and set the printed options."""
         group = ''
-        for line in re.findall('(?m)^  (.*)', text):
+        for line in re.findall('(?m)^  (.*)|"(openstack role .*)"', text):
+            line = ''.join(line)
             if line.startswith('['):
                 group = line.strip('[]')
             elif ' = ' in line:
@@ -222,11 +231,11 @@ class Scene:
                 subprocess.run(line, shell=True, check=True)
 
 
-Step = Callable[[str], Any]
-Make = Callable[[Scene], Step | None]
+Step = abc.Callable[[str], Any]
+Make = abc.Callable[[Scene], Step | None]
 
 
-def placement(act: Callable[[placement_service.PlacementService], Any]
+def placement(act: abc.Callable[[placement_service.PlacementService], Any]
               ) -> Make:
     def make(scene: Scene) -> Step:
         # Something to write.
@@ -272,7 +281,7 @@ def secret_without_role(scene: Scene) -> Step:
 
 
 def without_role(scene: Scene) -> None:
-    placement(lambda service: service.fail_with(403, ('PUT',)))(scene)
+    placement(lambda service: service.refuse_role(('PUT',)))(scene)
 
 
 IMPATIENT = {'inline_timeout': 1.0, 'request_timeout': 2.0}
@@ -301,6 +310,14 @@ def silent_keystone(scene: Scene) -> Step:
     return follow
 
 
+def proxy(scene: Scene) -> Step:
+    """Let the environment have a proxy that does not run."""
+    for name, value in {'http_proxy': 'http://127.0.0.1:1', 'no_proxy': '',
+                        'NO_PROXY': ''}.items():
+        scene.test.useFixture(base_fixtures.EnvironmentVariable(name, value))
+    return lambda _text: os.environ.update(no_proxy='127.0.0.1')
+
+
 def unscoped(scene: Scene) -> Step:
     token = scene.keystone.token(scene.placement.url)
     del token['token']['catalog']
@@ -327,11 +344,12 @@ def restored(group: str, **values: Any) -> Make:
     return make
 
 
-def certificate(scene: Scene) -> Step:
-    context, path = servers.certificate(scene.folder)
+def relay(scene: Scene, change: abc.Callable[[bytes], bytes],
+          tls: ssl.SSLContext | None = None) -> str:
+    """Return the URL of a server that relays to placement."""
     address = scene.placement.url.rpartition('/')[2].split(':')
 
-    def relay(_server: servers.Server, client: socket.socket) -> None:
+    def exchange(_server: servers.Server, client: socket.socket) -> None:
         request = b''
         while b'\r\n\r\n' not in request:
             request += client.recv(65536)
@@ -340,14 +358,62 @@ def certificate(scene: Scene) -> Step:
         while length and len(body) < int(length[1]):
             body += client.recv(65536)
         with socket.create_connection((address[0], int(address[1]))) as peer:
-            peer.sendall(b'%s\r\n\r\n%s' % (re.sub(
-                b'(?i)keep-alive', b'close', head), body))
-            while data := peer.recv(65536):
-                client.sendall(data)
+            peer.sendall(change(b'%s\r\n\r\n%s' % (re.sub(
+                b'(?i)keep-alive', b'close', head), body)))
+            answer = b''.join(iter(functools.partial(peer.recv, 65536), b''))
+        client.sendall(change(answer))
 
-    server = scene.test.useFixture(servers.Server(relay, tls=context))
-    scene.answer(201, scene.keystone.token(server.url[:-1]))
-    return lambda text: scene.type(text.replace('FILE', path))
+    return scene.test.useFixture(servers.Server(exchange, tls=tls)).url[:-1]
+
+
+def encrypted(scene: Scene, **options: Any) -> tuple[ssl.SSLContext, str]:
+    """Let the endpoint of placement have a certificate."""
+    context, path = servers.certificate(scene.folder, **options)
+    scene.other = relay(scene, lambda text: text, context)
+    scene.answer(201, scene.keystone.token(scene.other))
+    return context, path
+
+
+def certificate(scene: Scene) -> Step:
+    _context, path = encrypted(scene)
+
+    def follow(text: str) -> None:
+        name, group = re.findall(r'set (\w+) of \[(\w+)\]', text)[0]
+        scene.set(group, **{name: path})
+    return follow
+
+
+def expired(scene: Scene) -> Step:
+    context, path = encrypted(scene, days=-1)
+    scene.set('placement', cafile=path)
+    return lambda _text: context.load_cert_chain(
+        servers.certificate(scene.folder)[1])
+
+
+def misnamed(scene: Scene) -> Step:
+    """Let the catalog have an address that the certificate is not for."""
+    _context, path = encrypted(scene, host='localhost')
+    scene.set('placement', cafile=path)
+    return lambda _text: scene.answer(201, scene.keystone.token(
+        scene.other.replace('127.0.0.1', 'localhost')))
+
+
+def page(scene: Scene) -> Step:
+    """Let the catalog have the URL of a web server."""
+    web = scene.test.useFixture(servers.Cloud())
+    web.answers, web.content_type = {'/': (200, b'<html>')}, 'text/html'
+    scene.other = web.url
+    scene.answer(201, scene.keystone.token(web.url))
+    return lambda _text: scene.catalog()
+
+
+def distrusted(scene: Scene) -> Step:
+    """Let placement ask another keystone, which does not know the tokens."""
+    other = scene.test.useFixture(servers.Cloud())
+    other.answers['GET ' + TOKENS] = 404, {}
+    scene.placement.authenticate(other.url + '/v3')
+    return lambda _text: scene.placement.authenticate(
+        scene.keystone.url + '/v3')
 
 
 def journal(scene: Scene, kind: str = 'mysql') -> sa.engine.URL:
@@ -368,6 +434,16 @@ def moved(**change: Any) -> Make:
         url = journal(scene)
         connection(scene, url.set(**change))
         return lambda _text: connection(scene, url)
+    return make
+
+
+def driven(driver: str) -> Make:
+    """Use a driver that cannot be used."""
+    def make(scene: Scene) -> Step:
+        url = journal(scene)
+        connection(scene, url.set(drivername=driver))
+        return lambda text: connection(scene, url.set(
+            drivername=re.findall('begin with (.*?)://', text)[0]))
     return make
 
 
@@ -431,6 +507,23 @@ def damaged(scene: Scene) -> None:
     for file in path.parent.iterdir():
         file.unlink()
     path.write_bytes(b'no database any more' * 999)
+
+
+def without_nova(scene: Scene) -> Step:
+    """Use an API database that nothing has been written to."""
+    path = scene.folder / 'api.sqlite'
+    scene.set('api_database', connection='sqlite:///%s' % path)
+
+    def follow(text: str) -> None:
+        line, = re.findall('(?m)^  (nova-manage .*)', text)
+        program, *argv = line.split()
+        subprocess.run(
+            [pathlib.Path(sys.executable).with_name(program), '--config-file',
+             scene.folder / 'nova.conf', *argv], check=True)
+        scene.test.assertNotIn('lacks a table', scene.text(STATUS))
+        # It has no aggregates: a person would restore the database.
+        scene.restore()
+    return follow
 
 
 def cell(scene: Scene) -> Step:
@@ -497,6 +590,10 @@ def retired(scene: Scene) -> Step:
     return follow
 
 
+def drift(scene: Scene) -> None:
+    scene.placement.set_aggregates(scene.hosts[7].nodes[0], [])
+
+
 def removed(scene: Scene) -> None:
     for host in scene.aggregate().hosts[1:]:
         scene.aggregate().delete_host(host)
@@ -505,20 +602,22 @@ def removed(scene: Scene) -> None:
 def emptied(scene: Scene) -> None:
     for aggregate in objects.AggregateList.get_all(
             nova_context.get_admin_context()):
-        for host in aggregate.hosts:
+        for host in list(aggregate.hosts):
             aggregate.delete_host(host)
 
 
 def two_cells(scene: Scene) -> Step:
-    scene.cloud.create_host('twin', nodes=0, cell='cell2')
+    twin = scene.cloud.create_host('twin', nodes=0, cell='cell2')
     node = scene.cloud.nova.create_node('twin', 0, 'cell2')
     path = pathlib.Path(CONF.state_path, 'cell2.sqlite')
     databases.execute('sqlite:///%s' % path, 'UPDATE compute_nodes SET uuid '
                       '= \'%s\' WHERE uuid = \'%s\'' % (
                           scene.hosts[5].nodes[0], node))
-    return lambda _text: databases.execute(
-        'sqlite:///%s' % path, 'DELETE FROM compute_nodes WHERE host = '
-        '\'twin\'')
+
+    def follow(_text: str) -> None:
+        scene.test.assertEqual(204, scene.cloud.delete_service(twin))
+        scene.cloud.create_providers(scene.hosts[5])
+    return follow
 
 
 def rebuilt(scene: Scene) -> Step:
@@ -534,10 +633,11 @@ def rebuilt(scene: Scene) -> Step:
 
 
 def other_placement(scene: Scene) -> Step:
-    other, restart = uuidutils.generate_uuid(), rebuilt(scene)
-    scene.placement.create_provider(other, 'other')
-
-    def follow(text: str) -> None:
-        scene.placement.delete_provider(other)
-        restart(text)
-    return follow
+    """Use a placement whose providers have other UUIDs."""
+    def change(text: bytes) -> bytes:
+        return re.sub(
+            rb'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}', lambda match: str(
+                uuid.UUID(match[0].decode().replace('-', '')[::-1])).encode(),
+            text)
+    scene.other = relay(scene, change)
+    return restored('placement', endpoint_override=scene.other)(scene)

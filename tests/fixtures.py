@@ -2,6 +2,7 @@
 """A cloud of nova and placement, with or without this package."""
 
 import dataclasses
+import functools
 import inspect
 import logging
 import time
@@ -9,12 +10,15 @@ from typing import Any
 
 import fixtures
 from nova.compute import api as compute_api
+from nova.db.api import api as api_db
 
 from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror import conf
+from nova_aggregate_mirror.console import sync_history
 from nova_aggregate_mirror.hooks import attach
+from nova_aggregate_mirror.journal import modes
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import full_sync
@@ -27,6 +31,15 @@ Host = nova_service.Host
 
 CONF = nova_service.CONF
 OURS = 'nova_aggregate_mirror'
+NOVA_CONF = """
+[DEFAULT]
+state_path = %s
+[api_database]
+connection = %s
+[placement]
+%s
+%s
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +80,23 @@ class NovaAndPlacement(fixtures.Fixture):
     the faults; ``nova`` is the :class:`nova_service.NovaService`. This class
     has the operations that need both.
     """
+
+    def token(self) -> str:
+        """Return the options of [placement] with a token."""
+        return 'auth_type = admin_token\nendpoint = %s\ntoken = %s' % (
+            self.placement.url, placement_service.TOKEN)
+
+    def nova_conf(self, more: str = '', placement: str | None = None,
+                  api: str | None = None) -> str:
+        """Return the text of a nova.conf for a process.
+
+        :param more: further lines and sections
+        :param placement: the options of [placement] instead of the token
+        :param api: the URL of nova's API database instead of the right one
+        """
+        return NOVA_CONF % (
+            CONF.state_path, api_db.get_engine().url if api is None else api,
+            self.token() if placement is None else placement, more)
 
     def _setUp(self) -> None:
         self._records: list[logging.LogRecord] = []
@@ -201,7 +231,8 @@ class Agent:
         self.journal = store.Journal(
             CONF, now=lambda: time.time() + self.clock,
             clock=lambda: self.clock)
-        source, placement = database.DatabaseSource(), client.Client(CONF)
+        source = database.DatabaseSource()
+        placement = client.Client(CONF, reads_only=conf.observes(CONF))
         self.reconciler = reconciler.Reconciler(
             self.journal.ledger, source, placement, self.journal.rows,
             count=CONF.aggregate_mirror.sync_workers)
@@ -209,7 +240,12 @@ class Agent:
             CONF, self.journal.rows, self.reconciler, self.figures,
             now=lambda: self.clock)
         self._sync = periodic_sync.PeriodicSync(
-            CONF, self.reconciler, self.figures, now=lambda: self.clock)
+            CONF, self.reconciler, self.figures, now=lambda: self.clock,
+            note=functools.partial(
+                sync_history.note, self.journal.history, 'agent',
+                mode=CONF.aggregate_mirror.mode),
+            disagreements=functools.partial(
+                modes.find_by_agent, self.journal, CONF.aggregate_mirror.mode))
 
     def drain(self) -> None:
         """Mirror the due rows of the journal."""
@@ -223,7 +259,8 @@ class Agent:
 
     def figure(self, name: str) -> float | None:
         """Return a metric without labels."""
-        return self.figures.registry.get_sample_value(metrics.PREFIX + name)
+        return self.figures.registry.get_sample_value(
+            metrics.PREFIX + name, {'region': ''})
 
 
 def _is_ours(function: Any) -> bool:

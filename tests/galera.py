@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Galera cluster of three nodes on the loopback interface."""
 
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections import abc
 import contextlib
 import dataclasses
 import functools
@@ -105,7 +104,7 @@ class Node:
         self.ask('SET GLOBAL wsrep_provider_options = \'%s\'' % option)
 
     @contextlib.contextmanager
-    def isolated(self) -> Iterator[None]:
+    def isolated(self) -> abc.Iterator[None]:
         """Separate it from the other nodes."""
         self.set_provider('gmcast.isolate=1')
         try:
@@ -114,7 +113,7 @@ class Node:
             self.set_provider('gmcast.isolate=0')
 
     @contextlib.contextmanager
-    def lagging(self) -> Iterator[None]:
+    def lagging(self) -> abc.Iterator[None]:
         """Let it apply nothing, as a backup does; the cluster goes on."""
         with contextlib.closing(pymysql.connect(
                 host='127.0.0.1', port=self.port, user='root',
@@ -130,7 +129,7 @@ class Node:
                 cursor.execute('SET GLOBAL wsrep_desync = OFF')
 
 
-def commands(nodes: Sequence[Node], ports: Sequence[int]
+def commands(nodes: abc.Sequence[Node], ports: abc.Sequence[int]
              ) -> list[list[str]]:
     """Return the command that starts each node of a new cluster.
 
@@ -199,7 +198,7 @@ def require() -> None:
             % MYSQL.package)
 
 
-def cluster() -> Sequence[Node]:
+def cluster() -> abc.Sequence[Node]:
     """Return a cluster that stops with this process.
 
     :raises databases.Unavailable: when none can be started
@@ -211,7 +210,7 @@ def cluster() -> Sequence[Node]:
 
 
 @functools.cache
-def _cluster() -> Sequence[Node] | databases.Unavailable:
+def _cluster() -> abc.Sequence[Node] | databases.Unavailable:
     # A failure is cached, too: each test would wait for another attempt.
     try:
         require()
@@ -220,7 +219,7 @@ def _cluster() -> Sequence[Node] | databases.Unavailable:
         return exc
 
 
-def _start() -> Sequence[Node]:
+def _start() -> abc.Sequence[Node]:
     folders = [databases.folder(MYSQL) for _number in range(NODES)]
     ports = loopback.free_ports(4 * NODES)
     found = [Node('galera-%d' % (number + 1), str(folder), ports[number])

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Migrations in processes of their own, interrupted or concurrent."""
 
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections import abc
 import os
 import signal
 from typing import Any
@@ -38,7 +37,7 @@ def killed(conf: cfg.ConfigOpts, number: int) -> bool:
     return processes.killed_inside(work)
 
 
-def at_once(confs: Sequence[cfg.ConfigOpts]) -> None:
+def at_once(confs: abc.Sequence[cfg.ConfigOpts]) -> None:
     """Migrate in several processes, all of which find no table.
 
     :param confs: of each process; SQLite has one writer at a time
@@ -64,7 +63,7 @@ def at_once(confs: Sequence[cfg.ConfigOpts]) -> None:
     processes.at_once(len(confs), work)
 
 
-def _on_write(event: str, action: Callable[[], None]) -> None:
+def _on_write(event: str, action: abc.Callable[[], None]) -> None:
     """Call the action at each statement of this process that writes."""
     def see(*arguments: Any) -> None:
         if not arguments[2].lstrip().upper().startswith(READS):

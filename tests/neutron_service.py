@@ -5,7 +5,7 @@ It filters and counts as neutron does; the tests of the full cloud use a real
 neutron.
 """
 
-from collections.abc import Mapping
+from collections import abc
 import http.server
 import ipaddress
 import json
@@ -125,18 +125,20 @@ class NeutronService(fixtures.Fixture):
         handler.end_headers()
         handler.wfile.write(text)
 
-    def _ports(self, query: Mapping[str, list[str]]) -> list[dict[str, Any]]:
+    def _ports(self, query: abc.Mapping[str, list[str]]
+               ) -> list[dict[str, Any]]:
         wanted = {one.removeprefix('subnet_id=')
                   for one in query.get('fixed_ips', ())}
         return [one for one in _filtered(self.ports, query)
                 if not wanted or wanted & {
                     each['subnet_id'] for each in one['fixed_ips']}]
 
-    def _subnets(self, query: Mapping[str, list[str]]
+    def _subnets(self, query: abc.Mapping[str, list[str]]
                  ) -> list[dict[str, Any]]:
         return _filtered(self.subnets, query)
 
-    def _counts(self, query: Mapping[str, list[str]]) -> list[dict[str, Any]]:
+    def _counts(self, query: abc.Mapping[str, list[str]]
+                ) -> list[dict[str, Any]]:
         subnets = self._subnets(query)
         return [{'network_id': network, 'subnet_ip_availability': [
             self._count(one) for one in subnets
@@ -168,7 +170,7 @@ class NeutronService(fixtures.Fixture):
 
 
 def _filtered(resources: list[dict[str, Any]],
-              query: Mapping[str, list[str]]) -> list[dict[str, Any]]:
+              query: abc.Mapping[str, list[str]]) -> list[dict[str, Any]]:
     return [one for one in resources if all(
         one[name] in values for name, values in query.items()
         if name in one and name != 'fixed_ips')]

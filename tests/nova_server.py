@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nova's REST API behind a real socket, with faults."""
 
-from collections.abc import Callable
-from collections.abc import Iterable
+from collections import abc
 import json
 import threading
 from typing import Any
@@ -39,7 +38,7 @@ class NovaServer(fixtures.Fixture):
         self.roles = 'admin'
         self.latest = ''
         self.answers: dict[str, webob.Response] = {}
-        self.edits: dict[str, Callable[[Any], None]] = {}
+        self.edits: dict[str, abc.Callable[[Any], None]] = {}
         server = simple_server.make_server(
             '127.0.0.1', 0, self._serve, handler_class=_Handler)
         self.addCleanup(server.server_close)
@@ -48,8 +47,8 @@ class NovaServer(fixtures.Fixture):
         threading.Thread(target=server.serve_forever, args=(0.01,),
                          daemon=True).start()
 
-    def _serve(self, environ: dict[str, Any], start: Callable[..., Any]
-               ) -> Iterable[bytes]:
+    def _serve(self, environ: dict[str, Any], start: abc.Callable[..., Any]
+               ) -> abc.Iterable[bytes]:
         request = webob.Request(environ)
         self.requests.append(request.path_qs)
         path = request.path.removeprefix(PREFIX)

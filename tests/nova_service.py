@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The API part of a real nova with two cells, in this process."""
 
-from collections.abc import Iterator
+from collections import abc
 import contextlib
 import dataclasses
 import pathlib
@@ -148,7 +148,7 @@ class NovaService(fixtures.Fixture):
         return request.get_response(self.app)
 
     @contextlib.contextmanager
-    def in_cell(self, name: str) -> Iterator[Any]:
+    def in_cell(self, name: str) -> abc.Iterator[Any]:
         """Return a request context of nova that is targeted at a cell."""
         with nova_context.target_cell(nova_context.get_admin_context(),
                                       self.cell(name)) as context:

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real placement behind a real socket, with faults."""
 
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections import abc
 from http import HTTPStatus
 import io
 import itertools
@@ -16,11 +14,13 @@ from typing import NamedTuple
 from wsgiref import simple_server
 
 import fixtures
+from placement import auth
 from placement import deploy
 from placement.tests.functional.fixtures import placement as placement_fixtures
 import webob
 
-App = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+App = abc.Callable[
+    [dict[str, Any], abc.Callable[..., Any]], abc.Iterable[bytes]]
 
 MICROVERSION = 'placement 1.36'
 TOKEN = 'admin'
@@ -107,11 +107,19 @@ class PlacementService(fixtures.Fixture):
         """
         page = self._page('%d %s' % (status, HTTPStatus(status).phrase))
 
-        def app(environ: dict[str, Any], start: Callable[..., Any]
-                ) -> Iterable[bytes]:
+        def app(environ: dict[str, Any], start: abc.Callable[..., Any]
+                ) -> abc.Iterable[bytes]:
             broken = (provider in environ['PATH_INFO']
                       and query in environ['QUERY_STRING'])
             return (page if broken else self._run)(environ, start)
+
+        self._break(app, methods)
+
+    def refuse_role(self, methods: tuple[str, ...]) -> None:
+        """Answer like to an account that has only the role reader."""
+        def app(environ: dict[str, Any], start: abc.Callable[..., Any]
+                ) -> abc.Iterable[bytes]:
+            return self._run({**environ, 'HTTP_X_ROLES': 'reader'}, start)
 
         self._break(app, methods)
 
@@ -121,19 +129,25 @@ class PlacementService(fixtures.Fixture):
 
     def answer_with_garbage(self) -> None:
         """Respond with 200 and a truncated JSON document."""
-        def app(environ: dict[str, Any], start: Callable[..., Any]
-                ) -> Iterable[bytes]:
+        def app(environ: dict[str, Any], start: abc.Callable[..., Any]
+                ) -> abc.Iterable[bytes]:
             start('200 OK', [('Content-Type', 'application/json')])
             return [b'{"aggregates": ["']
 
         self._break(app, EVERY_METHOD)
 
+    def authenticate(self, url: str) -> None:
+        """Ask the keystone at this URL about the token of each request."""
+        self._break(auth.filter_factory(
+            {}, auth_type='none', endpoint=url,
+            www_authenticate_uri=url)(self._run), EVERY_METHOD)
+
     def hang(self, methods: tuple[str, ...] = EVERY_METHOD) -> None:
         """Accept requests, and drop them after the fault."""
         released = self._released = threading.Event()
 
-        def app(environ: dict[str, Any], start: Callable[..., Any]
-                ) -> Iterable[bytes]:
+        def app(environ: dict[str, Any], start: abc.Callable[..., Any]
+                ) -> abc.Iterable[bytes]:
             self.stuck.set()
             released.wait(FOR_EVER)
             return self._drop(environ, start)
@@ -142,14 +156,14 @@ class PlacementService(fixtures.Fixture):
 
     def slow(self, seconds: float) -> None:
         """Delay the answer to each request."""
-        def app(environ: dict[str, Any], start: Callable[..., Any]
-                ) -> Iterable[bytes]:
+        def app(environ: dict[str, Any], start: abc.Callable[..., Any]
+                ) -> abc.Iterable[bytes]:
             time.sleep(seconds)
             return self._run(environ, start)
 
         self._break(app, EVERY_METHOD)
 
-    def hold_back(self, drop: bool = False) -> Callable[[], None]:
+    def hold_back(self, drop: bool = False) -> abc.Callable[[], None]:
         """Hold PUTs back, even after the fault has ended.
 
         ``stuck`` is set when the first of these has arrived.
@@ -160,16 +174,16 @@ class PlacementService(fixtures.Fixture):
         go, landed = threading.Event(), threading.Event()
         self.addCleanup(go.set)
 
-        def finish(environ: dict[str, Any], start: Callable[..., Any]
-                   ) -> Iterable[bytes]:
+        def finish(environ: dict[str, Any], start: abc.Callable[..., Any]
+                   ) -> abc.Iterable[bytes]:
             go.wait(FOR_EVER)
             try:
                 return self._run(environ, start)
             finally:
                 landed.set()
 
-        def app(environ: dict[str, Any], start: Callable[..., Any]
-                ) -> Iterable[bytes]:
+        def app(environ: dict[str, Any], start: abc.Callable[..., Any]
+                ) -> abc.Iterable[bytes]:
             self.stuck.set()
             if not drop:
                 return finish(environ, start)
@@ -192,8 +206,8 @@ class PlacementService(fixtures.Fixture):
         """Respond with a byte per second."""
         released = self._released = threading.Event()
 
-        def app(environ: dict[str, Any], start: Callable[..., Any]
-                ) -> Iterator[bytes]:
+        def app(environ: dict[str, Any], start: abc.Callable[..., Any]
+                ) -> abc.Iterator[bytes]:
             body = b''.join(self._run(environ, start))
             self.stuck.set()
             for byte in body:
@@ -208,8 +222,8 @@ class PlacementService(fixtures.Fixture):
 
         :param lands: whether placement first processes the request
         """
-        def app(environ: dict[str, Any], start: Callable[..., Any]
-                ) -> Iterable[bytes]:
+        def app(environ: dict[str, Any], start: abc.Callable[..., Any]
+                ) -> abc.Iterable[bytes]:
             if lands:
                 self._run(environ, lambda status, headers, exc_info=None: None)
             return self._drop(environ, start)
@@ -218,8 +232,8 @@ class PlacementService(fixtures.Fixture):
 
     def conflict(self) -> None:
         """Change the provider just before each PUT."""
-        def app(environ: dict[str, Any], start: Callable[..., Any]
-                ) -> Iterable[bytes]:
+        def app(environ: dict[str, Any], start: abc.Callable[..., Any]
+                ) -> abc.Iterable[bytes]:
             provider = environ['PATH_INFO'].split('/')[2]
             self.set_aggregates(provider, self.aggregates(provider))
             return self._run(environ, start)
@@ -227,7 +241,7 @@ class PlacementService(fixtures.Fixture):
         self._break(app, ('PUT',))
 
     def hold_after(self, count: int, methods: tuple[str, ...] = ('PUT',)
-                   ) -> Callable[[], None]:
+                   ) -> abc.Callable[[], None]:
         """Answer this many requests, and hold later requests back.
 
         ``stuck`` is set when the first of these has arrived.
@@ -237,8 +251,8 @@ class PlacementService(fixtures.Fixture):
         go, left = threading.Event(), itertools.count(1)
         self.addCleanup(go.set)
 
-        def app(environ: dict[str, Any], start: Callable[..., Any]
-                ) -> Iterable[bytes]:
+        def app(environ: dict[str, Any], start: abc.Callable[..., Any]
+                ) -> abc.Iterable[bytes]:
             if next(left) > count:
                 self.stuck.set()
                 go.wait(FOR_EVER)
@@ -280,7 +294,7 @@ class PlacementService(fixtures.Fixture):
     def aggregates(self, provider: str) -> frozenset[str]:
         return frozenset(self._aggregates(provider)['aggregates'])
 
-    def set_aggregates(self, provider: str, uuids: Iterable[str]) -> None:
+    def set_aggregates(self, provider: str, uuids: abc.Iterable[str]) -> None:
         self._call('PUT', '/resource_providers/%s/aggregates' % provider, {
             'aggregates': sorted(uuids),
             'resource_provider_generation': self.generation(provider)})
@@ -302,29 +316,29 @@ class PlacementService(fixtures.Fixture):
             raise AssertionError('%s %s: %s' % (method, path, response.text))
         return response.json if response.body else None
 
-    def _serve(self, environ: dict[str, Any], start: Callable[..., Any]
-               ) -> Iterable[bytes]:
+    def _serve(self, environ: dict[str, Any], start: abc.Callable[..., Any]
+               ) -> abc.Iterable[bytes]:
         request = webob.Request(environ)
         self.requests.append(Request(request.method, request.path_qs,
                                      dict(request.headers)))
         broken = request.method in self._methods
         return (self._fault if broken else self._run)(environ, start)
 
-    def _run(self, environ: dict[str, Any], start: Callable[..., Any]
-             ) -> Iterable[bytes]:
+    def _run(self, environ: dict[str, Any], start: abc.Callable[..., Any]
+             ) -> abc.Iterable[bytes]:
         with self._one_at_a_time:
             return list(self._placement(environ, start))
 
     @staticmethod
-    def _drop(environ: dict[str, Any], start: Callable[..., Any]
-              ) -> Iterable[bytes]:
+    def _drop(environ: dict[str, Any], start: abc.Callable[..., Any]
+              ) -> abc.Iterable[bytes]:
         # The only error after which wsgiref closes without a response.
         raise ConnectionAbortedError
 
     @staticmethod
     def _page(status: str) -> App:
-        def app(environ: dict[str, Any], start: Callable[..., Any]
-                ) -> Iterable[bytes]:
+        def app(environ: dict[str, Any], start: abc.Callable[..., Any]
+                ) -> abc.Iterable[bytes]:
             start(status, [('Content-Type', 'text/html')])
             return [b'<html><body>%s</body></html>' % status.encode()]
 

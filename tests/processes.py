@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes that a test forks, and the output of other processes."""
 
-from collections.abc import Callable
-from collections.abc import Iterable
+from collections import abc
 import multiprocessing
 import os
 import signal
@@ -12,7 +11,7 @@ from typing import Any
 _FORK = multiprocessing.get_context('fork')
 
 
-def at_once(count: int, work: Callable[[int], Any]) -> list[Any]:
+def at_once(count: int, work: abc.Callable[[int], Any]) -> list[Any]:
     """Start children at the same time; return their results.
 
     Each child lives until all are done.
@@ -46,7 +45,7 @@ def at_once(count: int, work: Callable[[int], Any]) -> list[Any]:
     return [result for _good, result in results]
 
 
-def killed(work: Callable[[], Any]) -> Any:
+def killed(work: abc.Callable[[], Any]) -> Any:
     """Kill a child with ``kill -9`` after its work; return its result."""
     here, there = _FORK.Pipe(duplex=False)
 
@@ -62,7 +61,7 @@ def killed(work: Callable[[], Any]) -> Any:
     return result
 
 
-def killed_inside(work: Callable[[], Any]) -> bool:
+def killed_inside(work: abc.Callable[[], Any]) -> bool:
     """Run work in a child; return whether the child killed itself in it."""
     child = _FORK.Process(target=work, daemon=True)
     child.start()
@@ -77,7 +76,7 @@ def barrier(count: int) -> Any:
     return _FORK.Barrier(count)
 
 
-def hear(stream: Iterable[str], wanted: str) -> str:
+def hear(stream: abc.Iterable[str], wanted: str) -> str:
     """Read lines until a text is found; return all lines read.
 
     :raises AssertionError: when the stream is closed before that

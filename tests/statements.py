@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The SQL statements and transactions of this process."""
 
-from collections.abc import Iterator
+from collections import abc
 import contextlib
 from typing import Any
 
@@ -11,7 +11,7 @@ WRITES = {'INSERT', 'UPDATE', 'DELETE'}
 
 
 @contextlib.contextmanager
-def recorded() -> Iterator[list[str]]:
+def recorded() -> abc.Iterator[list[str]]:
     """Collect the first words of the statements that are executed inside."""
     executed: list[str] = []
 
@@ -27,7 +27,7 @@ def recorded() -> Iterator[list[str]]:
 
 
 @contextlib.contextmanager
-def transactions() -> Iterator[list[bool]]:
+def transactions() -> abc.Iterator[list[bool]]:
     """Collect the transactions that are committed inside: does each write?"""
     committed: list[bool] = []
     writing: set[int] = set()

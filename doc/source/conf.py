@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How Sphinx builds the documentation."""
 
-import re
-
 from docutils import nodes
 
-from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.scheduler import filter_table
 
 project = 'nova-aggregate-mirror'
@@ -27,6 +24,9 @@ config_generator_config_file = [
 ]
 
 html_theme = 'openstackdocs'
+# Corrections to the theme.
+html_static_path = ['_static']
+html_css_files = ['pages.css']
 pygments_style = 'native'
 
 # The first line of a man page is "name - description".
@@ -44,27 +44,16 @@ man_pages = [
 
 def setup(app):
     app.connect('doctree-resolved', keep_text_only)
-    app.connect('source-read', fill_tables)
+    app.connect('source-read', fill_table)
 
 
-def fill_tables(_app, _page, source):
-    """Write the rows of tables that the package itself reads."""
-    tables = {
-        'request filters': [
-            ('``%s``' % row.name, '``%s``' % row.host_filter
-             if row.host_filter else 'None', row.effect)
-            for row in filter_table.FILTERS],
-        'audit rules': [
-            ('``%s``' % name, text[0].upper() + text[1:] + '.')
-            for name, text in rules.descriptions().items()]}
-
-    def rows(marker):
-        indent = marker[1]
-        return '\n'.join(
-            '%s%s - %s' % (indent, ' ' if column else '*', cell)
-            for row in tables[marker[2]] for column, cell in enumerate(row))
-
-    source[0] = re.sub(r'( *)\.\. rows: (.*)', rows, source[0])
+def fill_table(_app, _page, source):
+    """Write the rows of the table that the package itself reads."""
+    source[0] = source[0].replace('   .. rows: request filters', '\n'.join(
+        '   * - ``%s``\n     - %s\n     - %s' % (
+            row.name, '``%s``' % row.host_filter
+            if row.host_filter else 'None', row.effect)
+        for row in filter_table.FILTERS))
 
 
 def keep_text_only(app, doctree, _page):

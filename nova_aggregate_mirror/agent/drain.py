@@ -8,21 +8,18 @@ from collections import abc
 import dataclasses
 import math
 import time
-import typing
 
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror.agent import schedule
+import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import row_locks
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.reconcile import reconciler
-
-if typing.TYPE_CHECKING:
-    # Needs prometheus-client, which cmd.agent reports when it is missing.
-    from nova_aggregate_mirror.agent import metrics
 
 LOG = logging.getLogger(__name__)
 
@@ -60,10 +57,11 @@ class Drain:
     """
 
     def __init__(self, conf: cfg.ConfigOpts, rows: rows.Rows,
-                 reconciler: reconciler.Reconciler, figures: 'metrics.Metrics',
+                 reconciler: reconciler.Reconciler, figures: metrics.Metrics,
                  now: abc.Callable[[], float] = time.monotonic,
                  stopping: abc.Callable[[], bool] = lambda: False) -> None:
         options = conf.aggregate_mirror
+        self._observes = nova_aggregate_mirror.conf.observes(conf)
         self._rows = rows
         self._reconciler = reconciler
         self._context = reconciler.context
@@ -88,6 +86,9 @@ class Drain:
         """
         continued, self._has_more = self._has_more, False
         self._refresh(continued)
+        if self._observes:
+            # Rows are counted: one that waits is a failure.
+            return False
         try:
             self._has_more = self._mirror_due()
         finally:
@@ -179,7 +180,8 @@ class Drain:
         for row in rows:
             if row not in errors:
                 self._reschedule(row, locks)
-        self._update_queues(cells, errors, start)
+        self._update_queues(
+            cells, errors, _cells(outcome.failed.values()), start)
         self._handle_errors(errors, outcome.waiting, locks, start, alone)
         self._figures.observe_drain(
             'unavailable' if self._outage
@@ -216,12 +218,14 @@ class Drain:
             self._schedule.close(row.id)
 
     def _update_queues(self, cells: abc.Mapping[journal.Row, frozenset[str]],
-                       errors: Errors, start: float) -> None:
-        """Update the queues of the cells that these rows waited for.
+                       errors: Errors, silent: frozenset[str], start: float
+                       ) -> None:
+        """Release the rows of cells that answered, queue those of the others.
 
+        :param cells: the cells that rows waited for
+        :param silent: the cells that did not answer for any node
         :param start: when the rows were tried
         """
-        silent = _cells(errors.values())
         answered = frozenset().union(*(
             cells[row] for row in cells
             if not isinstance(errors.get(row), _SHARED)))
@@ -272,7 +276,7 @@ class Drain:
         outage = ''
         try:
             self._context.placement.probe()
-            self._context.nova.scope(0)
+            self._context.nova.aggregates()
         except exceptions.MirrorError as exc:
             outage = str(exc)
         if outage and not self._outage:

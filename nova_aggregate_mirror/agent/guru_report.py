@@ -3,6 +3,7 @@
 
 from collections import abc
 import importlib.metadata
+import types
 
 from oslo_config import cfg
 from oslo_reports import guru_meditation_report
@@ -10,23 +11,17 @@ from oslo_reports.models import with_default_views
 from oslo_reports import opts
 from oslo_reports.views.text import generic
 
-import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
+
+PACKAGE = 'nova-aggregate-mirror'
 
 _Meditation = guru_meditation_report.TextGuruMeditation
 
-
-class _Version:
-    """The names by which oslo.reports asks for a version."""
-
-    def vendor_string(self) -> str:
-        return 'nova-aggregate-mirror contributors'
-
-    def product_string(self) -> str:
-        return nova_aggregate_mirror.conf.PACKAGE
-
-    def version_string_with_package(self) -> str:
-        return importlib.metadata.version(nova_aggregate_mirror.conf.PACKAGE)
+# With the names by which oslo.reports asks for a version.
+_VERSION = types.SimpleNamespace(
+    vendor_string=lambda: 'nova-aggregate-mirror contributors',
+    product_string=lambda: PACKAGE,
+    version_string_with_package=lambda: importlib.metadata.version(PACKAGE))
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
@@ -53,7 +48,7 @@ class Report:
                 dict(state()), text_view=generic.KeyValueView()))
         try:
             _Meditation.setup_autorun(
-                _Version(), program, conf=conf, setup_signal=False)
+                _VERSION, program, conf=conf, setup_signal=False)
         except OSError as exc:
             raise exceptions.InvalidConfiguration(
                 '[oslo_reports] file_event_handler: %s: %s; create the file '
@@ -64,4 +59,4 @@ class Report:
     def write(self) -> None:
         """Write a report of this moment."""
         _Meditation.handle_signal(
-            _Version(), self._program, self._conf.oslo_reports.log_dir, None)
+            _VERSION, self._program, self._conf.oslo_reports.log_dir, None)

@@ -55,6 +55,7 @@ class Metrics:
         self._servers = 0
         self._zones: frozenset[tuple[str, str]] = frozenset()
         self._leads: bool | None = None
+        self._observes = False
         self.last_sync: str | None = None
         """The result of the last full sync; None before the first."""
         self._misplaced: prometheus_client.Gauge | None = None
@@ -64,6 +65,11 @@ class Metrics:
             registry=self.registry).info({
                 'version': importlib.metadata.version(
                     'nova-aggregate-mirror')})
+        self._create_journal_families()
+        self._create_sync_families()
+        self._initialize()
+
+    def _create_journal_families(self) -> None:
         self._pending = self._gauge(
             'journal_pending_rows',
             'Operations that placement may not show yet.')
@@ -87,6 +93,8 @@ class Metrics:
         self._conflicts = self._counter(
             'placement_conflicts',
             'Writes that placement refused because the provider had changed.')
+
+    def _create_sync_families(self) -> None:
         self._drift = self._gauge(
             'drift_associations',
             'Associations that the last full sync found missing or stale.',
@@ -104,7 +112,10 @@ class Metrics:
             'loop')
         self._leader = self._gauge(
             'leader', '1 on the agent that drains the journal and runs syncs.')
-        self._initialize()
+        self._observing = self._gauge(
+            'observing',
+            '1 on the agent that compares with mode = observe, and changes '
+            'nothing in placement.')
 
     def expect_audits(self, rules: abc.Iterable[str]) -> None:
         """Add the metrics of audits, with 0 for each rule.
@@ -182,6 +193,11 @@ class Metrics:
             self._show_audit()
             self._set_success('audit')
 
+    def set_mode(self, observes: bool) -> None:
+        """Record the mode of an agent that does not lead yet."""
+        self.set_leader(False)
+        self._observes = observes
+
     def set_leader(self, leads: bool) -> None:
         """Record whether this agent leads; its other gauges are stale if not.
 
@@ -189,7 +205,7 @@ class Metrics:
         """
         if leads != self._leads:
             self._leads = leads
-            self._leader.set(leads)
+            (self._observing if self._observes else self._leader).set(leads)
             self._show_audit()
         if not leads:
             self.last_sync = None

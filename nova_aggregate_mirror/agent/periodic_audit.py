@@ -3,17 +3,13 @@
 
 from collections import abc
 import time
-import typing
 
 from oslo_log import log as logging
 
+from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import plurals
-
-if typing.TYPE_CHECKING:
-    # Needs prometheus-client, which cmd.agent reports when it is missing.
-    from nova_aggregate_mirror.agent import metrics
 
 LOG = logging.getLogger(__name__)
 
@@ -30,7 +26,7 @@ class PeriodicAudit:
     """
 
     def __init__(self, audit: abc.Callable[[], abc.Iterator[Progress]],
-                 interval: float, figures: 'metrics.Metrics',
+                 interval: float, figures: metrics.Metrics,
                  now: abc.Callable[[], float] = time.monotonic) -> None:
         self._audit = audit
         self._interval = interval

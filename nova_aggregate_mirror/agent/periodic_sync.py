@@ -4,23 +4,21 @@
 from collections import abc
 import contextlib
 import time
-import typing
 from typing import Any
 
 from oslo_config import cfg
 from oslo_log import log as logging
 
 from nova_aggregate_mirror import agent
+from nova_aggregate_mirror.agent import metrics
+import nova_aggregate_mirror.conf
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal import modes
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
-
-if typing.TYPE_CHECKING:
-    # Needs prometheus-client, which cmd.agent reports when it is missing.
-    from nova_aggregate_mirror.agent import metrics
 
 LOG = logging.getLogger(__name__)
 
@@ -33,15 +31,18 @@ class PeriodicSync:
     """Runner of full syncs when they are due.
 
     :param zones: returns aggregate UUID to availability zone
+    :param disagreements: finds where nova-api has another mode than the agent
     """
 
     def __init__(self, conf: cfg.ConfigOpts,
-                 reconciler: reconciler.Reconciler, figures: 'metrics.Metrics',
+                 reconciler: reconciler.Reconciler, figures: metrics.Metrics,
                  now: abc.Callable[[], float] = time.monotonic,
                  note: Note = lambda *_result: None,
-                 zones: abc.Callable[[], abc.Mapping[str, str]] = dict
-                 ) -> None:
+                 zones: abc.Callable[[], abc.Mapping[str, str]] = dict,
+                 disagreements: abc.Callable[
+                     [], abc.Sequence[modes.Disagreement]] = tuple) -> None:
         self._conf = conf
+        self._observes = nova_aggregate_mirror.conf.observes(conf)
         self._reconciler = reconciler
         self._figures = figures
         self._now = now
@@ -50,7 +51,9 @@ class PeriodicSync:
         self._zone_of: abc.Mapping[str, str] = {}
         self._due = now()
         self._failures: frozenset[tuple[Any, ...]] = frozenset()
-        self._unnoted = ''
+        self._disagreements = disagreements
+        self._disagreeing: frozenset[str] = frozenset()
+        self._unnoted = self._observed = ''
 
     def step(self) -> full_sync.SyncOutcome | None:
         """Run a full sync when it is due, and report its result.
@@ -64,6 +67,7 @@ class PeriodicSync:
         self._due = start + options.sync_interval
         request = full_sync.Request(
             options.max_removed_share if options.prune else None,
+            write=not self._observes, observes=self._observes,
             may_retry=lambda: self._now() < self._due)
         sync = self._run(request)
         self._reconciler.context.placement.release()
@@ -73,6 +77,7 @@ class PeriodicSync:
         seconds = self._now() - start
         self._report(result, seconds)
         self._remember(result, seconds)
+        self._compare_modes()
         return None if sync.not_compared else sync
 
     def _run(self, request: full_sync.Request) -> full_sync.SyncOutcome | None:
@@ -94,28 +99,54 @@ class PeriodicSync:
             self._note(seconds, result)
         except exceptions.JournalUnavailable as exc:
             unnoted = str(exc)
-        # A failure of the whole journal is logged by the drain loop.
-        if unnoted and not self._unnoted and not isinstance(
-                result.sync.not_compared, exceptions.JournalUnavailable):
+        if isinstance(result.sync.not_compared, exceptions.JournalUnavailable):
+            # A failure of the whole journal is logged by the drain loop.
+            return
+        if unnoted and not self._unnoted:
             LOG.warning('This sync is missing in the history: %s', unnoted)
         self._unnoted = unnoted
 
+    def _compare_modes(self) -> None:
+        """Log a lasting disagreement once."""
+        # A failure of the whole journal is logged by the drain loop.
+        with contextlib.suppress(exceptions.JournalUnavailable):
+            disagreements = self._disagreements()
+            # Not their texts: the time in them changes with each operation.
+            subjects = frozenset(each.subject for each in disagreements)
+            if subjects and subjects != self._disagreeing:
+                LOG.warning('The modes do not agree: %s', '; '.join(
+                    '%s: %s' % (each, each.step) for each in disagreements))
+            elif self._disagreeing and not subjects:
+                LOG.info('The modes agree again')
+            self._disagreeing = subjects
+
     def _report(self, result: sync_result.Result, seconds: float) -> None:
-        sync = result.sync
-        added, removed = sync.outcome.counts()
-        if sync.outcome.changes:
+        sync, added, removed, refused = result.sync, 0, 0, None
+        if result.request.observes:
+            self._say(result)
+        else:
+            added, removed = sync.outcome.counts()
+            refused = sync.refused
+        if added or removed:
             LOG.info('Full sync: %s in %.1f seconds',
                      plurals.associations(added, removed), seconds)
-        if sync.refused:
+        if refused:
             LOG.error('Full sync: removals refused: %s',
-                      sync_result.refusal(sync.refused))
+                      sync_result.refusal(refused))
         self._log([failure for failure in result.failures
                    if not failure.error or failure.error is not sync.refused])
         self._figures.observe_sync(
             result.judgement, seconds, added, removed,
             None if sync.not_compared else self._by_zone(sync.drift),
-            bool(sync.refused), sync.outcome.conflicts,
+            bool(refused), sync.outcome.conflicts,
             len(sync.uncompared))
+
+    def _say(self, result: sync_result.Result) -> None:
+        """Log a comparison that differs from the previous one."""
+        observed = result.summary().replace('\n', ' ')
+        if observed and observed != self._observed:
+            LOG.info('Full sync, observed only: %s', observed)
+        self._observed = observed
 
     def _by_zone(self, drift: abc.Iterable[associations.Association]
                  ) -> abc.Mapping[tuple[str, str], int]:

@@ -90,8 +90,7 @@ class Schedule:
     def update(self, rows: abc.Iterable[journal.Brief]) -> None:
         """Update the schedule with the rows that are in the journal now.
 
-        A row that was handed over since, or for which an operator requested a
-        retry, is due immediately.
+        A row that was handed over since is due immediately.
         """
         now, before = self._now(), self._timings
         has_others = bool(before)
@@ -103,8 +102,7 @@ class Schedule:
                 timing = _Timing(
                     row, now, now + self._overdue if row.running else now,
                     has_failed=row.attempts > 1, is_reported=row.attempts > 1)
-            elif (timing.row.running and not row.running
-                  or row.attempts < timing.row.attempts):
+            elif timing.row.running and not row.running:
                 self._dequeue(row.id, timing)
                 timing.due = now
                 timing.has_failed = timing.is_reported = False

@@ -3,20 +3,16 @@
 
 from collections import abc
 import threading
-import typing
 
 from oslo_log import log as logging
 
 from nova_aggregate_mirror.agent import drain
+from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror.agent import periodic_audit
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import lease
-
-if typing.TYPE_CHECKING:
-    # Needs prometheus-client, which cmd.agent reports when it is missing.
-    from nova_aggregate_mirror.agent import metrics
 
 LOG = logging.getLogger(__name__)
 
@@ -29,13 +25,15 @@ class Agent:
     """Agent with a thread for each loop: drain, lease, sync and audit.
 
     :param binding: prevents the agent of another nova from taking the lease
+    :param observes: whether it changes nothing in placement
     """
 
     def __init__(self, drain: drain.Drain,
                  sync: periodic_sync.PeriodicSync, lease: lease.Lease,
-                 binding: binding.Binding, figures: 'metrics.Metrics',
+                 binding: binding.Binding, figures: metrics.Metrics,
                  stop: threading.Event,
-                 audit: periodic_audit.PeriodicAudit | None = None) -> None:
+                 audit: periodic_audit.PeriodicAudit | None = None,
+                 observes: bool = False) -> None:
         self._drain = drain
         self._sync = sync
         self._lease = lease
@@ -43,6 +41,10 @@ class Agent:
         self._figures = figures
         self._stop = stop
         self._audit = audit
+        self._leading = (
+            'the leader in mode observe: it compares nova with placement, and '
+            'changes nothing there' if observes else
+            'the leader: it drains the journal and runs the full syncs')
         self._leads = self._bound = False
         self._troubles = dict.fromkeys(('drain', 'lease'), '')
         """Why a loop cannot work, per loop; empty when it can."""
@@ -122,9 +124,8 @@ class Agent:
             trouble = str(exc)
         self._say('lease', trouble)
         if leads != self._leads:
-            LOG.info('This agent %s', 'is the leader: it drains the journal '
-                     'and runs the full syncs' if leads
-                     else 'is no longer the leader')
+            LOG.info('This agent is %s',
+                     self._leading if leads else 'no longer the leader')
         self._leads = leads
         self._figures.set_leader(leads)
         if trouble:

@@ -2,12 +2,19 @@
 """Servers on hosts that contradict their requests: what an audit finds."""
 
 import dataclasses
+import shlex
 
 from nova_aggregate_mirror import source
 
 FORCED, MOVED, CHANGED = 'forced', 'moved', 'aggregate_changed'
-DRIFT, UNKNOWN = 'drift', 'unknown'
+DRIFT, UNKNOWN, REQUESTED = 'drift', 'unknown', 'requested'
 """Kinds of causes."""
+
+ZONE, DEFAULT_ZONE = 'zone', 'default_zone'
+"""Rules about the zone that a server is pinned to."""
+
+UNPINS = '2.104'
+"""The first compute API that changes that zone (nova 34)."""
 
 _LIVE = 'openstack server migrate --live-migration %s'
 _COLD = ('openstack server migrate --wait %s && openstack server migration '
@@ -17,6 +24,14 @@ _COMMANDS = {
     'resized': 'openstack server resize confirm %s, then audit it again',
     # The client offloads no server that is shelved already.
     'shelved': 'openstack server unshelve --wait %s, then audit it again'}
+_CHANGE = 'openstack --os-compute-api-version %s server ' % UNPINS
+_UNPIN = _CHANGE + 'unset --pinned-availability-zone %s'
+_PIN = _CHANGE + 'set --pinned-availability-zone %s %s'
+# Before, nova could unpin a server only while it had no host.
+_OFFLOAD = ('openstack server shelve --offload --wait %s && openstack '
+            '--os-compute-api-version 2.91 server unshelve '
+            '--no-availability-zone --wait %s')
+_OFFLOADED = ('active', 'stopped', 'paused', 'suspended')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,12 +56,31 @@ class Misplacement:
     contradiction: str
     """What the host has instead."""
     cause: Cause
+    unpins: bool = False
+    """Whether the compute API can change the zone of a server on a host."""
+    zone: str = ''
+    """Of the host; empty if it is in none."""
 
     @property
     def command(self) -> str:
-        """The command that moves the server to a suitable host."""
-        uuid = self.server.uuid
-        command = _COMMANDS.get(self.server.state)
+        """Command that moves the server to a suitable host, or unpins it."""
+        uuid, state = self.server.uuid, self.server.state
+        if self.rule != DEFAULT_ZONE:
+            command = _COMMANDS.get(state)
+        elif self.unpins:
+            command = _UNPIN
+        else:
+            command = _OFFLOAD if state in _OFFLOADED else None
         if command is None:
-            return 'no command moves a server in state %s' % self.server.state
+            return 'no command %s a server in state %s' % (
+                'unpins' if self.rule == DEFAULT_ZONE else 'moves', state)
         return command.replace('%s', uuid)
+
+    @property
+    def stay(self) -> str:
+        """The command that pins the server to where it is; may be empty."""
+        if self.rule != ZONE or not self.unpins:
+            return ''
+        uuid = self.server.uuid
+        return _UNPIN % uuid + (' && ' + _PIN % (
+            shlex.quote(self.zone), uuid) if self.zone else '')

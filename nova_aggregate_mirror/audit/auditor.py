@@ -51,6 +51,7 @@ class Auditor:
     :param zone: only servers that request this zone, or are on its hosts
     :param default_zone: the zone of hosts that are in no zone
     :param complete: adds when and how a server arrived on its host
+    :param unpins: whether the compute API can change the zone of a server
     """
 
     def __init__(self, audited: abc.Sequence[rules.AuditRule],
@@ -60,7 +61,8 @@ class Auditor:
                  default_zone: str = '',
                  complete: abc.Callable[
                      [source.PlacedServer], source.PlacedServer] = (
-                         lambda server: server)) -> None:
+                         lambda server: server),
+                 unpins: bool = False) -> None:
         self.totals = Totals()
         self._aggregates = aggregates
         self._audited = audited
@@ -70,6 +72,7 @@ class Auditor:
         self._zone = zone
         self._default_zone = default_zone
         self._complete = complete
+        self._unpins = unpins
 
     def refresh(self, aggregates: source.Aggregates, hosts: abc.Collection[str]
                 ) -> None:
@@ -111,9 +114,9 @@ class Auditor:
             totals.why_unknown = totals.why_unknown or audited.why
             return
         within = self._aggregates.of(audited.server.host)
-        if self._zone and self._zone not in (audited.request.zone, *(
-                rules.zones(within, self._aggregates.metadata)
-                or [self._default_zone])):
+        zones = rules.zones(within, self._aggregates.metadata)
+        if self._zone and self._zone not in (
+                audited.request.zone, *(zones or [self._default_zone])):
             return
         totals.servers += 1
         broken = self._broken(audited)
@@ -127,8 +130,10 @@ class Auditor:
             yield audit.Misplacement(
                 server, name, rule.subject,
                 causes.contradiction(rule, within, self._aggregates),
-                causes.cause(server, rule, audited.forced, self._aggregates,
-                             self._syncs))
+                causes.PINNED if name == audit.DEFAULT_ZONE
+                else causes.cause(server, rule, audited.forced,
+                                  self._aggregates, self._syncs),
+                self._unpins, ''.join(zones[:1]))
 
     def _broken(self, audited: AuditedServer
                 ) -> list[tuple[str, constraints.Rule]]:

@@ -16,6 +16,10 @@ _MOVES = {
     source.LIVE: 'a live migration', 'evacuation': 'an evacuation',
     'migration': 'a cold migration', 'resize': 'a resize'}
 
+PINNED = audit.Cause(
+    audit.REQUESTED, 'a user requested the zone, or [DEFAULT] '
+    'default_schedule_zone is set in nova-api')
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PastSync:

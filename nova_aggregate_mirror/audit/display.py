@@ -13,7 +13,7 @@ from nova_aggregate_mirror import tables
 COLUMNS = ('Server, host', 'Why')
 
 FIELDS = ('server', 'name', 'host', 'project', 'state', 'rule', 'asked',
-          'found', 'cause', 'why', 'since', 'command')
+          'found', 'cause', 'why', 'since', 'command', 'stay')
 
 
 def table(misplacements: abc.Iterable[audit.Misplacement]) -> str:
@@ -30,7 +30,10 @@ def cells(misplacement: audit.Misplacement) -> tuple[tables.Cell, ...]:
         ('Asked for: %s' % misplacement.requirement,
          'Found: %s' % misplacement.contradiction, 'Why: %s' % cause.text,
          *(['Since: %s' % moment(cause.since)] if cause.since else ()),
-         'To move it: %s' % misplacement.command))
+         '%s: %s' % ('To unpin it' if misplacement.rule == audit.DEFAULT_ZONE
+                     else 'To move it', misplacement.command),
+         *(['To keep it there: %s' % misplacement.stay]
+           if misplacement.stay else ())))
 
 
 def fields(misplacement: audit.Misplacement) -> dict[str, Any]:
@@ -40,7 +43,8 @@ def fields(misplacement: audit.Misplacement) -> dict[str, Any]:
         server.uuid, server.name, server.host, server.project, server.state,
         misplacement.rule, misplacement.requirement,
         misplacement.contradiction, cause.kind, cause.text,
-        moment(cause.since) if cause.since else None, misplacement.command)))
+        moment(cause.since) if cause.since else None, misplacement.command,
+        misplacement.stay or None)))
 
 
 def document(pages: abc.Iterable[abc.Iterable[audit.Misplacement]],
@@ -59,9 +63,11 @@ def document(pages: abc.Iterable[abc.Iterable[audit.Misplacement]],
 
 def summary(totals: auditor.Totals) -> str:
     """Return the result in one sentence."""
-    text = '%d of %s on a host that contradicts the request' % (
+    text = '%d of %s on a host that contradicts the request%s' % (
         totals.misplaced, plurals.count(
-            totals.servers, 'server is', 'servers are'))
+            totals.servers, 'server is', 'servers are'),
+        ', or pinned to the default zone'
+        if audit.DEFAULT_ZONE in totals.by_rule else '')
     rules = ', '.join('%d %s' % (count, name) for name, count
                       in totals.by_rule.items() if count)
     return text + (': ' + rules if rules else '')

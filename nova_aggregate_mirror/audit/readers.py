@@ -17,7 +17,7 @@ from nova_aggregate_mirror import plugins
 from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import database_servers
-from nova_aggregate_mirror.source import host_aggregates
+from nova_aggregate_mirror.source import metadata
 
 
 class DatabaseAudit:
@@ -26,15 +26,16 @@ class DatabaseAudit:
     :param names: the rules to check; by default those that are enforced
     :param past: full syncs, newest first
     :param zone: only servers that request this zone, or are on its hosts
+    :param unpins: whether the compute API can change the zone of a server
     :raises MirrorError: nova could not be read, or a plugin not be loaded
     """
 
     def __init__(self, conf: cfg.ConfigOpts, placement: client.Client,
                  names: abc.Iterable[str] = (),
                  past: abc.Iterable[history.Entry] = (),
-                 zone: str = '') -> None:
+                 zone: str = '', unpins: bool = False) -> None:
         self._database = connections.ApiDatabase()
-        aggregates = host_aggregates.read(self._database)
+        aggregates = metadata.read_all(self._database)
         selected = list(dict.fromkeys(names))
         settings = read_settings(conf, selected)
         names = selected or rules.enforced(conf)
@@ -43,7 +44,7 @@ class DatabaseAudit:
              *(rules.of_filter(name) for name in names
                if name not in rules.NAMES)],
             aggregates, settings, past_syncs(past), zone,
-            conf.default_availability_zone)
+            conf.default_availability_zone, unpins=unpins)
         self._segments = (
             network_segments.Segments(conf, placement, aggregates.names)
             if 'segment' in names else None)
@@ -68,7 +69,7 @@ class DatabaseAudit:
             if suspects:
                 # A host may have been added to a zone, and used, meanwhile.
                 self._auditor.refresh(
-                    host_aggregates.read(self._database, suspects), suspects)
+                    metadata.read_all(self._database, suspects), suspects)
             yield list(self._auditor.run(audited))
 
     def _audited(self, page: database_servers.Page
@@ -99,12 +100,13 @@ def read_settings(conf: cfg.ConfigOpts, names: abc.Collection[str]
         if name not in rules.NAMES or name in filter_table.HOST_FILTERS and (
             # The rule of tenants that nova confines is another one.
             name != 'tenant_isolation' or not confined
-            or rules.filtered(name, conf))]
+            or filter_table.enabled(name, conf))]
     loaded = zip(filters, plugins.load(
         filter_table.NAMESPACE, filter_table.OPTION, filters, conf))
     return rules.Settings(
         # A zone that was selected is compared although it is not enforced.
-        conf.default_availability_zone if 'zone' in names
+        conf.default_availability_zone
+        if not {'zone', audit.DEFAULT_ZONE}.isdisjoint(names)
         or filter_table.DEFAULT_ZONE in filter_table.configured(conf) else '',
         confined, conf.scheduler.placement_aggregate_required_for_tenants,
         # Filters of queries have no rules.

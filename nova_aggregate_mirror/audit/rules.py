@@ -7,6 +7,7 @@ import functools
 
 from oslo_config import cfg
 
+from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror.scheduler import filter_table
@@ -77,6 +78,18 @@ def zone(facts: RuleInput) -> list[constraints.Rule]:
     return []
 
 
+def default_zone(facts: RuleInput) -> list[constraints.Rule]:
+    """Report a server that is pinned to the zone of hosts without a zone."""
+    zone = facts.settings.default_zone
+    if not zone or facts.request.zone != zone or any(
+            values.get(filter_rules.ZONE) == zone
+            for values in facts.metadata.values()):
+        return []
+    return [constraints.Rule(
+        'zone %s' % zone, frozenset(), required=True,
+        keys=filter_rules.Keys(frozenset({filter_rules.ZONE})))]
+
+
 def tenant_aggregate(facts: RuleInput) -> list[constraints.Rule]:
     """Require the aggregates of the tenant, if nova confines tenants."""
     if not facts.settings.tenants_confined:
@@ -100,23 +113,20 @@ def segment(facts: RuleInput) -> list[constraints.Rule]:
             for name, aggregates in sorted(facts.segments.items())]
 
 
-def filtered(name: str, conf: cfg.ConfigOpts) -> bool:
-    """Check whether a request filter or nova's host filter is enabled."""
-    return (name in conf.aggregate_mirror.request_filters
-            or filter_table.HOST_FILTERS.get(name)
-            in conf.filter_scheduler.enabled_filters)
-
-
 def of_filter(name: str, compares: str = '') -> AuditRule:
     """Return the rule of a request filter."""
-    return AuditRule(name, compares, functools.partial(filtered, name),
-                     functools.partial(request_filter, name))
+    return AuditRule(
+        name, compares, functools.partial(filter_table.enabled, name),
+        functools.partial(request_filter, name))
 
 
 RULES = (
     # Placement enforces the zones of aggregates, whatever is configured.
     AuditRule('zone', 'the zone requested, or pinned by nova',
               lambda conf: True, zone),
+    # Nova's documentation warns of it, and no nova refuses it.
+    AuditRule(audit.DEFAULT_ZONE, 'whether the zone requested is that of '
+              'hosts without a zone', lambda conf: False, default_zone),
     # The rules of nova's host filters, in the query or not.
     *(of_filter(row.name, row.metadata)
       for row in filter_table.FILTERS if row.host_filter),

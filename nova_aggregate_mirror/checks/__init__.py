@@ -10,11 +10,14 @@ import functools
 
 from oslo_upgradecheck import upgradecheck
 
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.limits import observations
 from nova_aggregate_mirror import plurals
 
 Code = upgradecheck.Code
 
 SYNC = 'nova-aggregate-mirror-manage placement sync_aggregates'
+AUDIT = 'nova-aggregate-mirror-manage placement audit_servers'
 # The client of placement knows 1.29 and 1.37, and no version between them.
 TRAIT = 'openstack --os-placement-api-version 1.29 trait'
 PROVIDER = 'openstack --os-placement-api-version 1.29 resource provider'
@@ -48,6 +51,24 @@ def warning(text: str, *cure: str) -> Finding:
 
 def failure(text: str, *cure: str) -> Finding:
     return Finding(Code.FAILURE, text, cure)
+
+
+def failed(exc: exceptions.MirrorError, advice: str = '', *cure: str
+           ) -> Finding:
+    """Return the finding for an error: what was seen, and one next step.
+
+    :param advice: a sentence, for an error without a step of its own
+    :param cure: the commands or lines that it announces
+    """
+    if exc.failure.step not in ('', observations.CHECK):
+        return failure('%s.' % exc)
+    return advised(exc, advice, *cure)
+
+
+def advised(exc: exceptions.MirrorError, advice: str, *cure: str) -> Finding:
+    """Return the finding for an error whose own step is not used."""
+    return failure(' '.join(filter(
+        None, ('%s.' % exc.failure.observed, advice))), *cure)
 
 
 def skipped(reason: str) -> Finding:

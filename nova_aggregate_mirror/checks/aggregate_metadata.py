@@ -8,9 +8,14 @@ from oslo_config import cfg
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
+from nova_aggregate_mirror.checks import placement as placement_check
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror.scheduler import filter_rules
+from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import database_servers
 
 ZONE = 'availability_zone'
 TRAIT = 'trait:'
@@ -29,7 +34,7 @@ def zones(deployment: inputs.Deployment) -> checks.Findings:
             by_zone.setdefault(metadata[ZONE], []).append(uuid)
     return [*_names(conf, aggregates, by_zone), *_hosts(aggregates),
             *_empty(aggregates, deployment.nova, by_zone),
-            *_scheduled(conf, by_zone)]
+            *_scheduled(conf, by_zone), *_pinned(deployment, by_zone)]
 
 
 def _names(conf: cfg.ConfigOpts, aggregates: source.Aggregates,
@@ -111,6 +116,23 @@ def _scheduled(conf: cfg.ConfigOpts, by_zone: abc.Collection[str]
             'default_schedule_zone = %s' % zone)
 
 
+def _pinned(deployment: inputs.Deployment, by_zone: abc.Collection[str]
+            ) -> abc.Iterator[checks.Finding]:
+    """Report servers that are pinned to the zone of hosts without a zone."""
+    zone = deployment.conf.default_availability_zone
+    count, sampled = deployment.pinned(zone)
+    if count and zone not in by_zone:
+        yield checks.warning(
+            '%s%s pinned to availability zone %s, which hosts have that are '
+            'in no zone (default_availability_zone). Nova refuses to unshelve '
+            'them on a host of a zone. To list them with the command that '
+            'unpins each, run:' % (
+                'Of the newest %d requests, ' % database_servers.NEWEST
+                if sampled else '', plurals.count(
+                    count, 'server is', 'servers are'), zone),
+            '%s --rule default_zone' % checks.AUDIT)
+
+
 def ratios(deployment: inputs.Deployment) -> checks.Findings:
     """Report allocation ratios, which nova reads from placement only."""
     aggregates, findings = deployment.aggregates, []
@@ -121,11 +143,14 @@ def ratios(deployment: inputs.Deployment) -> checks.Findings:
             findings.append(checks.warning(
                 'Aggregate %s has an allocation ratio, which nova ignores. '
                 'Set it in placement for the hosts of the aggregate, then '
-                'remove it from the aggregate:' % aggregates.names[uuid],
+                'remove it from the aggregate. A ratio of the same name in '
+                'nova.conf of a host overrides that of placement:'
+                % aggregates.names[uuid],
                 '%s inventory set --aggregate %s --amend %s' % (
                     checks.PROVIDER, uuid, ' '.join(
-                        '--resource %s:allocation_ratio=%s' % ratio
-                        for ratio in values.items())),
+                        '--resource %s:allocation_ratio=%s' % (
+                            name, shlex.quote(ratio))
+                        for name, ratio in values.items())),
                 'openstack aggregate unset %s %s' % (' '.join(
                     '--property ' + key for key in RATIOS if key in metadata),
                     shlex.quote(aggregates.names[uuid]))))
@@ -177,8 +202,7 @@ def _lacking(aggregate: str, trait: str,
             checks.TRAIT + ' create ' + trait)
         return
     except exceptions.MirrorError as exc:
-        yield checks.failure('%s. See placement\'s log:' % exc,
-                             'journalctl -u placement-api')
+        yield placement_check.unavailable(exc)
         return
     lacking = sorted(set(nodes) - having)
     if lacking:
@@ -191,3 +215,35 @@ def _lacking(aggregate: str, trait: str,
             *('%s trait set --trait %s --trait ... %s' % (
                 checks.PROVIDER, trait, node)
               for node in lacking[:checks.NAMES]))
+
+
+def unread(deployment: inputs.Deployment) -> checks.Findings:
+    """Report metadata that is meant for a filter which is not enabled."""
+    conf, aggregates = deployment.conf, deployment.aggregates
+    of_flavors = filter_rules.Keys(frozenset(filter_rules.extra_spec_keys(
+        deployment.extra_specs).values()))
+    keys = {row: row.keys or of_flavors
+            for row in filter_table.FILTERS if row.host_filter}
+    readers = [(keys.pop(row), '[filter_scheduler]', 'enabled_filters = '
+                + ','.join([*conf.filter_scheduler.enabled_filters,
+                            row.host_filter]))
+               for row in filter_table.disabled(conf)]
+    if not conf.scheduler.enable_isolated_aggregate_filtering:
+        readers.append((filter_rules.Keys(prefixes=frozenset({TRAIT})),
+                        '[scheduler]',
+                        'enable_isolated_aggregate_filtering = true'))
+    findings = []
+    for meant, *lines in readers:
+        names: dict[str, list[str]] = {}
+        for uuid, metadata in sorted(aggregates.metadata.items()):
+            for key in metadata:
+                if key in meant and not any(
+                        key in read for read in keys.values()):
+                    names.setdefault(key, []).append(aggregates.names[uuid])
+        if names:
+            findings.append(checks.warning(
+                'No enabled filter of nova or of this package reads %s: it '
+                'confines no request. Set, or remove the key:' % ', '.join(
+                    '%s of aggregate %s' % (key, checks.some(having))
+                    for key, having in sorted(names.items())), *lines))
+    return findings

@@ -29,6 +29,7 @@ class Discovery:
     def __init__(self, conf: cfg.ConfigOpts, group: str) -> None:
         self.conf = conf
         self.group = group
+        self.steps = auth.ConfiguredSteps(conf, group)
 
     def authenticate(self) -> None:
         """Get a token.
@@ -72,7 +73,8 @@ class Discovery:
         The request needs no token.
         """
         url = endpoint.rstrip('/') + '/'
-        call = errors.Call(self.group, 'GET %s' % url, url)
+        call = errors.Call(
+            self.group, 'GET %s' % url, url, steps=self.steps)
         with self._bounded(call):
             response = self._adapter.session.get(
                 url, authenticated=False, raise_exc=False,
@@ -90,7 +92,8 @@ class Discovery:
 
     @contextlib.contextmanager
     def _asking(self, occasion: str) -> abc.Iterator[ks_adapter.Adapter]:
-        with self._bounded(errors.Call(self.group, occasion)):
+        with self._bounded(errors.Call(
+                self.group, occasion, steps=self.steps)):
             adapter = self._adapter
             with errors.parsing():
                 yield adapter

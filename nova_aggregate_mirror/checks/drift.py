@@ -7,6 +7,7 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import nova
 from nova_aggregate_mirror.checks import placement
+from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
@@ -17,6 +18,7 @@ from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import database
 
 State = associations.State
+STALE = (State.STALE, State.STALE_KEPT)
 
 DISCOVER = 'nova-manage cell_v2 discover_hosts'
 RESTART = 'systemctl restart nova-compute'
@@ -40,14 +42,15 @@ def find(deployment: inputs.Deployment) -> checks.Findings:
     except exceptions.NovaUnavailable as exc:
         return [nova.unavailable(exc)]
     except exceptions.DeadlineExceeded as exc:
-        return [checks.failure(
-            '%s. If placement is only slow, raise the timeout:' % exc,
+        return [checks.failed(
+            exc, 'If placement is only slow, raise the timeout:',
             '[aggregate_mirror]',
             'request_timeout = %g' % (2 * options.request_timeout))]
     except exceptions.MirrorError as exc:
-        return [checks.failure(
-            '%s. Restart placement:' % exc, placement.RESTART)]
-    findings = [*_wrong(sync, zones), *_hosts(sync), *_unknown(sync)]
+        return [placement.unavailable(exc)]
+    findings = [
+        *_wrong(sync, zones), *_repair(sync, conf.observes(deployment.conf)),
+        *_hosts(sync), *_unknown(sync)]
     if findings:
         return findings
     if not sync.nova.nodes:
@@ -59,25 +62,35 @@ def find(deployment: inputs.Deployment) -> checks.Findings:
 
 def _wrong(sync: full_sync.SyncOutcome,
            zones: database.Zones) -> abc.Iterator[checks.Finding]:
-    """List the differences by availability zone, then the repair."""
+    """List the differences by availability zone."""
     missing = _by_place(sync, zones, State.MISSING)
-    stale = _by_place(sync, zones, State.STALE, State.STALE_KEPT)
+    stale = _by_place(sync, zones, *STALE)
     for place in sorted({*missing, *stale}):
         parts = ['%s %s' % (verb, checks.some(hosts)) for verb, hosts in (
             ('lacks', missing.get(place)), ('still has', stale.get(place)))
             if hosts]
         yield checks.warning('In placement, %s %s.' % (
             place, ' and '.join(parts)))
+
+
+def _repair(sync: full_sync.SyncOutcome, observes: bool
+            ) -> abc.Iterator[checks.Finding]:
+    """Return the repair; there is none where nova is only observed."""
+    if observes:
+        if sync.refused:
+            yield checks.failure('Removals refused: %s.' % sync.refused)
+        return
+    states = {association.state for association in sync.associations}
     if sync.refused:
         yield checks.failure(
             'Removals refused: %s. If they are correct, list them, then apply '
             'them:' % sync.refused,
             checks.SYNC + ' --prune --dry-run',
             checks.SYNC + ' --prune --force')
-    elif stale:
+    elif not states.isdisjoint(STALE):
         yield checks.warning('To repair this now, run:', checks.SYNC
                              + ' --prune')
-    elif missing:
+    elif State.MISSING in states:
         yield checks.warning('To repair this now, run:', checks.SYNC)
 
 

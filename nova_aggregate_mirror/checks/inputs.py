@@ -13,7 +13,8 @@ from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import source as nova_state
 from nova_aggregate_mirror.source import database
-from nova_aggregate_mirror.source import host_aggregates
+from nova_aggregate_mirror.source import database_servers
+from nova_aggregate_mirror.source import metadata
 
 
 class Deployment:
@@ -41,7 +42,14 @@ class Deployment:
 
     @functools.cached_property
     def aggregates(self) -> nova_state.Aggregates:
-        return host_aggregates.read()
+        return metadata.read_all()
+
+    @functools.cached_property
+    def extra_specs(self) -> frozenset[str]:
+        return metadata.extra_specs()
+
+    def pinned(self, zone: str) -> tuple[int, bool]:
+        return database_servers.pinned(zone)
 
     @functools.cached_property
     def journal(self) -> store.Journal | None:

@@ -21,7 +21,9 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import migration
+from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import lease
+from nova_aggregate_mirror.journal import modes
 from nova_aggregate_mirror.journal import presence
 from nova_aggregate_mirror.journal import trial
 
@@ -116,7 +118,7 @@ def writes(deployment: inputs.Deployment) -> checks.Findings:
     try:
         trial.write(deployment.journal.database)
     except exceptions.JournalUnavailable as exc:
-        return [checks.failure('%s.' % exc)]
+        return [checks.failed(exc)]
     return []
 
 
@@ -125,11 +127,20 @@ def agent(deployment: inputs.Deployment) -> checks.Findings:
     if deployment.journal is None:
         return [checks.skipped(EMPTY)]
     database = deployment.journal.database
-    row = lease.read(database)
+    mode = deployment.conf.aggregate_mirror.mode
+    row = lease.read(database, mode)
+    if row is None or not row.holder:
+        other = next(other for other in lease.NAMES if other != mode)
+        leader = lease.read(database, other)
+        if leader and leader.holder and _change(database, other, leader):
+            return [checks.warning(
+                'No agent leads in mode %s; the agent on %s leads in mode %s.'
+                % (mode, leader.host, other))]
     if row is None:
         return [checks.warning(
-            'No agent has ever used this journal. Start one with the '
-            '[aggregate_mirror_database] of nova-api:', checks.START_AGENT)]
+            'No agent has ever used this journal in mode %s. Start one with '
+            'the [aggregate_mirror_database] of nova-api:' % mode,
+            checks.START_AGENT)]
     name = 'the agent on %s, which took the lease on %s' % (
         row.host, time.strftime(
             '%Y-%m-%d at %H:%M:%S UTC', time.gmtime(row.taken_at)))
@@ -137,15 +148,13 @@ def agent(deployment: inputs.Deployment) -> checks.Findings:
         return [checks.warning(
             'No agent leads; the last leader was %s. Start an agent:' % name,
             checks.START_AGENT)]
-    for _second in range(math.ceil(min(row.seconds, LONGEST_WATCH))):
-        current = lease.read(database)
-        if current and current.holder == row.holder and current != row:
-            return [checks.good('The leader is %s.' % name)]
-        if current and current.holder != row.holder:
-            return [checks.warning(
-                'The lease of %s, was released or taken by another agent '
-                'during this check. Run it again.' % name)]
-        time.sleep(1)
+    change = _change(database, mode, row)
+    if change and change.holder == row.holder:
+        return [checks.good('The leader is %s.' % name)]
+    if change:
+        return [checks.warning(
+            'The lease of %s, was released or taken by another agent '
+            'during this check. Run it again.' % name)]
     if row.seconds > LONGEST_WATCH:
         return [checks.warning(
             'Not checked: %s, has not renewed it for %g seconds, but its '
@@ -153,6 +162,17 @@ def agent(deployment: inputs.Deployment) -> checks.Findings:
     return [checks.warning(
         'No agent leads: %s, has not renewed it for %g seconds. Start an '
         'agent:' % (name, row.seconds), checks.START_AGENT)]
+
+
+def _change(database: transactions.Transactions, mode: str,
+            row: lease.LeaseRow) -> lease.LeaseRow | None:
+    """Wait for a write to a lease that an agent holds; None without one."""
+    for _second in range(math.ceil(min(row.seconds, LONGEST_WATCH))):
+        current = lease.read(database, mode)
+        if current and current != row:
+            return current
+        time.sleep(1)
+    return None
 
 
 def processes(deployment: inputs.Deployment) -> checks.Findings:
@@ -172,6 +192,20 @@ def processes(deployment: inputs.Deployment) -> checks.Findings:
             *key, counts[key], '' if counts[key] == 1 else 'es',
             time.strftime('%Y-%m-%d at %H:%M UTC', time.gmtime(latest[key])))
             for key in sorted(counts))))]
+
+
+def agreement(deployment: inputs.Deployment) -> checks.Findings:
+    """Check that nova-api and the agent have the mode of nova.conf."""
+    if deployment.journal is None:
+        return [checks.skipped(EMPTY)]
+    mode = deployment.conf.aggregate_mirror.mode
+    return [
+        (checks.failure if found.is_current else checks.warning)(
+            '%s:' % found, found.step)
+        for found in modes.find(deployment.journal, mode)
+    ] or [checks.good(
+        'Neither nova-api\'s last operations nor an agent\'s last sync had '
+        'another mode than %s.' % mode)]
 
 
 def backlog(deployment: inputs.Deployment) -> checks.Findings:
@@ -235,16 +269,15 @@ def _check_access(path: pathlib.Path) -> checks.Findings:
 def _unusable(path: pathlib.Path | None,
               error: exceptions.JournalUnavailable) -> checks.Finding:
     if path is None:
-        return checks.failure('%s.' % error)
+        return checks.failed(error)
     if isinstance(error, exceptions.JournalDamaged):
-        return checks.failure(
-            '%s. Move it to another directory; nova-api creates a new '
-            'journal, and a sync mirrors the operations of the old journal:'
-            % error.failure.observed,
+        return checks.failed(
+            error, 'Move it to another directory; nova-api creates a new '
+            'journal, and a sync mirrors the operations of the old journal:',
             'mkdir %s/broken' % path.parent,
             'mv %s* %s/broken' % (path, path.parent), RESTART, checks.SYNC)
-    return checks.failure('%s. List the processes that use it:' % error,
-                          'fuser -v %s' % path)
+    return checks.failed(error, 'List the processes that use it:',
+                         'fuser -v %s' % path)
 
 
 def _name(user: int) -> str:

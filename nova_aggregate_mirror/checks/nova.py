@@ -11,6 +11,7 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.explain import api_internals
 from nova_aggregate_mirror.explain import nova_internals
 from nova_aggregate_mirror.hooks import attach
 from nova_aggregate_mirror.hooks import requirements
@@ -36,7 +37,9 @@ def options(deployment: inputs.Deployment) -> checks.Findings:
             '[%s] %s: %s. Nova-api does not load the mirror until this is '
             'corrected. A valid value is:'
             % (group, name, reason.rstrip('.')),
-            '[%s]' % group, '%s = %s' % (name, conf[group][name]))
+            '[%s]' % group, '%s = %s' % (
+                name, ','.join(value) if isinstance(
+                    value := conf[group][name], list) else value))
         for (group, name), reason in sorted(mistakes.items())]
     findings += [
         checks.warning('[%s] in %s sets %s, which is no option%s' % (
@@ -88,9 +91,8 @@ def galera(deployment: inputs.Deployment) -> checks.Findings:
 def unavailable(exc: exceptions.NovaUnavailable) -> checks.Finding:
     """Return the finding for an API database that cannot be read."""
     if isinstance(exc.__cause__, db_exc.DBNonExistentTable):
-        return checks.failure('%s. Run:' % exc.failure.observed,
-                              'nova-manage api_db sync')
-    return checks.failure('%s.' % exc)
+        return checks.failed(exc, 'Run:', 'nova-manage api_db sync')
+    return checks.failed(exc)
 
 
 def hook(deployment: inputs.Deployment) -> checks.Findings:
@@ -111,12 +113,16 @@ def hook(deployment: inputs.Deployment) -> checks.Findings:
             'run:'
             % (release, exc), UPGRADE)]
     return _hooks(deployment.conf) or _explanations(release) or [
-        checks.good('Nova %s is supported.' % release)]
+        checks.good('Nova %s is supported%s.' % (
+            release, ', and mirrors host aggregates itself: the mode is '
+            'observe' if nova_aggregate_mirror.conf.observes(deployment.conf)
+            else ''))]
 
 
 def _explanations(release: str) -> checks.Findings:
     try:
         nova_internals.check()
+        api_internals.check()
     except exceptions.UnexpectedNova as exc:
         return [checks.warning(
             'Nova %s is supported, except for "scheduling explain": %s. In '
@@ -126,7 +132,7 @@ def _explanations(release: str) -> checks.Findings:
 
 def _hooks(conf: cfg.ConfigOpts) -> checks.Findings:
     try:
-        loaded = attach.load(conf)
+        attach.load(conf)
     except exceptions.MissingCredentials:
         # The check of the credentials reports this.
         return []
@@ -134,8 +140,4 @@ def _hooks(conf: cfg.ConfigOpts) -> checks.Findings:
         return [checks.failure(
             '%s. Until this is corrected, nova mirrors host aggregates '
             'itself, best effort. The default is:' % exc, *MIRROR_HOOK)]
-    if not any(hook.replaces_mirroring for hook in loaded):
-        return [checks.warning(
-            'The mirror is switched off: nova mirrors host aggregates '
-            'itself, best effort. To switch it on, set:', *MIRROR_HOOK)]
     return []

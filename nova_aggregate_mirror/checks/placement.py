@@ -15,7 +15,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import deadline
-from nova_aggregate_mirror.limits import observations
 from nova_aggregate_mirror.placement import client
 
 RESTART = 'systemctl restart placement-api'
@@ -37,9 +36,6 @@ CONSEQUENCES = {
         'nova-scheduler cannot query neutron for the hosts of a routed '
         'network', 'nova-scheduler does not start'),
 }
-# The smallest role of each account. Neutron shows the subnets of other
-# projects to administrators only.
-ROLES = {'placement': 'service', 'neutron': 'admin'}
 
 
 def credentials(deployment: inputs.Deployment) -> checks.Findings:
@@ -60,7 +56,7 @@ def _credentials(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
     except exceptions.MissingCredentials as exc:
         reason, names = str(exc), ['auth_type']
     except exceptions.MirrorError as exc:
-        return [checks.failure('%s. Correct:' % exc, '[%s]' % section)]
+        return [checks.failed(exc, 'Correct:', '[%s]' % section)]
     if not names:
         return []
     lines = ['[%s]' % section]
@@ -83,35 +79,19 @@ def _authentication(service: discovery.Discovery) -> checks.Findings:
     try:
         service.authenticate()
     except exceptions.NotAuthorized as exc:
-        if _has_application_credential(service):
+        if service.steps.is_application_credential:
             return [_renewal(service, exc)]
-        user, _project, domain = _account(service.conf, service.group)
-        return [checks.failure(
-            '%s. Create the account unless it exists, and set its password '
-            'to that in [%s]:' % (exc, section),
+        user, _project, domain = service.steps.user
+        return [checks.advised(
+            exc, 'Create the account unless it exists, and set its password '
+            'to that in [%s]:' % section,
             'openstack user create --or-show --domain %s %s' % (domain, user),
-            role_command(service.conf, service.group),
+            service.steps.role_command,
             'openstack user set --password-prompt %s' % user)]
     except exceptions.MirrorError as exc:
-        return _untrusted(service, exc) or [checks.failure(
-            '%s. Start keystone, or correct:' % exc,
-            '[%s]' % section, 'auth_url = %s' % EXAMPLE['auth_url'])]
+        url = '[%s]' % section, 'auth_url = %s' % EXAMPLE['auth_url']
+        return [checks.failed(exc, 'Start keystone, or correct:', *url)]
     return []
-
-
-def _untrusted(service: discovery.Discovery, exc: exceptions.MirrorError
-               ) -> checks.Findings:
-    """Return the step for a certificate that is not accepted, if it is."""
-    if not observations.is_untrusted(exc):
-        return []
-    return [checks.failure(
-        '%s. Set the file of the authority that signed it:' % exc,
-        '[%s]' % service.group, 'cafile = FILE')]
-
-
-def _has_application_credential(service: discovery.Discovery) -> bool:
-    values = service.conf[auth.section(service.conf, service.group)]
-    return bool(values.auth_type == 'v3applicationcredential')
 
 
 def _renewal(service: discovery.Discovery, exc: exceptions.NotAuthorized
@@ -120,11 +100,11 @@ def _renewal(service: discovery.Discovery, exc: exceptions.NotAuthorized
 
     Its roles are those of its creation: no role can be added later.
     """
-    return checks.failure(
-        '%s. As the user that nova uses, create another application '
-        'credential, and set its ID and secret:' % exc,
+    return checks.advised(
+        exc, 'As the user that nova uses, create another application '
+        'credential, and set its ID and secret:',
         'openstack application credential create --role %s %s-2'
-        % (ROLES[service.group], service.group),
+        % (auth.ROLES[service.group], service.group),
         '[%s]' % auth.section(service.conf, service.group),
         'application_credential_id = ID',
         'application_credential_secret = SECRET')
@@ -136,18 +116,18 @@ def endpoint(deployment: inputs.Deployment) -> checks.Findings:
     findings = _catalog(service)
     if findings:
         return findings
+    listing = ('openstack endpoint list --service %s'
+               % service.conf[service.group].service_type)
     try:
         url = service.endpoint()
         service.microversions(url)
     except (exceptions.NotAuthorized, exceptions.MalformedAnswer) as exc:
-        return [checks.failure(
-            '%s. Correct the URL of placement in the catalog:' % exc,
-            'openstack endpoint list --service %s'
-            % service.conf[service.group].service_type)]
+        return [checks.advised(
+            exc, 'Correct the URL of placement in the catalog:', listing)]
     except exceptions.MirrorError as exc:
-        return _untrusted(service, exc) or [checks.failure(
-            '%s. Start placement, whose service may also be named apache2, '
-            'httpd or devstack@placement-api:' % exc, RESTART)]
+        return [checks.failed(
+            exc, 'Start placement, whose service may also be named apache2, '
+            'httpd or devstack@placement-api:', RESTART)]
     return [checks.good('Placement answers at %s.'
                         % errors.without_secrets(url))]
 
@@ -166,24 +146,21 @@ def _catalog(service: discovery.Discovery) -> checks.Findings:
                   for name in ('project_name', 'project_domain_name')))]
         return [_not_in_catalog(service, service.offered())]
     except exceptions.MirrorError as exc:
-        return [checks.failure(
-            '%s. Check these options:' % exc, '[%s]' % service.group,
-            'endpoint_override', 'region_name', 'valid_interfaces')]
+        return [checks.failed(exc)]
 
 
 def _not_in_catalog(service: discovery.Discovery,
                     offered: list[tuple[str, str]]) -> checks.Finding:
     options = service.conf[service.group]
     interfaces = options.valid_interfaces or ['public']
-    text = '%s %s for region %s, interface %s' % (
-        service.group, errors.NOT_IN_CATALOG,
-        options.region_name or 'not set', ','.join(interfaces))
+    text = '%s %s for %s' % (
+        service.group, errors.NOT_IN_CATALOG, errors.selection(
+            options.region_name, ','.join(interfaces)))
     if offered:
         return checks.failure(
             '%s. It has %s. Select an existing endpoint, for example:' % (
                 text, '; '.join(
-                    'region %s, interface %s' % endpoint
-                    for endpoint in offered)),
+                    errors.selection(*endpoint) for endpoint in offered)),
             '[%s]' % service.group, 'region_name = %s' % offered[0][0],
             'valid_interfaces = %s' % offered[0][1])
     return checks.failure(
@@ -201,7 +178,7 @@ def microversions(deployment: inputs.Deployment) -> checks.Findings:
     try:
         oldest, newest = service.microversions(service.endpoint())
     except exceptions.MirrorError as exc:
-        return [checks.failure('%s. Restart it:' % exc, RESTART)]
+        return [unavailable(exc)]
     text = 'Placement has microversions %s to %s' % (oldest, newest)
     first, needed, last = map(versionutils.convert_version_to_tuple, (
         oldest, client.MICROVERSION, newest))
@@ -228,35 +205,27 @@ def rights(deployment: inputs.Deployment) -> checks.Findings:
     service, placement = deployment.placement, deployment.client
     seconds = deployment.conf.aggregate_mirror.inline_timeout
     absent = client.Provider(uuidutils.generate_uuid(), frozenset(), 0)
-    for action, attempt in (
-            ('list providers', placement.probe),
-            ('read aggregates of providers',
-             lambda: placement.get(absent.uuid)),
-            ('write aggregates of providers',
-             lambda: placement.put(absent, frozenset()))):
+    for attempt in (
+            placement.probe, lambda: placement.get(absent.uuid),
+            lambda: placement.put(absent, frozenset())):
         try:
             with deadline.within(seconds):
                 attempt()
         except exceptions.ProviderNotFound:
             continue
-        except exceptions.NotAuthorized as exc:
-            if _has_application_credential(service):
-                return [_renewal(service, exc)]
-            if not isinstance(exc, exceptions.Forbidden):
-                return [checks.failure(
-                    '%s. It does not accept keystone\'s token: correct '
-                    '[keystone_authtoken] in placement.conf, then run:' % exc,
-                    RESTART)]
-            return [checks.failure(
-                'The account may not %s: %s. Run:' % (action, exc),
-                role_command(service.conf, service.group))]
         except exceptions.MirrorError as exc:
-            return [checks.failure(
-                'Could not %s: %s. See placement\'s log. If its database is '
-                'not up to date, run:' % (action, exc),
-                'placement-manage db sync', RESTART)]
+            if (isinstance(exc, exceptions.Forbidden) and exc.failure.step
+                    and service.steps.is_application_credential):
+                return [_renewal(service, exc)]
+            return [unavailable(exc)]
     return [checks.good('The account may list providers, and read and write '
                         'their aggregates.')]
+
+
+def unavailable(exc: exceptions.MirrorError) -> checks.Finding:
+    """Return the finding for a failure after placement has answered."""
+    return checks.failed(exc, 'See placement\'s log:',
+                         'journalctl -u placement-api')
 
 
 def neutron(deployment: inputs.Deployment) -> checks.Findings:
@@ -264,27 +233,3 @@ def neutron(deployment: inputs.Deployment) -> checks.Findings:
     return (_credentials(deployment.conf, 'neutron')
             or _authentication(deployment.neutron)
             or _catalog(deployment.neutron))
-
-
-def role_command(conf: cfg.ConfigOpts, group: str) -> str:
-    """Return the command that gives an account the smallest role it needs."""
-    user, project, domain = _account(conf, group)
-    return 'openstack role add --project %s --user %s%s %s' % (
-        # Keystone has one domain with this name, and the same in lower case
-        # as its ID.
-        project, user, '' if domain.lower() == 'default'
-        else ' --user-domain %s' % domain, ROLES[group])
-
-
-def _account(conf: cfg.ConfigOpts, group: str) -> tuple[str, str, str]:
-    """Return user, project and domain for a suggested command."""
-    values = conf[auth.section(conf, group)]
-
-    def first(*names: str) -> str:
-        return next((values[name] for name in names
-                     if name in values and values[name]), '')
-
-    return (first('username', 'user_id') or group,
-            first('project_name', 'project_id') or EXAMPLE['project_name'],
-            first('user_domain_name', 'user_domain_id')
-            or EXAMPLE['user_domain_name'])

@@ -12,6 +12,7 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import placement
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import networks
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror import plugins
@@ -61,9 +62,7 @@ def sharing(deployment: inputs.Deployment) -> checks.Findings:
                    if name != SEGMENT % provider
                    and not aggregates <= client.get(provider).aggregates}
     except exceptions.MirrorError as exc:
-        return [checks.failure(
-            '%s. See placement\'s log:' % exc,
-            'journalctl -u placement-api')]
+        return [placement.unavailable(exc)]
     if not outside:
         return []
     return [checks.warning(
@@ -95,7 +94,7 @@ def segments(deployment: inputs.Deployment) -> checks.Findings:
                 hidden -= {subnet.segment for subnet in reader.subnets(
                     segment_id=uuids[start:start + BATCH])}
     except exceptions.MirrorError as exc:
-        return [checks.failure('%s. Run:' % exc, 'openstack subnet list')]
+        return [checks.failed(exc, 'Run:', 'openstack subnet list')]
     if not uuids:
         return [checks.skipped('no segment has an aggregate in nova')]
     if not hidden:
@@ -106,7 +105,7 @@ def segments(deployment: inputs.Deployment) -> checks.Findings:
         'confine servers of their networks to the hosts that reach them. '
         'Neutron shows the subnets of other projects to administrators only. '
         'Run:' % (len(hidden), len(uuids), checks.some(hidden)),
-        placement.role_command(conf, 'neutron'))]
+        auth.ConfiguredSteps(conf, 'neutron').role_command)]
 
 
 def _unknown(names: list[str]) -> checks.Findings:

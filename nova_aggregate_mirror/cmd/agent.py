@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``nova-aggregate-mirror-agent``: the daemon that mirrors and syncs."""
+"""``nova-aggregate-mirror-agent``: the daemon that mirrors and syncs.
+
+Long because all parts of the program are built, and built again, here.
+"""
 
 from collections import abc
 import functools
@@ -7,7 +10,7 @@ import gc
 import signal
 import sys
 import threading
-import typing
+from typing import Any
 
 from nova.conf import CONF
 from oslo_config import cfg
@@ -15,6 +18,8 @@ from oslo_log import log as logging
 
 from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror.agent import guru_report
+from nova_aggregate_mirror.agent import metrics
+from nova_aggregate_mirror.agent import metrics_server
 from nova_aggregate_mirror.agent import periodic_audit
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror.agent import service
@@ -27,12 +32,10 @@ from nova_aggregate_mirror.console import sync_history
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import lease
+from nova_aggregate_mirror.journal import modes
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import outcome
-
-if typing.TYPE_CHECKING:
-    from nova_aggregate_mirror.agent import metrics
 
 LOG = logging.getLogger(__name__)
 
@@ -58,14 +61,16 @@ with each request that times out.
 
 
 def _build(journal: store.Journal,
-           figures: 'metrics.Metrics') -> service.Agent:
+           figures: metrics.Metrics) -> service.Agent:
     options = CONF.aggregate_mirror
     # A source each: the full sync waits for a slow cell, also when it repairs,
     # and what one of them has heard from a cell is no news for the other.
     drain_source, sync_source = (
         components.source(skip_late=True), components.source())
     stop, providers = threading.Event(), outcome.Failing()
-    placement = client.Client(CONF, request_timeout=_drain_timeout())
+    placement = _client(request_timeout=_drain_timeout())
+    observes = nova_aggregate_mirror.conf.observes(CONF)
+    figures.set_mode(observes)
     return service.Agent(
         drain.Drain(
             CONF, journal.rows, components.mirror(
@@ -74,14 +79,34 @@ def _build(journal: store.Journal,
             figures, stopping=stop.is_set),
         periodic_sync.PeriodicSync(
             CONF, components.mirror(
-                journal, sync_source, client.Client(CONF),
-                stopping=stop.is_set, failing=providers),
+                journal, sync_source, _client(), stopping=stop.is_set,
+                failing=providers),
             figures, note=functools.partial(
-                sync_history.note, journal.history, 'agent'),
-            zones=sync_source.zones),
-        lease.Lease(journal.database, options.leader_lease),
+                sync_history.note, journal.history, 'agent',
+                mode=options.mode),
+            zones=sync_source.zones, disagreements=functools.partial(
+                modes.find_by_agent, journal, options.mode)),
+        lease.Lease(journal.database, options.leader_lease,
+                    mode=options.mode),
         binding.Binding(journal.database, drain_source), figures, stop,
-        _audit(figures))
+        _audit(figures), observes)
+
+
+def _client(**options: Any) -> client.Client:
+    """Build a client of placement, the only kind that this program uses."""
+    return client.Client(
+        CONF, reads_only=nova_aggregate_mirror.conf.observes(CONF), **options)
+
+
+def _start(running: service.Agent) -> None:
+    """Start an agent, and log whether placement can be used.
+
+    On standby, no loop would ask it.
+    """
+    running.start()
+    placement = _client(request_timeout=_drain_timeout(), announces=True)
+    placement.check_access()
+    placement.release()
 
 
 def _drain_timeout() -> float:
@@ -89,7 +114,7 @@ def _drain_timeout() -> float:
     return max(float(CONF.aggregate_mirror.inline_timeout), LEAST_TIMEOUT)
 
 
-def _audit(figures: 'metrics.Metrics'
+def _audit(figures: metrics.Metrics
            ) -> periodic_audit.PeriodicAudit | None:
     """Build the audit; None if it is not configured."""
     interval = CONF.aggregate_mirror.audit_interval
@@ -114,7 +139,7 @@ def _audit(figures: 'metrics.Metrics'
 
     def audit() -> abc.Iterator[periodic_audit.Progress]:
         source = components.servers()
-        auditing = readers.DatabaseAudit(CONF, client.Client(CONF))
+        auditing = readers.DatabaseAudit(CONF, _client())
         for _misplaced in auditing.run(source.pages()):
             yield auditing.totals, 0
         yield auditing.totals, len(source.cells_down)
@@ -129,32 +154,30 @@ def _prepare_nova() -> None:
     nova_objects.prepare(CONF)
 
 
+def _metrics() -> tuple[metrics.Metrics, metrics_server.Server | None]:
+    """Build the metrics, and serve them if a port is configured."""
+    options = CONF.aggregate_mirror
+    figures = metrics.Metrics(CONF.placement.region_name or '')
+    return figures, metrics_server.Server(
+        figures, options.metrics_host, options.metrics_port, _limits
+    ) if options.metrics_port else None
+
+
 def _serve() -> int:
     # Blocked in all threads that start from here on, including those of the
     # metrics: this thread waits for them.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    try:
-        from nova_aggregate_mirror.agent import metrics
-        from nova_aggregate_mirror.agent import metrics_server
-    except ImportError as exc:
-        raise exceptions.MissingPackage(
-            '%s; the agent requires it' % exc,
-            step='pip install prometheus-client') from exc
-    options = CONF.aggregate_mirror
-    figures = metrics.Metrics(CONF.placement.region_name or '')
-    server = None
-    if options.metrics_port:
-        server = metrics_server.Server(
-            figures, options.metrics_host, options.metrics_port, _limits)
+    figures, server = _metrics()
     journal = store.Journal(CONF)
     running = _build(journal, figures)
     report = guru_report.Report(
         CONF, PROGRAM, lambda: running.state() | figures.state())
-    running.start()
+    _start(running)
     # The imported modules live as long as the process: searching them for
     # garbage takes a sixth of its time.
     gc.freeze()
-    LOG.info('Started; a full sync every %g seconds', options.sync_interval)
+    LOG.info('Started; a full sync every %g seconds',
+             CONF.aggregate_mirror.sync_interval)
     while (signum := signal.sigwait(SIGNALS)) in (
             signal.SIGHUP, signal.SIGUSR2):
         if signum == signal.SIGUSR2:
@@ -164,7 +187,7 @@ def _serve() -> int:
         running.stop()
         _reload()
         running = _build(journal, figures)
-        running.start()
+        _start(running)
     LOG.info('Stopping after the current change')
     running.stop()
     if server:
@@ -199,7 +222,7 @@ def _reload() -> None:
     nova_aggregate_mirror.conf.forget_mistakes(CONF)
     try:
         nova_aggregate_mirror.conf.check(CONF, before)
-        client.Client(CONF).check_credentials()
+        components.placement()
     except exceptions.MirrorError as exc:
         LOG.error('The configuration cannot be used; options with invalid '
                   'values keep their previous values: %s', exc)

@@ -35,6 +35,7 @@ from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import identifiers
+from nova_aggregate_mirror.cmd import start
 from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror.console import lookup
@@ -86,18 +87,10 @@ def run(conf: cfg.ConfigOpts, past: history.History,
     pages = auditing.run(source.pages(
         arguments.hosts,
         identifiers.Identifiers(conf).project(arguments.project)))
-    interrupted = False
-    try:
-        with progress.shown(arguments.quiet) as display:
-            _show(arguments.format,
-                  with_progress(pages, auditing.totals, display),
-                  auditing.totals, source)
-    except KeyboardInterrupt:
-        _tell('Interrupted: the other servers are not audited')
-        interrupted = True
+    with progress.shown(arguments.quiet) as display:
+        _show(arguments.format, with_progress(pages, auditing.totals, display),
+              auditing.totals, source)
     status = _finish(arguments, auditing.totals, source)
-    if interrupted:
-        return exit_status.INTERRUPTED
     for line in _unknown(arguments, auditing, source, nova):
         _tell(line)
         status = status or exit_status.COULD_NOT_RUN
@@ -130,11 +123,15 @@ def prepare(conf: cfg.ConfigOpts, past: abc.Iterable[history.Entry],
     :raises MirrorError: nova could not be read, or a plugin not be loaded
     """
     # Nova's objects take seconds to import, and other commands need none.
-    from nova_aggregate_mirror.cmd import nova_objects
-    nova_objects.prepare(conf)
-    from nova_aggregate_mirror.audit import readers
+    with start.importing():
+        from nova_aggregate_mirror.cmd import nova_objects
+        nova_objects.prepare(conf)
+        from nova.api.openstack import api_version_request as compute_api
+        from nova_aggregate_mirror.audit import readers
     return readers.DatabaseAudit(
-        conf, client.Client(conf), names, past, zone)
+        conf, client.Client(conf), names, past, zone,
+        compute_api.max_api_version() >= compute_api.APIVersionRequest(
+            audit.UNPINS))
 
 
 def _show(form: str, pages: abc.Iterable[list[audit.Misplacement]],
@@ -153,17 +150,39 @@ def _show(form: str, pages: abc.Iterable[list[audit.Misplacement]],
                 tuple(display.fields(misplacement).values())
                 for misplacement in page])
         return
+    _show_tables(pages, totals)
+
+
+def _show_tables(pages: abc.Iterable[list[audit.Misplacement]],
+                 totals: auditor.Totals) -> None:
+    """Print the result, then the tables.
+
+    Of more than ``ROWS`` servers, the first line only says so: the tables are
+    printed meanwhile, and the result is the last line.
+    """
+    from nova_aggregate_mirror.audit import display
     rows: list[audit.Misplacement] = []
+    is_long, error = False, None
     try:
         for page in pages:
             rows += page
             while len(rows) >= ROWS:
+                if not is_long:
+                    print('More than %d servers are misplaced; the last line '
+                          'has their number' % (ROWS - 1))
+                is_long = True
                 print(display.table(rows[:ROWS]), flush=True)
                 del rows[:ROWS]
-    finally:
-        # Also what was found before an interruption or an error.
-        if rows:
-            print(display.table(rows), flush=True)
+    except (KeyboardInterrupt, exceptions.MirrorError) as exc:
+        # What was found before it is printed.
+        error = exc
+    lines = [display.table(rows)] if rows else []
+    if totals.servers or error is None:
+        lines.insert(len(lines) if is_long else 0, display.summary(totals))
+    for line in lines:
+        print(line, flush=True)
+    if error:
+        raise error
 
 
 def with_progress(pages: abc.Iterator[list[audit.Misplacement]],
@@ -193,9 +212,7 @@ def _finish(arguments: argparse.Namespace, totals: auditor.Totals,
     if not totals.servers and (
             arguments.zone or arguments.hosts or arguments.project):
         _tell('No server is selected: check --zone, --host and --project')
-    if arguments.format == 'table':
-        print(display.summary(totals))
-    elif arguments.format in formats.LINES:
+    if arguments.format in formats.LINES:
         _tell(display.summary(totals))
     if down:
         return exit_status.NO_NODE

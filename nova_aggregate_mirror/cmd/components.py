@@ -11,6 +11,7 @@ from oslo_log import log as logging
 from nova_aggregate_mirror.cmd import unreadable
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import engines
@@ -77,36 +78,26 @@ def placement() -> client.Client:
 
     :raises MirrorError: names the options that are missing or invalid
     """
-    placement = client.Client(CONF)
-    placement.check_credentials()
-    return placement
+    auth.load(CONF, 'placement')
+    return client.Client(CONF)
 
 
-def has_journal() -> bool:
-    """Check whether the journal exists; an SQLite file may not exist yet.
+def journal() -> store.Journal:
+    """Open the journal without creating or migrating it.
 
-    :raises InvalidConfiguration: when it does not exist, and the configuration
-        is not that of a nova-api: nova-api may use another journal
+    :raises InvalidConfiguration: when its SQLite file does not exist, and the
+        configuration is not that of a nova-api, which may use another journal
+    :raises JournalUnavailable: when the tables are missing or outdated
     """
     file = engine.sqlite_file(CONF)
     if file and not file.exists():
         check_configuration()
-        return False
-    return True
-
-
-def journal() -> store.Journal:
-    """Open the journal without creating or migrating it; see ``has_journal``.
-
-    :raises JournalUnavailable: when the tables are missing or outdated
-    """
-    has_journal()
     return store.Journal(CONF, engine.existing(CONF))
 
 
 def mirror(journal: store.Journal, source: database.DatabaseSource,
-           placement: client.Client, workers: int | None = None,
-           **options: Any) -> reconciler.Reconciler:
+           placement: client.Client, **options: Any
+           ) -> reconciler.Reconciler:
     return reconciler.Reconciler(
         journal.ledger, source, placement, journal.rows,
-        count=workers or CONF.aggregate_mirror.sync_workers, **options)
+        count=CONF.aggregate_mirror.sync_workers, **options)

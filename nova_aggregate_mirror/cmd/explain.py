@@ -8,9 +8,10 @@ the configuration of nova-scheduler, where nova-scheduler is installed.
 
 The first line is the summary. Then each condition follows with the number of
 compute nodes that meet it and all conditions above it, then each host with the
-first condition that it does not meet. Placement itself is asked for each
-condition, with three more requests. Inventories are read for at most 20 hosts
-per resource class; --host selects others.
+first condition that it does not meet and, after "also", others that are known.
+Placement itself is asked for each condition, with three more requests.
+Inventories are read for at most 20 hosts per resource class; --host selects
+others, and every filter is run for them.
 
   # why is this server in ERROR?
   %(prog)s --server web-1
@@ -24,7 +25,7 @@ per resource class; --host selects others.
 Exit status:
     0  a host is left; with --count, one for each server
     1  no host is left, or too few
-  130  interrupted by Ctrl-C; with --html 143 by SIGTERM; no page is written
+  130  interrupted by Ctrl-C; 143 by SIGTERM; no page is written
   255  the request could not be explained: nova, placement or the
        configuration could not be read, there is no such server, flavor or
        zone, or an option of nova needs a further argument; or the output
@@ -32,11 +33,9 @@ Exit status:
 """
 
 from collections import abc
-import contextlib
-import dataclasses
-import signal
 import sys
 import time
+import typing
 from typing import Any
 
 from oslo_config import cfg
@@ -45,20 +44,23 @@ from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import explain_arguments
 from nova_aggregate_mirror.cmd import identifiers
 from nova_aggregate_mirror.cmd import report
-from nova_aggregate_mirror.console import exit_status
+from nova_aggregate_mirror.cmd import start
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import rendering
 from nova_aggregate_mirror.html_report import output
-from nova_aggregate_mirror.http import images
+from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.limits import deadline
-from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database
-from nova_aggregate_mirror.source import database_servers
+
+if typing.TYPE_CHECKING:
+    from nova_aggregate_mirror.explain import requests
 
 HOST, NO_HOST = 0, 1
 
@@ -67,15 +69,11 @@ def run(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
         journal: rows.Rows) -> int:
     """Explain the request of the command line; return the exit status."""
     args = conf.command
-    try:
-        if args.html is not None:
-            answer = _write_page(conf, nova, journal, args.html)
-        else:
-            answer = _explain(conf, nova, journal)
-            _show(args.format, answer)
-    except KeyboardInterrupt:
-        print('Interrupted', file=sys.stderr)
-        return exit_status.INTERRUPTED
+    if args.html is not None:
+        answer = _write_page(conf, nova, journal, args.html)
+    else:
+        answer = _explain(conf, nova, journal)
+        _show(args.format, answer)
     return HOST if answer.possible else NO_HOST
 
 
@@ -84,22 +82,11 @@ def _write_page(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
     """Write the HTML page, and print the summary."""
     # Imported here, so that the tables do not need the template engine.
     from nova_aggregate_mirror.html_report import answer as page
-    with _terminable(), output.replaced(name) as write:
+    with output.replaced(name) as write:
         answer = _explain(conf, nova, journal)
         write(page.render(answer, time.time()))
     report.summarize(name, rendering.sentence(answer))
     return answer
-
-
-@contextlib.contextmanager
-def _terminable() -> abc.Iterator[None]:
-    """Exit normally on SIGTERM, so that no temporary file is left."""
-    before = signal.signal(
-        signal.SIGTERM, lambda *_signal: sys.exit(exit_status.TERMINATED))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
@@ -109,44 +96,57 @@ def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
     placement = components.placement()
     # This fails in time if a database is unavailable.
     truth = nova.read_all()
-    unknown = sorted(host for host in set(args.hosts)
-                     if not truth.nodes_of({host}))
-    if unknown:
-        raise exceptions.UnknownName(
-            'nova has no compute node of host %s; it has %s%s' % (
-                ', '.join(unknown), plurals.some(truth.hosts()) or 'none',
-                ''.join('; cell %s did not answer: %s' % cell
-                        for cell in sorted(truth.cells_down.items()))))
-    names = identifiers.Identifiers(conf)
+    _check_hosts(args.hosts, truth)
+    pending, notes = _pending(journal)
+    # Nova's scheduler takes seconds to import, and other commands need none.
+    with start.importing():
+        from nova_aggregate_mirror.cmd import nova_objects
+        context = nova_objects.prepare(conf)
+        from nova_aggregate_mirror.explain import gather
+        from nova_aggregate_mirror.explain import steps
+    nova_objects.bound(conf)
+    with nova_objects.translated():
+        request = _request(conf, context, placement, operation, flavor)
+        request.notes += notes
+        facts = gather.gather(
+            gather.Cloud(context, truth, placement, pending,
+                         parallel.Workers(
+                             conf.aggregate_mirror.sync_workers).each,
+                         components.servers()),
+            request, args.hosts)
+    return steps.explain(facts)
+
+
+def _request(conf: cfg.ConfigOpts, context: Any, placement: client.Client,
+             operation: str, flavor: str) -> 'requests.SchedulingRequest':
+    """Look up the names in the arguments, and build the request."""
+    args, names = conf.command, identifiers.Identifiers(conf)
     server, project = names.server(args.server), names.project(args.project)
     networks = [names.network(network) for network in args.networks]
     image = _image(conf, names.image(args.image), args.properties)
     hints = names.hints(args.hints)
-    pending, notes = _pending(journal)
-    # Nova's scheduler takes seconds to import, and other commands need none.
-    from nova_aggregate_mirror.cmd import nova_objects
-    context = nova_objects.prepare(conf)
-    nova_objects.bound(conf)
-    from nova_aggregate_mirror.explain import gather
-    from nova_aggregate_mirror.explain import requests
-    from nova_aggregate_mirror.explain import steps
-    with nova_objects.translated():
-        if server:
-            request = requests.of_server(
-                context, server, operation, flavor, networks, args.ports)
-        else:
-            request = requests.described(context, requests.ServerDescription(
-                args.flavor, image, args.volume, project, args.zone,
-                networks, args.ports, hints, args.count))
-        facts = gather.gather(
-            gather.Cloud(context, truth, placement, pending,
-                         parallel.Workers(args.workers).each,
-                         database_servers.DatabaseServers(engines.Limits(
-                             conf.aggregate_mirror.cell_timeout))),
-            dataclasses.replace(
-                request, notes=[*request.notes, *notes]),
-            args.hosts)
-    return steps.explain(facts)
+    if not server:
+        from nova_aggregate_mirror.explain import descriptions
+        return descriptions.described(
+            context, descriptions.ServerDescription(
+                args.flavor, image, args.volume, project, args.zone, networks,
+                args.ports, hints, args.count))
+    with start.importing():
+        from nova_aggregate_mirror.explain import server_requests
+    return server_requests.of_server(
+        context, placement, server, operation, server_requests.Changes(
+            flavor, image if args.image or args.properties else None,
+            args.zone, networks, args.ports))
+
+
+def _check_hosts(hosts: abc.Iterable[str], nova: source.Nova) -> None:
+    unknown = sorted(host for host in {*hosts} if not nova.nodes_of({host}))
+    if unknown:
+        raise exceptions.UnknownName(
+            'nova has no compute node of host %s; it has %s%s' % (
+                ', '.join(unknown), plurals.some(nova.hosts()) or 'none',
+                ''.join('; cell %s did not answer: %s' % cell
+                        for cell in sorted(nova.cells_down.items()))))
 
 
 def _show(form: str, answer: explanation.Answer) -> None:
@@ -166,7 +166,7 @@ def _image(conf: cfg.ConfigOpts, identifier: str,
     if not identifier:
         return {'properties': dict(properties)}
     with deadline.within(conf.aggregate_mirror.request_timeout):
-        image = images.read(conf, identifier)
+        image = resources.read_image(conf, identifier)
     return {**image, 'properties': {**image['properties'], **dict(properties)}}
 
 

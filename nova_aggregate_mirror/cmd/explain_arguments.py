@@ -3,7 +3,6 @@
 
 import argparse
 
-from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror import exceptions
@@ -25,14 +24,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='with --server: its operation to explain, one of %s; resize is '
              'followed by the new flavor; the default is create'
              % ', '.join(explanation.OPERATIONS))
+    _add_request(parser)
+    parser.add_argument(
+        '--network', action='append', default=[], metavar='NAME_OR_ID',
+        dest='networks',
+        help='a network, which replaces those of the server; may be repeated')
+    parser.add_argument(
+        '--port', action='append', default=[], metavar='ID', dest='ports',
+        help='a port, which replaces those of the server; may be repeated')
+    parser.add_argument(
+        '--host', action='append', default=[], metavar='HOST', dest='hosts',
+        help='explain this host only; may be repeated')
+    output = parser.add_mutually_exclusive_group()
+    formats.add_argument(output)
+    output.add_argument(
+        '--html', metavar='FILE',
+        help='write an HTML page to this file, - for standard output, and '
+             'print only the summary; an existing file is replaced when the '
+             'page is complete')
+
+
+def _add_request(parser: argparse.ArgumentParser) -> None:
+    """Add what describes a request that nova has not stored."""
     parser.add_argument(
         '--image', default='', metavar='NAME_OR_ID',
-        help='with --flavor: the image, read from glance with the '
-             'credentials of [placement]')
+        help='with --flavor or --for rebuild: the image, read from glance '
+             'with the credentials of [placement]')
     parser.add_argument(
         '--image-property', action='append', default=[], type=arguments.pair,
         metavar='KEY=VALUE', dest='properties',
-        help='with --flavor: a property of the image; may be repeated')
+        help='with --flavor or --for rebuild: a property of the image; may be '
+             'repeated')
     parser.add_argument(
         '--volume', action='store_true',
         help='with --flavor: the server boots from a volume, and the root '
@@ -42,14 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='with --flavor: the project')
     parser.add_argument(
         '--zone', default='', metavar='ZONE[:HOST[:NODE]]',
-        help='with --flavor: the availability zone, as nova-api takes it')
-    parser.add_argument(
-        '--network', action='append', default=[], metavar='NAME_OR_ID',
-        dest='networks',
-        help='a network, which replaces those of the server; may be repeated')
-    parser.add_argument(
-        '--port', action='append', default=[], metavar='ID', dest='ports',
-        help='a port, which replaces those of the server; may be repeated')
+        help='with --flavor or --for unshelve: the availability zone, as '
+             'nova-api takes it')
     parser.add_argument(
         '--hint', action='append', default=[], type=arguments.pair,
         metavar='KEY=VALUE', dest='hints',
@@ -58,21 +74,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--count', type=arguments.servers, default=1, metavar='N',
         help='with --flavor: number of servers that are requested at once')
-    parser.add_argument(
-        '--host', action='append', default=[], metavar='HOST', dest='hosts',
-        help='explain this host only; may be repeated')
-    parser.add_argument(
-        '--workers', type=arguments.workers, default=conf.SYNC_WORKERS,
-        metavar='N',
-        help='number of concurrent placement requests, from 1 to 64; the '
-             'default is %d' % conf.SYNC_WORKERS)
-    output = parser.add_mutually_exclusive_group()
-    formats.add_argument(output)
-    output.add_argument(
-        '--html', metavar='FILE',
-        help='write an HTML page to this file, - for standard output, and '
-             'print only the summary; an existing file is replaced when the '
-             'page is complete')
 
 
 def check(options: argparse.Namespace) -> tuple[str, str]:
@@ -86,16 +87,18 @@ def check(options: argparse.Namespace) -> tuple[str, str]:
         raise exceptions.InvalidConfiguration(
             '--for %s is not an operation: use one of %s' % (
                 operation, ', '.join(explanation.OPERATIONS)))
-    if len(parameters) != (operation == 'resize'):
+    if len(parameters) != (1 if operation == 'resize' else 0):
         raise exceptions.InvalidConfiguration(
             '--for resize needs the new flavor, as in "--for resize m1.large"'
             if operation == 'resize' else
             '--for %s takes no further value: %s' % (
                 operation, ' '.join(parameters)))
-    misused = [name for name, value in (
-        ('image', options.image), ('image-property', options.properties),
-        ('volume', options.volume), ('project', options.project),
-        ('zone', options.zone), ('hint', options.hints)) if value]
+    misused = [name for name, value, changing in (
+        ('image', options.image, 'rebuild'),
+        ('image-property', options.properties, 'rebuild'),
+        ('volume', options.volume, ''), ('project', options.project, ''),
+        ('zone', options.zone, 'unshelve'), ('hint', options.hints, ''))
+        if value and operation != changing]
     if options.server and misused:
         raise exceptions.InvalidConfiguration(
             '--%s applies to --flavor only: a server has its own' % misused[0])

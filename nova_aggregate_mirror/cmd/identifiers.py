@@ -9,7 +9,7 @@ from oslo_utils import uuidutils
 
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.console import lookup
-from nova_aggregate_mirror.http import resource_names
+from nova_aggregate_mirror.http import resources
 
 SERVER_HINTS = ('same_host', 'different_host')
 GROUP_HINT = 'group'
@@ -26,16 +26,16 @@ class Identifiers:
         self._servers = components.servers()
 
     def project(self, name: str) -> str:
-        return self._resource(resource_names.PROJECT, name)
+        return self._resource(resources.PROJECT, name)
 
     def network(self, name: str) -> str:
-        return self._resource(resource_names.NETWORK, name)
+        return self._resource(resources.NETWORK, name)
 
     def image(self, name: str) -> str:
         # An image with this ID is read in any case.
         if uuidutils.is_uuid_like(name):
             return name
-        return self._resource(resource_names.IMAGE, name)
+        return self._resource(resources.IMAGE, name)
 
     def server(self, name: str) -> str:
         # So is the request of this server.
@@ -69,7 +69,7 @@ class Identifiers:
             'nova', 'server group', name, self._servers.groups_named(name),
             'openstack server group list --all-projects')
 
-    def _resource(self, kind: resource_names.Kind, name: str) -> str:
+    def _resource(self, kind: resources.Kind, name: str) -> str:
         return lookup.resource(
-            lambda: resource_names.adapter(self._conf, kind), kind, name,
+            lambda: resources.adapter(self._conf, kind), kind, name,
             self._conf.aggregate_mirror.request_timeout)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``journal list``, ``retry`` and ``forget``: the rows of the journal."""
+"""``journal list`` and ``journal forget``: the rows of the journal."""
 
 import argparse
 from collections import abc
@@ -23,11 +23,6 @@ STILL_RUNNING = 2
 COLUMNS = ('id', 'host', 'state', 'age', 'attempts', 'last_error')
 IN_TABLE = ('host, id', 'state', 'age', 'attempts')
 """The columns of a table; below it, each error has its hosts."""
-
-
-def add_retry(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        'id', nargs='*', help='IDs of the rows; all rows by default')
 
 
 def add_forget(parser: argparse.ArgumentParser) -> None:
@@ -69,35 +64,25 @@ def _show_errors(rows: abc.Iterable[journal.Row]) -> None:
             break_on_hyphens=False))
 
 
-def retry(journal_rows: rows.Rows, ids: abc.Collection[str]) -> int:
-    """Make rows due now; all rows without IDs."""
-    present = {row.id for row in journal_rows.all()}
-    status = _report_unknown(set(ids) - present)
-    count = journal_rows.retry(set(ids) & present if ids else present)
-    print('Rows that are due now: %d' % count)
-    return status
-
-
 def forget(journal_rows: rows.Rows, ids: abc.Collection[str],
            force: bool = False) -> int:
     rows = [row for row in journal_rows.all() if row.id in ids]
-    status = _report_unknown(set(ids) - {row.id for row in rows})
     running = [row for row in rows if row.running and not force]
+    print('%s forgotten' % plurals.count(journal_rows.close(
+        row.id for row in rows if row not in running), 'row'), flush=True)
+    status, unknown = exit_status.OK, set(ids) - {row.id for row in rows}
+    if unknown:
+        print('The journal has no row %s; it has %s' % (
+            ', '.join(sorted(unknown)), plurals.some(
+                '%s of host %s' % (row.id, row.dirty.host)
+                for row in journal_rows.all()) or 'none'), file=sys.stderr)
+        status = NO_SUCH_ROW
     for row in running:
         print('Row %s was kept: its operation may still run. The agent closes '
               'it after [aggregate_mirror] max_call_age; --force deletes it '
               'now' % row.id, file=sys.stderr)
         status = STILL_RUNNING
-    print('Rows forgotten: %d' % journal_rows.close(
-        row.id for row in rows if row not in running))
     return status
-
-
-def _report_unknown(unknown: abc.Collection[str]) -> int:
-    for row in sorted(unknown):
-        print('There is no row %s; see "nova-aggregate-mirror-manage journal '
-              'list"' % row, file=sys.stderr)
-    return NO_SUCH_ROW if unknown else exit_status.OK
 
 
 def _document(row: journal.Row) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import argparse
 from collections import abc
 import dataclasses
 import inspect
+import signal
 import sys
 from typing import TypeAlias
 
@@ -27,10 +28,10 @@ from nova_aggregate_mirror.cmd import report
 from nova_aggregate_mirror.cmd import sync_aggregates
 from nova_aggregate_mirror.cmd import wait_hosts
 import nova_aggregate_mirror.conf
+from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
-from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal import store
 
 PROGRAM = 'nova-aggregate-mirror-manage'
@@ -41,9 +42,10 @@ DESCRIPTION = ('Mirror host aggregates to placement. "COMMAND --help" has the '
 Subparsers: TypeAlias = (
     'argparse._SubParsersAction[argparse.ArgumentParser]')
 
-# The commands print their own results and errors: oslo.db would add a
-# traceback, keystoneauth a line.
+# The commands print their own results and errors: oslo.db and nova.context
+# would add a traceback, others a line.
 QUIET = ['nova=WARNING', 'nova_aggregate_mirror=WARNING', 'alembic=WARNING',
+         'nova.context=CRITICAL', 'nova.scheduler.host_manager=ERROR',
          'oslo_db=CRITICAL', 'oslo_service=WARNING', 'keystoneauth=ERROR',
          # Neutronclient warns that it is deprecated; nova uses it.
          'neutronclient=ERROR', 'stevedore=ERROR']
@@ -60,8 +62,7 @@ def placement_sync_aggregates() -> int:
         arguments, CONF.aggregate_mirror, journal.history)
     return sync_aggregates.run(
         lambda stopping, display: components.mirror(
-            journal, source, placement, arguments.workers, stopping=stopping,
-            display=display),
+            journal, source, placement, stopping=stopping, display=display),
         journal, request, arguments.format, arguments.quiet,
         arguments.verbose, advice)
 
@@ -97,30 +98,10 @@ def db_sync() -> int:
     return 0
 
 
-def db_version() -> int:
-    """Print the version of the journal's tables."""
-    schema = migration.Schema()
-    if components.has_journal():
-        schema = engine.Database(CONF).schema()
-    versions = {'version': schema.version, 'needed': migration.HEAD}
-    if CONF.command.format == 'table':
-        print('%s (this release needs %s)' % (
-            schema.version or schema, migration.HEAD))
-    else:
-        formats.show(CONF.command.format, versions, tuple(versions),
-                     [tuple(versions.values())])
-    return 0
-
-
 def journal_list() -> int:
     """List the operations in the journal, oldest first."""
     return journal_rows.show(
         components.journal().rows, CONF.command.format, engine.displayed(CONF))
-
-
-def journal_retry() -> int:
-    """Make the agent retry failed rows immediately."""
-    return journal_rows.retry(components.journal().rows, CONF.command.id)
 
 
 def journal_forget() -> int:
@@ -166,12 +147,8 @@ COMMANDS = (
     Command('scheduling explain', scheduling_explain, explain.__doc__,
             '--flavor m1.large', explain_arguments.add_arguments),
     Command('db sync', db_sync, db_sync.__doc__),
-    Command('db version', db_version, db_version.__doc__, '',
-            formats.add_argument),
     Command('journal list', journal_list, journal_list.__doc__,
             '--format json', formats.add_argument),
-    Command('journal retry', journal_retry, journal_retry.__doc__, '',
-            journal_rows.add_retry),
     Command('journal forget', journal_forget, journal_forget.__doc__,
             '1d9b1dca-0b0a-4d8a-8b5f-2a4e9a3c9a55', journal_rows.add_forget),
 )
@@ -215,6 +192,9 @@ def _configure(argv: abc.Sequence[str]) -> None:
 def main(argv: abc.Sequence[str] | None = None) -> int:
     """Run a command; return the exit status, see ``program.run``."""
     def command() -> int:
+        # A normal exit, so that no temporary file is left.
+        signal.signal(signal.SIGTERM, lambda *_signal: sys.exit(
+            exit_status.TERMINATED))
         _configure((sys.argv[1:] if argv is None else argv) or ['--help'])
         with program.printing():
             status: int = CONF.command.run()

@@ -30,16 +30,15 @@ def run(program: str, command: abc.Callable[[], int]) -> int:
     :returns: the command's exit status, 255 when it could not run, 130 when
         it was interrupted, 141 when the reader of its output has ended
     """
-    # Python has no stream for a closed descriptor.
-    sys.stdout = sys.stdout or open(os.devnull, 'w')
-    sys.stderr = sys.stderr or open(os.devnull, 'w')
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # A name that the terminal cannot encode must not end the command.
-            stream.reconfigure(errors='backslashreplace')
+    _prepare_streams()
     try:
         _check_arguments()
-        status = command()
+        try:
+            status = command()
+        except SystemExit:
+            # Of --help.
+            sys.stdout.flush()
+            raise
         sys.stdout.flush()
         return status
     except BrokenPipeError:
@@ -52,22 +51,31 @@ def run(program: str, command: abc.Callable[[], int]) -> int:
         print('%s: the output could not be written: %s' % (program, exc),
               file=sys.stderr)
     except cfg.ConfigFilesPermissionDeniedError as exc:
+        problem: Exception = exc
         try:
             unreadable.check(exc.config_files, program)
         except exceptions.MirrorError as refusal:
-            print('%s: %s' % (program, refusal), file=sys.stderr)
-        else:
-            print('%s: %s' % (program, exc), file=sys.stderr)
+            problem = refusal
+        print('%s: %s' % (program, problem), file=sys.stderr)
     except cfg.Error as exc:
         print('%s: the configuration cannot be used: %s' % (program, exc),
               file=sys.stderr)
     except exceptions.MirrorError as exc:
         print('%s: %s' % (program, exc), file=sys.stderr)
     except KeyboardInterrupt:
-        print('%s: interrupted; the changes made so far are complete, run '
-              'the command again for the rest' % program, file=sys.stderr)
+        print('%s: interrupted' % program, file=sys.stderr)
         return exit_status.INTERRUPTED
     return exit_status.COULD_NOT_RUN
+
+
+def _prepare_streams() -> None:
+    # Python has no stream for a closed descriptor.
+    sys.stdout = sys.stdout or open(os.devnull, 'w')
+    sys.stderr = sys.stderr or open(os.devnull, 'w')
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A name that the terminal cannot encode must not end the command.
+            stream.reconfigure(errors='backslashreplace')
 
 
 class _EscapingStream:

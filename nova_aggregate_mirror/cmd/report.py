@@ -43,7 +43,6 @@ from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import misplaced
 from nova_aggregate_mirror.html_report import output
 from nova_aggregate_mirror.journal import history
-from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.source import database
 
@@ -74,10 +73,10 @@ def run(conf: cfg.ConfigOpts, source: database.DatabaseSource) -> int:
     try:
         with stop.watched(), output.replaced(options.html) as write, \
                 progress.shown(options.quiet) as display:
-            collected = collect.collect(conf, collect.Inputs(
-                source, client.Client(conf), stop.stopping, display,
+            collected = collect.collect(
+                conf, source, stop.stopping, display,
                 functools.partial(_audit, conf, stop.stopping, display)
-                if options.servers else None, options.foreign))
+                if options.servers else None, options.foreign)
             write(render.render(collected, time.time()))
     except exceptions.Stopped:
         print('Interrupted before the page was complete; nothing was written',

@@ -79,6 +79,7 @@ CHECKS = (
           UNROUTED),
     # Whether the mirror keeps up, and placement equals nova.
     Check('Agent', journal.agent, ('Journal',)),
+    Check('Modes', journal.agreement, ('Journal',)),
     Check('Backlog', journal.backlog, ('Journal',)),
     Check('Drift', drift.find,
           (DATABASE, JOURNAL, 'Placement rights')),
@@ -88,6 +89,7 @@ CHECKS = (
     Check('Isolated aggregates', aggregate_metadata.isolated,
           (DATABASE, 'Placement rights'),
           _unset('scheduler', 'enable_isolated_aggregate_filtering')),
+    Check('Aggregate metadata', aggregate_metadata.unread, (DATABASE,)),
     # What the request filters need.
     Check('Request filters', scheduler.filters),
     Check('Sharing providers', scheduler.sharing,
@@ -150,8 +152,8 @@ class Checks(upgradecheck.UpgradeCommands):
             return check.find(self._deployment)
         except exceptions.MirrorError as exc:
             # It worked a moment ago, for another check.
-            return [checks.failure('%s. Run the checks again:' % exc,
-                                   '%s upgrade check' % PROGRAM)]
+            return [checks.failed(exc, 'Run the checks again:',
+                                  '%s upgrade check' % PROGRAM)]
 
     def _result(self, check: Check, findings: checks.Findings
                 ) -> upgradecheck.Result:

@@ -68,10 +68,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
              'allows, and even if nova reports no host in any aggregate')
     arguments.add_foreign(parser)
     formats.add_argument(parser)
-    parser.add_argument(
-        '--workers', type=arguments.workers, metavar='N',
-        help='number of concurrent placement requests, from 1 to 64; the '
-             'default is [aggregate_mirror] sync_workers')
     how = parser.add_mutually_exclusive_group()
     how.add_argument('--quiet', action='store_true',
                      help='print no progress')

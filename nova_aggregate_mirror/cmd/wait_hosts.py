@@ -51,9 +51,6 @@ def run(nova: source.Source, placement: client.Client,
     except exceptions.MirrorError as exc:
         _tell(exc)
         return exit_status.of(exc)
-    except KeyboardInterrupt:
-        _tell('Interrupted')
-        return exit_status.INTERRUPTED
     for line in result.summary():
         print(line)
     for line in result.faults():

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Output formats of all commands: those of the openstack client."""
 
-from collections.abc import Iterable
-from collections.abc import Sequence
+from collections import abc
 import csv
 import json
 import sys
@@ -40,7 +39,7 @@ def document(form: str, content: Any) -> str:
     return rendered
 
 
-def lines(form: str, rows: Iterable[Sequence[Any]]) -> None:
+def lines(form: str, rows: abc.Iterable[abc.Sequence[Any]]) -> None:
     """Print rows as CSV or as values that are separated by spaces."""
     if form == 'csv':
         csv.writer(sys.stdout, quoting=csv.QUOTE_NONNUMERIC,
@@ -51,8 +50,8 @@ def lines(form: str, rows: Iterable[Sequence[Any]]) -> None:
                 for value in row))
 
 
-def show(form: str, content: Any, columns: Sequence[str],
-         rows: Iterable[Sequence[Any]]) -> None:
+def show(form: str, content: Any, columns: abc.Sequence[str],
+         rows: abc.Iterable[abc.Sequence[Any]]) -> None:
     """Print a result in any format but ``table``."""
     if form not in LINES:
         print(document(form, content), end='')

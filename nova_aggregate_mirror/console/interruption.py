@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ctrl-C and SIGTERM during a sync: requests in flight are completed."""
 
-from collections.abc import Iterator
+from collections import abc
 import contextlib
 import os
 import signal
@@ -23,7 +23,7 @@ class Interruption:
         return self._told.is_set()
 
     @contextlib.contextmanager
-    def watched(self) -> Iterator[None]:
+    def watched(self) -> abc.Iterator[None]:
         before = {number: signal.signal(number, self._tell)
                   for number in SIGNALS}
         try:

@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """IDs of resources that a command line gives by name or ID."""
 
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Sequence
+from collections import abc
 import sys
 
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.http import resource_names
+from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import printable
 
 
-def resource(build: resource_names.Build, kind: resource_names.Kind,
+def resource(build: resources.Build, kind: resources.Kind,
              name: str, seconds: float) -> str:
     """Return the ID of a resource of a service.
 
@@ -29,7 +27,7 @@ def resource(build: resource_names.Build, kind: resource_names.Kind,
         return name
     try:
         with deadline.within(seconds):
-            ids = resource_names.identifiers(build, kind, name)
+            ids = resources.identifiers(build, kind, name)
     except exceptions.MirrorError as exc:
         if not uuidutils.is_uuid_like(name):
             raise exceptions.UnknownName(
@@ -41,7 +39,7 @@ def resource(build: resource_names.Build, kind: resource_names.Kind,
                   'openstack %s list' % kind.noun)
 
 
-def single(service: str, noun: str, name: str, ids: Sequence[str],
+def single(service: str, noun: str, name: str, ids: abc.Sequence[str],
            listing: str, unread: str = '') -> str:
     """Return the only ID of those with a name.
 
@@ -58,7 +56,7 @@ def single(service: str, noun: str, name: str, ids: Sequence[str],
     return ids[0]
 
 
-def zone_errors(zone: str, existing: Collection[str],
+def zone_errors(zone: str, existing: abc.Collection[str],
                 requested: bool) -> list[str]:
     """Say that neither nova nor a server has a zone; nothing if one has.
 
@@ -70,8 +68,8 @@ def zone_errors(zone: str, existing: Collection[str],
             'nova has %s' % (zone, plurals.some(existing) or 'none')]
 
 
-def host_errors(hosts: Collection[str], occupied: Collection[str],
-                read: Callable[[], Collection[str]]) -> list[str]:
+def host_errors(hosts: abc.Collection[str], occupied: abc.Collection[str],
+                read: abc.Callable[[], abc.Collection[str]]) -> list[str]:
     """Say which of these hosts neither nova nor a server has.
 
     :param occupied: hosts with servers; a deleted host may have some

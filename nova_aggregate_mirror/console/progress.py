@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Progress output of a full sync."""
 
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections import abc
 import contextlib
 import itertools
 import sys
@@ -30,7 +29,7 @@ class Lines(context.Progress):
     """
 
     def __init__(self, out: TextIO | None = None,
-                 now: Callable[[], float] = time.monotonic,
+                 now: abc.Callable[[], float] = time.monotonic,
                  interval: float = INTERVAL, in_place: bool = False) -> None:
         self._out = out or sys.stderr
         self._now = now
@@ -67,7 +66,7 @@ class Lines(context.Progress):
 
 @contextlib.contextmanager
 def shown(quiet: bool = False, lines: bool = False
-          ) -> Iterator[context.Progress]:
+          ) -> abc.Iterator[context.Progress]:
     """Choose the progress output that suits standard error."""
     if quiet:
         yield context.Progress()

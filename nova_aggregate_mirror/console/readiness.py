@@ -4,11 +4,7 @@
 Long because each reason to wait has its text and its remedy.
 """
 
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections import abc
 import dataclasses
 import time
 
@@ -105,10 +101,10 @@ class WaitResult:
 
 
 def until_mirrored(
-    nova: source.Source, placement: client.Client, hosts: Collection[str],
-    timeout: float, say: Callable[[str], None],
-    now: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
+    nova: source.Source, placement: client.Client, hosts: abc.Collection[str],
+    timeout: float, say: abc.Callable[[str], None],
+    now: abc.Callable[[], float] = time.monotonic,
+    sleep: abc.Callable[[float], None] = time.sleep,
 ) -> WaitResult:
     """Wait until every compute node is in all aggregates of its host.
 
@@ -145,14 +141,14 @@ def until_mirrored(
 
 
 def _attempt(nova: source.Source, placement: client.Client,
-             hosts: Collection[str], seconds: float) -> Attempt:
+             hosts: abc.Collection[str], seconds: float) -> Attempt:
     """Read nova, then the providers; a retriable error counts as missing."""
-    current: dict[str, frozenset[str]] = {}
     try:
         truth = nova.read(hosts)
         lacks = [lack for host in sorted(hosts) for lack in _host(host, truth)]
         with deadline.within(seconds):
-            lacks += _read(truth, placement, current)
+            of_providers, current = _read(truth, placement)
+        lacks += of_providers
         stale = () if lacks else _stale(nova, hosts, current)
     except exceptions.Retriable as exc:
         return Attempt((Missing(
@@ -162,7 +158,7 @@ def _attempt(nova: source.Source, placement: client.Client,
                    frozenset(hosts) - truth.members.keys(), stale)
 
 
-def _host(host: str, nova: source.Nova) -> Iterator[Missing]:
+def _host(host: str, nova: source.Nova) -> abc.Iterator[Missing]:
     """List what nova lacks of a host."""
     subject = 'Host %s' % host
     if host not in nova.members:
@@ -177,21 +173,20 @@ def _host(host: str, nova: source.Nova) -> Iterator[Missing]:
                       'has neither host mapping nor compute node',
                       remedy=sync_result.RETIRED)
     elif host in nova.nodeless():
-        yield Missing(exit_status.NO_NODE, subject, 'has no compute node',
+        yield Missing(exit_status.NO_NODE, subject,
+                      'has no compute node that nova lists',
                       remedy=sync_result.NO_NODE)
     elif host in nova.unmapped:
         yield Missing(exit_status.NOT_MAPPED, subject, 'has no host mapping',
                       remedy=sync_result.DISCOVER)
 
 
-def _read(nova: source.Nova, placement: client.Client,
-          current: dict[str, frozenset[str]]) -> Iterator[Missing]:
-    """Read the providers of the compute nodes; list what they lack.
-
-    :param current: aggregates by provider; grows
-    """
+def _read(nova: source.Nova, placement: client.Client
+          ) -> tuple[list[Missing], dict[str, frozenset[str]]]:
+    """Return what the providers of compute nodes lack, and what they have."""
+    current: dict[str, frozenset[str]] = {}
     nodes: list[str] = []
-    error: Missing | None = None
+    unread: list[Missing] = []
     for node, aggregates in sorted(nova.desired().items()):
         try:
             if aggregates or nova.disputed(node):
@@ -202,8 +197,8 @@ def _read(nova: source.Nova, placement: client.Client,
                 current[node] = frozenset()
         except exceptions.Retriable as exc:
             # The others would probably fail in the same way.
-            error = Missing(exit_status.of(exc), _subject(nova, node),
-                            'could not be read', str(exc), error=exc)
+            unread.append(Missing(exit_status.of(exc), _subject(nova, node),
+                                  'could not be read', str(exc), error=exc))
             break
         nodes.append(node)
     compared = comparison.Comparison(current, nova, {}, frozenset())
@@ -211,22 +206,20 @@ def _read(nova: source.Nova, placement: client.Client,
     for association in associations.compare(compared, compared.changes(())):
         by_node.setdefault((association.provider, association.state), []
                            ).append(association.aggregate_uuid)
-    for (node, state), uuids in by_node.items():
-        if node in nodes:
-            yield from _lacking(nova, placement, node, state, uuids)
-    if error:
-        yield error
+    lacks = [lack for (node, state), uuids in by_node.items() if node in nodes
+             for lack in _lacking(nova, placement, node, state, uuids)]
+    return lacks + unread, current
 
 
 def _lacking(nova: source.Nova, placement: client.Client, node: str,
-             state: State, uuids: Collection[str]) -> Iterator[Missing]:
+             state: State, uuids: abc.Collection[str]
+             ) -> abc.Iterator[Missing]:
     """Describe associations in the same state of a compute node."""
     if state is State.DISPUTED:
         yield Missing(
             exit_status.NOT_UPDATED, _subject(nova, node),
             'is not changed in %s' % _names(uuids, nova.aggregates),
-            'the compute node is on %s' % ' and on '.join(
-                map(str, nova.shared[node])))
+            comparison.rivalry(nova, node), comparison.RIVALS)
     elif state is State.PENDING:
         yield Missing(
             exit_status.NO_PROVIDER,
@@ -245,7 +238,7 @@ def _subject(nova: source.Nova, node: str) -> str:
     return 'Host %s (provider %s)' % (nova.host_names(node), node)
 
 
-def _stale(nova: source.Source, hosts: Collection[str],
+def _stale(nova: source.Source, hosts: abc.Collection[str],
            current: source.Memberships) -> tuple[str, ...]:
     """Describe associations of these providers that nova does not have."""
     aggregates = frozenset[str]().union(*current.values())
@@ -262,19 +255,19 @@ def _stale(nova: source.Source, hosts: Collection[str],
         for node, uuids in sorted(stale.items()))
 
 
-def _memberless(hosts: Iterable[str]) -> exceptions.UnknownName:
+def _memberless(hosts: abc.Iterable[str]) -> exceptions.UnknownName:
     return exceptions.UnknownName(
         'nova has no host %s in any aggregate; add the host to its aggregates '
         'first: "openstack aggregate add host <aggregate> <host>"'
         % ', '.join(sorted(hosts)))
 
 
-def _names(uuids: Iterable[str], names: Mapping[str, str]) -> str:
+def _names(uuids: abc.Iterable[str], names: abc.Mapping[str, str]) -> str:
     return ', '.join(sorted(
         '%s (%s)' % (names.get(uuid, 'unknown'), uuid) for uuid in uuids))
 
 
-def _limited(lines: Iterable[str]) -> list[str]:
+def _limited(lines: abc.Iterable[str]) -> list[str]:
     texts = list(lines)
     surplus = len(texts) - SHOWN
     return texts if surplus <= 0 else [

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """History entries of full syncs, for agent and command."""
 
-from collections.abc import Callable
+from collections import abc
 import socket
 import time
 
@@ -12,6 +12,10 @@ from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 
 State = associations.State
+
+MOST = 500
+"""Lines of a list in the report, and of what an agent observes; the commands
+list everything."""
 
 # Placement, nova or the journal could not be read.
 _NOT_COMPARED = (exit_status.NOT_READ, exit_status.COULD_NOT_RUN)
@@ -30,14 +34,16 @@ def command(name: str, request: full_sync.Request) -> str:
 
 
 def note(past: history.History, name: str, seconds: float,
-         result: sync_result.Result,
-         now: Callable[[], float] = time.time) -> None:
+         result: sync_result.Result, mode: str = '',
+         now: abc.Callable[[], float] = time.time) -> None:
     """Write a sync that has just finished to the history, but no dry run.
+
+    What an observing agent compares is written, but is no first sync.
 
     :raises JournalUnavailable: which does not make the sync a failure
     """
     request = result.request
-    if not request.write:
+    if not request.feeds_ledger:
         return
     ended, faults = now(), result.faults()
     removals = result.among(State.STALE)
@@ -45,14 +51,15 @@ def note(past: history.History, name: str, seconds: float,
         command(name, request), socket.gethostname(), ended - seconds, ended,
         seconds, added=len(result.among(State.MISSING)),
         removed=len(removals), stale=len(result.among(State.STALE_KEPT)),
-        failed=result.fault_count, status=result.status(),
+        failed=len(result.all_faults), status=result.status(),
         reason=faults[0] if faults else '',
-        compared=not (request.hosts or request.aggregates
-                      or result.interruption
-                      or result.status() in _NOT_COMPARED),
+        compared=request.write and not (
+            request.hosts or request.aggregates or result.interruption
+            or result.status() in _NOT_COMPARED),
+        mode=mode,
         removals='\n'.join(
             'host %s (provider %s): aggregate %s (%s)' % (
                 ', '.join(association.hosts) or '-', association.provider,
                 association.aggregate or 'deleted',
                 association.aggregate_uuid)
-            for association in removals)))
+            for association in removals[:None if request.write else MOST])))

@@ -4,9 +4,7 @@
 Long because rows, document, faults and exit status judge one result alike.
 """
 
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 import functools
 import itertools
@@ -26,9 +24,9 @@ State = associations.State
 DISCOVER = 'run "nova-manage cell_v2 discover_hosts"'
 RESTART = 'restart nova-compute on that host'
 NO_NODE = '%s, and %s if the host has no mapping' % (RESTART, DISCOVER)
-RETIRED = ('it was probably retired while it was a member, and nova-api '
-           'answers 404 to its removal: start nova-compute with this host '
-           'name once, %s, and remove it from its aggregates' % DISCOVER)
+RETIRED = ('if it was retired as a member, nova-api answers 404 to its '
+           'removal: start nova-compute with this host name once, %s, and '
+           'remove it from its aggregates' % DISCOVER)
 AGAIN = 'run this command again'
 HOW = (' An aggregate is removed from a provider by setting the others: '
        '"openstack --os-placement-api-version 1.29 resource provider '
@@ -90,7 +88,7 @@ class Result:
         """Return the lowest exit status that applies."""
         if self.interruption:
             return self.interruption
-        codes = [fault.status for fault in self._faults]
+        codes = [fault.status for fault in self.all_faults]
         if not self.request.write and self.among(*associations.DRIFT):
             codes.append(exit_status.DRIFT)
         return min(codes, default=exit_status.OK)
@@ -140,7 +138,8 @@ class Result:
             'exit_status': self.status(),
         }
 
-    def rows(self, states: Sequence[State] = LISTED) -> list[tuple[str, ...]]:
+    def rows(self, states: abc.Sequence[State] = LISTED
+             ) -> list[tuple[str, ...]]:
         """List the associations in these states, for ``COLUMNS``."""
         return [(association.state.action, association.host,
                  association.provider, association.aggregate,
@@ -186,7 +185,7 @@ class Result:
         return ', %d of them without a resource provider yet' % len(
             pending) if pending else ''
 
-    def foreign(self) -> Iterator[str]:
+    def foreign(self) -> abc.Iterator[str]:
         """Describe the aggregates that are not nova's, if requested."""
         if not self.request.foreign:
             return
@@ -204,12 +203,7 @@ class Result:
 
     def faults(self) -> list[str]:
         """List what is not mirrored, each with the reason or the remedy."""
-        return _lines(self._faults)
-
-    @property
-    def fault_count(self) -> int:
-        """Number of faults, including those that are not listed."""
-        return len(self._faults)
+        return _lines(self.all_faults)
 
     @property
     def failures(self) -> list[Fault]:
@@ -217,7 +211,7 @@ class Result:
 
         Nova-compute creates a provider that is missing, as soon as it runs.
         """
-        return [fault for fault in self._faults
+        return [fault for fault in self.all_faults
                 if fault.status != exit_status.NO_PROVIDER]
 
     @functools.cached_property
@@ -231,12 +225,13 @@ class Result:
             and isinstance(exc, exceptions.Stopped)})
 
     @functools.cached_property
-    def _faults(self) -> list[Fault]:
+    def all_faults(self) -> list[Fault]:
+        """Faults by exit status, including those that are not listed."""
         return sorted([*self._obstacles(), *self._errors()],
                       key=lambda fault: (
                           fault.status, fault.key, fault.text))
 
-    def _obstacles(self) -> Iterator[Fault]:
+    def _obstacles(self) -> abc.Iterator[Fault]:
         """List what a sync cannot repair."""
         nodeless = self._nova.nodeless()
         for host in self._nova.unmapped & nodeless:
@@ -248,7 +243,8 @@ class Result:
                         'Host %s has no host mapping: %s' % (host, DISCOVER))
         for host in nodeless - self._nova.unmapped:
             yield Fault(exit_status.NO_NODE, host,
-                        'Host %s has no compute node: %s' % (host, NO_NODE))
+                        'Host %s has no compute node that nova lists: %s'
+                        % (host, NO_NODE))
         for provider, hosts in sorted({
                 (association.provider, ', '.join(association.hosts))
                 for association in self.among(State.PENDING)
@@ -259,7 +255,7 @@ class Result:
                 'Host %s: compute node %s has no resource provider yet: %s'
                 % (hosts, provider, RESTART))
 
-    def _errors(self) -> Iterator[Fault]:
+    def _errors(self) -> abc.Iterator[Fault]:
         missed = self.sync.not_compared
         if missed and not isinstance(missed, exceptions.Stopped):
             yield Fault(exit_status.of(missed), '',
@@ -294,7 +290,8 @@ class Result:
         return [_entry(association) for association in self.among(state)]
 
 
-def in_table(rows: Iterable[tuple[str, ...]]) -> list[tuple[tables.Cell, ...]]:
+def in_table(rows: abc.Iterable[tuple[str, ...]]
+             ) -> list[tuple[tables.Cell, ...]]:
     """Return rows for ``IN_TABLE``: host and provider in lines of one cell.
 
     An aggregate without a name is shown by its UUID.
@@ -308,8 +305,8 @@ def in_table(rows: Iterable[tuple[str, ...]]) -> list[tuple[tables.Cell, ...]]:
 
 def refusal(error: exceptions.RemovalsRefused) -> str:
     """Return why the brake refused removals, and what to do."""
-    return ('%s. If they are correct, sync with "--prune --force"; if not, '
-            'check nova\'s host aggregates' % error)
+    return ('%s. If they are correct, run a sync with "--prune --force"; if '
+            'not, correct nova\'s host aggregates' % error)
 
 
 def _entry(association: Association) -> dict[str, Any]:
@@ -318,7 +315,7 @@ def _entry(association: Association) -> dict[str, Any]:
             'aggregate_uuid': association.aggregate_uuid}
 
 
-def _lines(faults: Iterable[Fault]) -> list[str]:
+def _lines(faults: abc.Iterable[Fault]) -> list[str]:
     """Return the texts; of one kind of error the first ``MOST_LISTED``."""
     lines: list[str] = []
     for key, group in itertools.groupby(faults, key=lambda fault: fault.key):

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run of a full sync from a command, with its progress and Ctrl-C."""
 
-from collections.abc import Callable
-from collections.abc import Iterable
+from collections import abc
 
 from nova_aggregate_mirror.console import interruption
 from nova_aggregate_mirror.console import progress
@@ -13,14 +12,15 @@ from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
 
-Build = Callable[[Callable[[], bool], context.Progress],
-                 reconciler.Reconciler]
+Build = abc.Callable[[abc.Callable[[], bool], context.Progress],
+                     reconciler.Reconciler]
 """Creates a reconciler, given a function that returns whether to stop, and
 the display of the progress."""
 
 
-def run(build: Build, rows: Iterable[journal.Row], request: full_sync.Request,
-        quiet: bool, lines: bool, stale: str = sync_result.PRUNE,
+def run(build: Build, rows: abc.Iterable[journal.Row],
+        request: full_sync.Request, quiet: bool, lines: bool,
+        stale: str = sync_result.PRUNE,
         never: str = sync_result.NEVER) -> sync_result.Result:
     """Run a sync until its end or Ctrl-C.
 

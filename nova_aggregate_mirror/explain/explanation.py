@@ -27,6 +27,12 @@ class Reason:
     detail: str = ''
     advice: str = ''
 
+    def of(self, host: str) -> 'Reason':
+        """Return it with the name of a host."""
+        return dataclasses.replace(
+            self, detail=self.detail.replace(HOST, host),
+            advice=self.advice.replace(HOST, shlex.quote(host)))
+
 
 @dataclasses.dataclass(frozen=True)
 class Step:
@@ -50,16 +56,20 @@ class Verdict:
     """Number of the first step that the node does not pass, from 0."""
     weight: float | None = None
     """Of an acceptable node: the sum of nova's weighers."""
+    scores: abc.Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """Weigher of nova to its part of the sum."""
+    also: tuple[Reason, ...] = ()
+    """Further conditions that the node is known not to meet, in order."""
 
     @property
     def detail(self) -> str:
         """The detail of the reason, with the name of the host."""
-        return self.reason.detail.replace(HOST, self.host)
+        return self.reason.of(self.host).detail
 
     @property
     def advice(self) -> str:
         """The advice of the reason, with the name of the host."""
-        return self.reason.advice.replace(HOST, shlex.quote(self.host))
+        return self.reason.of(self.host).advice
 
 
 @dataclasses.dataclass(frozen=True)

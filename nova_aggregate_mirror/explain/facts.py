@@ -58,6 +58,12 @@ class Facts:
     """Host whose nova-compute is disabled, to the reason given for it."""
     forced_down: frozenset[str] = frozenset()
     """Hosts whose nova-compute an operator has forced down."""
+    down: frozenset[str] = frozenset()
+    """Hosts whose nova-compute is down for nova."""
+    serviceless: frozenset[str] = frozenset()
+    """Compute nodes of hosts without a nova-compute service."""
+    cells_disabled: frozenset[str] = frozenset()
+    """Compute nodes of the cells that nova-scheduler leaves out."""
     pending: abc.Mapping[str, float] = dataclasses.field(default_factory=dict)
     """Host in the journal to the age of its oldest operation in seconds."""
 
@@ -88,11 +94,24 @@ class Facts:
     requested: frozenset[str] = frozenset()
     """Compute nodes of the hosts that the request names, or all others."""
     filter_runs: abc.Sequence[FilterRun] = ()
-    weights: abc.Mapping[str, float] = dataclasses.field(default_factory=dict)
-    """Compute node that passes every filter to the sum of nova's weighers."""
+    scores: abc.Mapping[str, abc.Mapping[str, float]] = dataclasses.field(
+        default_factory=dict)
+    """Compute node that passes every filter to its weights by weigher."""
+    failed_builds: abc.Mapping[str, int] = dataclasses.field(
+        default_factory=dict)
+    """Compute node to the number of builds that failed since the last one."""
     unread_extra_specs: abc.Mapping[str, list[str]] = dataclasses.field(
         default_factory=dict)
     """Host filter that is not enabled to the extra specs that are for it."""
+    unread_metadata: abc.Mapping[str, list[str]] = dataclasses.field(
+        default_factory=dict)
+    """Host filter that is not enabled to the hosts that it would reject."""
+    refused_hosts: abc.Mapping[str, str] = dataclasses.field(
+        default_factory=dict)
+    """Compute node that nova-conductor does not take to the reason."""
+    unmapped: frozenset[str] = frozenset()
+    """Compute nodes on which it does not create servers, because their hosts
+    are mapped to no cell."""
     count: int = 1
     """Number of servers that are requested at once."""
     placed: abc.Sequence[str] = ()

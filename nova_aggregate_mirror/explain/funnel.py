@@ -3,6 +3,7 @@
 
 from collections import abc
 import dataclasses
+import functools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import placement_query
@@ -12,7 +13,13 @@ from nova_aggregate_mirror.placement import parallel
 FIGURES = 20
 """Maximum number of providers whose inventories are read, per condition."""
 
-Inventories = abc.Mapping[str, candidates.Inventory]
+SMALL = 4
+"""Maximum number of providers of a tree whose inventories are read."""
+
+Inventories = abc.Mapping[str, candidates.Inventory | None]
+"""Of a compute node, by class; None if several providers have the class."""
+Parts = abc.Sequence[abc.Sequence[abc.Sequence[placement_query.Condition]]]
+"""For each condition the part of each query to ask; empty for none."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,11 +30,17 @@ class Funnel:
     """Compute nodes that have a resource provider."""
     conditions: abc.Sequence[placement_query.Condition]
     passed: abc.Sequence[frozenset[str]]
-    """The compute nodes that meet each condition and all before it."""
+    """For each condition the compute nodes that are not known to fail it: one
+    with several providers is not asked about after the first that it fails."""
     answers: abc.Sequence[candidates.Candidates]
     """The response to each query, without its limit."""
-    plain: bool
-    """Whether each provider provides resources by itself only."""
+    trees: abc.Mapping[str, abc.Sequence[str]]
+    """Compute node to the providers of its tree; without those that may use
+    sharing providers."""
+
+    def readable(self, node: str) -> bool:
+        """Check whether its inventories take few requests to read."""
+        return 0 < len(self.trees.get(node, ())) <= SMALL
 
     @property
     def left(self) -> frozenset[str]:
@@ -35,53 +48,96 @@ class Funnel:
         return self.existing.intersection(*self.passed)
 
 
-def narrow(reader: candidates.CandidateReader, sharing: bool,
+def narrow(reader: candidates.CandidateReader, sharing: frozenset[str],
            for_each: parallel.Each,
            queries: abc.Sequence[placement_query.PlacementQuery],
            nodes: frozenset[str]) -> Funnel:
-    """Add the conditions of a query to it one by one.
+    """Ask which nodes meet each condition of a query.
 
+    A condition is asked by itself for nodes with a single provider, and with
+    those before it for others, which may meet it with several providers.
+
+    :param sharing: providers that may use resources of a sharing one
     :param queries: alternatives; nova takes the candidates of each: the first
         may have further ones that replace some of its conditions
     :raises RequestRejected: placement does not accept the whole query
     """
-    roots = reader.trees()
-    plain = not sharing and all(query.plain for query in queries) and (
-        all(provider == root for provider, root in roots.items()))
-    rows = [list(zip(queries, parts))
-            for parts in placement_query.prefixes(queries)]
+    existing, trees = _trees(reader, nodes, sharing)
     # The whole queries take longest and start first.
     answers = for_each(
         lambda query: reader.candidates(query.parameters()), queries)
+    # Placement may cut the response to a part, and then the complete query's
+    # is not within it.
+    complete = frozenset().union(*(answer.providers for answer in answers))
+    single = frozenset(node for node, providers in trees.items()
+                       if not providers[1:]) if all(
+        query.plain for query in queries) else frozenset()
+    remaining = existing - single
+    single_answers = _ask(
+        functools.partial(_providers, reader), for_each, queries,
+        placement_query.singles(queries), single)
+    joint_answers = _ask(
+        functools.partial(_candidates, reader, dict(zip(queries, answers))),
+        for_each, queries, placement_query.prefixes(queries), remaining)
+    passed = []
+    for by_itself, together in zip(single_answers, joint_answers):
+        # Placement may change between two queries.
+        failing = remaining - together - complete
+        passed.append(existing - failing - (single - by_itself - complete))
+        remaining -= failing
+    return Funnel(existing, queries[0].conditions, passed, answers, trees)
 
-    def ask(part: tuple[placement_query.PlacementQuery,
-                        list[placement_query.Condition]]) -> frozenset[str]:
-        query, conditions = part
-        if not plain and len(conditions) == len(query.conditions):
-            return answers[queries.index(query)].providers
-        parameters = query.parameters(conditions)
+
+def _trees(reader: candidates.CandidateReader, nodes: frozenset[str],
+           sharing: frozenset[str]
+           ) -> tuple[frozenset[str], abc.Mapping[str, abc.Sequence[str]]]:
+    """Read which nodes have a provider, and the trees of the roots."""
+    roots = reader.trees()
+    existing = nodes.intersection(roots)
+    trees: dict[str, list[str]] = {
+        node: [] for node in existing - sharing if roots[node] == node}
+    for provider, root in roots.items():
+        if root in trees:
+            trees[root].append(provider)
+    return existing, trees
+
+
+def _ask(ask: abc.Callable[..., frozenset[str]], for_each: parallel.Each,
+         queries: abc.Sequence[placement_query.PlacementQuery],
+         rows: Parts, nodes: frozenset[str]) -> list[frozenset[str]]:
+    """Return the nodes that meet a part of any query, for each condition."""
+    def answer(part: tuple[placement_query.PlacementQuery, abc.Sequence[
+            placement_query.Condition]]) -> frozenset[str]:
         try:
-            if plain:
-                return reader.providers(
-                    placement_query.of_providers(parameters))
-            return reader.candidates(parameters).providers
+            return ask(*part)
         except exceptions.RequestRejected:
             # A part may not be a query, for example without resources.
             return nodes
 
-    responses = iter(for_each(
-        ask, [part for parts in rows for part in parts if part[1]]))
-    # Placement may cut the response to a part, and then the complete query's
-    # is not within it.
-    complete = frozenset().union(*(answer.providers for answer in answers))
-    passed: list[frozenset[str]] = []
-    for parts in rows:
-        row = nodes & complete.union(*(
-            next(responses) for part in parts if part[1]))
-        # Placement may change between two queries.
-        passed.append(row & passed[-1] if passed else row)
-    return Funnel(nodes.intersection(roots), queries[0].conditions, passed,
-                  answers, plain)
+    pending = [[part for part in zip(queries, parts) if part[1] and nodes]
+               for parts in rows]
+    answers = iter(for_each(answer, [part for row in pending for part in row]))
+    return [nodes & frozenset().union(*(next(answers) for _part in row))
+            for row in pending]
+
+
+def _providers(reader: candidates.CandidateReader,
+               query: placement_query.PlacementQuery,
+               conditions: abc.Sequence[placement_query.Condition]
+               ) -> frozenset[str]:
+    return reader.providers(placement_query.of_providers(
+        query.parameters(conditions)))
+
+
+def _candidates(reader: candidates.CandidateReader,
+                answers: abc.Mapping[placement_query.PlacementQuery,
+                                     candidates.Candidates],
+                query: placement_query.PlacementQuery,
+                conditions: abc.Sequence[placement_query.Condition]
+                ) -> frozenset[str]:
+    if len(conditions) == len(query.conditions):
+        return answers[query].providers
+    return reader.candidates(query.parameters(conditions)).providers
 
 
 def read_figures(reader: candidates.CandidateReader, for_each: parallel.Each,
@@ -92,19 +148,34 @@ def read_figures(reader: candidates.CandidateReader, for_each: parallel.Each,
     :param nodes: all compute nodes; the first of them are read
     """
     figures: dict[str, Inventories] = {}
-    # Other providers of a tree may provide the resource.
-    if not funnel.plain:
-        return figures
     remaining = funnel.existing
     for condition, passed in zip(funnel.conditions, funnel.passed):
         if condition.kind == placement_query.RESOURCES:
-            failing = [node for node in nodes if node in remaining - passed]
+            failing = sorted(
+                (node for node in nodes if node not in passed
+                 and node not in figures and funnel.readable(node)),
+                key=lambda node: node not in remaining)[:FIGURES]
             responses = for_each(
-                lambda node: _inventories(reader, node), failing[:FIGURES])
+                lambda node: _inventories(reader, funnel.trees[node]), failing)
             figures |= {node: inventories for node, inventories
                         in zip(failing, responses) if inventories is not None}
         remaining = remaining & passed
     return figures
+
+
+def lacking(funnel: Funnel, figures: abc.Mapping[str, Inventories]
+            ) -> abc.Mapping[str, abc.Collection[str]]:
+    """Return node to those of its providers that have too few resources."""
+    providers: dict[str, set[str]] = {}
+    for condition in funnel.conditions:
+        if condition.kind != placement_query.RESOURCES:
+            continue
+        for name, amount in condition.amounts.items():
+            for node, inventories in figures.items():
+                inventory = inventories.get(name)
+                if inventory and amount > inventory.free:
+                    providers.setdefault(node, set()).add(inventory.provider)
+    return providers
 
 
 def limited(reader: candidates.CandidateReader,
@@ -123,9 +194,14 @@ def limited(reader: candidates.CandidateReader,
     return providers, limit
 
 
-def _inventories(reader: candidates.CandidateReader, node: str
-                 ) -> Inventories | None:
+def _inventories(reader: candidates.CandidateReader,
+                 providers: abc.Sequence[str]) -> Inventories | None:
+    inventories: dict[str, candidates.Inventory | None] = {}
     try:
-        return reader.inventories(node)
+        for provider in providers:
+            for name, inventory in reader.inventories(provider).items():
+                inventories[name] = (
+                    None if name in inventories else inventory)
     except exceptions.ProviderNotFound:
         return None
+    return inventories

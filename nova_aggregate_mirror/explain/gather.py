@@ -3,14 +3,17 @@
 
 from collections import abc
 import dataclasses
+import functools
+import itertools
 from typing import Any
 
 from nova.conf import CONF
 from nova import exception as nova_exception
+from nova import servicegroup
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.explain import extra_specs
 from nova_aggregate_mirror.explain import facts
+from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.explain import funnel
 from nova_aggregate_mirror.explain import holders
 from nova_aggregate_mirror.explain import host_states
@@ -18,6 +21,7 @@ from nova_aggregate_mirror.explain import nova_internals
 from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.explain import rehearsal
 from nova_aggregate_mirror.explain import requests
+from nova_aggregate_mirror.explain import unread
 from nova_aggregate_mirror.placement import candidates
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
@@ -46,7 +50,7 @@ class Cloud:
     servers: database_servers.DatabaseServers
 
 
-def gather(cloud: Cloud, request: requests.PreparedRequest,
+def gather(cloud: Cloud, request: requests.SchedulingRequest,
            hosts: abc.Collection[str] = ()) -> Facts:
     """Rehearse the scheduling of a request; return what was observed.
 
@@ -54,20 +58,11 @@ def gather(cloud: Cloud, request: requests.PreparedRequest,
 
     :raises MirrorError: placement or nova could not be read
     """
-    nova = cloud.nova
-    manager = _manager()
-    manager.leave_out(nova.cells_down)
-    services = manager.services(cloud.context)
+    manager = _manager(cloud.for_each)
+    manager.leave_out(cloud.nova.cells_down)
+    down = manager.read_services(cloud.context)
+    facts = _before_scheduling(cloud, request, manager, down, hosts)
     trial = rehearsal.Rehearsal(cloud.context, request.spec, manager)
-    facts = Facts(
-        nova, request.about, request.record, request.notes,
-        _disk(request.spec),
-        scope=nova.nodes_of(hosts) if hosts else frozenset(nova.nodes),
-        disabled={host: service.disabled_reason or '' for host, service
-                  in services.items() if service.disabled},
-        forced_down=frozenset(host for host, service in services.items()
-                              if service.forced_down),
-        pending=cloud.pending)
     try:
         queries = trial.queries()
     except rehearsal.NoHost as exc:
@@ -87,7 +82,50 @@ def gather(cloud: Cloud, request: requests.PreparedRequest,
             facts = _ask_placement(cloud, queries, facts)
         except exceptions.RequestRejected as exc:
             return _refused(facts, 'query to placement', exc)
-    return _run_nova(cloud.context, request.spec, trial, manager, facts)
+    if trial.cell:
+        facts = dataclasses.replace(facts, cell=facts.nova.nodes_of(
+            manager.services.get(trial.cell.uuid, {}).keys()))
+    return _run_nova(request, trial, manager, facts,
+                     facts.scope if hosts else frozenset())
+
+
+def _before_scheduling(cloud: Cloud, request: requests.SchedulingRequest,
+                       manager: host_states.HostManager,
+                       down: abc.Mapping[str, str],
+                       hosts: abc.Collection[str]) -> Facts:
+    """Observe the request, and the hosts and services of nova.
+
+    :param down: cells that have failed since nova's hosts were read
+    :raises CellUnavailable: all of them have
+    """
+    nova, service_group = cloud.nova, servicegroup.API()
+    services = dict(itertools.chain.from_iterable(
+        of_cell.items() for of_cell in manager.services.values()))
+    if down and not services:
+        name, reason = min(down.items())
+        raise exceptions.CellUnavailable(reason, party='cell ' + name)
+    if down:
+        # Hosts without a service may be in these cells.
+        nova = dataclasses.replace(
+            nova, cells_down={**nova.cells_down, **down}, nodes={
+                node: nova.nodes[node]
+                for node in nova.nodes_of(services.keys())})
+    return Facts(
+        nova, request.about, request.record, request.notes,
+        _disk(request.spec),
+        scope=nova.nodes_of(hosts) if hosts else frozenset(nova.nodes),
+        disabled={host: service.disabled_reason or '' for host, service
+                  in services.items() if service.disabled},
+        forced_down=frozenset(host for host, service in services.items()
+                              if service.forced_down),
+        down=frozenset(host for host, service in services.items()
+                       if not service_group.service_is_up(service)),
+        serviceless=frozenset(nova.nodes) - nova.nodes_of(services.keys()),
+        cells_disabled=nova.nodes_of({
+            host for cell in manager.cells.values() if cell.disabled
+            for host in manager.services[cell.uuid]}),
+        pending=cloud.pending, refusal=request.refusal,
+        unmapped=nova.nodes_unmapped if request.creates else frozenset())
 
 
 def _disk(spec: Any) -> abc.Mapping[str, int]:
@@ -100,7 +138,7 @@ def _disk(spec: Any) -> abc.Mapping[str, int]:
     return {part: size for part, size in parts.items() if size}
 
 
-def _manager() -> host_states.HostManager:
+def _manager(for_each: parallel.Each) -> host_states.HostManager:
     """Load nova's filters and weighers."""
     nova_internals.check()
     request_filters.load(CONF)
@@ -108,7 +146,7 @@ def _manager() -> host_states.HostManager:
         # The function itself would exit, after a log message.
         filters.install()
     try:
-        return host_states.HostManager()
+        return host_states.HostManager(for_each)
     except nova_exception.SchedulerHostFilterNotFound as exc:
         raise exceptions.InvalidConfiguration(
             '[filter_scheduler] enabled_filters: %s' % exc) from exc
@@ -121,7 +159,7 @@ def _manager() -> host_states.HostManager:
 def _refused(facts: Facts, step: str, exc: Exception, advice: str = ''
              ) -> Facts:
     return dataclasses.replace(
-        facts, refusal=Refusal(step, str(exc), advice))
+        facts, refusal=facts.refusal or Refusal(step, str(exc), advice))
 
 
 def _ask_placement(cloud: Cloud,
@@ -129,7 +167,8 @@ def _ask_placement(cloud: Cloud,
                    facts: Facts) -> Facts:
     """Add what placement responds to the queries."""
     reader = candidates.CandidateReader(cloud.placement)
-    sharing = bool(cloud.placement.sharing())
+    sharing = frozenset().union(*cloud.for_each(
+        functools.partial(_users, cloud.placement), cloud.placement.sharing()))
     nodes = frozenset(facts.nova.nodes)
     narrowed = funnel.narrow(
         reader, sharing, cloud.for_each, queries, nodes)
@@ -140,43 +179,65 @@ def _ask_placement(cloud: Cloud,
     facts = dataclasses.replace(
         facts, funnel=narrowed, figures=figures, candidates=returned,
         limit=limit)
-    full = {node: inventories for node, inventories in figures.items()
-            if any(name in inventories and amount > inventories[name].free
-                   for condition in narrowed.conditions
-                   if condition.kind == placement_query.RESOURCES
-                   for name, amount in condition.amounts.items())}
     try:
         return dataclasses.replace(facts, holders=holders.read(
-            reader, cloud.for_each, cloud.servers, full, facts.nova.nodes))
+            reader, cloud.for_each, cloud.servers,
+            funnel.lacking(narrowed, figures), facts.nova.nodes))
     except exceptions.MirrorError as exc:
         return dataclasses.replace(facts, notes=[
             *facts.notes, 'Who holds the resources of full hosts is not '
             'known: %s' % exc])
 
 
-def _run_nova(context: Any, spec: Any, trial: rehearsal.Rehearsal,
-              manager: host_states.HostManager, facts: Facts) -> Facts:
-    """Add what nova does with the candidates of placement."""
+def _users(placement: client.Client, provider: str) -> frozenset[str]:
+    """Read the providers that may use resources of a sharing one."""
+    try:
+        aggregates = placement.get(provider).aggregates
+    except exceptions.ProviderNotFound:
+        # It was deleted after the list was read.
+        return frozenset()
+    return placement.members(*aggregates) if aggregates else frozenset()
+
+
+def _run_nova(request: requests.SchedulingRequest, trial: rehearsal.Rehearsal,
+              manager: host_states.HostManager, facts: Facts,
+              named: frozenset[str]) -> Facts:
+    """Add what nova does with the candidates of placement.
+
+    :param named: compute nodes to run all filters for
+    """
+    spec = request.spec
     nodes, answers = frozenset(facts.nova.nodes), None
     if facts.funnel:
         nodes = facts.funnel.left & facts.candidates
         answers = facts.funnel.answers
-    cell = None
-    if trial.cell:
-        cell = facts.nova.nodes_of(
-            manager.services(context, trial.cell).keys())
-        nodes &= cell
-    all_states = trial.states(answers)
+    if facts.cell is not None:
+        nodes &= facts.cell
+    sources = facts.nova.nodes_of({request.source})
+    all_states = trial.states(answers, named | sources)
+    source = next((state for state in all_states if state.uuid in sources),
+                  None)
     states = [state for state in all_states if state.uuid in nodes]
-    requested, runs, weights = trial.filtered(states)
-    unread = extra_specs.unread(spec, manager, [
-        state for state in states if state.uuid in weights])
+    try:
+        requested, runs, passed = manager.filtered(states, [
+            state for state in all_states if state.uuid in named], spec)
+        scores = manager.scores(passed, spec)
+    except filter_runs.PluginFailed as exc:
+        return _refused(facts, exc.name, exc, 'nova-scheduler fails the '
+                        'request: see its log, and the module %s' % exc.module)
+    acceptable = [state for state in states if state.uuid in scores]
     return dataclasses.replace(
-        facts, cell=cell, states=frozenset(
-            state.uuid for state in all_states),
+        facts, states=frozenset(state.uuid for state in all_states),
         ignored=frozenset(node for node, host in facts.nova.nodes.items()
                           if trial.ignores(host)),
-        requested=requested, filter_runs=runs, weights=weights,
-        unread_extra_specs=unread, count=spec.num_instances,
+        requested=requested, filter_runs=runs, scores=scores,
+        failed_builds={state.uuid: state.failed_builds for state in states},
+        unread_extra_specs=unread.extra_specs(spec, manager, acceptable),
+        unread_metadata=unread.metadata(spec, acceptable),
+        refused_hosts={
+            state.uuid: message for state in acceptable
+            for message in [request.refuses_host(
+                state, source)] if message},
+        count=spec.num_instances,
         placed=trial.place(states, answers or ())
         if spec.num_instances > 1 else ())

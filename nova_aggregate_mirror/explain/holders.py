@@ -3,10 +3,10 @@
 
 from collections import abc
 import dataclasses
+import functools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.explain import funnel
 from nova_aggregate_mirror.placement import candidates
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.source import database_servers
@@ -20,6 +20,8 @@ AUDITED = frozenset({
 # they have left.
 ENDED = frozenset({'error', 'failed', 'cancelled', 'completed', 'done',
                    'confirmed', 'reverted'})
+WAIT = ('wait until it has ended; see "openstack server migration list '
+        '--server %s"')
 SHOWN = 3
 """Holders that are named for a host."""
 
@@ -41,22 +43,24 @@ Holders = abc.Sequence[Holder]
 
 def read(reader: candidates.CandidateReader, for_each: parallel.Each,
          servers: database_servers.DatabaseServers,
-         figures: abc.Mapping[str, funnel.Inventories],
+         lacking: abc.Mapping[str, abc.Collection[str]],
          hosts: abc.Mapping[str, str]) -> abc.Mapping[str, Holders]:
-    """Read who holds the resources of compute nodes: one request for each.
+    """Read who holds the resources of providers: one request for each.
 
-    :param figures: compute nodes with too few resources
+    :param lacking: compute node to those of its providers with too few
+        resources: itself, or others of its tree
     :param hosts: compute node to the name of its host
     """
-    nodes = sorted(figures)
-    allocations = dict(zip(nodes, for_each(
-        lambda node: _allocations(reader, node), nodes)))
+    providers = sorted(frozenset().union(*lacking.values()))
+    allocations = dict(zip(providers, for_each(
+        functools.partial(_allocations, reader), providers)))
     consumers = servers.consumers(frozenset().union(*allocations.values()))
     return {node: [
-        _holder(consumer, amounts, consumers.get(consumer), node,
+        _holder(consumer, amounts, consumers.get(consumer), provider,
                 hosts.get(node, ''), servers.cells_down)
-        for consumer, amounts in of_node.items()]
-        for node, of_node in allocations.items()}
+        for provider in sorted(of_node)
+        for consumer, amounts in allocations[provider].items()]
+        for node, of_node in lacking.items()}
 
 
 def largest(holders: Holders, resource_class: str) -> Holders:
@@ -67,19 +71,19 @@ def largest(holders: Holders, resource_class: str) -> Holders:
                             -holder.amounts[resource_class]))[:SHOWN]
 
 
-def _allocations(reader: candidates.CandidateReader, node: str
+def _allocations(reader: candidates.CandidateReader, provider: str
                  ) -> abc.Mapping[str, abc.Mapping[str, int]]:
     try:
-        return reader.allocations(node)
+        return reader.allocations(provider)
     except exceptions.ProviderNotFound:
         return {}
 
 
 def _holder(uuid: str, amounts: abc.Mapping[str, int],
-            consumer: database_servers.Consumer | None, node: str, host: str,
-            cells_down: abc.Mapping[str, str]) -> Holder:
+            consumer: database_servers.Consumer | None, provider: str,
+            host: str, cells_down: abc.Mapping[str, str]) -> Holder:
     audit = ('check it with "nova-manage placement audit --verbose '
-             '--resource_provider %s"; with --delete it is removed' % node
+             '--resource_provider %s"; with --delete it is removed' % provider
              if AUDITED.intersection(amounts) else 'ask the owner: "openstack '
              'resource provider allocation show %s"' % uuid)
     if consumer is None and cells_down:
@@ -88,26 +92,39 @@ def _holder(uuid: str, amounts: abc.Mapping[str, int],
     if consumer is None:
         return Holder('%s, which is no server or migration of nova' % uuid,
                       amounts, audit)
-    wait = ('wait until it has ended; see "openstack server migration list '
-            '--server %s"' % consumer.server)
     if consumer.move:
-        subject = 'the %s of server %s' % (consumer.move, consumer.server)
-        if consumer.status == 'finished':
-            return Holder(
-                subject, amounts, 'confirm or revert it: "openstack server '
-                'resize confirm %s", or revert' % consumer.server)
+        return _of_move(consumer, amounts, audit)
+    return _of_server(consumer, amounts, audit, host)
+
+
+def _of_move(consumer: database_servers.Consumer,
+             amounts: abc.Mapping[str, int], audit: str) -> Holder:
+    """Return a migration that holds the old host of its server."""
+    subject = 'the %s of server %s' % (consumer.move, consumer.server)
+    if consumer.status == 'finished':
         return Holder(
-            '%s (%s)' % (subject, consumer.status), amounts,
-            audit if consumer.status in ENDED else wait)
-    subject = 'server %s (%s)' % (consumer.name, uuid)
+            subject, amounts, 'confirm or revert it: "openstack server '
+            'resize confirm %s", or revert' % consumer.server)
+    return Holder(
+        '%s (%s)' % (subject, consumer.status), amounts,
+        audit if consumer.status in ENDED else WAIT % consumer.server)
+
+
+def _of_server(consumer: database_servers.Consumer,
+               amounts: abc.Mapping[str, int], audit: str, host: str
+               ) -> Holder:
+    """Return a server, which may be on another host."""
+    subject = 'server %s (%s)' % (consumer.name, consumer.server)
     if consumer.host == host:
         return Holder(subject, amounts)
     subject += ', which is on %s' % (
         'host ' + consumer.host if consumer.host else 'no host')
     if consumer.task:
         return Holder('%s (%s)' % (subject, consumer.task), amounts,
-                      wait if consumer.host else '')
-    return Holder(
-        subject, amounts, 'start nova-compute on %s: it removes what '
-        'evacuated servers have left there' % explanation.HOST
-        if consumer.host else '')
+                      WAIT % consumer.server if consumer.host else '')
+    if host in consumer.evacuated:
+        return Holder(
+            subject + ' since it was evacuated', amounts, 'start nova-compute '
+            'on %s: it removes what evacuated servers have left there'
+            % explanation.HOST)
+    return Holder(subject, amounts, audit)

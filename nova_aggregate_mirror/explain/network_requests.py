@@ -14,53 +14,67 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 
 
-def complete(context: Any, spec: Any, instance: Any,
-             networks: abc.Sequence[str], ports: abc.Sequence[str],
-             notes: list[str]) -> None:
-    """Add what nova does not store: networks, and resources of ports.
+class RequestedNetworks:
+    """The networks and ports of a request: given, or those of the server.
 
-    :param networks: IDs that replace the networks of the server
-    :param ports: IDs that replace its ports
+    :param networks: IDs
+    :param ports: IDs
     """
-    if networks or ports or instance is None:
-        spec.requested_networks = objects.NetworkRequestList(objects=[
-            *(objects.NetworkRequest(network_id=uuid) for uuid in networks),
-            *(objects.NetworkRequest(port_id=uuid) for uuid in ports)])
-        _add_ports(context, spec, ports, notes)
-        return
-    spec.ensure_network_information(instance)
-    resources = _ask_neutron(
-        lambda: neutron.API().get_requested_resource_for_instance(
-            context, instance.uuid), notes)
-    if resources:
-        spec.requested_resources, spec.request_level_params = resources
-    if not instance.host and not spec.requested_resources:
-        notes.append('Neutron does not know the ports of a server that was '
-                     'on no host: give those that request resources, such as '
-                     'bandwidth, with --port.')
-    if not spec.requested_networks and (
-            CONF.scheduler.query_placement_for_routed_network_aggregates
-    ):
-        notes.append('The networks of the server are not known, so that '
-                     'their segments are not explained: give --network or '
-                     '--port.')
 
+    def __init__(self, networks: abc.Sequence[str], ports: abc.Sequence[str],
+                 notes: list[str]) -> None:
+        self._networks = networks
+        self._ports = ports
+        self._notes = notes
 
-def _add_ports(context: Any, spec: Any, ports: abc.Iterable[str],
-               notes: list[str]) -> None:
-    """Add the resources that ports request, such as bandwidth."""
-    for port in ports:
-        document = _ask_neutron(
-            lambda: neutron.API().show_port(context, port), notes)
-        request = (document or {}).get('port', {}).get('resource_request')
-        if request:
-            spec.request_level_params.extend_with(
-                objects.RequestLevelParams.from_port_request(request))
-            spec.requested_resources += (
-                objects.RequestGroup.from_extended_port_request(
-                    context, request) if 'request_groups' in request else [
-                        objects.RequestGroup.from_port_request(
-                            context, port, request)])
+    def get_requested_resource_for_instance(
+            self, context: Any, server: str | None) -> tuple[Any, Any]:
+        """Read the resources that ports request, as nova's method does.
+
+        :param server: None if it has no ports yet
+        """
+        if self._networks or self._ports or server is None:
+            ports = objects.NetworkRequestList(objects=[
+                objects.NetworkRequest(port_id=uuid) for uuid in self._ports])
+            # Without a port, nova asks nothing.
+            answer = _ask_neutron(
+                lambda: neutron.API().create_resource_requests(
+                    context, ports, objects.InstancePCIRequests(requests=[])
+                )[1:], self._notes)
+        else:
+            answer = _ask_neutron(
+                lambda: neutron.API().get_requested_resource_for_instance(
+                    context, server), self._notes)
+        groups, parameters = answer or ([], None)
+        return groups, parameters or objects.RequestLevelParams()
+
+    def has_port_binding_extension(self, _context: Any) -> bool:
+        """Assume that neutron has it, as since its release 13."""
+        return True
+
+    def replace(self, spec: Any) -> None:
+        """Request the networks and ports that were given, if any."""
+        if self._networks or self._ports:
+            spec.requested_networks = objects.NetworkRequestList(objects=[
+                *(objects.NetworkRequest(network_id=uuid)
+                  for uuid in self._networks),
+                *(objects.NetworkRequest(port_id=uuid)
+                  for uuid in self._ports)])
+
+    def note(self, spec: Any, instance: Any) -> None:
+        """Note what is not known of a server."""
+        if self._networks or self._ports or instance is None:
+            return
+        if not instance.host and not spec.requested_resources:
+            self._notes.append(
+                'Neutron does not know the ports of a server that was on no '
+                'host: give those that request resources, such as bandwidth, '
+                'with --port.')
+        if not spec.requested_networks and (
+                CONF.scheduler.query_placement_for_routed_network_aggregates):
+            self._notes.append(
+                'The networks of the server are not known, so that their '
+                'segments are not explained: give --network or --port.')
 
 
 @contextlib.contextmanager

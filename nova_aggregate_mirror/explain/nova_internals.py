@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check of the nova internals that an explanation relies on."""
+"""Internals of nova-scheduler that an explanation relies on."""
 
 import contextlib
 

@@ -156,6 +156,19 @@ def of_providers(parameters: Parameters) -> Parameters:
     return [*pairs, (REQUIRED, ','.join(traits))] if traits else pairs
 
 
+def singles(queries: abc.Sequence[PlacementQuery]
+            ) -> list[list[list[Condition]]]:
+    """List each condition of the first query alone.
+
+    As in ``prefixes``, those that only another query has may replace it.
+    """
+    first = queries[0].conditions
+    return [[[condition], *(
+        [] if condition in query.conditions else
+        [other for other in query.conditions if other not in first]
+        for query in queries[1:])] for condition in first]
+
+
 def prefixes(queries: abc.Sequence[PlacementQuery]
              ) -> list[list[list[Condition]]]:
     """List the parts of each query to ask, for each condition of the first.

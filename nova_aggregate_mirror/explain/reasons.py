@@ -5,12 +5,14 @@ Long because all reasons are here, in the order of the steps.
 """
 
 from collections import abc
+import dataclasses
 import shlex
 
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import holders
 from nova_aggregate_mirror.explain import placement_query
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror import source
 
@@ -18,6 +20,7 @@ Condition = placement_query.Condition
 Facts = facts.Facts
 Reason = explanation.Reason
 
+COMPUTE_FILTER = 'ComputeFilter'
 DISABLED = 'COMPUTE_STATUS_DISABLED'
 OWNER = 'OWNER_NOVA'
 SYNC = 'nova-aggregate-mirror-manage placement sync_aggregates'
@@ -42,20 +45,29 @@ OTHER_CELL = Reason(
     'cell', 'in another cell than the server', '', 'nova moves servers to '
     'another cell only in a resize or cold migration, if its policy allows '
     'that')
+NO_SERVICE = Reason(
+    'no_service', 'without a nova-compute service', '',
+    'restart nova-compute on the host: it creates its service')
+DISABLED_CELL = Reason(
+    'disabled_cell', 'in a disabled cell', '', 'enable the cell with '
+    '"nova-manage cell_v2 update_cell --enable --cell_uuid" and its UUID from '
+    '"list_cells"; then restart nova-scheduler')
 NO_STATE = Reason(
-    'no_service', 'without a nova-compute service that nova-scheduler reads',
-    'its cell is disabled or did not answer, the service was deleted, or it '
-    'has not reported its resources yet',
-    'check "nova-manage cell_v2 list_cells" and "openstack compute service '
-    'list"')
+    'no_state', 'without a host state in nova-scheduler', 'the compute node '
+    'was deleted meanwhile', 'run the command again')
 LEFT_OUT = Reason(
     'ignored', 'the host to leave', 'the server is on it')
 NOT_REQUESTED = Reason('not_requested', 'not the requested host')
+UNMAPPED = Reason(
+    'unmapped', 'mapped to no cell', 'if nova-scheduler chooses the host, '
+    'nova-conductor fails the creation', 'nova-manage cell_v2 discover_hosts '
+    '--by-service')
 # Options of nova-compute that reserve a resource of its host.
 _RESERVATIONS = {
-    'VCPU': 'lower [DEFAULT] reserved_host_cpus of the host',
-    'MEMORY_MB': 'lower [DEFAULT] reserved_host_memory_mb of the host',
-    'DISK_GB': 'lower [DEFAULT] reserved_host_disk_mb of the host'}
+    name: 'lower [DEFAULT] %s of the host, and restart nova-compute' % option
+    for name, option in (('VCPU', 'reserved_host_cpus'),
+                         ('MEMORY_MB', 'reserved_host_memory_mb'),
+                         ('DISK_GB', 'reserved_host_disk_mb'))}
 _SEE = 'see the filter in nova\'s documentation of the scheduler'
 _COMPARE_AGGREGATES = (
     'check the aggregates of the host and their metadata with "openstack '
@@ -107,6 +119,27 @@ _PHRASES: abc.Mapping[str, tuple[str, str]] = {
 OF_AGGREGATES = frozenset(
     {filter_table.GUARD, *filter_table.HOST_FILTERS.values()})
 """Filters that use the aggregates in the memory of nova-scheduler."""
+
+
+def acceptable(node: str, facts: Facts) -> Reason:
+    """Return that a node is acceptable, and whether builds failed on it."""
+    score = facts.scores.get(node, {}).get('BuildFailureWeigher', 0.0)
+    if score >= 0.0:
+        return ACCEPTABLE
+    count = facts.failed_builds[node]
+    return dataclasses.replace(
+        ACCEPTABLE, detail='but %s: weight %.0f of BuildFailureWeigher' % (
+            plurals.count(count, 'failed build'), score),
+        advice='see nova-compute.log of the host; a build that succeeds, or a '
+        'restart of nova-compute, resets the number')
+
+
+def of_conductor(message: str) -> Reason:
+    """Return why nova-conductor does not take a host."""
+    return Reason(
+        'hypervisor', 'with a hypervisor that the server cannot move to',
+        message, 'migrate the server cold, or to a host with the same type '
+        'of hypervisor and no older version')
 
 
 def beyond(limit: str) -> Reason:
@@ -165,44 +198,51 @@ def title(condition: Condition, nova: source.Nova) -> str:
 def _of_resource(condition: Condition, node: str, facts: Facts) -> Reason:
     """Return why a provider cannot allocate an amount of a resource."""
     [(name, amount)] = condition.amounts.items()
-    if node not in facts.figures:
-        nested = facts.funnel is not None and not facts.funnel.plain
-        return Reason('resources', 'cannot provide %d %s' % (amount, name),
-                      '', _SEE_TREE if nested else
-                      'see the figures with --host ' + explanation.HOST)
-    if name not in facts.figures[node]:
+    inventories = facts.figures.get(node, {name: None})
+    if name not in inventories:
         return Reason(
             'no_inventory', 'have no %s' % name, '',
             'nova-compute reports it if the host has it; check its '
             'configuration, or use another flavor')
-    inventory = facts.figures[node][name]
-    detail = 'asked %d%s, free %d of %d x %g' % (
+    inventory = inventories[name]
+    if inventory is None:
+        readable = node not in facts.figures and facts.funnel and (
+            facts.funnel.readable(node))
+        return Reason('resources', 'cannot provide %d %s' % (amount, name),
+                      '', 'see the figures with --host ' + explanation.HOST
+                      if readable else _SEE_TREE)
+    detail = 'asked %d%s, free %d of %d x %g%s' % (
         amount, _parts(facts.disk, amount) if name == 'DISK_GB' else '',
-        inventory.free,
-        inventory.total, inventory.ratio) + (
-            ', %d reserved' % inventory.reserved if inventory.reserved
-            else '')
+        inventory.free, inventory.total, inventory.ratio,
+        ', %d reserved' % inventory.reserved if inventory.reserved else '')
     if inventory.reserved >= inventory.total:
         return Reason(
             'reserved', 'have all %s reserved' % name, detail,
             _RESERVATIONS.get(name, 'if it is an ironic node, it is in use, '
                               'in maintenance or being cleaned; see '
                               '"openstack baremetal node list"'))
-    if amount > min(inventory.usable, inventory.max_unit):
+    most = min(inventory.usable, inventory.max_unit)
+    if amount > most:
         return Reason(
-            'max_unit', 'allow at most %d %s for a server' % (min(
-                inventory.usable, inventory.max_unit), name), detail,
-            'use a smaller flavor, or larger hosts')
+            'max_unit', 'allow at most %d %s for a server' % (most, name),
+            detail, 'use a smaller flavor, or larger hosts')
     if amount < inventory.min_unit or amount % inventory.step_size:
         return Reason(
             'unit', 'do not allocate %d %s to a server' % (amount, name),
             '%s; min_unit %d, step_size %d' % (
                 detail, inventory.min_unit, inventory.step_size),
             'use a flavor with another amount')
-    fewer = 'have fewer than %d %s free' % (amount, name)
-    if amount <= inventory.free:
-        return Reason('resources', fewer, detail + ' now', 'try again')
-    named = holders.largest(facts.holders.get(node, ()), name)
+    return _of_shortage(name, amount, inventory.free, detail,
+                        facts.holders.get(node, ()))
+
+
+def _of_shortage(name: str, amount: int, free: int, detail: str,
+                 held: facts.Holders) -> Reason:
+    """Return who holds the resources that are too few, and what frees them."""
+    phrase = 'have fewer than %d %s free' % (amount, name)
+    if amount <= free:
+        return Reason('resources', phrase, detail + ' now', 'try again')
+    named = holders.largest(held, name)
     if named:
         detail += '; held: ' + ', '.join(
             '%d by %s' % (holder.amounts[name], holder.subject)
@@ -210,9 +250,9 @@ def _of_resource(condition: Condition, node: str, facts: Facts) -> Reason:
     freed = sum(holder.amounts[name] for holder in named if holder.advice)
     advice = 'delete or move servers, or add hosts'
     if freed:
-        advice = named[0].advice if amount <= inventory.free + freed else (
+        advice = named[0].advice if amount <= free + freed else (
             '%s; that is not enough: %s' % (named[0].advice, advice))
-    return Reason('resources', fewer, detail, advice)
+    return Reason('resources', phrase, detail, advice)
 
 
 def _parts(disk: abc.Mapping[str, int], amount: int) -> str:
@@ -329,11 +369,9 @@ def stale_memberships(facts: Facts, node: str) -> list[str]:
         and not frozenset(condition.names) & nova.wanted(node))
 
 
-def of_service(disabled: bool, forced_down: bool, detail: str) -> Reason:
-    """Return why nova-scheduler does not use a nova-compute."""
-    if disabled:
-        return Reason('disabled', 'disabled', detail, _ENABLE)
-    if forced_down:
+def of_down(forced: bool, detail: str = '') -> Reason:
+    """Return why nova-scheduler does not use a nova-compute that is down."""
+    if forced:
         return Reason(
             'down', 'forced down', detail, 'openstack compute service set '
             '--up %s nova-compute, when the host runs again'
@@ -345,9 +383,10 @@ def of_service(disabled: bool, forced_down: bool, detail: str) -> Reason:
 def of_filter(run: facts.FilterRun, node: str, facts: Facts) -> Reason:
     """Return why a filter rejects a host; the detail is what it logs."""
     message, host = run.rejected[node], facts.host(node)
-    if run.name == 'ComputeFilter':
-        return of_service(
-            host in facts.disabled, host in facts.forced_down, message)
+    if run.name == COMPUTE_FILTER:
+        if host in facts.disabled:
+            return Reason('disabled', 'disabled', message, _ENABLE)
+        return of_down(host in facts.forced_down, message)
     phrase, advice = _PHRASES.get(
         run.name, ('rejected by %s' % run.name, _SEE if not run.module
                    else 'see the filter in the module %s' % run.module))

@@ -19,7 +19,6 @@ from nova.scheduler import request_filter
 from nova.scheduler import utils
 from oslo_utils import uuidutils
 
-from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.explain import network_requests
 from nova_aggregate_mirror.explain import placement_query
@@ -100,13 +99,14 @@ class Rehearsal:
         return [placement_query.parse(self._parameters(query), self._origin)
                 for query in resources]
 
-    def states(self, answers: abc.Sequence[candidates.Candidates] | None
-               ) -> list[host_manager.HostState]:
+    def states(self, answers: abc.Sequence[candidates.Candidates] | None,
+               nodes: frozenset[str]) -> list[host_manager.HostState]:
         """Read the host states of the candidates, as nova-scheduler does.
 
         :param answers: None if nova does not query placement
+        :param nodes: further compute nodes to read
         """
-        uuids: set[str] = set()
+        uuids = set(nodes)
         allocations: dict[str, list[Any]] = {}
         for answer in answers or ():
             uuids |= answer.providers
@@ -120,19 +120,6 @@ class Rehearsal:
             state.allocation_candidates = list(
                 allocations.get(state.uuid, []))
         return states
-
-    def filtered(self, states: States
-                 ) -> tuple[frozenset[str], abc.Sequence[facts.FilterRun],
-                            abc.Mapping[str, float]]:
-        """Run the host filters and the weighers of nova.
-
-        :returns: the nodes that the request does not leave out, the result of
-            each filter, and the nodes that pass all with their weights
-        """
-        requested, runs, passed = self._manager.filtered(states, self._spec)
-        return requested, runs, {
-            weighed.obj.uuid: weighed.weight for weighed
-            in self._manager.get_weighed_hosts(passed, self._spec)}
 
     def place(self, states: States,
               answers: abc.Iterable[candidates.Candidates]) -> list[str]:

@@ -15,7 +15,7 @@ from nova_aggregate_mirror import tables
 SENTENCE_HOSTS, ROW_HOSTS = 5, 6
 """Hosts that the sentence, and a row of the table, name."""
 
-HOSTS = ('Compute nodes', 'Hosts', 'Reason', 'Detail', 'What to do')
+HOSTS = ('Compute nodes', 'Hosts', 'Reason', 'Detail', 'What to do', 'Also')
 IN_TABLE = ('Hosts', 'Reason, and what to do')
 RECORD = ('Time', 'Event', 'Host', 'Result')
 FUNNEL = ('Condition', 'Asked by', 'Left', 'Excluded')
@@ -106,9 +106,11 @@ def document(answer: explanation.Answer) -> dict[str, Any]:
             for name, by, count, excluded in funnel(answer)],
         'hosts': [
             {'host': verdict.host, 'node': verdict.node,
-             'weight': verdict.weight, 'step': verdict.step,
-             'kind': verdict.reason.kind, 'reason': verdict.reason.phrase,
-             'detail': verdict.detail, 'advice': verdict.advice}
+             'weight': verdict.weight, 'weights': dict(verdict.scores),
+             'step': verdict.step,
+             **_document(verdict.reason.of(verdict.host)),
+             'also': [_document(reason.of(verdict.host))
+                      for reason in verdict.also]}
             for verdict in answer.verdicts],
         'count': answer.count,
         'placed': list(answer.placed),
@@ -132,33 +134,51 @@ def hosts(answer: explanation.Answer) -> list[tuple[Any, ...]]:
     return [
         (len(verdicts), names(
             (verdict.host for verdict in verdicts), ROW_HOSTS),
-         verdicts[0].reason.phrase, *remedy(verdicts))
-        for verdicts in groups(answer)]
+         reason.phrase, reason.detail, reason.advice,
+         '; '.join(further.phrase for further in also))
+        for verdicts in groups(answer)
+        for reason, *also in [reasons(verdicts)]]
 
 
 def in_table(hosts: abc.Iterable[tuple[Any, ...]]
              ) -> list[tuple[tables.Cell, ...]]:
     """Return rows for ``IN_TABLE``, with a line for each cell of a row."""
     return [((plurals.count(count, 'compute node'), names),
-             tuple(filter(None, (reason, detail, advice))))
-            for count, names, reason, detail, advice in hosts]
+             tuple(filter(None, (reason, detail, advice,
+                                 also and 'also: ' + also))))
+            for count, names, reason, detail, advice, also in hosts]
 
 
 def groups(answer: explanation.Answer) -> list[list[explanation.Verdict]]:
-    """Group the verdicts of one step with the same reason, in their order."""
-    groups: dict[tuple[int, explanation.Reason],
-                 list[explanation.Verdict]] = {}
+    """Group the verdicts of one step with the same reason, in their order.
+
+    Further reasons have the same phrases, and may differ in their figures.
+    """
+    groups: dict[tuple[Any, ...], list[explanation.Verdict]] = {}
     for verdict in answer.verdicts:
-        groups.setdefault((verdict.step, verdict.reason), []).append(verdict)
+        groups.setdefault((verdict.step, verdict.reason, *(
+            reason.phrase for reason in verdict.also)), []).append(verdict)
     return list(groups.values())
 
 
-def remedy(verdicts: list[explanation.Verdict]) -> tuple[str, str]:
-    """Return detail and advice of a group; a single host is named in them."""
-    first = verdicts[0]
-    if verdicts[1:]:
-        return first.reason.detail, first.reason.advice
-    return first.detail, first.advice
+def reasons(verdicts: list[explanation.Verdict]) -> list[explanation.Reason]:
+    """Return the reasons of a group; a single host is named in them.
+
+    One that differs between the hosts is its phrase only.
+    """
+    if not verdicts[1:]:
+        [verdict] = verdicts
+        return [reason.of(verdict.host)
+                for reason in (verdict.reason, *verdict.also)]
+    return [first if {first} == {first, *others} else
+            explanation.Reason(first.kind, first.phrase)
+            for first, *others in zip(*(
+                (verdict.reason, *verdict.also) for verdict in verdicts))]
+
+
+def _document(reason: explanation.Reason) -> dict[str, str]:
+    return {'kind': reason.kind, 'reason': reason.phrase,
+            'detail': reason.detail, 'advice': reason.advice}
 
 
 def _paragraph(text: str) -> str:

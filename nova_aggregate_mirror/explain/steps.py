@@ -7,6 +7,7 @@ import dataclasses
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import reasons
+from nova_aggregate_mirror import plurals
 
 Facts = facts.Facts
 Nodes = frozenset[str]
@@ -38,7 +39,8 @@ def provider_missing(facts: Facts, nodes: Nodes) -> Exclusions:
     if facts.funnel:
         yield Exclusion(
             'with a resource provider', '', dict.fromkeys(
-                nodes - facts.funnel.existing, reasons.NO_PROVIDER))
+                facts.nova.nodes.keys() - facts.funnel.existing,
+                reasons.NO_PROVIDER))
 
 
 def condition_unmet(facts: Facts, nodes: Nodes) -> Exclusions:
@@ -48,8 +50,7 @@ def condition_unmet(facts: Facts, nodes: Nodes) -> Exclusions:
             yield Exclusion(
                 reasons.title(condition, facts.nova), condition.origin.name, {
                     node: reasons.of_condition(condition, node, facts)
-                    for node in nodes - passed})
-            nodes = nodes & passed
+                    for node in facts.funnel.existing - passed})
 
 
 def candidate_missing(facts: Facts, nodes: Nodes) -> Exclusions:
@@ -71,28 +72,55 @@ def cell_differs(facts: Facts, nodes: Nodes) -> Exclusions:
     if facts.cell is not None:
         yield Exclusion(
             'in the cell of the server', 'nova', dict.fromkeys(
-                nodes - facts.cell, reasons.OTHER_CELL), always=False)
+                facts.nova.nodes.keys() - facts.cell - facts.serviceless,
+                reasons.OTHER_CELL), always=False)
 
 
 def service_missing(facts: Facts, nodes: Nodes) -> Exclusions:
-    yield Exclusion(
-        'with a nova-compute service', '', dict.fromkeys(
-            nodes - facts.states, reasons.NO_STATE), always=False)
+    yield Exclusion('with a nova-compute service', '', {
+        **dict.fromkeys(nodes - facts.states, reasons.NO_STATE),
+        **dict.fromkeys(facts.cells_disabled, reasons.DISABLED_CELL),
+        **dict.fromkeys(facts.serviceless, reasons.NO_SERVICE)}, always=False)
 
 
 def host_not_requested(facts: Facts, nodes: Nodes) -> Exclusions:
     yield Exclusion('requested hosts', 'nova', {
         node: reasons.LEFT_OUT if node in facts.ignored
         else reasons.NOT_REQUESTED
-        for node in nodes - facts.requested}, always=False)
+        for node in nodes - facts.requested | facts.ignored}, always=False)
 
 
-def filter_rejects(facts: Facts, nodes: Nodes) -> Exclusions:
+def filter_rejects(facts: Facts, _nodes: Nodes) -> Exclusions:
     for run in facts.filter_runs:
+        if run.name == reasons.COMPUTE_FILTER:
+            run = dataclasses.replace(
+                run, rejected={**_unusable(facts), **run.rejected})
         yield Exclusion(run.name, 'nova', {
             node: reasons.of_filter(run, node, facts)
-            for node in nodes.intersection(run.rejected)})
-        nodes = nodes.difference(run.rejected)
+            for node in run.rejected})
+        if run.name == reasons.COMPUTE_FILTER:
+            # Of a host that is disabled it checks nothing else.
+            yield Exclusion('nova-compute is up', 'nova', {
+                node: reasons.of_down(facts.host(node) in facts.forced_down)
+                for node in run.rejected if facts.host(node) in facts.down},
+                always=False)
+
+
+def conductor_refuses(facts: Facts, _nodes: Nodes) -> Exclusions:
+    yield Exclusion(
+        'mapped to a cell', 'nova-conductor', dict.fromkeys(
+            facts.unmapped, reasons.UNMAPPED), always=False)
+    yield Exclusion('hypervisor of the server', 'nova-conductor', {
+        node: reasons.of_conductor(message)
+        for node, message in facts.refused_hosts.items()}, always=False)
+
+
+def _unusable(facts: Facts) -> abc.Mapping[str, str]:
+    """Return what the ComputeFilter would reject if it got it."""
+    return dict.fromkeys((
+        node for node, host in facts.nova.nodes.items()
+        if host in facts.down or host in facts.disabled
+        if node not in facts.scores), '')
 
 
 STEPS: tuple[abc.Callable[[Facts, Nodes], Exclusions], ...] = (
@@ -112,45 +140,70 @@ STEPS: tuple[abc.Callable[[Facts, Nodes], Exclusions], ...] = (
     host_not_requested,
     # A host filter rejects the host.
     filter_rejects,
+    # Nova-conductor does not take the host that nova-scheduler has chosen.
+    conductor_refuses,
 )
-"""The steps of nova-scheduler, in its order.
+"""The steps of nova, in its order.
 
 Each gets the compute nodes that passed the steps before it, and yields its
-conditions with the nodes that each of them excludes.
+conditions with the nodes that each of them excludes. If it is known that other
+nodes do not meet a condition either, they may be among them.
 """
 
 
 def explain(facts: Facts) -> explanation.Answer:
-    """Explain a request: the first step that each compute node fails."""
+    """Explain a request: the steps that each compute node fails."""
     nodes = frozenset(facts.nova.nodes)
     steps: list[explanation.Step] = []
-    excluded: list[explanation.Verdict] = []
+    # By phrase: placement and a filter may both tell that a host is disabled.
+    failed: dict[str, dict[str, Reason]] = {node: {} for node in nodes}
+    first: dict[str, int] = {}
     for step in STEPS:
         for exclusion in step(facts, nodes):
-            if not exclusion.reasons and not exclusion.always:
-                continue
-            nodes = nodes.difference(exclusion.reasons)
-            excluded += [
-                explanation.Verdict(
-                    node, facts.host(node), reason, len(steps))
-                for node, reason in exclusion.reasons.items()]
-            steps.append(explanation.Step(
-                exclusion.name, exclusion.asked_by, nodes & facts.scope))
+            for node, reason in exclusion.reasons.items():
+                failed[node].setdefault(reason.phrase, reason)
+            excluded = nodes.intersection(exclusion.reasons)
+            if excluded or exclusion.always and not facts.refusal:
+                first |= dict.fromkeys(excluded, len(steps))
+                nodes -= excluded
+                steps.append(explanation.Step(
+                    exclusion.name, exclusion.asked_by, nodes & facts.scope))
+    return _answer(facts, steps, nodes, [
+        _verdict(node, facts, step, *failed[node].values())
+        for node, step in first.items()])
+
+
+def _verdict(node: str, facts: Facts, step: int, reason: Reason,
+             *also: Reason) -> explanation.Verdict:
+    scores = facts.scores.get(node)
+    return explanation.Verdict(
+        node, facts.host(node), reason, step,
+        None if scores is None else sum(scores.values()), scores or {}, also)
+
+
+def _answer(facts: Facts, steps: abc.Sequence[explanation.Step], nodes: Nodes,
+            excluded: abc.Iterable[explanation.Verdict]
+            ) -> explanation.Answer:
+    """Put the verdicts in order; add those on the nodes that are left."""
     acceptable = [
-        explanation.Verdict(node, facts.host(node), reasons.ACCEPTABLE,
-                            len(steps), facts.weights.get(node))
+        _verdict(node, facts, len(steps), reasons.acceptable(node, facts))
         for node in nodes]
     verdicts = [
         *sorted(acceptable, key=lambda verdict: (
             -(verdict.weight or 0.0), verdict.host, verdict.node)),
         *sorted(excluded, key=lambda verdict: (
             verdict.step, verdict.reason.kind, verdict.host, verdict.node))]
+    verdicts = [verdict for verdict in verdicts if verdict.node in facts.scope]
+    spared = [verdict.host for verdict in verdicts
+              if facts.refusal and verdict.scores and not verdict.also]
     return explanation.Answer(
-        facts.request, steps,
-        [verdict for verdict in verdicts if verdict.node in facts.scope],
-        notes(facts), facts.placed, facts.count,
+        facts.request, steps, verdicts, [*notes(facts), *(
+            [SPARED + plurals.some(spared)] if spared else [])],
+        facts.placed, facts.count,
         facts.refusal.reason if facts.refusal else '', facts.record)
 
+
+SPARED = 'Without the refusal, nova-scheduler finds: '
 
 MEMORY = ('nova-scheduler has aggregates in its memory, which may be older '
           'than the database that was read here; it reads them again when it '
@@ -178,6 +231,10 @@ def notes(facts: Facts) -> list[str]:
               '%s. They exclude no host. Enable %s if they should.'
               % (', '.join(names), host_filter)
               for host_filter, names in facts.unread_extra_specs.items()]
+    notes += ['No enabled filter of nova or of this package reads the '
+              'metadata of aggregates by which %s would reject %s. Enable it '
+              'if it should.' % (host_filter, plurals.some(hosts))
+              for host_filter, hosts in facts.unread_metadata.items()]
     return notes
 
 

@@ -3,6 +3,7 @@
 
 from collections import abc
 import contextvars
+import dataclasses
 import functools
 import inspect
 from typing import Any
@@ -46,34 +47,30 @@ def load(conf: cfg.ConfigOpts) -> list[contract.Hook]:
                         conf.aggregate_mirror.hooks, conf)
 
 
-def install(conf: cfg.ConfigOpts) -> bool:
+def install(conf: cfg.ConfigOpts) -> None:
     """Wrap nova's aggregate operations in the configured hooks; idempotent.
 
     The methods are wrapped on the class, so that every ``AggregateAPI`` of
     this process has the hooks. When an exception is raised, nova is unchanged.
 
-    :returns: whether hooks are installed
     :raises UnexpectedNova: when nova's internals are not supported
     :raises InvalidConfiguration: for an invalid option or hook
     :raises MissingCredentials: when ``missing_credentials = fail``
     """
     api = compute_api.AggregateAPI
     if isinstance(api.placement_client, _MutableClient):
-        return True
+        return
     nova_aggregate_mirror.conf.check(conf)
     requirements.check()
     hooks = load(conf)
-    if not hooks:
-        LOG.info('[aggregate_mirror] hooks is empty: nova\'s own mirroring '
-                 'stays in effect')
-        return False
+    mutes = not nova_aggregate_mirror.conf.observes(conf)
     for name in METHODS:
-        setattr(api, name, _wrap(getattr(api, name), hooks))
+        setattr(api, name, _wrap(getattr(api, name), hooks, mutes))
     api.placement_client = _MutableClient(api.placement_client.fget)
-    LOG.info('Host aggregates are mirrored to placement by '
-             'nova-aggregate-mirror, hooks: %s',
-             ', '.join(conf.aggregate_mirror.hooks))
-    return True
+    LOG.info('Host aggregates are mirrored to placement by %s',
+             'nova-aggregate-mirror, hooks: %s'
+             % ', '.join(conf.aggregate_mirror.hooks) if mutes
+             else 'nova itself, because [aggregate_mirror] mode is observe')
 
 
 class _MutableClient(property):
@@ -87,8 +84,8 @@ class _MutableClient(property):
         return super().__get__(instance, owner)
 
 
-def _wrap(method: abc.Callable[..., Any], hooks: abc.Sequence[contract.Hook]
-          ) -> abc.Callable[..., Any]:
+def _wrap(method: abc.Callable[..., Any], hooks: abc.Sequence[contract.Hook],
+          mutes: bool) -> abc.Callable[..., Any]:
     signature = inspect.signature(method)
 
     @functools.wraps(method)
@@ -101,15 +98,30 @@ def _wrap(method: abc.Callable[..., Any], hooks: abc.Sequence[contract.Hook]
             request_id=getattr(context, 'global_id', None) or '',
             call=getattr(context, 'request_id', None) or '')
         states = [(hook, *_attempt(hook.before, operation)) for hook in hooks]
-        token = _muted.set(any(hook.replaces_mirroring
-                               for hook, succeeded, _ in states if succeeded))
+        token = _muted.set(mutes and any(
+            hook.replaces_mirroring
+            for hook, succeeded, _ in states if succeeded))
+        answer, error = None, None
         try:
-            return method(*bound.args, **bound.kwargs)
+            answer = method(*bound.args, **bound.kwargs)
+        except BaseException as exc:
+            # Not handled while the hooks log: oslo.log would append it as the
+            # reason of their messages.
+            error = exc
+            operation = dataclasses.replace(
+                operation, raised=type(exc).__name__)
         finally:
             _muted.reset(token)
-            for hook, succeeded, state in reversed(states):
-                if succeeded:
-                    _attempt(hook.after, operation, state)
+        for hook, succeeded, state in reversed(states):
+            if succeeded:
+                _attempt(hook.after, operation, state)
+        try:
+            if error is not None:
+                raise error
+            return answer
+        finally:
+            # Its traceback refers to this frame.
+            error = None
 
     return wrapped
 

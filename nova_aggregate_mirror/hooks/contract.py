@@ -24,6 +24,9 @@ class Operation:
     call: str = ''
     """Nova's own ID of the API request; the deletion of a service has an
     operation for each aggregate of its host."""
+    raised: str = ''
+    """Class of the exception that nova's method raised, for ``after``; nova
+    may have changed its database nevertheless."""
 
 
 class Hook(Protocol):
@@ -36,7 +39,8 @@ class Hook(Protocol):
     """
 
     replaces_mirroring: bool
-    """Whether nova's own calls to placement are muted during the operation."""
+    """Whether nova's own calls to placement are muted during the operation;
+    with ``[aggregate_mirror] mode = observe`` they never are."""
 
     def before(self, operation: Operation) -> Any:
         """Prepare, and return a value that is passed to ``after``."""

@@ -12,18 +12,17 @@ import threading
 from oslo_config import cfg
 from oslo_log import log as logging
 
+import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.hooks import contract
 from nova_aggregate_mirror.hooks import processes
+from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import source
 
 LOG = logging.getLogger(__name__)
-
-SYNC = '"nova-aggregate-mirror-manage placement sync_aggregates"'
 
 
 @dataclasses.dataclass
@@ -80,8 +79,11 @@ class Mirror:
         self._mutex = threading.Lock()
         self._current: processes.Process | None = None
         self._local = threading.local()
+        self._observes = nova_aggregate_mirror.conf.observes(conf)
+        if self._observes:
+            return
         try:
-            client.Client(conf).check_credentials()
+            auth.load(conf, 'placement')
         except exceptions.MissingCredentials as exc:
             if conf.aggregate_mirror.missing_credentials == 'fail':
                 raise
@@ -93,9 +95,13 @@ class Mirror:
         """Record the dirty host durably, or mark the aggregate as deleted.
 
         :returns: state for ``after``; None for the deletion of an aggregate
-            that nova does not have
+            that nova does not have, and if nova mirrors by itself
         """
         process, request = self._process(), self._request(operation)
+        if self._observes:
+            with request.budget.spending():
+                process.announce()
+            return None
         with request.budget.spending():
             scope = self._scope(process, operation, request)
         with request.budget.spending(essential=True):
@@ -156,8 +162,8 @@ class Mirror:
             request.is_reported = True
             LOG.error('Aggregate %s, host %s (request %s): %s. This operation '
                       'and the next ones of its request are mirrored without '
-                      'the journal; if that fails, run %s.',
-                      *_names(operation), request.failure, SYNC)
+                      'the journal; the next full sync repairs what fails.',
+                      *_names(operation), request.failure)
         return _RowState(row, possible=possible)
 
     def _finish_host(self, operation: contract.Operation, state: _RowState,
@@ -229,10 +235,11 @@ class Mirror:
         began, dirty = process.breaker.now(), state.row.dirty
         with process.placement.request_id(dirty.request_id):
             if state.recorded:
-                outcome = process.reconciler.close([state.row], state.before)
+                outcome = process.reconciler.converge_and_close(
+                    [state.row], state.before)
             elif state.possible:
                 # The row exists if only the answer to its COMMIT was lost.
-                outcome = process.unrecorded.close([state.row])
+                outcome = process.unrecorded.converge_and_close([state.row])
             else:
                 outcome = process.unrecorded.converge([dirty])
         error = outcome.unfinished.get(dirty)
@@ -254,6 +261,12 @@ class Mirror:
                 process.breaker.begin(error, began, process.limits.backoff)
                 raise error
         except exceptions.MirrorError as exc:
+            if operation.raised:
+                LOG.info('Aggregate %s (request %s): nova raised %s in %s; %s '
+                         'is not compared with placement yet: %s',
+                         operation.aggregate_id, operation.request_id,
+                         operation.raised, operation.method, state.uuid, exc)
+                return
             LOG.warning('Aggregate %s (request %s): its deletion is not '
                         'mirrored to placement: %s; %s',
                         operation.aggregate_id, operation.request_id, exc, (
@@ -281,6 +294,12 @@ def _hand_over(process: processes.Process, operation: contract.Operation,
         location = 'its journal row could not be updated: %s' % exc
         if not state.recorded:
             location = 'it may be missing from the journal: %s' % exc
+    if operation.raised:
+        LOG.info('Aggregate %s, host %s (request %s): nova raised %s in %s; '
+                 'the host is not compared with placement yet: %s; %s',
+                 *_names(operation), operation.raised, operation.method,
+                 error, location)
+        return failure
     LOG.warning('Aggregate %s, host %s (request %s): %s is not mirrored to '
                 'placement yet: %s; %s', *_names(operation), operation.method,
                 error, location)

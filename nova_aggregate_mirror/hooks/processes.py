@@ -28,10 +28,11 @@ class Process:
         self.pid = os.getpid()
         self.limits = engines.Limits.of_call(
             options.inline_timeout, options.inline_backoff)
+        self._presence = presence.Presence(options.mode)
         self.journal = store.Journal(
-            conf, limits=self.limits, presence=presence.Presence())
+            conf, limits=self.limits, presence=self._presence)
         self.source = database.DatabaseSource(self.limits)
-        self.placement = client.Client(conf)
+        self.placement = client.Client(conf, announces=True)
         self._binding = binding.Binding(self.journal.database, self.source)
         self.reconciler = reconciler.Reconciler(
             self.journal.ledger, self.source, self.placement,
@@ -52,3 +53,14 @@ class Process:
         except exceptions.NovaUnavailable as exc:
             LOG.warning('Could not check whether the journal belongs to this '
                         'nova: %s', exc)
+
+    def announce(self) -> None:
+        """Write the mode of this process to the journal, if that is due."""
+        if not self._presence.is_due():
+            return
+        try:
+            self.check()
+            self.journal.database.run(self._presence.write)
+        except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
+            LOG.warning('The mode of this nova-api is missing in the journal, '
+                        'where the agent expects it: %s', exc)

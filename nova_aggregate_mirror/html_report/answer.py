@@ -2,8 +2,7 @@
 """Rendering of the explanation of a request: bars, hosts and remedies."""
 
 import collections
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections import abc
 import dataclasses
 from typing import Any
 
@@ -39,8 +38,8 @@ class VerdictRow:
     """Compute nodes with the same verdict."""
 
     verdicts: list[explanation.Verdict]
-    detail: str
-    advice: str
+    reason: explanation.Reason
+    also: list[explanation.Reason]
     anchor: str
     """Of the first row of a step, for links from its bar."""
 
@@ -49,12 +48,12 @@ class VerdictRow:
         return self.verdicts[0]
 
 
-def render(answer: explanation.Answer, now: float) -> Iterator[str]:
+def render(answer: explanation.Answer, now: float) -> abc.Iterator[str]:
     """Render the page, part by part."""
     return page.generate('answer', now, **values(answer))
 
 
-def values(answer: explanation.Answer) -> Mapping[str, Any]:
+def values(answer: explanation.Answer) -> abc.Mapping[str, Any]:
     """Return the variables of the template."""
     nodes = collections.Counter(verdict.host for verdict in answer.verdicts)
     rows = list(_rows(answer))
@@ -64,7 +63,8 @@ def values(answer: explanation.Answer) -> Mapping[str, Any]:
         'record_columns': rendering.RECORD,
         'bars': bars(answer), 'rows': rows, 'figures': _figures(answer),
         'placeholder': explanation.HOST if any(
-            explanation.HOST in row.detail + row.advice for row in rows)
+            explanation.HOST in reason.detail + reason.advice
+            for row in rows for reason in (row.reason, *row.also))
         else '',
         'several': {host for host, count in nodes.items() if count > 1},
         'placed': collections.Counter(answer.placed).most_common()}
@@ -76,11 +76,12 @@ def bars(answer: explanation.Answer) -> list[Bar]:
             for number, row in enumerate(rendering.funnel(answer), start=-1)]
 
 
-def _rows(answer: explanation.Answer) -> Iterator[VerdictRow]:
+def _rows(answer: explanation.Answer) -> abc.Iterator[VerdictRow]:
     steps: set[int] = set()
     for verdicts in rendering.groups(answer):
         step = verdicts[0].step
-        yield VerdictRow(verdicts, *rendering.remedy(verdicts),
+        reason, *also = rendering.reasons(verdicts)
+        yield VerdictRow(verdicts, reason, also,
                          anchor='' if step in steps else 'step-%d' % step)
         steps.add(step)
 

@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data of the page; read errors are part of it and are not raised."""
 
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import contextlib
 import dataclasses
 import os
 
 from oslo_config import cfg
 
+import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.html_report import misplaced
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.journal import modes
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import associations
@@ -26,22 +25,8 @@ from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import database
 
-Audit = Callable[[Sequence[history.Entry]], misplaced.Misplacements]
+Audit = abc.Callable[[abc.Sequence[history.Entry]], misplaced.Misplacements]
 """Audits all servers, given the full syncs of the past, newest first."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Inputs:
-    """The sources of the page."""
-
-    nova: database.DatabaseSource
-    placement: client.Client
-    stopping: Callable[[], bool] = lambda: False
-    display: context.Progress = context.Progress()
-    audit: Audit | None = None
-    """None if the page does not show misplaced servers."""
-    foreign: bool = False
-    """Whether the page shows aggregates that nova never had."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +36,7 @@ class JournalContent:
     ledger: journal.Ledger = journal.Ledger()
     rows: tuple[journal.Row, ...] = ()
     syncs: tuple[history.Entry, ...] = ()
+    disagreements: tuple[modes.Disagreement, ...] = ()
     trouble: str = ''
     has_ledger: bool = False
     """Whether the ledger could be read, and is that of this nova."""
@@ -69,26 +55,36 @@ class Collected:
     """Region, interface and endpoint of placement."""
     findings: misplaced.Misplacements | None = None
     """None if the servers were not audited."""
+    observes: bool = False
+    """Whether nova.conf has the mode observe."""
 
 
-def collect(conf: cfg.ConfigOpts, inputs: Inputs) -> Collected:
+def collect(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
+            stopping: abc.Callable[[], bool], display: context.Progress,
+            audit: Audit | None, foreign: bool) -> Collected:
     """Compare everything and read the journal; nothing is written.
 
+    :param audit: None if the page does not show misplaced servers
+    :param foreign: whether it shows aggregates that nova never had
     :raises Stopped: when it was interrupted
     """
-    options = conf.aggregate_mirror
+    options, placement = conf.aggregate_mirror, client.Client(conf)
     request = full_sync.Request(
-        options.max_removed_share, write=False, foreign=inputs.foreign)
-    journal = read_journal(conf, inputs.nova)
-    sync = _compare(inputs, journal, request, options.sync_workers)
+        options.max_removed_share, write=False, foreign=foreign)
+    journal = read_journal(conf, nova)
+    sync = _compare(reconciler.Reconciler(
+        journal.ledger, nova, placement, None, stopping, options.sync_workers,
+        display), journal.rows, request)
+    if isinstance(sync.not_compared, exceptions.Stopped) or stopping():
+        raise exceptions.Stopped('interrupted')
     zones: database.Zones = {}
     try:
-        zones = inputs.nova.zones()
+        zones = nova.zones()
     except exceptions.NovaUnavailable as exc:
         sync = dataclasses.replace(sync, not_compared=sync.not_compared or exc)
-    return Collected(
-        sync, request, journal, zones, inputs.placement.endpoint(),
-        inputs.audit(journal.syncs) if inputs.audit else None)
+    return Collected(sync, request, journal, zones, placement.endpoint(),
+                     audit(journal.syncs) if audit else None,
+                     nova_aggregate_mirror.conf.observes(conf))
 
 
 def read_journal(conf: cfg.ConfigOpts,
@@ -103,29 +99,25 @@ def read_journal(conf: cfg.ConfigOpts,
             binding.Binding(journal.database, source).check()
         return JournalContent(journal.ledger, tuple(journal.rows.all()),
                               tuple(journal.history.newest()),
+                              tuple(modes.find(
+                                  journal, conf.aggregate_mirror.mode)),
                               has_ledger=True)
     except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
         return JournalContent(trouble=str(exc))
 
 
-def _compare(inputs: Inputs, journal: JournalContent,
-             request: full_sync.Request, workers: int
-             ) -> full_sync.SyncOutcome:
+def _compare(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row],
+             request: full_sync.Request) -> full_sync.SyncOutcome:
     try:
-        mirror = reconciler.Reconciler(
-            journal.ledger, inputs.nova, inputs.placement, None,
-            inputs.stopping, workers, inputs.display)
-        sync = full_sync.run(mirror, journal.rows, request)
-    except exceptions.Stopped:
-        raise
+        sync = full_sync.run(mirror, rows, request)
     except exceptions.MirrorError as exc:
         sync = full_sync.uncompared(exc)
-    if isinstance(sync.not_compared, exceptions.Stopped) or inputs.stopping():
-        raise exceptions.Stopped('interrupted')
-    if sync.not_compared:
+    error = sync.not_compared
+    if error and not isinstance(error, exceptions.Stopped):
         # The page shows nova's aggregates even if placement is unavailable.
         try:
-            return dataclasses.replace(sync, nova=inputs.nova.read_all())
+            return dataclasses.replace(
+                sync, nova=mirror.context.nova.read_all())
         except exceptions.NovaUnavailable as exc:
             return dataclasses.replace(sync, not_compared=exc)
     return sync
@@ -142,15 +134,9 @@ def associations_of(collected: Collected
     return associations.complete(nova, sync.associations, unknown)
 
 
-def marks(collected: Collected) -> Mapping[str, tuple[str, ...]]:
+def marks(collected: Collected) -> abc.Mapping[str, tuple[str, ...]]:
     """Map hosts to their further problems."""
-    by_host: dict[str, list[str]] = {}
-    for host, mark in _marks(collected):
-        by_host.setdefault(host, []).append(mark)
-    return {host: tuple(marks) for host, marks in by_host.items()}
-
-
-def _marks(collected: Collected) -> Iterator[tuple[str, str]]:
+    by_host: dict[str, tuple[str, ...]] = {}
     nova = collected.sync.nova
     for hosts, mark in (
             ({row.dirty.host for row in collected.journal.rows
@@ -162,10 +148,11 @@ def _marks(collected: Collected) -> Iterator[tuple[str, str]]:
               for host in nova.hosts_of(name) or {name}}
              - nova.hosts_down.keys(), 'could not be compared')):
         for host in hosts:
-            yield host, mark
+            by_host[host] = (*by_host.get(host, ()), mark)
+    return by_host
 
 
-def _failed(collected: Collected) -> Iterator[str]:
+def _failed(collected: Collected) -> abc.Iterator[str]:
     """List provider UUIDs and host names that could not be compared."""
     for subject in collected.sync.outcome.failed:
         if subject.kind in (outcome.PROVIDER, outcome.HOST):

@@ -2,10 +2,7 @@
 """Matrix of hosts and aggregates in nova and placement: pure, no I/O."""
 
 import collections
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections import abc
 import dataclasses
 from typing import Any
 
@@ -73,14 +70,14 @@ class Column:
     uuid: str
     name: str
     """Empty for an aggregate that was deleted in nova."""
-    counts: Mapping[State, int]
+    counts: abc.Mapping[State, int]
 
     @property
     def differs(self) -> bool:
         return any(state is not State.IN_SYNC for state in self.counts)
 
 
-def shown(every: Iterable[Association]) -> list[Association]:
+def shown(every: abc.Iterable[Association]) -> list[Association]:
     """Return what the matrix shows: all but foreign associations."""
     merged = (dataclasses.replace(
         association, state=EQUAL.get(association.state, association.state))
@@ -89,8 +86,8 @@ def shown(every: Iterable[Association]) -> list[Association]:
             if association.state in ORDER]
 
 
-def rows(nova: source.Nova, visible: Iterable[Association],
-         marks: Mapping[str, tuple[str, ...]]) -> list[MatrixRow]:
+def rows(nova: source.Nova, visible: abc.Iterable[Association],
+         marks: abc.Mapping[str, tuple[str, ...]]) -> list[MatrixRow]:
     """Group hosts in the same state into rows; differences come first."""
     by_host: dict[MatrixHost, list[Association]] = {
         host: [] for host in _hosts(nova)}
@@ -108,7 +105,7 @@ def rows(nova: source.Nova, visible: Iterable[Association],
                   key=lambda row: row.rank)
 
 
-def columns(nova: source.Nova, visible: Iterable[Association]
+def columns(nova: source.Nova, visible: abc.Iterable[Association]
             ) -> list[Column]:
     """List every aggregate by name; those with differences come first."""
     counts: dict[str, collections.Counter[State]] = {
@@ -122,7 +119,7 @@ def columns(nova: source.Nova, visible: Iterable[Association]
         key=lambda column: (not column.differs, column.name, column.uuid))
 
 
-def _hosts(nova: source.Nova) -> Iterator[MatrixHost]:
+def _hosts(nova: source.Nova) -> abc.Iterator[MatrixHost]:
     nodes: dict[str, list[str]] = {host: [] for host in nova.members}
     for node in sorted(nova.nodes):
         for host in nova.hosts_of(node):
@@ -131,8 +128,8 @@ def _hosts(nova: source.Nova) -> Iterator[MatrixHost]:
         yield MatrixHost(host, tuple(names))
 
 
-def _cells(host: MatrixHost, members: Collection[Association]
-           ) -> Iterator[MatrixCell]:
+def _cells(host: MatrixHost, members: abc.Collection[Association]
+           ) -> abc.Iterator[MatrixCell]:
     by_aggregate: dict[str, list[State]] = {}
     for association in members:
         by_aggregate.setdefault(association.aggregate_uuid, []).append(

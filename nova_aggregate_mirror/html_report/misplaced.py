@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Misplaced servers, grouped for the page: pure, no I/O."""
 
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 import operator
 import shlex
@@ -66,7 +64,7 @@ class Groups:
         self.omitted = 0
         """Misplacements that are in no group."""
 
-    def add(self, page: Iterable[audit.Misplacement]) -> None:
+    def add(self, page: abc.Iterable[audit.Misplacement]) -> None:
         for misplacement in page:
             cause = misplacement.cause
             key = (misplacement.server.host, misplacement.rule,
@@ -91,10 +89,10 @@ class Misplacements:
     """The part of an audit that the page shows."""
 
     totals: auditor.Totals
-    groups: Sequence[Group] = ()
+    groups: abc.Sequence[Group] = ()
     omitted: int = 0
     """Misplacements that are in no group."""
-    cells_down: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    cells_down: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Cells that did not answer, name to the reason."""
     trouble: str = ''
     """Why the audit is incomplete; empty if it is not."""

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Atomic replacement of a file."""
 
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections import abc
 import contextlib
 import functools
 import os
@@ -18,11 +16,11 @@ from nova_aggregate_mirror import printable
 STDOUT = '-'
 OWNER_ONLY = 0o600
 
-Write = Callable[[Iterable[str]], None]
+Write = abc.Callable[[abc.Iterable[str]], None]
 
 
 @contextlib.contextmanager
-def replaced(name: str) -> Iterator[Write]:
+def replaced(name: str) -> abc.Iterator[Write]:
     """Open a file before the work that produces its content.
 
     Until the new content is complete, and if the block raises, readers get the
@@ -54,7 +52,7 @@ def replaced(name: str) -> Iterator[Write]:
             _keep_access(out.fileno(), previous)
         unwind = stack.pop_all()
 
-    def write(parts: Iterable[str]) -> None:
+    def write(parts: abc.Iterable[str]) -> None:
         with _translated(name):
             _write(out, parts)
             # A symbolic link of this name would be replaced, not followed.
@@ -106,7 +104,7 @@ def _remove(file: str, directory: int) -> None:
         os.unlink(file, dir_fd=directory)
 
 
-def _write(out: BinaryIO, parts: Iterable[str]) -> None:
+def _write(out: BinaryIO, parts: abc.Iterable[str]) -> None:
     for part in parts:
         # HTML has no control characters, and the output may be a terminal.
         out.write(printable.lines(part).encode(errors='replace'))
@@ -114,7 +112,7 @@ def _write(out: BinaryIO, parts: Iterable[str]) -> None:
 
 
 @contextlib.contextmanager
-def _translated(name: str) -> Iterator[None]:
+def _translated(name: str) -> abc.Iterator[None]:
     try:
         yield
     except OSError as exc:

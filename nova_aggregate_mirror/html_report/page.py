@@ -2,7 +2,7 @@
 """Generation of a page from its template; all values are escaped."""
 
 import base64
-from collections.abc import Iterator
+from collections import abc
 import datetime
 import hashlib
 import importlib.metadata
@@ -15,7 +15,7 @@ import jinja2
 HERE = pathlib.Path(__file__).parent
 
 
-def generate(name: str, now: float, **values: Any) -> Iterator[str]:
+def generate(name: str, now: float, **values: Any) -> abc.Iterator[str]:
     """Generate a page, part by part.
 
     :param name: name of its template and of its script

@@ -1,23 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rendering of the report on nova and placement."""
 
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 from typing import Any
 
 from nova_aggregate_mirror.console import exit_status
+from nova_aggregate_mirror.console import sync_history
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import matrix
 from nova_aggregate_mirror.html_report import misplaced
 from nova_aggregate_mirror.html_report import page
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
 
 # Rows of the matrix that a browser lays out at once.
 CHUNK = 50
-# Lines of a list; the commands list everything.
-MOST = 500
 # More entries of the history would not help on a page.
 SYNCS = 100
 
@@ -43,6 +42,7 @@ MEANINGS = {
     exit_status.NOT_MAPPED: 'a host has no host mapping',
     exit_status.NO_NODE: 'a host has no compute node, or its cell is down',
     exit_status.NO_PROVIDER: 'a compute node has no provider yet',
+    exit_status.DRIFT: 'placement differs from nova',
     exit_status.REFUSED: 'too many associations would have been removed',
     exit_status.COULD_NOT_RUN: 'nova or the journal could not be read',
     130: 'interrupted', 143: 'interrupted'}
@@ -56,10 +56,10 @@ class Span:
     width: int = 1
 
 
-def render(collected: collect.Collected, now: float) -> Iterator[str]:
+def render(collected: collect.Collected, now: float) -> abc.Iterator[str]:
     """Render the page, part by part."""
-    return page.generate('report', now, most=MOST, symbols=SYMBOLS,
-                         **values(collected))
+    return page.generate('report', now, most=sync_history.MOST,
+                         symbols=SYMBOLS, **values(collected))
 
 
 def _result(collected: collect.Collected) -> sync_result.Result:
@@ -81,16 +81,17 @@ def verdict(collected: collect.Collected) -> str:
     """Summarize the comparison in one line."""
     result = _result(collected)
     if collected.sync.not_compared:
-        return 'Nothing could be compared'
+        return 'Nothing could be compared: %s' % collected.sync.not_compared
     parts = ['%d %s' % (len(drift), word) for word, drift in (
         ('missing', result.among(State.MISSING)),
         ('stale', result.among(*STALE))) if drift]
-    text = 'Placement differs from nova: %s' % ' and '.join(parts)
-    if not parts:
-        text = 'Placement is in sync with nova'
-    if result.failures or collected.journal.trouble:
-        text += ', as far as it could be compared'
-    return text
+    differs = 'Placement differs from nova: %s' % ' and '.join(parts)
+    problems = [*result.failures, *filter(None, [collected.journal.trouble])]
+    if not problems:
+        return differs if parts else 'Placement is in sync with nova'
+    return '%s; the page lists %s' % (
+        differs if parts else 'No difference was found',
+        plurals.count(len(problems), 'problem'))
 
 
 def values(collected: collect.Collected) -> dict[str, Any]:
@@ -101,6 +102,8 @@ def values(collected: collect.Collected) -> dict[str, Any]:
     rows = matrix.rows(nova, compared, collect.marks(collected))
     columns = matrix.columns(nova, compared)
     faults = result.faults()
+    faults += ['%s: %s' % (found, found.step)
+               for found in journal.disagreements]
     if journal.trouble:
         faults.insert(0, '%s. The information about deleted aggregates and '
                          'operations is not complete.' % journal.trouble)
@@ -110,7 +113,7 @@ def values(collected: collect.Collected) -> dict[str, Any]:
         'status': status(collected), 'verdict': verdict(collected),
         'compared': not collected.sync.not_compared,
         'faults': faults, 'endpoint': collected.endpoint,
-        'figures': [*_figures(result, collected), *_misplaced(collected)],
+        'figures': _figures(result, collected),
         'columns': columns,
         'names': names, 'zones': collected.zones, 'meanings': MEANINGS,
         'chunks': _chunks(rows, [column.uuid for column in columns]),
@@ -122,43 +125,39 @@ def values(collected: collect.Collected) -> dict[str, Any]:
             State.FOREIGN_AGGREGATE, State.FOREIGN_PROVIDER, State.ABSENT),
         'described': list(result.foreign()),
         'repair': REPAIR if result.among(*associations.DRIFT) else '',
+        'observed': next((sync.observed for sync in journal.syncs
+                          if sync.mode), collected.observes),
         'syncs': journal.syncs[:SYNCS], 'trouble': journal.trouble,
+        'has_ledger': journal.has_ledger,
         'findings': collected.findings, 'audit_command': misplaced.COMMAND}
 
 
 def _figures(result: sync_result.Result, collected: collect.Collected
              ) -> list[tuple[str, int | str, str]]:
-    """Return the figures at the top: a label, a number and its kind."""
-    nova = collected.sync.nova
-    if collected.sync.not_compared:
-        # An unknown figure must not look like zero.
-        return [('aggregates', len(nova.aggregates), ''),
-                ('missing or stale', '?', 'unknown'),
-                _pending(collected.journal)]
-    return [
-        ('aggregates', len(nova.aggregates), ''),
+    """Return the figures at the top: a label, a number and its kind.
+
+    An unknown figure must not look like zero.
+    """
+    nova, journal = collected.sync.nova, collected.journal
+    compared = [
+        ('missing or stale', '?', 'unknown')
+    ] if collected.sync.not_compared else [
         ('hosts', len({*nova.members, *nova.hosts()}), ''),
         ('compute nodes', len(nova.compute_nodes()), ''),
         ('missing', len(result.among(State.MISSING)), 'missing'),
         ('stale', len(result.among(*STALE)), 'stale'),
-        ('pending', len(result.among(State.PENDING)), 'pending'),
-        _pending(collected.journal)]
+        ('pending', len(result.among(State.PENDING)), 'pending')]
+    return [
+        ('aggregates', len(nova.aggregates), ''), *compared,
+        ('in the journal', '?' if journal.trouble else len([
+            row for row in journal.rows if row.mirrored_at is None]),
+         'unknown'), *([
+             ('misplaced servers', collected.findings.figure, 'misplaced')
+         ] if collected.findings else [])]
 
 
-def _misplaced(collected: collect.Collected
-               ) -> list[tuple[str, int | str, str]]:
-    misplacements = collected.findings
-    return [] if not misplacements else [
-        ('misplaced servers', misplacements.figure, 'misplaced')]
-
-
-def _pending(journal: collect.JournalContent) -> tuple[str, int | str, str]:
-    count = sum(row.mirrored_at is None for row in journal.rows)
-    return 'in the journal', '?' if journal.trouble else count, 'unknown'
-
-
-def _chunks(rows: Sequence[matrix.MatrixRow], uuids: Sequence[str]
-            ) -> Iterator[list[tuple[matrix.MatrixRow, list[Span]]]]:
+def _chunks(rows: abc.Sequence[matrix.MatrixRow], uuids: abc.Sequence[str]
+            ) -> abc.Iterator[list[tuple[matrix.MatrixRow, list[Span]]]]:
     places = {uuid: place for place, uuid in enumerate(uuids)}
     for start in range(0, len(rows), CHUNK):
         yield [(row, _spans(row, places))

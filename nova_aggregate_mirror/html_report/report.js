@@ -1,16 +1,18 @@
 'use strict';
 {% include 'filter.js' %}
 // Filter, tooltips, and the dialog of a host; the page is complete without.
-const names = [...document.querySelectorAll('.head th')].map(
-  (cell) => cell.title);
-// The word of each state, and whether nova and placement have the aggregate.
+const aggregates = [...document.querySelectorAll('#aggregates tbody tr')];
+// Of each column; the first has the hosts.
+const names = ['', ...aggregates.map((row) => (
+  `${row.cells[0].textContent} (${row.lastElementChild.textContent})`))];
+// Whether nova and placement have the aggregate.
 const states = {
-  in_sync: ['in sync', 'yes', 'yes'],
-  missing: ['missing', 'yes', 'no'],
-  stale: ['stale', 'no', 'yes'],
-  pending: ['pending', 'yes', 'no: no resource provider yet'],
-  without_compute_node: ['no node', 'yes', 'no: no compute node'],
-  unknown: ['unknown', 'yes', 'unknown'],
+  in_sync: ['yes', 'yes'],
+  missing: ['yes', 'no'],
+  stale: ['no', 'yes'],
+  pending: ['yes', 'no: no resource provider yet'],
+  without_compute_node: ['yes', 'no: no compute node'],
+  unknown: ['yes', 'unknown'],
 };
 const dialog = document.getElementById('host');
 
@@ -55,7 +57,7 @@ function filter(text) {
     one.hidden = !one.querySelector('.f:not([hidden])');
   }
   let count = 0;
-  for (const row of document.querySelectorAll('.chunk tr')) {
+  for (const row of document.querySelectorAll('.chunk tbody tr')) {
     const marks = [...row.querySelectorAll('.mark')];
     const whole = !text || inColumns(row, wanted)
       || marks.some((mark) => has(mark.textContent));
@@ -66,9 +68,10 @@ function filter(text) {
 
 filterWith(filter);
 document.addEventListener('mouseover', (event) => {
-  const cell = event.target.closest('.chunk td[class]');
+  const cell = event.target.closest('.chunk td[class], .head th + th');
   if (cell && !cell.title) {
-    cell.title = `${states[cell.className][0]}: ${names[column(cell)]}`;
+    const state = cell.querySelector('i');
+    cell.title = (state ? `${state.textContent}: ` : '') + names[column(cell)];
   }
 });
 
@@ -85,17 +88,16 @@ function describe(cell, aggregate) {
   const row = added(dialog.querySelector('tbody'), 'tr');
   const head = added(row, 'th');
   head.scope = 'row';
-  const [name, zone, uuid] = [...aggregate.cells].map(
-    (one) => one.textContent);
+  const [name, zone] = [...aggregate.cells].map((one) => one.textContent);
   added(added(head, 'b'), 'bdi', name);
   if (zone) {
     added(head, 'span', `zone ${zone}`, 'zone');
   }
-  added(head, 'code', uuid);
-  const [, nova, placement] = states[cell.className];
+  added(head, 'code', aggregate.lastElementChild.textContent);
+  const [nova, placement] = states[cell.className];
   added(row, 'td', nova);
   const last = added(row, 'td');
-  added(last, 'span', cell.firstChild.data.trim(), `c ${cell.className}`);
+  added(last, 'span', '', `c ${cell.className}`);
   const share = cell.querySelector('small');
   last.append(` ${placement}`, share
     ? ` for ${share.textContent.replace('/', ' of ')} compute nodes` : '');
@@ -103,7 +105,6 @@ function describe(cell, aggregate) {
 
 // Shows the aggregates of a host; hosts in a row have the same.
 function show(row, host, name) {
-  const aggregates = document.querySelectorAll('#aggregates tbody tr');
   dialog.querySelector('h2').textContent = name;
   dialog.querySelector('.of').replaceChildren(...[
     ...row.querySelectorAll('.mark'), ...host.querySelectorAll('code'),

@@ -6,10 +6,12 @@ second never triggers. Here each connect, handshake and read may only take the
 time that is left, except for name resolution.
 """
 
+import contextvars
 import functools
 import http.client
 import io
 import socket
+import sys
 from typing import Any
 
 from keystoneauth1 import session
@@ -18,6 +20,7 @@ import urllib3
 
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror.limits import observations
 
 # Connections in the pool; threads beyond this number open a new connection for
 # each request.
@@ -33,6 +36,9 @@ PART = 8 * 2 ** 10
 """Bytes that are decompressed at once, to at most 1032 times as many."""
 ENCODINGS = ('gzip', 'deflate')
 """Others, and several at once, may decompress to much more than that."""
+
+_OPENED = contextvars.ContextVar('aggregate_mirror_opened', default=False)
+"""Whether the current request has opened a connection."""
 
 
 class _Reader(io.RawIOBase):
@@ -80,6 +86,7 @@ class _Connection:
     response_class = _Response
 
     def _new_conn(self) -> socket.socket:
+        _OPENED.set(True)
         # Defined by the connection class that this is mixed into.
         sock: socket.socket = super()._new_conn()  # type: ignore[misc]
         # Bound the TLS handshake that may follow by the time left.
@@ -144,17 +151,6 @@ class Adapter(session.TCPKeepAliveAdapter):
         """
         if not self._is_shared:
             deadline.require()
-        connect, read = (
-            timeout if isinstance(timeout, tuple) else (timeout, timeout))
-        try:
-            seconds = deadline.allowance(None)
-            # A name may have an IPv6 and an IPv4 address that both hang, and
-            # the connect timeout applies to each address.
-            half = None if seconds is None else seconds / 2
-            bounds: Any = (_least(connect, half), _least(read, seconds))
-        except TimeoutError as exc:
-            raise requests.exceptions.ConnectTimeout(
-                exc, request=request) from exc
         request.headers['Accept-Encoding'] = ', '.join(ENCODINGS)
         url = request.url or ''
         # Keystone redirects the request for a token to its own URL.
@@ -163,7 +159,7 @@ class Adapter(session.TCPKeepAliveAdapter):
                 self._auth_url + '/'))
         with errors.observed(url, is_login) as exchange, \
                 deadline.noted(requests.exceptions.Timeout):
-            response = super().send(request, stream, bounds, *args, **kwargs)
+            response = self._send(request, stream, timeout, *args, **kwargs)
             if not stream:
                 _read_body(response)
             errors.answered(exchange, response)
@@ -171,6 +167,43 @@ class Adapter(session.TCPKeepAliveAdapter):
                 and url.rstrip('/') == self._auth_url):
             response.status_code = 403
         return response
+
+    def _send(self, request: requests.PreparedRequest, stream: bool,
+              timeout: Any, *args: Any, **kwargs: Any) -> requests.Response:
+        """Send a request; repeat a GET whose kept connection was closed.
+
+        A server may close an idle connection while a request is on its way.
+        Each attempt uses up a kept connection, and a new one is not repeated.
+        """
+        # An error that the caller handles is in the chain of each error here.
+        handled = sys.exception()
+        for _connection in range(KEPT_CONNECTIONS):
+            bounds = _bounds(request, timeout)
+            _OPENED.set(False)
+            try:
+                return super().send(request, stream, bounds, *args, **kwargs)
+            except requests.ConnectionError as exc:
+                if (_OPENED.get() or request.method != 'GET'
+                        or not observations.is_closed(exc, handled)):
+                    raise
+        return super().send(request, stream, _bounds(request, timeout),
+                            *args, **kwargs)
+
+
+def _bounds(request: requests.PreparedRequest, timeout: Any) -> Any:
+    """Return the (connect, read) timeouts, bounded by the deadline."""
+    connect, read = (
+        timeout if isinstance(timeout, tuple) else (timeout, timeout))
+    try:
+        seconds = deadline.allowance(None)
+    except TimeoutError as exc:
+        raise requests.exceptions.ConnectTimeout(
+            exc, request=request) from exc
+    if seconds is None:
+        return connect, read
+    # A name may have an IPv6 and an IPv4 address that both hang, and the
+    # connect timeout applies to each address.
+    return min(connect or seconds, seconds / 2), min(read or seconds, seconds)
 
 
 def _read_body(response: requests.Response) -> None:
@@ -201,8 +234,3 @@ def bound(existing: session.Session) -> None:
         existing.session.mount(scheme, Adapter(
             pool_maxsize=KEPT_CONNECTIONS, is_shared=True,
             auth_url=getattr(existing.auth, 'auth_url', None) or '', **tls))
-
-
-def _least(bound: float | None, other: float | None) -> float | None:
-    bounds = [seconds for seconds in (bound, other) if seconds is not None]
-    return min(bounds, default=None)

@@ -14,6 +14,7 @@ import requests
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import adapter
 from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.limits import observations
 
 # Keystoneauth declares these options as optional because any option of a row
 # is sufficient. Plugins that have the option in the key need one of each row.
@@ -29,6 +30,70 @@ _NEEDED = {
         ('application_credential_id', 'application_credential_name'),
         ('application_credential_secret',)),
 }
+
+
+# The smallest role of each account. Neutron shows the subnets of other
+# projects to administrators only.
+ROLES = {'placement': 'service', 'neutron': 'admin'}
+
+
+class ConfiguredSteps:
+    """The next steps for a service, with its section of nova.conf."""
+
+    catalog = observations.CHECK
+
+    def __init__(self, conf: cfg.ConfigOpts, group: str) -> None:
+        self._conf = conf
+        self._group = group
+        self.token = (
+            'correct auth_url of [keystone_authtoken] in %s.conf, and restart '
+            '%s' % (group, group))
+        self.scope = (
+            'add project_name and project_domain_name to [%s] in nova.conf'
+            % group)
+        self.cafile = 'cafile of [%s] in nova.conf' % group
+
+    @property
+    def account(self) -> str:
+        return 'correct %s of [%s] in nova.conf' % (
+            'the application credential' if self.is_application_credential
+            else 'username (%s) and password' % self.user[0],
+            section(self._conf, self._group))
+
+    @property
+    def role(self) -> str:
+        return ('create another application credential, with the role %s'
+                % ROLES[self._group] if self.is_application_credential
+                else 'run "%s"' % self.role_command)
+
+    @property
+    def is_application_credential(self) -> bool:
+        return bool(self._values.auth_type == 'v3applicationcredential')
+
+    @property
+    def role_command(self) -> str:
+        """The command that gives the account the smallest role it needs."""
+        user, project, domain = self.user
+        return 'openstack role add --project %s --user %s%s %s' % (
+            # Keystone has one domain with this name, and the same in lower
+            # case as its ID.
+            project, user, '' if domain.lower() == 'default'
+            else ' --user-domain %s' % domain, ROLES[self._group])
+
+    @property
+    def user(self) -> tuple[str, str, str]:
+        """User, project and domain for a suggested command."""
+        def first(*names: str) -> str:
+            return next((self._values[name] for name in names if name in
+                         self._values and self._values[name]), '')
+
+        return (first('username', 'user_id') or self._group,
+                first('project_name', 'project_id') or 'service',
+                first('user_domain_name', 'user_domain_id') or 'Default')
+
+    @property
+    def _values(self) -> Any:
+        return self._conf[section(self._conf, self._group)]
 
 
 def section(conf: cfg.ConfigOpts, group: str) -> str:

@@ -12,7 +12,9 @@ import dataclasses
 import http.client
 import logging as library_log
 import re
+import sys
 import time
+from typing import Protocol
 import urllib.parse
 
 from keystoneauth1 import exceptions as ks_exceptions
@@ -100,9 +102,12 @@ _OBSERVATIONS: tuple[tuple[type[Exception], str], ...] = (
     (requests_exceptions.TooManyRedirects, 'redirected too many times'),
 )
 
-_MORE_TIME = ('raise [aggregate_mirror] inline_timeout to do more within a '
-              'call')
+MORE_TIME = 'raise [aggregate_mirror] inline_timeout to do more within a call'
 
+PROXY = 'correct the proxy, or no_proxy, in the environment of this process'
+
+MISPLACED = 'correct the URL of %s in the catalog'
+REFUSED = 'refused the credentials with 401'
 NOT_IN_CATALOG = 'has no endpoint in the catalog'
 NO_CATALOG = 'has no endpoint, because the token has no catalog'
 _UNUSABLE = ', which cannot be used'
@@ -122,6 +127,41 @@ _PARSING = (LookupError, TypeError, AttributeError, AssertionError,
             RecursionError, OverflowError)
 
 
+class Steps(Protocol):
+    """The next steps that depend on where a service is configured."""
+
+    @property
+    def account(self) -> str:
+        """After keystone refused the credentials."""
+
+    @property
+    def catalog(self) -> str:
+        """After keystone has sent no endpoint of the service."""
+
+    @property
+    def scope(self) -> str:
+        """After keystone has sent a token without a catalog."""
+
+    @property
+    def token(self) -> str:
+        """After the service did not accept a new token of keystone."""
+
+    @property
+    def role(self) -> str:
+        """After the service refused a right."""
+
+    @property
+    def cafile(self) -> str:
+        """The option with the authorities of certificates."""
+
+
+class Unknown:
+    """Steps for a service of which it is not known."""
+
+    account = catalog = scope = token = role = ''
+    cafile = 'cafile in its section of nova.conf'
+
+
 class UnreadableBody(requests_exceptions.ContentDecodingError):
     """A body that is not read; the text says what the service sent."""
 
@@ -135,6 +175,7 @@ class Call:
     :param kind: the class of all failures, instead of those that ``meaning``
         returns
     :param step: the next step after any failure
+    :param steps: the next steps after some failures
     """
 
     service: str
@@ -143,17 +184,18 @@ class Call:
     selection: str = ''
     kind: Kind | None = None
     step: str = ''
+    steps: Steps = Unknown()
 
     def error(self, kind: Kind, observation: str,
-              party: str = '') -> exceptions.MirrorError:
+              party: str = '', step: str = '') -> exceptions.MirrorError:
         """Create an error, without secrets."""
         observation = ' '.join(without_secrets(observation).split())
-        step = self.step or (
-            _MORE_TIME if kind is exceptions.OutOfTime else '')
         error = (self.kind or kind)(
             observation[:_LONGEST].rstrip('. '),
             party or _party(self.service, self.url),
-            without_secrets(self.occasion), step=step)
+            without_secrets(self.occasion), step=self.step or (
+                MORE_TIME if kind is exceptions.OutOfTime
+                and deadline.is_budget() else step))
         error.meaning = kind
         return error
 
@@ -170,10 +212,17 @@ class Exchange:
     """Empty before the first request."""
     is_login: bool = False
     """Whether it was a request to keystone."""
+    has_login: bool = False
+    """Whether there was any request to keystone."""
     answer: str = ''
     """The status, and the type of a body that is not JSON."""
     failure: str = ''
     """What the party did instead of an answer with success."""
+    error: Exception | None = None
+    """The error of the transport, which a library may replace by another."""
+    handled: BaseException | None = dataclasses.field(
+        default_factory=sys.exception)
+    """The error that the caller handles, which no request caused."""
 
 
 _EXCHANGE: contextvars.ContextVar[Exchange | None] = contextvars.ContextVar(
@@ -207,13 +256,23 @@ for _name in 'discover', 'identity.base', 'identity.generic.base', 'session':
 def observed(url: str, is_login: bool) -> abc.Iterator[Exchange]:
     """Observe a request that the transport makes inside."""
     exchange = _EXCHANGE.get() or Exchange()
+    if not deadline.remaining():
+        # It is not sent: what the request before it did is the reason.
+        yield exchange
+        return
     exchange.url, exchange.is_login = url, is_login
-    exchange.answer = exchange.failure = ''
-    began = time.monotonic()
+    exchange.has_login |= is_login
+    exchange.answer, exchange.failure, exchange.error = '', '', None
+    began, handled = time.monotonic(), sys.exception()
     try:
         yield exchange
     except _FOREIGN as exc:
-        exchange.failure = _observation(exc, time.monotonic() - began)
+        waited, exchange.error = time.monotonic() - began, exc
+        # A request that begins shortly before the deadline shows nothing.
+        exchange.failure = '' if (
+            meaning(exc) is exceptions.DeadlineExceeded
+            and not deadline.is_silence(waited)) else _observation(
+                exc, waited, handled)
         raise
 
 
@@ -221,7 +280,7 @@ def answered(exchange: Exchange, response: requests.Response) -> None:
     """Note the answer to a request."""
     exchange.answer = _answer(response)
     if exchange.is_login and response.status_code == 401:
-        exchange.failure = 'refused the credentials with 401'
+        exchange.failure = REFUSED
     elif response.status_code >= 400:
         exchange.failure = exchange.answer
 
@@ -245,11 +304,17 @@ def translated(call: Call) -> abc.Iterator[None]:
         if isinstance(exc, _CATALOG) and not exchange.failure:
             # Keystone has answered, and knows no URL of the service.
             party = call.service
+        if kind is exceptions.DeadlineExceeded and not exchange.failure and (
+                exchange.has_login or not exchange.url):
+            # Which of them was slow, maybe for another thread that gets a
+            # token, is not known.
+            party = 'keystone or %s' % call.service
         LOG.debug('%s: %s: %s', call.occasion, type(exc).__name__,
                   _safe_text(exc))
-        raise call.error(
-            kind, _explanation(call, kind, exc, exchange, waited),
-            party) from exc
+        if exchange.is_login and exchange.failure:
+            call = dataclasses.replace(call, occasion='getting a token')
+        observation, step = _explanation(call, kind, exc, exchange, waited)
+        raise call.error(kind, observation, party, step) from exc
     finally:
         _EXCHANGE.reset(token)
 
@@ -278,14 +343,33 @@ def unexpected(call: Call, response: requests.Response, detail: str = '',
     return call.error(
         kind or meaning_of_status(response.status_code),
         ': '.join(filter(None, (_answer(response), detail))),
-        _party(call.service, response.url or call.url))
+        _party(call.service, response.url or call.url),
+        _step_after_refusal(call, response))
+
+
+def _step_after_refusal(call: Call, response: requests.Response) -> str:
+    """Return the step, unless something in front of the service refused."""
+    challenge = response.headers.get('WWW-Authenticate', '').lower()
+    # Keystone's middleware challenges; a policy is refused with a document.
+    if response.status_code == 401 and challenge.startswith('keystone'):
+        return call.steps.token
+    if response.status_code == 403 and not _form(response):
+        return call.steps.role
+    return ''
 
 
 def unusable(call: Call, response: requests.Response
              ) -> exceptions.MirrorError:
     """Create the error for a response whose body is not of the service."""
     return call.error(exceptions.MalformedAnswer, _answer(response)
-                      + _UNUSABLE, _party(call.service, response.url))
+                      + _UNUSABLE, _party(call.service, response.url),
+                      MISPLACED % call.service)
+
+
+def selection(region: str | None, interfaces: str) -> str:
+    """Describe what is looked for in the catalog."""
+    return '%sinterface %s' % (
+        'region %s, ' % region if region else '', interfaces)
 
 
 def without_secrets(text: str) -> str:
@@ -321,9 +405,14 @@ def meaning_of_status(status: int) -> Kind:
 
 def _answer(response: requests.Response) -> str:
     """Return the status, and the type of a body that is not JSON."""
+    return ' with '.join(filter(None, (
+        'answered %d' % response.status_code, _form(response))))
+
+
+def _form(response: requests.Response) -> str:
+    """Return the type of a body that is not JSON."""
     form = response.headers.get('Content-Type', '').partition(';')[0]
-    return 'answered %d' % response.status_code + (
-        ' with %s' % form if form and not form.endswith('json') else '')
+    return '' if form.endswith('json') else form
 
 
 def _wrapped(exc: Exception) -> Exception:
@@ -343,13 +432,14 @@ def _wrapped(exc: Exception) -> Exception:
     return _wrapped(inner) if isinstance(inner, _FOREIGN) else exc
 
 
-def _observation(exc: Exception, waited: float) -> str:
+def _observation(exc: Exception, waited: float,
+                 handled: BaseException | None) -> str:
     """Say what the other party of a failed request did."""
     if meaning(exc) is exceptions.DeadlineExceeded:
         return 'was silent for %.1f s' % waited
     via = ('is behind a proxy that '
            if isinstance(exc, requests_exceptions.ProxyError) else '')
-    for cause in observations.causes(exc):
+    for cause in observations.causes(exc, handled):
         if isinstance(cause, UnreadableBody):
             return str(cause)
         observation = observations.of_socket(cause) or next(
@@ -361,23 +451,38 @@ def _observation(exc: Exception, waited: float) -> str:
 
 
 def _explanation(call: Call, kind: Kind, exc: Exception, exchange: Exchange,
-                 waited: float) -> str:
-    """Say what a party did, as the reason of an error of a library."""
+                 waited: float) -> tuple[str, str]:
+    """Return what a party did, for an error of a library, and the step."""
     if kind is exceptions.OutOfTime:
-        return 'was not waited for: no time is left'
+        return 'was not waited for: no time is left', ''
     if exchange.failure:
-        return exchange.failure
+        return exchange.failure, _step(call, exchange.error or exc, exchange)
+    if kind is exceptions.DeadlineExceeded:
+        return 'did not answer in time: %.1f s for all requests' % waited, ''
     if kind in _CONFIGURATION:
-        return 'cannot be asked: %s' % _safe_text(exc)
+        return 'cannot be asked: %s' % _safe_text(exc), ''
     if any(isinstance(cause, ks_exceptions.EmptyCatalog)
-           for cause in observations.causes(exc)):
-        return NO_CATALOG
+           for cause in observations.causes(exc, exchange.handled)):
+        return NO_CATALOG, call.steps.scope
     if isinstance(exc, _CATALOG):
-        return ' for '.join(filter(None, (NOT_IN_CATALOG, call.selection)))
+        return (' for '.join(filter(None, (NOT_IN_CATALOG, call.selection))),
+                call.steps.catalog)
     if exchange.answer:
         # The request was answered with success, but not as it should be.
-        return exchange.answer + _UNUSABLE
-    return _observation(exc, waited)
+        return exchange.answer + _UNUSABLE, (
+            '' if exchange.is_login else MISPLACED % call.service)
+    return (_observation(exc, waited, exchange.handled),
+            _step(call, exc, exchange))
+
+
+def _step(call: Call, exc: Exception, exchange: Exchange) -> str:
+    """Return the step after a request that failed, if there is one."""
+    if any(isinstance(cause, requests_exceptions.ProxyError)
+           for cause in observations.causes(exc, exchange.handled)):
+        return PROXY
+    if exchange.is_login and exchange.failure == REFUSED:
+        return call.steps.account
+    return observations.of_certificate(exc, call.steps.cafile)
 
 
 def _safe_text(exc: BaseException) -> str:

@@ -9,13 +9,10 @@ from typing import Any
 import urllib.parse
 
 from keystoneauth1 import adapter
-from keystoneauth1 import loading
 from oslo_config import cfg
 
-from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
-
-_GROUP = 'neutron'
+from nova_aggregate_mirror.http import resources
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,20 +106,14 @@ class Networks:
 
     @functools.cached_property
     def _adapter(self) -> adapter.Adapter:
-        with errors.translated(
-                errors.Call(_GROUP, 'reading [%s]' % _GROUP)):
-            neutron: adapter.Adapter = loading.load_adapter_from_conf_options(
-                self._conf, _GROUP, session=auth.session(self._conf, _GROUP))
-        return neutron
+        return resources.adapter(self._conf, resources.NETWORK)
 
     def _read(self, collection: str, parse: Any,
               query: abc.Mapping[str, abc.Collection[str]]) -> list[Any]:
-        call = errors.Call(_GROUP, 'reading %s' % collection)
+        call = errors.Call('neutron', 'reading %s' % collection)
         key = collection.replace('-', '_')
-        page: str | None = urllib.parse.urlencode(
-            [(name, value) for name, values in query.items()
-             for value in values])
-        resources: list[Any] = []
+        page: str | None = urllib.parse.urlencode(query, doseq=True)
+        entries: list[Any] = []
         while page is not None:
             with errors.translated(call):
                 # The session parses the token and the catalog.
@@ -133,13 +124,13 @@ class Networks:
                     raise errors.unexpected(call, response)
                 with errors.parsing():
                     document = response.json()
-                    resources += map(parse, document[key])
+                    entries += map(parse, document[key])
                     # Neutron has an option for the size of a page.
                     page = next(
                         (urllib.parse.urlsplit(link['href']).query
                          for link in document.get(key + '_links', ())
                          if link['rel'] == 'next'), None)
-        return resources
+        return entries
 
 
 def _port(port: abc.Mapping[str, Any]) -> Port:

@@ -7,6 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import transactions
@@ -42,7 +43,8 @@ class Entry:
     seconds: float
     """Duration of the sync."""
     added: int = 0
-    """Number of associations, like ``removed`` and ``stale``."""
+    """Number of associations, like ``removed`` and ``stale``; of an observing
+    agent those that a sync would change."""
     removed: int = 0
     stale: int = 0
     """Stale associations that were kept."""
@@ -55,8 +57,15 @@ class Entry:
     removals: str = ''
     """The removed associations, one per line."""
     compared: bool = True
-    """Whether all of nova was compared with placement."""
+    """Whether all of nova was compared with placement, to mirror it."""
+    mode: str = ''
+    """Mode of the agent; empty for a command."""
     passes: int = 1
+
+    @property
+    def observed(self) -> bool:
+        """Whether an observing agent compared, and changed nothing."""
+        return self.mode == conf.OBSERVE
 
     def continues(self, before: 'Entry') -> bool:
         """Return whether this sync can be merged into the entry before.
@@ -64,14 +73,14 @@ class Entry:
         Without merging, an agent that finds no difference once a minute would
         soon push every relevant entry out of the history.
         """
-        quiet = not (self.added or self.removed or before.added
-                     or before.removed)
+        quiet = self.observed or not (self.added or self.removed)
         return quiet and self._key() == before._key()
 
-    def _key(self) -> tuple[str, str, int, int, int, bool]:
+    def _key(self) -> tuple[object, ...]:
         # Reasons are not compared: they may contain a time or a port.
-        return (self.command, self.host, self.stale, self.failed, self.status,
-                self.compared)
+        return (self.command, self.host, self.added, self.removed, self.stale,
+                self.failed, self.status, self.compared, self.mode,
+                self.removals)
 
 
 class History:
@@ -96,13 +105,19 @@ class History:
             reason=rows.storable(entry.reason),
             removals=rows.storable(entry.removals, REMOVALS_LENGTH))
 
+        newest = _NEWEST.limit(1)
+        if entry.mode:
+            # The entries of two leaders of different modes alternate.
+            newest = newest.where(_SYNCS.mode.in_(['', entry.mode]))
+
         def work(connection: Any) -> None:
-            row = connection.execute(_NEWEST.limit(1)).first()
-            if row and entry.continues(_entry(row)) and _merge(
-                    connection, row, entry):
-                return
+            row, merged = connection.execute(newest).first(), entry
+            if row and entry.continues(_entry(row)) and _delete(
+                    connection, row):
+                merged = dataclasses.replace(
+                    entry, started_at=row.started_at, passes=row.passes + 1)
             connection.execute(
-                sa.insert(models.syncs), dataclasses.asdict(entry))
+                sa.insert(models.syncs), dataclasses.asdict(merged))
             # Rows are counted: IDs may have gaps, for example on Galera.
             oldest = connection.scalar(sa.select(_SYNCS.id).order_by(
                 _SYNCS.id.desc()).offset(keep).limit(1))
@@ -121,12 +136,10 @@ class History:
             _entry(row) for row in connection.execute(_NEWEST)])
 
 
-def _merge(connection: Any, row: Any, entry: Entry) -> bool:
-    """Count a pass in the row of an entry, unless the row has changed."""
-    return bool(connection.execute(sa.update(models.syncs).where(
-        _SYNCS.id == row.id, _SYNCS.passes == row.passes).values(
-            passes=row.passes + 1, ended_at=entry.ended_at,
-            seconds=entry.seconds, reason=entry.reason)).rowcount)
+def _delete(connection: Any, row: Any) -> bool:
+    """Delete a row, unless another process has counted a pass in it."""
+    return bool(connection.execute(sa.delete(models.syncs).where(
+        _SYNCS.id == row.id, _SYNCS.passes == row.passes)).rowcount)
 
 
 def _entry(row: Any) -> Entry:

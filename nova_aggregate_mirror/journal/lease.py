@@ -10,12 +10,14 @@ from typing import NamedTuple
 from oslo_utils import uuidutils
 import sqlalchemy as sa
 
+from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import queries
 from nova_aggregate_mirror.journal.db import transactions
 
-NAME = 'agent'
-_LEASE, _IS_AGENTS = models.lease.c, models.lease.c.name == NAME
+NAMES = {conf.MIRROR: 'agent', conf.OBSERVE: 'observer'}
+"""By mode: an observing agent keeps no other from mirroring."""
+_LEASE = models.lease.c
 
 
 class LeaseRow(NamedTuple):
@@ -32,8 +34,7 @@ class LeaseRow(NamedTuple):
     """Seconds since the epoch, by the clock of that host."""
 
 
-_ROW = sa.select(*(_LEASE[name] for name in LeaseRow._fields)).where(
-    _IS_AGENTS)
+_ROW = sa.select(*(_LEASE[name] for name in LeaseRow._fields))
 
 
 class Lease:
@@ -44,17 +45,21 @@ class Lease:
     states. Every method raises ``JournalUnavailable``.
 
     :param seconds: how long a lease lasts without renewal
+    :param mode: ``[aggregate_mirror] mode`` of the agent
     """
 
     def __init__(self, database: transactions.Transactions, seconds: float,
                  now: abc.Callable[[], float] = time.monotonic,
-                 wall: abc.Callable[[], float] = time.time) -> None:
+                 wall: abc.Callable[[], float] = time.time,
+                 mode: str = conf.MIRROR) -> None:
         self.renewal = seconds / 3
         """Seconds between renewals: two may fail."""
         self._database = database
         self._seconds = seconds
         self._now = now
         self._wall = wall
+        self._mode = mode
+        self._name = NAMES[mode]
         self._holder = uuidutils.generate_uuid()
         self._written: LeaseRow | None = None
         """The lease as this agent has last written it; None if another agent
@@ -69,14 +74,15 @@ class Lease:
         written, self._written = self._written, None
         if written and self._take(written):
             return True
-        lease = read(self._database)
+        lease = read(self._database, self._mode)
         return self._is_free(lease) and self._take(lease)
 
     def release(self) -> None:
         """Release the lease, if this agent holds it."""
         self._database.run(lambda connection: connection.execute(
             sa.update(models.lease).where(
-                _IS_AGENTS, _LEASE.holder == self._holder).values(
+                _LEASE.name == self._name,
+                _LEASE.holder == self._holder).values(
                     holder='', renewals=_LEASE.renewals + 1)))
 
     def _take(self, previous: LeaseRow | None) -> bool:
@@ -91,10 +97,11 @@ class Lease:
 
         def work(connection: Any) -> bool:
             statement = queries.insert_new(
-                connection, models.lease).values(name=NAME)
+                connection, models.lease).values(name=self._name)
             if previous:
                 statement = sa.update(models.lease).where(
-                    _IS_AGENTS, _LEASE.holder == previous.holder,
+                    _LEASE.name == self._name,
+                    _LEASE.holder == previous.holder,
                     _LEASE.renewals == previous.renewals)
             return bool(connection.execute(
                 statement.values(**row._asdict())).rowcount)
@@ -112,8 +119,9 @@ class Lease:
         return self._now() - self._since >= lease.seconds
 
 
-def read(database: transactions.Transactions) -> LeaseRow | None:
-    """Read the lease; None if no agent has ever taken it."""
+def read(database: transactions.Transactions, mode: str = conf.MIRROR
+         ) -> LeaseRow | None:
+    """Read the lease of a mode; None if no agent has ever taken it."""
     row = database.run(lambda connection: connection.execute(
-        _ROW).one_or_none())
+        _ROW.where(_LEASE.name == NAMES[mode])).one_or_none())
     return None if row is None else LeaseRow(*row)

@@ -16,6 +16,10 @@ from nova_aggregate_mirror.journal.db import queries
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.limits import engines
 
+FORGET_AFTER = 7 * 24 * 3600
+"""Seconds for which the UUID of a deleted aggregate is kept at least, so that
+a delayed write is recognized as owned."""
+
 _LEDGER, _ENTRIES = models.ledger.c, sa.select(models.ledger)
 _UUIDS = _LEDGER.aggregate_uuid.in_(engines.SOME)
 _UUID = _LEDGER.aggregate_uuid == sa.bindparam('uuid')
@@ -117,12 +121,12 @@ class DatabaseLedger(journal.Ledger):
                 ) -> None:
         """Record the result of an unrestricted full sync.
 
-        A UUID that is absent for ``forget_after`` seconds and has no provider
-        is deleted. A mark older than ``max_call_age`` seconds is cleared if
+        A UUID that is absent for ``FORGET_AFTER`` and has no provider is
+        deleted. A mark older than ``max_call_age`` seconds is cleared if
         nova still has the aggregate.
         """
         present, empty, now = frozenset(present), frozenset(empty), self._now()
-        oldest = now - self._conf.aggregate_mirror.forget_after
+        oldest = now - FORGET_AFTER
 
         def work(connection: Any) -> frozenset[str]:
             rows = {row.aggregate_uuid: row

@@ -44,14 +44,14 @@ class ProcessRecord(NamedTuple):
 
 
 class Presence:
-    """The row of this process, written within transactions of its records.
+    """The row of this process, written with its records or by itself.
 
     :param mode: ``[aggregate_mirror] mode`` of the process
     :param now: the wall clock, in seconds since the epoch
     :param clock: a monotonic clock, in seconds
     """
 
-    def __init__(self, mode: str = 'mirror',
+    def __init__(self, mode: str = conf.MIRROR,
                  now: abc.Callable[[], float] = time.time,
                  clock: abc.Callable[[], float] = time.monotonic) -> None:
         self._id = uuidutils.generate_uuid()

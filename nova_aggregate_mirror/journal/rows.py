@@ -35,8 +35,6 @@ _SET_FAILED = sa.update(models.dirty).where(_ID).values(
 _SET_MIRRORED = sa.update(models.dirty).where(_IDS, _DIRTY.running).values(
     last_error='', mirrored_at=sa.bindparam('now'))
 _SET_PENDING = sa.update(models.dirty).where(_IDS).values(mirrored_at=None)
-_RETRY = sa.update(models.dirty).where(
-    _IDS, _DIRTY.attempts > 0).values(attempts=0)
 _ORDER = (_DIRTY.created_at, _DIRTY.id)
 _ROWS = sa.select(models.dirty).order_by(*_ORDER)
 _ROWS_OF = _ROWS.where(_IDS)
@@ -147,10 +145,6 @@ class Rows:
                     lock_wait: float | None = None) -> None:
         """Record that rows may be out of sync again; they become pending."""
         self._write(_SET_PENDING, ids, lock_wait)
-
-    def retry(self, ids: abc.Iterable[str]) -> int:
-        """Make failed rows due immediately; return how many had failed."""
-        return self._write(_RETRY, ids)
 
     def all(self) -> list[journal.Row]:
         """Read every row, oldest first."""

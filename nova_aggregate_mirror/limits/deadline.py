@@ -19,10 +19,11 @@ SILENCE = 1.0
 class _Deadline:
     """An expiry time, and whether a request has timed out before it."""
 
-    def __init__(self, expiry: float = math.inf,
-                 seconds: float = math.inf) -> None:
+    def __init__(self, expiry: float = math.inf, seconds: float = math.inf,
+                 is_budget: bool = False) -> None:
         self.expiry = expiry
         self.seconds = seconds
+        self.is_budget = is_budget
         self.missed = False
 
 
@@ -41,10 +42,10 @@ def within(seconds: float, total: float = 0.0) -> abc.Iterator[None]:
     :param total: what was given in all, if these are the rest of it
     """
     current, expiry = _current(), time.monotonic() + seconds
-    total = total or seconds
+    new = _Deadline(expiry, total or seconds, is_budget=total > 0)
     if current.expiry < expiry:
-        expiry, total = current.expiry, current.seconds
-    token = _CURRENT.set(_Deadline(expiry, total))
+        new = _Deadline(current.expiry, current.seconds, current.is_budget)
+    token = _CURRENT.set(new)
     try:
         yield
     finally:
@@ -113,6 +114,11 @@ def is_silence(waited: float) -> bool:
     """
     seconds = _current().seconds
     return seconds == math.inf or waited >= min(SILENCE, seconds / 2) > 0
+
+
+def is_budget() -> bool:
+    """Check whether the deadline is that of a request to nova-api."""
+    return _current().is_budget
 
 
 @contextlib.contextmanager

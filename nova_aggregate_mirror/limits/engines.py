@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import inspect
 import math
+import sys
 import time
 from typing import Any
 import urllib.parse
@@ -136,7 +137,7 @@ class DatabaseBreaker:
         :param insist: whether to ignore a back-off, which an answer ends
         :raises TimeoutError: during the back-off, or when no time is left
         """
-        began = self._now()
+        began, handled = self._now(), sys.exception()
         if began < self._until and not insist:
             raise observations.Observed(
                 'is not tried again yet: it %s' % self._why)
@@ -152,7 +153,8 @@ class DatabaseBreaker:
                 self._until = self._now() + self._limits.backoff
                 self._why = (exc.failure.observation if isinstance(
                     exc, exceptions.MirrorError) else
-                    observations.of_database(exc, self._now() - began)[0])
+                    observations.of_database(exc, self._now() - began,
+                                             handled=handled)[0])
             raise
         self._until = 0.0
 

@@ -11,7 +11,7 @@ import sqlite3
 import ssl
 
 # By the innermost error that is one of these.
-_NAMELESS = 'has a name that does not resolve'
+_NAMELESS = 'has a host name that does not resolve'
 _REFUSED = 'refused the connection'
 _SOCKET: tuple[tuple[type[BaseException], str], ...] = (
     (ConnectionRefusedError, _REFUSED),
@@ -21,12 +21,14 @@ _SOCKET: tuple[tuple[type[BaseException], str], ...] = (
     (ssl.SSLError, 'failed the TLS handshake'),
 )
 _PASSWORD, _READ_ONLY = 'refused the user or the password', 'is read-only'
-_ABSENT, _FULL = 'has no database of this name', 'has no space left'
+_ABSENT = 'is on a server that has no database of that name'
+_FULL = 'has no space left'
 _RIGHTS = 'refused the user a right that is required'
 _CROWDED = 'has too many connections'
 _DRIVERLESS = 'has a driver that SQLAlchemy does not know'
+_MODULE = 'needs the Python module %s, which is not installed'
 _TABLE, _COLUMN = 'lacks a table', 'lacks a column'
-_DAMAGED = 'is no SQLite database, or is damaged'
+_DAMAGED = 'is not an SQLite database, or is damaged'
 _CLOSED = 'closed the connection'
 _SLOW = 'ended a statement that took too long'
 # Of MySQL and MariaDB, and SQLSTATE of PostgreSQL.
@@ -45,7 +47,15 @@ _CODES = {
 # Of oslo.db and SQLAlchemy, by name: clients of HTTP services have neither.
 _CLASSES = {'DBNonExistentTable': _TABLE, 'NoSuchModuleError': _DRIVERLESS}
 # The check knows the commands for each database.
-_CHECK = 'run "nova-aggregate-mirror-status upgrade check" for the repair'
+CHECK = 'run "nova-aggregate-mirror-status upgrade check" for the repair'
+_INSTALL = 'install the package %s in this Python environment'
+# Others wait for a server without a limit.
+USABLE = 'let %s begin with mysql+pymysql:// or postgresql+psycopg2://'
+# By the module that is not installed; a package may have another name.
+DRIVERS = {
+    'MySQLdb': 'let %s begin with mysql+pymysql://',
+    'pymysql': _INSTALL % 'PyMySQL', 'psycopg2': _INSTALL % 'psycopg2',
+    'psycopg': _INSTALL % 'psycopg'}
 # The next step, with the option that has the URL of the database.
 STEPS = {
     _REFUSED: 'start the database server, or correct host and port in %s',
@@ -54,22 +64,35 @@ STEPS = {
     _ABSENT: 'create the database, or correct its name in %s',
     _READ_ONLY: 'set the host in %s to a server that accepts writes',
     _RIGHTS: 'grant all rights on the database to the user in %s',
-    _DRIVERLESS: 'correct the driver in %s',
+    _DRIVERLESS: USABLE,
     _FULL: 'free space on the database server',
     _CROWDED: 'raise max_connections on the database server',
-    _TABLE: _CHECK, _COLUMN: _CHECK, _DAMAGED: _CHECK,
+    _TABLE: CHECK, _COLUMN: CHECK, _DAMAGED: CHECK,
 }
+
+
+_AUTHORITY = 'set %s to the file of the authority that signed it'
+_OTHER_NAME = 'correct the URL to a name of the certificate'
+# By OpenSSL's codes.
+CERTIFICATES = {
+    9: 'correct the clock of this host', 10: 'renew the certificate',
+    **dict.fromkeys((62, 64), _OTHER_NAME),
+    **dict.fromkeys((2, 18, 19, 20, 21), _AUTHORITY)}
 
 
 class Observed(TimeoutError):
     """An error of this package whose text says what a database did."""
 
 
-def causes(exc: BaseException) -> list[BaseException]:
-    """List what led to an error of a library, the innermost first."""
+def causes(exc: BaseException, handled: BaseException | None = None
+           ) -> list[BaseException]:
+    """List what led to an error of a library, the innermost first.
+
+    :param handled: the error that was handled when the library was called
+    """
     chain: list[BaseException] = []
     cause: BaseException | None = exc
-    while cause and cause not in chain:
+    while cause and cause is not handled and cause not in chain:
         chain.insert(0, cause)
         reasons = [getattr(cause, name, None) for name in (
             'reason', 'orig', 'inner_exception', 'original_exception')]
@@ -93,19 +116,30 @@ def of_socket(cause: BaseException) -> str:
     return ''
 
 
-def of_database(exc: BaseException, waited: float = 0.0,
-                option: str = '') -> tuple[str, str]:
+def is_closed(exc: BaseException, handled: BaseException | None) -> bool:
+    """Check whether a peer closed a connection without an answer.
+
+    Not by the innermost: urllib3 1.26 handles a TypeError when it sends.
+    """
+    return any(isinstance(cause, (ConnectionError, ssl.SSLEOFError))
+               for cause in causes(exc, handled))
+
+
+def of_database(exc: BaseException, waited: float = 0.0, option: str = '',
+                handled: BaseException | None = None) -> tuple[str, str]:
     """Return what a database did, and the next step if one is known.
 
     :param waited: seconds that passed before the error
     :param option: the option with the URL of the database
+    :param handled: the error that was handled when the database was called
     """
-    for cause in [exc] if getattr(exc, 'filename', '') else causes(exc):
+    for cause in ([exc] if getattr(exc, 'filename', '')
+                  else causes(exc, handled)):
         if isinstance(cause, Observed):
             return str(cause), ''
         if isinstance(cause, ModuleNotFoundError):
-            return ('needs the Python package %s, which is not installed'
-                    % cause.name, 'install it in this Python environment')
+            return _MODULE % cause.name, _filled(
+                DRIVERS.get(cause.name or '', USABLE), option)
         if isinstance(cause, TimeoutError):
             return 'was silent' + (
                 ' for %.1f s' % waited if waited else ''), ''
@@ -118,8 +152,7 @@ def of_database(exc: BaseException, waited: float = 0.0,
              if isinstance(code, (int, str)) and code in _CODES),
             _CLASSES.get(type(cause).__name__)) or of_socket(cause)
         if observation:
-            step = STEPS.get(observation, '')
-            return observation, step % option if '%s' in step else step
+            return observation, _filled(STEPS.get(observation, ''), option)
     if is_damage(exc):
         return _DAMAGED, STEPS[_DAMAGED]
     lines = str(exc).strip().splitlines()
@@ -129,10 +162,20 @@ def of_database(exc: BaseException, waited: float = 0.0,
         lines[0] if lines else type(exc).__name__), ''
 
 
-def is_untrusted(exc: BaseException) -> bool:
-    """Check whether the certificate of a server was not accepted."""
-    return any(isinstance(cause, ssl.SSLCertVerificationError)
-               for cause in causes(exc))
+def of_certificate(exc: BaseException, cafile: str) -> str:
+    """Return the next step for a certificate that was refused; else empty.
+
+    :param cafile: the option with the authorities
+    """
+    step = next((
+        CERTIFICATES.get(cause.verify_code, '') for cause in causes(exc)
+        if isinstance(cause, ssl.SSLCertVerificationError)), '')
+    return _filled(step, cafile)
+
+
+def _filled(step: str, option: str) -> str:
+    """Return a step with the option that it names, if any."""
+    return step % option if '%s' in step else step
 
 
 def is_damage(exc: BaseException) -> bool:

@@ -3,6 +3,7 @@
 
 import argparse
 import collections
+from collections import abc
 from typing import Any
 
 from nova_aggregate_mirror.console import arguments
@@ -12,12 +13,6 @@ from nova_aggregate_mirror.reconcile import associations
 State = associations.State
 
 COLUMNS = ('Name', 'UUID', 'Hosts', 'In Nova', 'In Placement', 'State')
-STATES = (State.IN_SYNC, State.MISSING, State.STALE, State.PENDING,
-          State.NO_NODE, State.UNKNOWN, State.DISPUTED,
-          State.FOREIGN_PROVIDER)
-"""States that associations may have, without a sync."""
-LONG = tuple(state.value.replace('_', ' ').title() for state in STATES)
-
 OBSTACLES = (State.FOREIGN_AGGREGATE, State.DISPUTED, State.UNKNOWN,
              State.NO_NODE, State.PENDING)
 """States of an aggregate without drift, the most important first."""
@@ -35,9 +30,6 @@ class ListAggregates(command.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument(
-            '--long', action='store_true',
-            help='Also count the associations in each state')
         arguments.add_foreign(parser, command.FOREIGN)
         return parser
 
@@ -53,8 +45,6 @@ class ListAggregates(command.Lister):
         for name, uuid in sorted((name, uuid) for uuid, name
                                  in {**others, **nova.aggregates}.items()):
             members = by_aggregate[uuid]
-            states = collections.Counter(
-                association.state for association in members)
             hosts = [host for host, aggregates in nova.members.items()
                      if uuid in aggregates]
             rows.append((
@@ -63,18 +53,17 @@ class ListAggregates(command.Lister):
                      if member.in_nova and member.provider]),
                 len([member for member in members
                      if member.in_placement and member.hosts]),
-                state(states), *(states[state] for state in STATES
-                                 if parsed_args.long)))
+                state({member.state for member in members})))
         if not rows:
             command.tell(['Nova has no aggregate'])
-        return COLUMNS + (LONG if parsed_args.long else ()), rows
+        return COLUMNS, rows
 
 
-def state(states: collections.Counter[State]) -> str:
+def state(states: abc.Set[State]) -> str:
     """Return the state of an aggregate; what a sync repairs comes first."""
-    if states[State.MISSING] or states[State.STALE]:
+    if not states.isdisjoint((State.MISSING, State.STALE)):
         return 'differs'
-    return next((state.value for state in OBSTACLES if states[state]),
+    return next((state.value for state in OBSTACLES if state in states),
                 State.IN_SYNC.value)
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients of nova and placement, configured like the openstack client."""
 
-from collections.abc import Collection
+from collections import abc
 from typing import Any
 
 from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.http import resource_names
+from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import connection
 from nova_aggregate_mirror import plurals
@@ -36,9 +36,9 @@ class Clients:
     def project(self, name: str) -> str:
         """Return the ID of a project given by name or ID."""
         return lookup.resource(lambda: self._sdk.identity,
-                               resource_names.PROJECT, name, TIMEOUT)
+                               resources.PROJECT, name, TIMEOUT)
 
-    def find(self, names: Collection[str]) -> frozenset[str]:
+    def find(self, names: abc.Collection[str]) -> frozenset[str]:
         """Return the UUIDs of aggregates given by name, UUID or ID.
 
         :raises UnknownName: when no aggregate matches, or several match
@@ -48,7 +48,7 @@ class Clients:
 
 
 def _find(name: str,
-          aggregates: Collection[api_connection.ListedAggregate]) -> str:
+          aggregates: abc.Collection[api_connection.ListedAggregate]) -> str:
     matches = sorted(
         aggregate.uuid for aggregate in aggregates
         if name in (aggregate.name, aggregate.uuid, str(aggregate.id)))

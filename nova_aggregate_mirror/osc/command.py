@@ -2,11 +2,10 @@
 """Base class of the commands: clients, errors and exit status."""
 
 import argparse
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Sequence
+from collections import abc
 import sys
 from typing import Any
+from typing import cast
 
 from osc_lib.command import command
 
@@ -21,7 +20,6 @@ from nova_aggregate_mirror.osc import clients
 from nova_aggregate_mirror import printable
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import context
-from nova_aggregate_mirror.reconcile import foreign
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
@@ -78,16 +76,12 @@ class Lister(command.Lister):
     def produce_output(self, parsed_args: argparse.Namespace,
                        column_names: Any, data: Any) -> int:
         """Print the rows; JSON and YAML have escapes of their own."""
-        if parsed_args.formatter == 'table' and not (
-                parsed_args.columns or getattr(parsed_args, 'long', False)):
+        if parsed_args.formatter == 'table' and not parsed_args.columns:
             # A table without rows would be an empty line.
             if not data:
                 return 0
-            data = _sorted(column_names, data, parsed_args)
-            # A table has other columns, and its cells have several lines.
-            parsed_args.sort_columns = []
-            column_names, data = self.in_table(column_names, data)
-            data = tables.fit(column_names, data)
+            self.formatter = cast(Any, _FittingTable(
+                self.in_table, self.formatter))
         elif parsed_args.formatter not in ('json', 'yaml'):
             data = [[printable.line(cell) if isinstance(cell, str) else cell
                      for cell in row] for row in data]
@@ -106,7 +100,7 @@ class Lister(command.Lister):
 
     def mirror(
         self, parsed_args: argparse.Namespace,
-        stopping: Callable[[], bool] = lambda: False,
+        stopping: abc.Callable[[], bool] = lambda: False,
         display: context.Progress = context.Progress(),
     ) -> reconciler.Reconciler:
         return reconciler.Reconciler(
@@ -129,7 +123,8 @@ class Lister(command.Lister):
             context = self.mirror(parsed_args, display=display).context
             compared = survey.read(context, survey.select(context))
             if request.foreign:
-                removable = foreign.find(context, compared, (), result)
+                removable = survey.find_foreign(
+                    context, compared, (), result)
         tell('Cell %s did not answer: %s' % cell
              for cell in sorted(compared.nova.cells_down.items()))
         others = associations.foreign(compared.nova, result.kept)
@@ -145,24 +140,21 @@ class Lister(command.Lister):
             associations.compare(compared, compared.changes(())))]
 
 
-def _sorted(columns: Sequence[str], rows: Iterable[tuple[Any, ...]],
-            parsed_args: argparse.Namespace) -> list[tuple[Any, ...]]:
-    """Sort rows as cliff does; columns that do not exist are ignored."""
-    places = {_normalized(name): place for place, name in enumerate(columns)}
-    result = list(rows)
-    for name in reversed(parsed_args.sort_columns):
-        place = places.get(_normalized(name))
-        if place is not None:
-            result.sort(key=lambda row: (row[place] is None, row[place]),
-                        reverse=parsed_args.sort_direction == 'desc')
-    return result
+class _FittingTable:
+    """Formatter of the rows that cliff has sorted, as ``in_table``."""
+
+    def __init__(self, in_table: abc.Callable[[Any, Any], Table],
+                 formatter: Any) -> None:
+        self._in_table = in_table
+        self._formatter = formatter
+
+    def emit_list(self, columns: Any, rows: Any, *arguments: Any) -> None:
+        columns, rows = self._in_table(columns, list(rows))
+        self._formatter.emit_list(
+            columns, tables.fit(columns, rows), *arguments)
 
 
-def _normalized(column: str) -> str:
-    return column.lower().strip().replace(' ', '_')
-
-
-def run_reporting_errors(command: Callable[[], int]) -> int:
+def run_reporting_errors(command: abc.Callable[[], int]) -> int:
     """Run a command; report an error as a line and an exit status."""
     try:
         return command()
@@ -177,7 +169,7 @@ def clients_of(app: Any) -> clients.Clients:
     return api_clients
 
 
-def tell(lines: Iterable[str]) -> None:
+def tell(lines: abc.Iterable[str]) -> None:
     """Print lines that are not part of a command's result."""
     for line in lines:
         print(printable.line(line), file=sys.stderr, flush=True)

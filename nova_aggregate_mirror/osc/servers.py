@@ -2,9 +2,7 @@
 """``openstack aggregate mirror servers``: who is in the wrong zone?"""
 
 import argparse
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections import abc
 from typing import Any
 
 from nova_aggregate_mirror import audit
@@ -20,9 +18,6 @@ from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import api_servers
-
-COLUMNS = ('Name', 'Server', 'Host', 'Project', 'Asked for', 'Found', 'Why',
-           'Since', 'To move it')
 
 STATUS = (
     'Exit status: 0 when no server is on a host outside of the zone that it '
@@ -64,7 +59,7 @@ class ListServers(command.Lister):
         auditing = auditor.Auditor(
             [rule for rule in rules.RULES if rule.name == 'zone'],
             _members(aggregates), zone=parsed_args.zone, default_zone=default,
-            complete=servers.arrived)
+            complete=servers.arrived, unpins=servers.has(audit.UNPINS))
         self._misplacements = list(auditing.run(
             _audited(servers, parsed_args.hosts,
                      self.clients.project(parsed_args.project))))
@@ -93,17 +88,17 @@ class ListServers(command.Lister):
         if unknown:
             command.tell(unknown)
             self.status = self.status or exit_status.COULD_NOT_RUN
-        return COLUMNS, [_row(misplacement)
-                         for misplacement in self._misplacements]
+        return display.FIELDS, [tuple(display.fields(misplacement).values())
+                                for misplacement in self._misplacements]
 
     def in_table(self, columns: Any, rows: Any) -> command.Table:
         cells = {misplacement.server.uuid: display.cells(misplacement)
                  for misplacement in self._misplacements}
-        return display.COLUMNS, [cells[uuid] for _name, uuid, *_others in rows]
+        return display.COLUMNS, [cells[uuid] for uuid, *_others in rows]
 
 
-def _audited(servers: api_servers.ApiServers, hosts: Sequence[str],
-             project: str) -> Iterator[auditor.AuditedServer]:
+def _audited(servers: api_servers.ApiServers, hosts: abc.Sequence[str],
+             project: str) -> abc.Iterator[auditor.AuditedServer]:
     """Read the servers on hosts, each with the zone that it requests."""
     for page in servers.pages(hosts, project):
         for listed in page:
@@ -113,7 +108,7 @@ def _audited(servers: api_servers.ApiServers, hosts: Sequence[str],
                         listed.server.project, '', {}, {}, listed.zone))
 
 
-def _members(aggregates: Iterable[api_connection.ListedAggregate]
+def _members(aggregates: abc.Iterable[api_connection.ListedAggregate]
              ) -> source.Aggregates:
     """Convert aggregates; nova-api does not show since when."""
     members: dict[str, dict[str, source.Since]] = {}
@@ -124,11 +119,3 @@ def _members(aggregates: Iterable[api_connection.ListedAggregate]
         {aggregate.uuid: aggregate.name for aggregate in aggregates},
         {aggregate.uuid: {filter_rules.ZONE: aggregate.zone}
          for aggregate in aggregates if aggregate.zone}, members)
-
-
-def _row(misplacement: audit.Misplacement) -> tuple[str, ...]:
-    server, cause = misplacement.server, misplacement.cause
-    return (server.name, server.uuid, server.host, server.project,
-            misplacement.requirement, misplacement.contradiction, cause.text,
-            display.moment(cause.since) if cause.since else '',
-            misplacement.command)

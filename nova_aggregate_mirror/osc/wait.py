@@ -6,7 +6,6 @@ import argparse
 from osc_lib.command import command as osc_command
 
 from nova_aggregate_mirror.console import arguments
-from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import readiness
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.osc import command
@@ -53,15 +52,11 @@ class Wait(osc_command.Command):
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         api_clients = command.clients_of(self.app)
         quiet = not self.app.options.verbose_level
-        try:
-            with deadline.within(parsed_args.timeout + readiness.LEAST):
-                result = readiness.until_mirrored(
-                    api_clients.nova, api_clients.placement,
-                    frozenset(parsed_args.hosts), parsed_args.timeout,
-                    lambda line: None if quiet else command.tell([line]))
-        except KeyboardInterrupt:
-            command.tell(['Interrupted'])
-            return exit_status.INTERRUPTED
+        with deadline.within(parsed_args.timeout + readiness.LEAST):
+            result = readiness.until_mirrored(
+                api_clients.nova, api_clients.placement,
+                frozenset(parsed_args.hosts), parsed_args.timeout,
+                lambda line: None if quiet else command.tell([line]))
         for line in result.summary():
             print(printable.line(line))
         command.tell(result.faults())

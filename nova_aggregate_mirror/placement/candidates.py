@@ -40,6 +40,8 @@ class Inventory:
     min_unit: int
     max_unit: int
     step_size: int
+    provider: str
+    """UUID of the provider that has it."""
 
     @property
     def usable(self) -> int:
@@ -92,7 +94,8 @@ class CandidateReader:
             return {name: Inventory(
                 record['total'], record['reserved'],
                 record['allocation_ratio'], used['usages'][name],
-                record['min_unit'], record['max_unit'], record['step_size'])
+                record['min_unit'], record['max_unit'], record['step_size'],
+                provider)
                 for name, record in answer['inventories'].items()
                 # It may have been added since.
                 if name in used['usages']}
@@ -112,6 +115,19 @@ class CandidateReader:
                     in answer['allocations'].items()}
         except (LookupError, TypeError, AttributeError) as exc:
             raise call.malformed('no allocations') from exc
+
+    def traits(self, consumer: str) -> abc.Mapping[str, frozenset[str]]:
+        """Read the providers that a consumer has allocations of: traits."""
+        call, answer = self._placement.call('GET', '/allocations/' + consumer)
+        traits = {}
+        try:
+            for provider in answer['allocations']:
+                call, own = self._placement.call(
+                    'GET', '/resource_providers/%s/traits' % provider)
+                traits[provider] = frozenset(own['traits'])
+        except (LookupError, TypeError) as exc:
+            raise call.malformed('no allocations or traits') from exc
+        return traits
 
     def _list(self, parameters: Parameters) -> abc.Mapping[str, str]:
         call, answer = self._placement.call(

@@ -16,6 +16,7 @@ import uuid
 
 from openstack import proxy
 from oslo_config import cfg
+from oslo_log import log as logging
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
@@ -23,6 +24,8 @@ from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import connection
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.placement import responses
+
+LOG = logging.getLogger(__name__)
 
 MICROVERSION = '1.36'
 # Lists of providers: the first version with member_of has the fewest links,
@@ -49,13 +52,18 @@ class Client:
     :param conf: nova's configuration, or another means of access to placement
     :param request_timeout: seconds per method call outside of a deadline;
         defaults to ``[aggregate_mirror] request_timeout``
+    :param announces: whether to log the first answer in each process
+    :param reads_only: whether any request but GET is an error of the program
     """
 
     def __init__(self, conf: cfg.ConfigOpts | connection.Access, *,
-                 request_timeout: float | None = None) -> None:
+                 request_timeout: float | None = None,
+                 announces: bool = False, reads_only: bool = False) -> None:
         self._access = (connection.Configured(conf)
                         if isinstance(conf, cfg.ConfigOpts) else conf)
         self._timeout = request_timeout
+        self._announces = announces
+        self._reads_only = reads_only
         # By process id: a forked child must not share its parent's sockets.
         self._slots: dict[int, connection.Slot] = {}
 
@@ -68,23 +76,32 @@ class Client:
         finally:
             _REQUEST_ID.reset(token)
 
+    @property
+    def is_connected(self) -> bool:
+        """Check whether this process has a token and the endpoint."""
+        return self._slot().client is not None
+
     def release(self) -> None:
         """Close the idle connections; the next call opens new ones."""
         self._slot().release()
 
-    def check_credentials(self) -> None:
-        """Raise MissingCredentials if any are missing; no network."""
-        self._access.check()
+    def check_access(self) -> None:
+        """Make a request, and log its failure, as ``announces`` success."""
+        trouble = ''
+        try:
+            self.probe()
+        except exceptions.MirrorError as exc:
+            trouble = str(exc)
+        if trouble:
+            LOG.warning('Placement cannot be used: %s', trouble)
 
     def providers(self) -> frozenset[str]:
         """Read the UUIDs of all resource providers."""
-        return responses.providers(*self.call(
-            'GET', '/resource_providers', version=LISTS))
+        return self._listed(LISTS)
 
     def probe(self) -> None:
         """Request a provider that cannot exist, to check placement."""
-        responses.providers(*self.call(
-            'GET', '/resource_providers?uuid=' + str(uuid.UUID(int=0))))
+        self._listed(uuid=str(uuid.UUID(int=0)))
 
     def sharing(self) -> abc.Mapping[str, str]:
         """Read the sharing providers: UUIDs to names."""
@@ -93,29 +110,23 @@ class Client:
 
     def named(self, name: str) -> frozenset[str]:
         """Read the UUIDs of the providers with a name: one, or none."""
-        return responses.providers(*self.call(
-            'GET', '/resource_providers?name=' + urllib.parse.quote(
-                name, safe='')))
+        return self._listed(name=name)
 
     def having(self, trait: str) -> frozenset[str]:
         """Read the UUIDs of the providers with a trait.
 
         :raises RequestRejected: placement has no such trait
         """
-        return responses.providers(*self.call(
-            'GET', '/resource_providers?required=' + urllib.parse.quote(
-                trait, safe='')))
+        return self._listed(required=trait)
 
     def members(self, *aggregates: str) -> frozenset[str]:
         """Read the UUIDs of the providers in any of the aggregates.
 
         :param aggregates: UUIDs, at least 1 and at most ``MANY``
         """
-        query = urllib.parse.urlencode({'member_of': (
+        return self._listed(LISTS, member_of=(
             aggregates[0] if len(aggregates) == 1
-            else 'in:' + ','.join(aggregates))}, safe=':,')
-        return responses.providers(*self.call(
-            'GET', '/resource_providers?' + query, version=LISTS))
+            else 'in:' + ','.join(aggregates)))
 
     def memberships(self, aggregates: abc.Iterable[str],
                     unlikely: abc.Iterable[str] = (),
@@ -145,8 +156,8 @@ class Client:
                     return _of_each(
                         self, providers, frozenset(likely + rare), each)
             memberships = {provider: set() for provider in providers}
-        lists = each(lambda chunk: self.members(*chunk), [
-            *([aggregate] for aggregate in likely), *chunks])
+        lists = _of_queries(
+            self, [*([aggregate] for aggregate in likely), *chunks], each)
         rare = [
             aggregate for chunk, members in zip(chunks, lists[len(likely):])
             if members for aggregate in chunk]
@@ -188,8 +199,8 @@ class Client:
         slot = self._slot()
         if slot.client is not None:
             url = slot.endpoint or url
-        return 'region %s, interface %s, endpoint %s' % (
-            region or 'not set', interfaces,
+        return '%s, endpoint %s' % (
+            errors.selection(region, interfaces),
             errors.without_secrets(url or 'unknown'))
 
     @property
@@ -201,14 +212,20 @@ class Client:
              version: str = MICROVERSION, **body: Any
              ) -> tuple[errors.Call, dict[str, Any]]:
         """Send a request; return it, for errors, and the parsed body."""
+        if self._reads_only and method != 'GET':
+            raise RuntimeError('%s %s, but placement is only observed'
+                               % (method, path[:LONGEST]))
         slot = self._slot()
         call = errors.Call(
-            'placement', '%s %s' % (method, path[:LONGEST]), slot.endpoint)
+            'placement', '%s %s' % (method, path[:LONGEST]), slot.endpoint,
+            # Looked for when there is no client.
+            '' if slot.client else errors.selection(*self._access.place()[:2]),
+            steps=self._access.steps)
         client = None
         try:
             with self._bounded(), errors.translated(call):
                 for _attempt in range(2):
-                    client, token = self._client(slot, call)
+                    client, token = self._client(slot)
                     response = connection.send(
                         client, method, slot.endpoint.rstrip('/') + path,
                         version, headers=token, **body,
@@ -218,7 +235,9 @@ class Client:
                     # The token was revoked, or keystone has lost its keys.
                     slot.drop(client)
             call = dataclasses.replace(call, url=slot.endpoint)
-            return call, responses.document(call, response, provider)
+            document = responses.document(call, response, provider)
+            self._announce(slot)
+            return call, document
         except exceptions.STALE_ENDPOINT:
             # Without a client, getting a token failed for the existing client.
             slot.suspect(client or slot.client)
@@ -231,6 +250,20 @@ class Client:
             slot.drop(client)
             raise
 
+    def _listed(self, version: str = MICROVERSION, **query: str
+                ) -> frozenset[str]:
+        """Read the UUIDs of the providers that meet a query."""
+        path = '/resource_providers'
+        if query:
+            path += '?' + urllib.parse.urlencode(query, safe=':,')
+        return responses.providers(*self.call('GET', path, version=version))
+
+    def _announce(self, slot: connection.Slot) -> None:
+        """Log the first answer of placement to this process."""
+        if self._announces and not slot.is_announced:
+            slot.is_announced = True
+            LOG.info('Placement answers: %s', self.endpoint())
+
     def _slot(self) -> connection.Slot:
         return self._slots.setdefault(os.getpid(), connection.Slot())
 
@@ -242,7 +275,7 @@ class Client:
             seconds = self._access.timeout
         return deadline.within(seconds)
 
-    def _client(self, slot: connection.Slot, call: errors.Call
+    def _client(self, slot: connection.Slot
                 ) -> tuple[proxy.Proxy, abc.Mapping[str, str]]:
         """Return a client with a known endpoint, and the token headers."""
         # Keystoneauth also locks around tokens, but without a timeout.
@@ -252,15 +285,13 @@ class Client:
             client = slot.client
             if client is None:
                 sdk = self._access.connect()
-                region, interfaces, _url = self._access.place()
-                with errors.translated(dataclasses.replace(
-                        call, selection='region %s, interface %s' % (
-                            region or 'not set', interfaces))):
-                    client = connection.placement(sdk)
-                    # Looked up once, because that searches the whole catalog.
-                    # Keystoneauth rejects a request without an endpoint.
-                    with errors.parsing():
-                        slot.endpoint = connection.endpoint(sdk, client)
+                # The SDK requests a token, the catalog and the version
+                # document. The endpoint is looked up once, because that
+                # searches the whole catalog; keystoneauth rejects a request
+                # without one.
+                with errors.parsing():
+                    client = sdk.placement
+                    slot.endpoint = connection.endpoint(sdk, client)
                 slot.client, slot.sdk = client, sdk
             with errors.parsing():
                 return client, client.session.get_auth_headers() or {}
@@ -281,6 +312,17 @@ def _of_each(placement: Client, providers: abc.Iterable[str],
 
     return {state.uuid: state.aggregates & aggregates
             for state in each(get, providers) if state}
+
+
+def _of_queries(placement: Client, queries: list[list[str]],
+                each: parallel.Each) -> list[frozenset[str]]:
+    """Read the members of any of the aggregates of each query."""
+    def members(query: list[str]) -> frozenset[str]:
+        return placement.members(*query)
+
+    # Without a token all threads would wait for one of them.
+    ahead = 0 if placement.is_connected else 1
+    return [*map(members, queries[:ahead]), *each(members, queries[ahead:])]
 
 
 def _path(provider: str) -> str:

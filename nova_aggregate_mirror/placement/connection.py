@@ -34,14 +34,15 @@ class Access(Protocol):
     def timeout(self) -> float:
         """Seconds per call."""
 
-    def check(self) -> None:
-        """Raise MissingCredentials if any are missing; no network."""
-
     def connect(self) -> openstack.connection.Connection:
         """Return an SDK connection; it makes no request yet."""
 
     options: str
     """Where these are configured, for a message."""
+
+    @property
+    def steps(self) -> errors.Steps:
+        """The next steps after some failures."""
 
     def place(self) -> tuple[str, str, str]:
         """Return the configured region, interfaces and endpoint, or empty."""
@@ -56,6 +57,8 @@ class Slot:
         self.endpoint = ''
         self.sdk: openstack.connection.Connection | None = None
         """Keeps the client's connection, to which it has a weak reference."""
+        self.is_announced = False
+        """Whether the log has the first answer to this process."""
         self._suspected = -math.inf
 
     def suspect(self, client: proxy.Proxy | None) -> None:
@@ -88,13 +91,11 @@ class Configured:
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
+        self.steps = auth.ConfiguredSteps(conf, _GROUP)
 
     @property
     def timeout(self) -> float:
         return float(self._conf.aggregate_mirror.request_timeout)
-
-    def check(self) -> None:
-        auth.load(self._conf, _GROUP)
 
     def connect(self) -> openstack.connection.Connection:
         sdk = openstack.connection.Connection(
@@ -111,6 +112,19 @@ class Configured:
                 group.endpoint_override or '')
 
 
+class ClientSteps:
+    """The next steps for a user of the openstack client."""
+
+    account = 'correct the account in the options of the openstack client'
+    catalog = 'correct the options of the openstack client'
+    scope = 'add a project to the options of the openstack client'
+    # The token may have been given, and be old.
+    token = ('unless your token has expired, correct auth_url of '
+             '[keystone_authtoken] in placement.conf, and restart placement')
+    role = 'give your user the role admin, or another that may do this'
+    cafile = 'OS_CACERT'
+
+
 class Connected:
     """Access through an SDK connection, with clouds.yaml and the catalog.
 
@@ -119,15 +133,13 @@ class Connected:
     """
 
     options = 'the options of the openstack client'
+    steps = ClientSteps()
 
     def __init__(self, sdk: openstack.connection.Connection,
                  timeout: float) -> None:
         self._sdk = sdk
         self.timeout = timeout
         adapter.bound(sdk.session)
-
-    def check(self) -> None:
-        """Do nothing: the creator of the connection has checked them."""
 
     def connect(self) -> openstack.connection.Connection:
         return self._sdk
@@ -139,13 +151,6 @@ class Connected:
             interface = ','.join(interface)
         return (config.get_region_name(_GROUP) or '', interface,
                 config.get_endpoint(_GROUP) or '')
-
-
-def placement(sdk: openstack.connection.Connection) -> proxy.Proxy:
-    """Return the client of placement; it may call keystone and placement."""
-    # The SDK requests a token, the catalog and the version document.
-    with errors.parsing():
-        return sdk.placement
 
 
 def endpoint(sdk: openstack.connection.Connection, client: proxy.Proxy

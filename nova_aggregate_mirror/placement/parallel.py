@@ -64,6 +64,11 @@ class Workers:
                        for item in items]
             try:
                 return [future.result() for future in running]
+            except exceptions.MirrorError:
+                if failures:
+                    # Others may have failed because they waited for this call.
+                    raise failures[0]
+                raise
             finally:
                 # After a failure, cancel the calls that have not started.
                 for future in running:

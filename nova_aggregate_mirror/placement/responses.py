@@ -85,8 +85,11 @@ def check_written(call: errors.Call, written: Provider, before: Provider,
 
 
 def _uuids(call: errors.Call, values: list[Any]) -> frozenset[str]:
-    # Not normalized: placement treats an upper-case UUID as another aggregate,
-    # which is foreign and must not be rewritten.
+    """Check that all are UUIDs, and return them as they are spelled.
+
+    Whether another spelling is another aggregate depends on the database of
+    placement; see ``reconcile.converge``.
+    """
     if not all(isinstance(value, str) and uuidutils.is_uuid_like(value)
                for value in values):
         raise call.malformed('an entry without a UUID')

@@ -145,10 +145,11 @@ def after(differences: abc.Iterable[Association], outcome: outcome.Outcome,
         associations[association.pair] = association
     for association in foreign(nova, outcome.kept):
         associations[association.pair] = association
-    for state, provider, aggregates in _changes(outcome):
-        for uuid in aggregates:
-            associations[provider, uuid] = _association(
-                nova, provider, uuid, state)
+    for change in outcome.changes:
+        for uuid in (*change.add, *change.remove):
+            associations[change.provider, uuid] = _association(
+                nova, change.provider, uuid,
+                State.MISSING if uuid in change.add else State.STALE)
     return sorted(associations.values())
 
 
@@ -197,13 +198,6 @@ def _is_settled(association: Association, result: outcome.Outcome) -> bool:
         outcome.Subject(outcome.PROVIDER, association.provider),
         outcome.Subject(outcome.AGGREGATE, association.aggregate_uuid),
     } & result.failed.keys()
-
-
-def _changes(outcome: outcome.Outcome
-             ) -> abc.Iterator[tuple[State, str, abc.Iterable[str]]]:
-    for change in outcome.changes:
-        yield State.MISSING, change.provider, change.add
-        yield State.STALE, change.provider, change.remove
 
 
 def _association(nova: source.Nova, provider: str, uuid: str, state: State

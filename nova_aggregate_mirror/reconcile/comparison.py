@@ -18,6 +18,11 @@ associations if nova's database had been restored to an older state by
 mistake."""
 
 
+RIVALS = ('run "openstack compute service delete" for the host that no longer '
+          'runs it, then restart nova-compute on the other')
+"""The step after ``rivalry``: nova-api also deletes the provider."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Comparison:
     """Placement and then nova, as read; only a hint at what has to change."""
@@ -75,15 +80,16 @@ class Comparison:
     def contradictions(self, hosts: abc.Collection[str]
                        ) -> abc.Mapping[str, exceptions.Contradiction]:
         """Describe the providers whose hosts are in different aggregates."""
+        nova = self.nova
         return {
             node: exceptions.Contradiction(
-                'the compute node is on %s: %s of only some of them %s '
-                'unchanged' % (
-                    ' and on '.join(map(str, self.nova.shared[node])),
-                    ', '.join(sorted(
-                        'aggregate %s (%s)' % (self.nova.aggregates[uuid],
-                                               uuid) for uuid in uuids)),
-                    'is' if len(uuids) == 1 else 'are'))
+                rivalry(nova, node), consequence='; '.join(sorted(
+                    'only %s is in aggregate %s (%s), which is not changed' % (
+                        ', '.join(sorted(
+                            host for host in nova.hosts_of(node)
+                            if uuid in nova.members.get(host, ()))),
+                        nova.aggregates[uuid], uuid)
+                    for uuid in uuids)), step=RIVALS)
             for node, uuids in self.disputes(hosts).items()}
 
     def disputes(self, hosts: abc.Collection[str]) -> source.Memberships:
@@ -145,6 +151,12 @@ class Comparison:
     def empty(self) -> frozenset[str]:
         """Return the UUIDs in the ledger that have no provider."""
         return frozenset(self.ledger) - self.present
+
+
+def rivalry(nova: source.Nova, node: str) -> str:
+    """Describe that several hosts have a compute node."""
+    return 'nova has the compute node on %s' % ' and on '.join(
+        map(str, nova.shared[node]))
 
 
 def resolve(requested: frozenset[str], aggregates: abc.Mapping[str, str],

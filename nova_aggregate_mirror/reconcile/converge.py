@@ -84,7 +84,10 @@ Decide = abc.Callable[[States], Decision]
 
 def hosts(context: context.Context, dirty: abc.Collection[journal.Dirty],
           mode: Mode) -> Outcome:
-    """Converge the compute nodes of hosts, and the nodes recorded for them."""
+    """Converge the compute nodes of hosts, and the nodes recorded for them.
+
+    Nothing is raised for what fails: the outcome has it.
+    """
     outcome = Outcome()
     names = frozenset(request.host for request in dirty)
     nodes = {node for request in dirty for node in request.nodes}
@@ -97,18 +100,19 @@ def hosts(context: context.Context, dirty: abc.Collection[journal.Dirty],
         present = frozenset().union(*(state.aggregates
                                       for state in states.values()))
         truth = context.nova.read(names, nodes, present, mode.down)
-        desired = frozenset().union(*map(truth.wanted, states))
-        ledgered: frozenset[str] = frozenset()
+        # An aggregate that another provider of the batch is in counts, too.
+        added = frozenset().union(*(
+            truth.wanted(provider) - state.aggregates
+            for provider, state in states.items()))
+        # Aggregates that nova has now are owned without a look-up.
+        owned = frozenset(truth.aggregates)
         try:
-            # Aggregates that nova has now are owned without a look-up.
-            ledgered = context.ledger.intersection(
-                present - frozenset(truth.aggregates))
+            owned |= context.ledger.intersection(present - owned)
             if mode.write:
-                context.ledger.remember(desired - present)
+                context.ledger.remember(added)
         except exceptions.JournalUnavailable as exc:
-            # Current aggregates can be mirrored without the ledger.
+            # Current aggregates can be mirrored without it.
             unsure.append(exc)
-        owned = ledgered | frozenset(truth.aggregates)
         # A node that was unknown is found once its cell answers.
         providers = nodes - truth.unknown.keys()
         if mode.whole:
@@ -123,12 +127,19 @@ def hosts(context: context.Context, dirty: abc.Collection[journal.Dirty],
         error = exc
     for request in dirty:
         outcome.judge(request, truth, error, mode.whole)
-        for unknown in unsure:
-            # Without the ledger, kept aggregates may be owned or foreign.
-            outcome.unfinished.setdefault(request, unknown)
-            outcome.failed.setdefault(Subject(HOST, request.host), unknown)
-            outcome.kept.clear()
+    if unsure:
+        _note_unsure(outcome, dirty, unsure[0])
     return outcome
+
+
+def _note_unsure(outcome: Outcome, dirty: abc.Iterable[journal.Dirty],
+                 error: exceptions.JournalUnavailable) -> None:
+    """Note that the ledger could not be used."""
+    # What is kept may be owned or foreign.
+    outcome.kept.clear()
+    for request in dirty:
+        outcome.unfinished.setdefault(request, error)
+        outcome.failed.setdefault(Subject(HOST, request.host), error)
 
 
 def _plan(states: States, truth: source.Nova, owned: frozenset[str],
@@ -207,6 +218,7 @@ def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
     """GET every provider, decide from nova's truth, PUT; repeat until done."""
     handled: frozenset[str] = frozenset()
     conflicts: dict[str, exceptions.MirrorError] = {}
+    given_up: dict[str, exceptions.MirrorError] = {}
     for _ in range(ROUNDS):
         handled |= todo
         states = _get(context, todo, mode, outcome)
@@ -217,18 +229,13 @@ def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
         handled -= states.keys() & decision.truth.unknown.keys()
         is_futile = len(retried) > FEW and retried <= conflicts.keys()
         if is_futile or not mode.retries:
-            outcome.failed |= _failures(conflicts)
+            given_up |= conflicts
             conflicts = {}
         todo = frozenset(conflicts) | (decision.nodes - handled)
         if not todo:
-            return
-    outcome.failed |= _failures(conflicts)
-
-
-def _failures(conflicts: abc.Mapping[str, exceptions.MirrorError]
-              ) -> dict[Subject, exceptions.MirrorError]:
-    return {Subject(PROVIDER, provider): exc
-            for provider, exc in conflicts.items()}
+            break
+    outcome.failed |= {Subject(PROVIDER, provider): exc for provider, exc
+                       in (given_up | conflicts).items()}
 
 
 def _get(context: context.Context, providers: abc.Iterable[str], mode: Mode,

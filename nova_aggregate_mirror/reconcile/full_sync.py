@@ -18,7 +18,7 @@ from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import converge
-from nova_aggregate_mirror.reconcile import foreign
+from nova_aggregate_mirror.reconcile import occupied_names
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror.reconcile import reconciler
@@ -53,6 +53,8 @@ class Request:
     removes aggregates that users deleted; ``UNLIMITED`` disables the brake."""
     write: bool = True
     """False changes nothing, in placement or in the journal."""
+    observes: bool = False
+    """With ``write`` false, whether the ledger is written all the same."""
     hosts: frozenset[str] = frozenset()
     """Only these hosts; empty means all."""
     aggregates: frozenset[str] = frozenset()
@@ -63,6 +65,10 @@ class Request:
     may_retry: abc.Callable[[], bool] = lambda: True
     """Whether there is time for more providers whose last attempt failed:
     they come last, and the rest is left to the next sync."""
+
+    @property
+    def feeds_ledger(self) -> bool:
+        return self.write or self.observes
 
     def covers(self, dirty: journal.Dirty, nova: source.Nova) -> bool:
         """Check whether the request covers everything in a journal row."""
@@ -122,7 +128,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     refused = _refusal(compared, changes, request.max_removed_share)
     prune = request.max_removed_share is not None and not refused
     differences = associations.compare(compared, changes, request.hosts, prune)
-    if request.write:
+    if request.feeds_ledger:
         outcome.write_journal(functools.partial(
             mirror.context.ledger.remember, compared.nova.aggregates))
     mode = converge.Mode(
@@ -130,13 +136,11 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
         down=compared.nova.cells_down, silent={})
     outcome.add(mirror.remove(compared.deleted, mode))
     _repair(mirror, compared, changes, request, mode, outcome)
-    _find_occupied_names(mirror, compared, differences, outcome)
-    removable: frozenset[str] = frozenset()
-    if request.foreign:
-        removable = foreign.find(
-            mirror.context, compared, request.hosts, outcome)
-    outcome.failed |= {Subject(PROVIDER, node): exc for node, exc
-                       in compared.contradictions(request.hosts).items()}
+    _find_contradictions(
+        mirror.context, compared, differences, request.hosts, outcome)
+    removable = survey.find_foreign(
+        mirror.context, compared, request.hosts, outcome
+    ) if request.foreign else frozenset[str]()
     _observe(mirror.context, compared, request, outcome)
     return SyncOutcome(
         outcome, compared.narrowed(request.hosts),
@@ -183,16 +187,12 @@ def _drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
 def _refusal(compared: Comparison, changes: list[plan.Change],
              share: float | None) -> exceptions.RemovalsRefused | None:
     """Return why the brake refuses the requested removals, if it does."""
-    if share in (None, UNLIMITED):
+    if share is None or share == UNLIMITED:
         return None
-    try:
-        plan.check_safe(changes, compared.current, compared.nova.desired(),
-                        compared.owned, share, sum(
-                            len(aggregates & compared.expired)
-                            for aggregates in compared.foreign().values()))
-    except exceptions.RemovalsRefused as exc:
-        return exc
-    return None
+    return plan.refusal(
+        changes, compared.current, compared.nova.desired(), compared.owned,
+        share, sum(len(aggregates & compared.expired)
+                   for aggregates in compared.foreign().values()))
 
 
 def _repair(mirror: reconciler.Reconciler, compared: Comparison,
@@ -295,22 +295,23 @@ def _once_more(mirror: reconciler.Reconciler, compared: Comparison,
     return mirror.converge(compared.dirty(failed), mode)
 
 
-def _find_occupied_names(mirror: reconciler.Reconciler, compared: Comparison,
+def _find_contradictions(context: context.Context, compared: Comparison,
                          differences: abc.Iterable[Association],
-                         outcome: Outcome) -> None:
-    """Report missing providers that nova-compute cannot create."""
-    conflicts = mirror.occupied.find(mirror.context, {
+                         hosts: abc.Collection[str], outcome: Outcome) -> None:
+    """Report what neither a sync nor nova-compute can repair."""
+    conflicts = occupied_names.find(context, {
         association.provider for association in differences
         if association.state is associations.State.PENDING
     }, compared.nova.compute_nodes())
-    for node, conflict in conflicts.items():
-        outcome.failed[Subject(PROVIDER, node)] = conflict
-        outcome.unwritten.add(Subject(PROVIDER, node))
+    outcome.unwritten |= {Subject(PROVIDER, node) for node in conflicts}
+    conflicts |= compared.contradictions(hosts)
+    outcome.failed |= {
+        Subject(PROVIDER, node): exc for node, exc in conflicts.items()}
 
 
 def _observe(context: context.Context, compared: Comparison, request: Request,
              outcome: Outcome) -> None:
-    if request.write and compared.whole and not compared.only:
+    if request.feeds_ledger and compared.whole and not compared.only:
         outcome.write_journal(functools.partial(
             context.ledger.observe, compared.nova.aggregates,
             compared.empty()))

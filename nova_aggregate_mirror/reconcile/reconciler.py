@@ -14,7 +14,6 @@ from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import converge
-from nova_aggregate_mirror.reconcile import occupied_names
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror import source
 
@@ -51,14 +50,14 @@ class Reconciler:
         self.context = context.Context(
             ledger, nova, placement, parallel.Workers(count, stopping).each,
             display, failing)
-        self.occupied = occupied_names.OccupiedNames()
         self._rows = rows
         self._stopping = stopping
         self._batch = batch
 
-    def close(self, rows: abc.Iterable[journal.Row],
-              before: source.Memberships | None = None,
-              locks: row_locks.RowLocks | None = None) -> Outcome:
+    def converge_and_close(
+            self, rows: abc.Iterable[journal.Row],
+            before: source.Memberships | None = None,
+            locks: row_locks.RowLocks | None = None) -> Outcome:
         """Converge the hosts of these rows, and close the rows in sync.
 
         :param rows: rows that were handed over before this call, or the
@@ -66,7 +65,8 @@ class Reconciler:
         :param before: provider to the aggregates that nova had for it before
             the caller's own operation; with the same after it, it is not
             written
-        :param locks: writes to the journal; by default in one transaction
+        :param locks: closes the rows that are not locked by others; without
+            it, all are closed in one transaction
         """
         rows = list(rows)
         dirty = [row.dirty for row in rows]
@@ -112,8 +112,8 @@ class Reconciler:
             sessions lock
         """
         locks = locks or row_locks.RowLocks()
-        outcome = self.close((row for row in rows if not row.running),
-                             locks=locks)
+        outcome = self.converge_and_close(
+            (row for row in rows if not row.running), locks=locks)
         running = [row for row in rows if row.running]
         converged = self.converge(row.dirty for row in running)
         ids = [row.id for row in running
@@ -185,8 +185,8 @@ class Reconciler:
 
 def _conflicts(outcome: Outcome) -> int:
     """Count the providers that were given up after conflicts."""
-    return sum(isinstance(exc, exceptions.GenerationConflict)
-               for exc in outcome.failed.values())
+    return len([exc for exc in outcome.failed.values()
+                if isinstance(exc, exceptions.GenerationConflict)])
 
 
 def _not_begun(dirty: abc.Collection[journal.Dirty],

@@ -10,7 +10,7 @@ from collections import abc
 import dataclasses
 from urllib import parse
 
-from nova_aggregate_mirror.source import metadata_keys
+from nova_aggregate_mirror import source
 
 Metadata = abc.Mapping[str, abc.Mapping[str, str]]
 """Aggregate UUID to its metadata."""
@@ -47,7 +47,7 @@ class Rule:
     matching: frozenset[str]
     restricting: frozenset[str] = frozenset()
     required: bool = False
-    keys: metadata_keys.Keys = metadata_keys.Keys()
+    keys: source.Keys = source.Keys()
     """The metadata keys that it depends on."""
 
     def passes(self, aggregates: abc.Set[str]) -> bool:

@@ -5,9 +5,9 @@ from collections import abc
 from typing import Protocol
 
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror.source import metadata_keys
+from nova_aggregate_mirror import source
 
-Keys = metadata_keys.Keys
+Keys = source.Keys
 Match = abc.Callable[[str, str], bool]
 Metadata = constraints.Metadata
 Rule = constraints.Rule

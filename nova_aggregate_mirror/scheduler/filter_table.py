@@ -11,6 +11,8 @@ import dataclasses
 
 from oslo_config import cfg
 
+from nova_aggregate_mirror.scheduler import filter_rules
+
 NAMESPACE = 'nova_aggregate_mirror.request_filters'
 OPTION = '[aggregate_mirror] request_filters'
 ALL_FILTERS = 'nova_aggregate_mirror.scheduler.filters.all_filters'
@@ -37,6 +39,8 @@ class Filter:
     """What is compared with the metadata of aggregates, as a noun phrase."""
     phrase: str = ''
     """What hosts are that the host filter rejects."""
+    keys: filter_rules.Keys = filter_rules.Keys()
+    """Metadata keys that are meant for it, whatever a request has."""
 
 
 FILTERS = (
@@ -46,7 +50,7 @@ FILTERS = (
         'is not confined to its own aggregates; see :ref:`tenants`.',
         'AggregateMultiTenancyIsolation',
         '``filter_tenant_id`` in the metadata of aggregates',
-        'in an aggregate for other tenants'),
+        'in an aggregate for other tenants', filter_rules.TENANT_KEYS),
     Filter(
         'flavor_extra_specs',
         'For each extra spec that refers to aggregates, with the scope '
@@ -62,14 +66,17 @@ FILTERS = (
         'are forbidden. Nova\'s namespace and separator options apply.',
         'AggregateImagePropertiesIsolation',
         'properties of the image',
-        'in an aggregate for other images'),
+        'in an aggregate for other images',
+        # Nearly all properties that nova knows begin like this.
+        filter_rules.Keys(prefixes=frozenset({'hw_', 'img_', 'os_'}))),
     Filter(
         'type_affinity',
         'Hosts whose aggregates list other flavors in ``instance_type`` are '
         'forbidden.',
         'AggregateTypeAffinityFilter',
         '``instance_type`` in the metadata of aggregates',
-        'in an aggregate for other flavors'),
+        'in an aggregate for other flavors',
+        filter_rules.Keys(frozenset({filter_rules.FLAVOR}))),
     Filter(
         DEFAULT_ZONE,
         'A request for the default zone does not land on a host of another '
@@ -90,13 +97,28 @@ def configured(conf: cfg.ConfigOpts) -> list[str]:
     return list(dict.fromkeys(conf.aggregate_mirror.request_filters))
 
 
+def enabled(name: str, conf: cfg.ConfigOpts) -> bool:
+    """Check whether a request filter or nova's host filter is enabled."""
+    return (name in conf.aggregate_mirror.request_filters
+            or HOST_FILTERS.get(name)
+            in conf.filter_scheduler.enabled_filters)
+
+
+def disabled(conf: cfg.ConfigOpts) -> list[Filter]:
+    """List the filters whose metadata keys nothing of nova reads."""
+    return [row for row in FILTERS if row.host_filter
+            and not enabled(row.name, conf) and not (
+                row.keys == filter_rules.TENANT_KEYS
+                and conf.scheduler.limit_tenants_to_placement_aggregate)]
+
+
 def unchecked(plugins: abc.Mapping[str, object],
-              enabled: abc.Collection[str]) -> list[str]:
+              host_filters: abc.Collection[str]) -> list[str]:
     """List the request filters with rules that no host filter checks.
 
     A query to placement does not suffice: nova's API database may fail while
     it is built, a rule may not fit into it, and a rebuild has none.
     """
     return [name for name, plugin in plugins.items()
-            if hasattr(plugin, 'rules') and GUARD not in enabled
-            and HOST_FILTERS.get(name) not in enabled]
+            if hasattr(plugin, 'rules') and GUARD not in host_filters
+            and HOST_FILTERS.get(name) not in host_filters]

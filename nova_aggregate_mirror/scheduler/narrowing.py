@@ -15,8 +15,8 @@ from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror.scheduler import query_filter
 from nova_aggregate_mirror.scheduler import request_filters
 from nova_aggregate_mirror.scheduler import request_spec
+from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import metadata
-from nova_aggregate_mirror.source import metadata_keys
 
 LOG = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class Narrowing(query_filter.QueryFilter):
         request_spec.add(spec, added)
         return True
 
-    def keys(self, request: constraints.ServerRequest) -> metadata_keys.Keys:
+    def keys(self, request: constraints.ServerRequest) -> source.Keys:
         """Return the metadata keys that affect a request."""
         return _union(plugin.keys(request) for plugin in self._filters)
 
@@ -127,5 +127,5 @@ def install(conf: cfg.ConfigOpts, loaded: request_filters.Loaded) -> None:
                  ', '.join(conf.aggregate_mirror.request_filters))
 
 
-def _union(keys: abc.Iterable[metadata_keys.Keys]) -> metadata_keys.Keys:
-    return functools.reduce(operator.or_, keys, metadata_keys.Keys())
+def _union(keys: abc.Iterable[source.Keys]) -> source.Keys:
+    return functools.reduce(operator.or_, keys, source.Keys())

@@ -22,7 +22,7 @@ from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror.scheduler import query_filter
-from nova_aggregate_mirror.source import metadata_keys
+from nova_aggregate_mirror import source
 
 
 class FlavorExtraSpecs:
@@ -33,8 +33,8 @@ class FlavorExtraSpecs:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         pass
 
-    def keys(self, request: constraints.ServerRequest) -> metadata_keys.Keys:
-        return metadata_keys.Keys(frozenset(
+    def keys(self, request: constraints.ServerRequest) -> source.Keys:
+        return source.Keys(frozenset(
             filter_rules.extra_spec_keys(request.extra_specs).values()))
 
     def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
@@ -54,7 +54,7 @@ class TenantIsolation:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._suffixes = _isolates_by_suffix()
 
-    def keys(self, request: constraints.ServerRequest) -> metadata_keys.Keys:
+    def keys(self, request: constraints.ServerRequest) -> source.Keys:
         return filter_rules.TENANT_KEYS
 
     def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
@@ -80,8 +80,8 @@ class _Among(abc.ABC):
     def values(self, request: constraints.ServerRequest) -> dict[str, str]:
         """Return the required value of each key."""
 
-    def keys(self, request: constraints.ServerRequest) -> metadata_keys.Keys:
-        return metadata_keys.Keys(frozenset(self.values(request)))
+    def keys(self, request: constraints.ServerRequest) -> source.Keys:
+        return source.Keys(frozenset(self.values(request)))
 
     def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
         return frozenset(self.values(request).values())

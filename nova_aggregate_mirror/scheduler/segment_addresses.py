@@ -69,14 +69,17 @@ class SegmentAddresses(query_filter.QueryFilter):
 
     def _narrow(self, spec: request_spec.RequestSpec,
                 ports: abc.Mapping[str, int]) -> bool:
-        by_network: dict[str, list[networks.Subnet]] = {}
-        for subnet in self._networks.subnets(network_id=sorted(ports)):
-            if subnet.segment:
-                by_network.setdefault(subnet.network, []).append(subnet)
+        """Leave out full segments of each network.
+
+        The request changes only after everything was read.
+
+        :param ports: network to the number of addresses that a server needs
+        """
+        by_network = self._of_segments(ports)
         if not by_network:
             return False
         counts = self._networks.counts(sorted(by_network))
-        changed, rooms = False, []
+        replacements, rooms = [], []
         for network, subnets in by_network.items():
             limits = _limits(
                 subnets, counts, ports[network], request_spec.servers(spec),
@@ -88,49 +91,69 @@ class SegmentAddresses(query_filter.QueryFilter):
                 raise constraints.Unsatisfiable(
                     'no segment of network %s has enough free addresses (%s)'
                     % (network, ', '.join(sorted(segments))))
-            if not limits or not self._current(spec, network, segments):
+            aggregates = (self._required(spec, network, segments)
+                          if limits else None)
+            if not aggregates:
                 continue
+            left = {segment: aggregates[segment]
+                    for segment in sorted(segments - full)}
             if full:
-                request_spec.replace(spec, self._union(segments),
-                                     self._union(segments - full))
-                changed = True
+                replacements.append((_union(aggregates), _union(left)))
                 LOG.debug('Full segments of network %s are left out: %s',
                           network, ', '.join(sorted(full)))
             if full < limits.keys():
                 rooms.append([
-                    room.Segment(self._of(segment), limits.get(segment))
-                    for segment in sorted(segments - full)])
+                    room.Segment(uuids, limits.get(segment))
+                    for segment, uuids in left.items()])
+        for replacement in replacements:
+            request_spec.replace(spec, *replacement)
         if rooms:
             request_spec.set_room(spec, room.Room(rooms))
-        return changed
+        return bool(replacements)
+
+    def _of_segments(self, ports: abc.Iterable[str]
+                     ) -> abc.Mapping[str, abc.Sequence[networks.Subnet]]:
+        """Read the subnets of segments, by network."""
+        by_network: dict[str, list[networks.Subnet]] = {}
+        for subnet in self._networks.subnets(network_id=sorted(ports)):
+            if subnet.segment:
+                by_network.setdefault(subnet.network, []).append(subnet)
+        return by_network
 
     def _used(self, subnets: abc.Collection[networks.Subnet]) -> int:
         """Count the used addresses in the allocation pools of subnets."""
         by_id = {subnet.id: subnet for subnet in subnets}
         ports = self._networks.ports(
             fixed_ips=['subnet_id=' + uuid for uuid in sorted(by_id)])
-        return sum(subnet in by_id and by_id[subnet].pooled(address)
-                   for port in ports for subnet, address in port.addresses)
+        return len([
+            address for port in ports for subnet, address in port.addresses
+            if subnet in by_id and by_id[subnet].pooled(address)])
 
-    def _current(self, spec: request_spec.RequestSpec, network: str,
-                 segments: abc.Iterable[str]) -> bool:
-        """Check that nova has required the aggregates of the segments."""
-        for cache in (self._aggregates, {}):
-            # The aggregates that were read before may be outdated.
-            self._aggregates = cache
-            if self._union(segments) in request_spec.member_of(spec).required:
-                return True
+    def _required(self, spec: request_spec.RequestSpec, network: str,
+                  segments: abc.Iterable[str]
+                  ) -> abc.Mapping[str, frozenset[str]]:
+        """Return the aggregates of segments that nova has required together.
+
+        Those that were read before may be outdated: they are read once more.
+
+        :returns: by segment; empty if nova has required others
+        """
+        for before in (self._aggregates, {}):
+            aggregates = {
+                segment: before[segment] if segment in before
+                else aggregates_of(self._placement, segment)
+                for segment in sorted(segments)}
+            # Other threads use it, too.
+            self._aggregates.update(aggregates)
+            if _union(aggregates) in request_spec.member_of(spec).required:
+                return aggregates
         LOG.info('Free addresses of network %s are not considered: the '
                  'aggregates of its segments have changed', network)
-        return False
+        return {}
 
-    def _of(self, segment: str) -> frozenset[str]:
-        if segment not in self._aggregates:
-            self._aggregates[segment] = aggregates_of(self._placement, segment)
-        return self._aggregates[segment]
 
-    def _union(self, segments: abc.Iterable[str]) -> frozenset[str]:
-        return frozenset().union(*map(self._of, sorted(segments)))
+def _union(aggregates: abc.Mapping[str, frozenset[str]]) -> frozenset[str]:
+    return frozenset().union(*aggregates.values())
 
 
 def aggregates_of(placement: client.Client, segment: str) -> frozenset[str]:

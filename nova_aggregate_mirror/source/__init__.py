@@ -32,8 +32,7 @@ class Nova:
     """
 
     aggregates: abc.Mapping[str, str]
-    """Requested aggregates that exist, and those of the hosts: UUID to
-    name."""
+    """Those of the hosts, and requested ones that exist: UUID to name."""
 
     members: Memberships
     """Host to the UUIDs of its aggregates."""
@@ -44,6 +43,10 @@ class Nova:
 
     unmapped: frozenset[str] = frozenset()
     """Member hosts without a host mapping."""
+
+    nodes_unmapped: frozenset[str] = dataclasses.field(
+        default=frozenset(), compare=False)
+    """Compute nodes of hosts without a host mapping; of ``read_all`` only."""
 
     cells_down: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Cells that did not answer, name to the reason."""
@@ -62,10 +65,7 @@ class Nova:
     about their aggregates: they are left unchanged."""
 
     def hosts_of(self, node: str) -> frozenset[str]:
-        """Return the hosts of a compute node.
-
-        There is none if it does not exist, and none if it is ``unknown``.
-        """
+        """Return the hosts of a compute node that exists and is known."""
         if node in self.shared:
             return frozenset(row.host for row in self.shared[node])
         return frozenset({self.nodes[node]} if node in self.nodes else ())
@@ -160,6 +160,23 @@ class Aggregates:
         return frozenset(self.members.get(host, ()))
 
 
+@dataclasses.dataclass(frozen=True)
+class Keys:
+    """Metadata keys of aggregates, by name and by prefix."""
+
+    names: frozenset[str] = frozenset()
+    prefixes: frozenset[str] = frozenset()
+
+    def __or__(self, other: 'Keys') -> 'Keys':
+        return Keys(self.names | other.names, self.prefixes | other.prefixes)
+
+    def __bool__(self) -> bool:
+        return bool(self.names or self.prefixes)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.names or key.startswith(tuple(self.prefixes))
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class PlacedServer:
     """A server that is on a host."""
@@ -204,9 +221,6 @@ def placed(server: PlacedServer, kind: str | None, ended: float | None
 
 class Source(Protocol):
     """Interface to nova's state; each call reads from the writer, uncached."""
-
-    def scope(self, aggregate_id: int, host: str = '') -> Scope:
-        """Read an aggregate's UUID, and a host's nodes and aggregates."""
 
     def aggregates(self) -> abc.Mapping[str, str]:
         """Read every aggregate, UUID to name."""

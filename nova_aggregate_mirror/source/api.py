@@ -47,15 +47,6 @@ class ApiSource:
     def __init__(self, nova: Any, timeout: float) -> None:
         self._api = api_connection.Api(nova, timeout)
 
-    def scope(self, aggregate_id: int, host: str = '') -> source.Scope:
-        uuid = next((aggregate.uuid for aggregate in self.all_aggregates()
-                     if aggregate.id == aggregate_id), '')
-        if not host:
-            return source.Scope(uuid)
-        nova = self.read([host])
-        return source.Scope(uuid, nova.nodes_of({host}), nova.cells_down,
-                            nova.members.get(host, frozenset()))
-
     def aggregates(self) -> abc.Mapping[str, str]:
         return {aggregate.uuid: aggregate.name
                 for aggregate in self.all_aggregates()}

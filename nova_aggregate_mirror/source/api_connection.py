@@ -39,8 +39,8 @@ class Api:
         """
         call = errors.Call(
             'nova-api', 'GET %s' % path, kind=exceptions.NovaUnavailable,
-            selection='region %s, interface %s' % (
-                self._client.region_name or 'any', self._client.interface))
+            selection=errors.selection(
+                self._client.region_name, self._client.interface))
         with deadline.within(self._timeout), errors.translated(call):
             # The request parses the token and the catalog, then the body.
             with errors.parsing():
@@ -55,9 +55,13 @@ class Api:
             return [parse(call, entry) for entry in entries]
 
     def _get(self, path: str, microversion: str) -> tuple[Any, Any]:
+        """Send a request with novaclient's session, the only use of it.
+
+        Its managers are bypassed: python-novaclient ends at microversion 2.96,
+        refuses later ones, and writes a completion cache to the user's home.
+        Another client of nova-api has to replace this and ``api.connect``.
+        """
         client = self._client
-        # The client's managers write a completion cache to the user's home
-        # directory, and refuse microversions that are later than the client.
         response = client.session.get(
             path, raise_exc=False, microversion=microversion,
             endpoint_override=client.endpoint_override, endpoint_filter={
@@ -133,7 +137,7 @@ def _refusal(call: errors.Call, response: Any, body: Any
         call = dataclasses.replace(
             call, kind=exceptions.UnexpectedNova,
             step='use nova 19.0 (Stein) or later')
-    if response.status_code in (401, 403):
+    if response.status_code == 403:
         call = dataclasses.replace(call, step=_ROLE)
     # Nova's error document is {"forbidden": {"message": ..., "code": 403}}.
     return errors.unexpected(call, response, ' '.join(

@@ -62,6 +62,15 @@ class ApiServers:
             '/os-availability-zone', 'availabilityZoneInfo',
             lambda call, zone: api_connection.text(call, zone, 'zoneName')))
 
+    def has(self, microversion: str) -> bool:
+        """Check whether nova-api supports a microversion."""
+        try:
+            self._api.entries('/servers?limit=1', 'servers',
+                              lambda _call, entry: entry, microversion)
+        except exceptions.UnexpectedNova:
+            return False
+        return True
+
     def arrived(self, server: source.PlacedServer) -> source.PlacedServer:
         """Add the last migration of a server to its host, if there is one."""
         moves = [(at, kind) for host, at, kind in self._api.entries(

@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import functools
 import queue
+import sys
 import threading
 import time
 from typing import Any
@@ -22,7 +23,7 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.limits import observations
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import connections
-from nova_aggregate_mirror.source import tables
+from nova_aggregate_mirror.source import nova_tables
 from nova_aggregate_mirror import uuids
 
 CELL0 = '00000000-0000-0000-0000-000000000000'
@@ -47,9 +48,9 @@ Reads = abc.Mapping[str, abc.Callable[[], Nodes]]
 Answers = abc.Mapping[str, Nodes | exceptions.CellUnavailable]
 
 # Statements are built once, because building takes longer than executing.
-COLUMNS = (*tables.cell_mappings.c,)
+COLUMNS = (*nova_tables.cell_mappings.c,)
 """Columns that ``cell_of`` requires in a row."""
-_ALL = sa.select(*COLUMNS).order_by(tables.cell_mappings.c.id)
+_ALL = sa.select(*COLUMNS).order_by(nova_tables.cell_mappings.c.id)
 
 
 def _in_turn(reads: Reads, full: bool) -> Answers:
@@ -68,18 +69,24 @@ class Threads:
     back-off. An error after a wait is no answer: the driver gave up.
 
     :param timeout: seconds to wait for the nodes of a whole cell
-    :param soon: seconds to wait for the nodes of some hosts
+    :param wait_for_some: seconds to wait for the nodes of some hosts
     """
 
-    def __init__(self, timeout: float, soon: float) -> None:
+    def __init__(self, timeout: float, wait_for_some: float) -> None:
         self._timeout = timeout
-        self._soon = soon
+        self._wait_for_some = wait_for_some
         self._running: set[tuple[str, bool]] = set()
         self._silent: dict[str, backoff.Backoff] = {}
         self._took: dict[str, float] = {}
         """Seconds that the last answer about some hosts took, per cell."""
 
     def read(self, reads: Reads, full: bool) -> Answers:
+        """Read cells; the answer of one that fails is ``CellUnavailable``.
+
+        :param reads: name of the cell to a function that reads it
+        :param full: whether whole cells are read, and waited for as long, and
+            not the nodes of some hosts; the two do not wait for each other
+        """
         answers: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         began, answered = time.monotonic(), dict[str, Any]()
         waits = {name: self._time_limit(name, full) for name in reads
@@ -112,7 +119,7 @@ class Threads:
                     else 0.0)
         if full:
             return self._timeout
-        return min(self._timeout, max(self._soon, min(
+        return min(self._timeout, max(self._wait_for_some, min(
             LATEST, SLOWER * self._took.get(name, 0.0))))
 
     def _start(self, name: str, read: abc.Callable[[], Nodes],
@@ -161,12 +168,13 @@ def _late(waited: float) -> exceptions.CellUnavailable:
 
 def _attempt(read: abc.Callable[[], Nodes]
              ) -> Nodes | exceptions.CellUnavailable:
-    began = time.monotonic()
+    began, handled = time.monotonic(), sys.exception()
     try:
         return read()
     except connections.ERRORS as exc:
         error = exceptions.CellUnavailable(
-            observations.of_database(exc, time.monotonic() - began)[0])
+            'its database ' + observations.of_database(
+                exc, time.monotonic() - began, handled=handled)[0])
         error.__cause__ = exc
         return error
 
@@ -195,14 +203,16 @@ class Cells:
 
     def __init__(self, limits: engines.Limits, threads: bool,
                  skip_late: bool) -> None:
+        # For whole cells, and for the nodes of some hosts.
         self._whole = self._some = limits
         if skip_late:
             self._some = dataclasses.replace(
                 limits, answer=min(limits.answer, SOON))
-        self._answers = Threads(
+        self._read_all = Threads(
             limits.answer, AT_ONCE if skip_late else limits.answer
         ).read if threads else _in_turn
         self._pools: dict[tuple[str, bool], connections.Pool] = {}
+        """Connection URL, and whether whole cells are read, to the pool."""
 
     def all(self, connection: Any) -> list[Cell]:
         """Read every cell except cell0, oldest first."""
@@ -217,7 +227,7 @@ class Cells:
         :returns: the nodes of the cells that answered, and the cells that did
             not answer: name to reason
         """
-        answers = self._answers({
+        answers = self._read_all({
             cell.name: functools.partial(self._read, cell, query, full)
             for cell, query in queries.items()}, full)
         rows: list[source.NodeRow] = []
@@ -235,7 +245,7 @@ class Cells:
 
         :raises CellUnavailable: when the cell does not answer in time
         """
-        answer = self._answers({cell.name: functools.partial(
+        answer = self._read_all({cell.name: functools.partial(
             self._read, cell, query, True)}, True)[cell.name]
         if isinstance(answer, exceptions.CellUnavailable):
             raise answer

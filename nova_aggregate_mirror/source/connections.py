@@ -3,6 +3,7 @@
 
 from collections import abc
 import contextlib
+import sys
 import threading
 import time
 from typing import Any
@@ -71,12 +72,13 @@ class ApiDatabase:
 
         :raises NovaUnavailable: when the database cannot be read
         """
-        began = time.monotonic()
+        began, handled = time.monotonic(), sys.exception()
         try:
             with self._pool.reading() as connection:
                 yield connection
         except ERRORS as exc:
             observation, step = observations.of_database(
-                exc, time.monotonic() - began, '[api_database] connection')
+                exc, time.monotonic() - began, '[api_database] connection',
+                handled)
             raise exceptions.NovaUnavailable(
                 observation, 'nova\'s API database', step=step) from exc

@@ -79,6 +79,7 @@ class DatabaseSource:
         self._cells = cells.Cells(limits, threads, skip_late)
 
     def scope(self, aggregate_id: int, host: str = '') -> source.Scope:
+        """Read an aggregate's UUID, and a host's nodes and aggregates."""
         with self._api.reading() as api:
             answer = api.execute(
                 statements.SCOPE, {'id': aggregate_id, 'host': host}).all()
@@ -170,10 +171,15 @@ class DatabaseSource:
         rows, down = self._cells.rows(
             dict.fromkeys(by_id.values(), _all_nodes), full=True)
         located = compute_nodes.locate(rows, home, not down)
+        # As MySQL compares them, which nova asks for the mapping of a host.
+        mapped = {host.casefold() for host in home}
         return source.Nova(
             aggregates=existing, members={
                 host: frozenset(uuids) for host, uuids in members.items()},
             nodes=located.nodes, unmapped=frozenset(members) - home.keys(),
+            nodes_unmapped=frozenset(
+                node for node, host in located.nodes.items()
+                if host.casefold() not in mapped),
             cells_down=down, hosts_down=_hidden(members, home, down),
             shared=located.shared, unknown=located.unknown)
 

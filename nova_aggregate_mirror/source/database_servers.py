@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers in nova's databases: by page with their requests, and by name."""
+"""Servers in nova's databases: by page with their requests, and by name.
+
+Long because each question has its statements here.
+"""
 
 from collections import abc
 import dataclasses
-import datetime
 import functools
+import json
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,13 +17,15 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import connections
-from nova_aggregate_mirror.source import tables
+from nova_aggregate_mirror.source import nova_tables
 
 PAGE = 500
 """Servers per page: bounds memory and the duration of a statement."""
+NEWEST = 10000
+"""Requests in which a zone is searched: half a second of MariaDB."""
 
-_SERVER, _MIGRATION = tables.instances.c, tables.migrations.c
-_REQUEST, _GROUP = tables.request_specs.c, tables.instance_groups.c
+_SERVER, _MIGRATION = nova_tables.instances.c, nova_tables.migrations.c
+_REQUEST, _GROUP = nova_tables.request_specs.c, nova_tables.instance_groups.c
 _EXISTS = (
     _SERVER.deleted == 0,
     # During a resize to another cell both cells have the server.
@@ -45,8 +50,15 @@ _MOVES = sa.select(
 ).order_by(_MIGRATION.updated_at, _MIGRATION.id)
 _REQUESTS = sa.select(_REQUEST.instance_uuid, _REQUEST.spec).where(
     _REQUEST.instance_uuid.in_(engines.SOME))
+_NEWEST = sa.select(_REQUEST.id, _REQUEST.instance_uuid, _REQUEST.spec
+                    ).order_by(_REQUEST.id.desc()).limit(NEWEST).subquery()
+_MAPPING = nova_tables.instance_mappings.c
+_EXISTING = sa.select(sa.func.count()).where(
+    _MAPPING.instance_uuid.in_(engines.SOME),
+    sa.or_(_MAPPING.queued_for_delete.is_(None),
+           _MAPPING.queued_for_delete == sa.false()))
 # Cell0 has the servers that were never on a host.
-_CELLS = sa.select(*cells.COLUMNS).order_by(tables.cell_mappings.c.id)
+_CELLS = sa.select(*cells.COLUMNS).order_by(nova_tables.cell_mappings.c.id)
 _GROUPS_NAMED = sa.select(_GROUP.uuid, _GROUP.name).where(
     _GROUP.name == sa.bindparam('name'))
 _SERVERS_NAMED = sa.select(
@@ -57,12 +69,20 @@ _SERVERS_NAMED = sa.select(
 _SERVERS_OF = sa.select(
     _SERVER.uuid, _SERVER.display_name, _SERVER.host, _SERVER.task_state,
 ).where(*_EXISTS, _SERVER.uuid.in_(engines.SOME))
-_BUILDS_OF = sa.select(tables.build_requests.c.instance_uuid).where(
-    tables.build_requests.c.instance_uuid.in_(engines.SOME))
-_MOVES_OF = sa.select(
+_BUILDS_OF = sa.select(nova_tables.build_requests.c.instance_uuid).where(
+    nova_tables.build_requests.c.instance_uuid.in_(engines.SOME))
+_MIGRATIONS = sa.select(
     _MIGRATION.uuid, _MIGRATION.instance_uuid, _MIGRATION.status,
-    _MIGRATION.migration_type,
-).where(_MIGRATION.deleted == 0, _MIGRATION.uuid.in_(engines.SOME))
+    _MIGRATION.migration_type, _MIGRATION.source_compute)
+# Migrations that hold resources, and evacuations of servers that do, of which
+# nova-compute removes what they have left. An index serves each of the two.
+_MOVES_OF = sa.union_all(
+    _MIGRATIONS.where(
+        _MIGRATION.deleted == 0, _MIGRATION.uuid.in_(engines.SOME)),
+    _MIGRATIONS.where(
+        _MIGRATION.instance_uuid.in_(engines.SOME),
+        _MIGRATION.migration_type == 'evacuation',
+        _MIGRATION.status.in_(('accepted', 'pre-migrating', 'done'))))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,6 +101,8 @@ class Consumer:
     """The type of a migration."""
     status: str = ''
     """Of a migration."""
+    evacuated: frozenset[str] = frozenset()
+    """Hosts that a server was evacuated from, and that have not noticed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,6 +205,25 @@ class DatabaseServers:
                 _REQUESTS, {'some': [server.uuid for server in servers]})))
 
 
+def pinned(zone: str) -> tuple[int, bool]:
+    """Count the servers whose stored request names a zone.
+
+    :returns: the number, and whether there are more than ``NEWEST`` requests,
+        of which only the newest are searched
+    :raises NovaUnavailable: when nova's API database cannot be read
+    """
+    # Nova writes the request as JSON, always with the same spaces.
+    text = '"availability_zone": %s' % json.dumps(zone)
+    with connections.ApiDatabase().reading() as api:
+        uuids = api.execute(sa.select(_NEWEST.c.instance_uuid).where(
+            _NEWEST.c.spec.contains(text, autoescape=True))).scalars().all()
+        more = api.execute(sa.select(_REQUEST.id).order_by(
+            _REQUEST.id.desc()).offset(NEWEST).limit(1)).first()
+        # The request of a deleted server remains until it is archived.
+        return sum(api.execute(_EXISTING, {'some': some}).scalar_one()
+                   for some in engines.chunks(uuids)), more is not None
+
+
 def _page(cell: Any, statement: Any, after: int
           ) -> tuple[int, list[source.PlacedServer]]:
     """Read a page, and the ID after which the next one begins."""
@@ -200,13 +241,21 @@ def _page(cell: Any, statement: Any, after: int
 
 
 def _consumers(cell: Any, some: list[str]) -> dict[str, Consumer]:
-    consumers = {
-        row.uuid: Consumer(row.instance_uuid, move=row.migration_type
-                           or 'migration', status=row.status or '')
-        for row in cell.execute(_MOVES_OF, {'some': some})}
+    consumers = {}
+    evacuated: dict[str, set[str]] = {}
+    for row in cell.execute(_MOVES_OF, {'some': some}):
+        if row.uuid in some:
+            consumers[row.uuid] = Consumer(
+                row.instance_uuid, move=row.migration_type or 'migration',
+                status=row.status or '')
+        else:
+            evacuated.setdefault(row.instance_uuid, set()).add(
+                row.source_compute or '')
     return consumers | {
-        row.uuid: Consumer(row.uuid, row.display_name or '', row.host or '',
-                           row.task_state or '')
+        row.uuid: Consumer(
+            row.uuid, row.display_name or '', row.host or '',
+            row.task_state or '',
+            evacuated=frozenset(evacuated.get(row.uuid, ())))
         for row in cell.execute(_SERVERS_OF, {'some': some})}
 
 
@@ -220,13 +269,6 @@ def _server(row: Any, move: Any) -> source.PlacedServer:
     return source.placed(
         source.PlacedServer(
             row.uuid, row.display_name or '', row.host, row.project_id or '',
-            row.vm_state or '', epoch(row.launched_at)),
+            row.vm_state or '', nova_tables.epoch(row.launched_at)),
         move and (move.migration_type or 'migration'),
-        move and epoch(move.updated_at))
-
-
-def epoch(at: datetime.datetime | None) -> float | None:
-    """Convert a time in UTC, as nova stores it, to seconds since the epoch."""
-    if at is None:
-        return None
-    return at.replace(tzinfo=datetime.timezone.utc).timestamp()
+        move and nova_tables.epoch(move.updated_at))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metadata of host aggregates, restricted to some keys, in one query."""
+"""Metadata of host aggregates: of some keys in one query, or all of it."""
 
 from collections import abc
 import dataclasses
@@ -9,15 +9,22 @@ from typing import Any
 import sqlalchemy as sa
 
 from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import connections
-from nova_aggregate_mirror.source import metadata_keys
-from nova_aggregate_mirror.source import tables
+from nova_aggregate_mirror.source import nova_tables
 
-Keys = metadata_keys.Keys
-_METADATA = tables.aggregate_metadata.c
-_AGGREGATE, _MEMBER = tables.aggregates.c, tables.aggregate_hosts.c
+Keys = source.Keys
+_METADATA = nova_tables.aggregate_metadata.c
+_AGGREGATE, _MEMBER = nova_tables.aggregates.c, nova_tables.aggregate_hosts.c
 _KNOWN = sa.select(_AGGREGATE.uuid).where(
     _AGGREGATE.uuid.in_(engines.SOME))
+_NAMES = sa.select(_AGGREGATE.id, _AGGREGATE.uuid, _AGGREGATE.name)
+_MEMBERS = sa.select(_MEMBER.aggregate_id, _MEMBER.host, _MEMBER.created_at)
+_VALUES = sa.select(
+    _METADATA.aggregate_id, _METADATA.key, _METADATA.value,
+    sa.func.coalesce(_METADATA.updated_at, _METADATA.created_at).label(
+        'changed_at'))
+_EXTRA_SPECS = sa.select(nova_tables.flavor_extra_specs.c.key).distinct()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,6 +76,43 @@ class MetadataSource:
             return frozenset(api.scalars(_KNOWN, {'some': sorted(uuids)}))
 
 
+def read_all(database: connections.ApiDatabase | None = None,
+             hosts: abc.Collection[str] | None = None) -> source.Aggregates:
+    """Read every aggregate of nova's API database.
+
+    :param hosts: hosts whose aggregates to read; all by default
+    :raises NovaUnavailable: when the database cannot be read
+    """
+    statement = _MEMBERS if hosts is None else _MEMBERS.where(
+        _MEMBER.host.in_(sorted(hosts)))
+    with (database or connections.ApiDatabase()).reading() as api:
+        rows = api.execute(_NAMES).all()
+        uuids = {row.id: row.uuid for row in rows}
+        names = {row.uuid: row.name for row in rows}
+        members: dict[str, dict[str, source.Since]] = {}
+        for row in api.execute(statement):
+            if row.aggregate_id in uuids:
+                members.setdefault(row.host, {})[uuids[row.aggregate_id]] = (
+                    nova_tables.epoch(row.created_at))
+        metadata: dict[str, dict[str, str]] = {uuid: {} for uuid in names}
+        changed: dict[tuple[str, str], source.Since] = {}
+        for row in api.execute(_VALUES):
+            if row.aggregate_id in uuids:
+                uuid = uuids[row.aggregate_id]
+                metadata[uuid][row.key] = row.value
+                changed[uuid, row.key] = nova_tables.epoch(row.changed_at)
+    return source.Aggregates(names, metadata, members, changed)
+
+
+def extra_specs() -> frozenset[str]:
+    """Read the names of the extra specs that any flavor has.
+
+    :raises NovaUnavailable: when the database cannot be read
+    """
+    with connections.ApiDatabase().reading() as api:
+        return frozenset(api.execute(_EXTRA_SPECS).scalars())
+
+
 def _comparable(text: str) -> str:
     """Return the text, or an empty text if LIKE may not support it."""
     plain = text.isascii() and text.isprintable() and '\\' not in text
@@ -81,7 +125,7 @@ def _statement(keys: Keys, paired: Keys, texts: tuple[str, ...]) -> Any:
     values = sa.select(
         _AGGREGATE.uuid, _METADATA.key, _METADATA.value,
         sa.null().label('other')).join_from(
-            tables.aggregates, tables.aggregate_metadata,
+            nova_tables.aggregates, nova_tables.aggregate_metadata,
             _METADATA.aggregate_id == _AGGREGATE.id).where(
                 _one_of(_METADATA.key, keys))
     if not texts:
@@ -98,18 +142,18 @@ def _pairs(keys: Keys, texts: tuple[str, ...]) -> Any:
     The join starts at the few aggregates with a text: most hosts are not in
     any of them.
     """
-    other = tables.aggregates.alias()
-    shared = tables.aggregate_metadata.alias()
-    member = tables.aggregate_hosts.alias()
+    other = nova_tables.aggregates.alias()
+    shared = nova_tables.aggregate_metadata.alias()
+    member = nova_tables.aggregate_hosts.alias()
     same = (shared.c.key == _METADATA.key if keys.names
             else _one_of(shared.c.key, keys))
     return sa.select(
         _AGGREGATE.uuid, sa.null(), sa.null(), other.c.uuid).distinct(
     ).join_from(
-        tables.aggregate_metadata, tables.aggregates,
+        nova_tables.aggregate_metadata, nova_tables.aggregates,
         _AGGREGATE.id == _METADATA.aggregate_id,
     ).join(
-        tables.aggregate_hosts, _MEMBER.aggregate_id == _AGGREGATE.id,
+        nova_tables.aggregate_hosts, _MEMBER.aggregate_id == _AGGREGATE.id,
     ).join(
         member, sa.and_(member.c.host == _MEMBER.host,
                         member.c.aggregate_id != _MEMBER.aggregate_id),

@@ -7,19 +7,19 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.source import cells
-from nova_aggregate_mirror.source import tables
+from nova_aggregate_mirror.source import nova_tables
 
 # Statements are built once, because building takes longer than executing.
-AGGREGATE, MEMBER = tables.aggregates.c, tables.aggregate_hosts.c
-METADATA = tables.aggregate_metadata.c
-HOST, NODE = tables.host_mappings.c, tables.compute_nodes.c
-IN_CELL = tables.cell_mappings.c.id == HOST.cell_id
+AGGREGATE, MEMBER = nova_tables.aggregates.c, nova_tables.aggregate_hosts.c
+METADATA = nova_tables.aggregate_metadata.c
+HOST, NODE = nova_tables.host_mappings.c, nova_tables.compute_nodes.c
+IN_CELL = nova_tables.cell_mappings.c.id == HOST.cell_id
 NAMED: 'sa.BindParameter[Any]' = sa.bindparam('host')
 NOTHING = sa.null()
 # The columns of two tables may have different collations, which MySQL does
 # not compare: no column is compared with one of another table.
 HOMES = sa.select(HOST.host, *cells.COLUMNS).join_from(
-    tables.host_mappings, tables.cell_mappings, IN_CELL)
+    nova_tables.host_mappings, nova_tables.cell_mappings, IN_CELL)
 IN_AGGREGATE = AGGREGATE.id == MEMBER.aggregate_id
 # One query instead of three: the mapping of the host, a row for each of its
 # memberships, and the aggregate.
@@ -32,7 +32,7 @@ SCOPE = sa.union_all(
         NOTHING, *(NOTHING for _column in cells.COLUMNS),
         MEMBER.host, AGGREGATE.uuid, NOTHING,
     ).join_from(
-        tables.aggregate_hosts, tables.aggregates, IN_AGGREGATE,
+        nova_tables.aggregate_hosts, nova_tables.aggregates, IN_AGGREGATE,
     ).where(MEMBER.host == NAMED),
     sa.select(
         NOTHING, *(NOTHING for _column in cells.COLUMNS),
@@ -41,12 +41,12 @@ SCOPE = sa.union_all(
 AGGREGATES = sa.select(AGGREGATE.uuid, AGGREGATE.name)
 EXISTING = AGGREGATES.where(AGGREGATE.uuid.in_(engines.SOME))
 MEMBERS = sa.select(MEMBER.host, AGGREGATE.uuid, AGGREGATE.name).join_from(
-    tables.aggregate_hosts, tables.aggregates, IN_AGGREGATE)
+    nova_tables.aggregate_hosts, nova_tables.aggregates, IN_AGGREGATE)
 SIZES = sa.select(AGGREGATE.uuid, sa.func.count()).join_from(
-    tables.aggregate_hosts, tables.aggregates, IN_AGGREGATE,
+    nova_tables.aggregate_hosts, nova_tables.aggregates, IN_AGGREGATE,
 ).group_by(AGGREGATE.uuid)
 ZONES = sa.select(AGGREGATE.uuid, METADATA.value).join_from(
-    tables.aggregates, tables.aggregate_metadata,
+    nova_tables.aggregates, nova_tables.aggregate_metadata,
     AGGREGATE.id == METADATA.aggregate_id,
 ).where(METADATA.key == 'availability_zone')
 MAPPED = sa.select(HOST.host, HOST.cell_id)
@@ -60,7 +60,7 @@ HOSTS = sa.union_all(
         NOTHING, *(NOTHING for _column in cells.COLUMNS),
         MEMBER.host, AGGREGATE.uuid, AGGREGATE.name,
     ).join_from(
-        tables.aggregate_hosts, tables.aggregates, IN_AGGREGATE,
+        nova_tables.aggregate_hosts, nova_tables.aggregates, IN_AGGREGATE,
     ).where(MEMBER.host.in_(engines.SOME)))
 # A node without a host was never completed by its nova-compute.
 NODES = sa.select(NODE.uuid, NODE.host).where(

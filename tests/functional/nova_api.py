@@ -7,7 +7,7 @@ start.
 """
 
 import builtins
-from collections.abc import Callable
+from collections import abc
 import functools
 import importlib
 import importlib.util
@@ -87,7 +87,7 @@ def hidden_entry_point() -> None:
     extension.ExtensionManager.list_entry_points = list_entry_points
 
 
-FAULTS: dict[str, Callable[..., None]] = {
+FAULTS: dict[str, abc.Callable[..., None]] = {
     fault.__name__: fault for fault in (
         broken_import, plugins_first, renamed_parameter, cached_client,
         hidden_entry_point)}

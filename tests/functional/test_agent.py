@@ -12,7 +12,6 @@ import urllib.request
 
 import fixtures as base_fixtures
 from nova import context as nova_context
-from nova.db.api import api as api_db
 from nova import objects
 from prometheus_client import parser
 import testtools
@@ -38,17 +37,6 @@ HURRIED = [*COMMAND[:-1], 'import atexit, gc; '
            'cells.SOON = cells.AT_ONCE = 0.5; atexit.register(lambda: print('
            '"Objects excluded from garbage collection: %d" '
            '% gc.get_freeze_count())); ' + COMMAND[-1]]
-NOVA_CONF = """
-[DEFAULT]
-state_path = %(state)s
-[api_database]
-connection = %(api)s
-[aggregate_mirror]
-metrics_port = %(port)d
-%(options)s
-[placement]
-%(placement)s
-"""
 
 
 class TestProcess(testtools.TestCase):
@@ -73,12 +61,9 @@ class TestProcess(testtools.TestCase):
     def write_conf(self, options='sync_interval = 1', placement=None,
                    api=None):
         conf.register_opts(CONF)
-        self.conf.write_text(NOVA_CONF % {
-            'state': CONF.state_path, 'port': self.port, 'options': options,
-            'api': api_db.get_engine().url if api is None else api,
-            'placement': 'auth_type = admin_token\nendpoint = %s\ntoken = %s'
-            % (self.placement.url, placement_service.TOKEN)
-            if placement is None else placement})
+        self.conf.write_text(self.cloud.nova_conf(
+            '[aggregate_mirror]\nmetrics_port = %d\n%s' % (
+                self.port, options), placement, api))
 
     def run_command(self, *argv):
         done = commands.run(
@@ -152,6 +137,36 @@ class TestProcess(testtools.TestCase):
         self.assertEqual(0, process.wait(PATIENCE))
         self.assertNotIn('Traceback', self.log())
         self.assertNotIn(placement_service.TOKEN, self.log())
+
+    def test_observing(self):
+        """It finds the drift and only sends GET, until it is to mirror."""
+        self.drift_of_another_tool()
+        del self.placement.requests[:]
+        self.write_conf('sync_interval = 1\nmode = observe')
+        process = self.start()
+        kept = store.Journal(CONF)
+        self.wait_for(lambda: any(
+            one.passes > 1 for one in kept.history.newest()))
+        self.assertEqual({'GET'}, {
+            request.method for request in self.placement.requests})
+        self.assertEqual(1, len(self.cloud.drift()))
+        self.assertEqual([(True, False, 0, 1)], [
+            (one.observed, one.compared, one.added, one.removed)
+            for one in kept.history.newest()])
+        self.assertEqual(
+            {self.zone.uuid, self.rack.uuid}, kept.ledger.entries().keys())
+        for name, labels, value in (
+                ('drift_associations', {'zone': '', 'direction': 'stale'}, 1),
+                ('associations_removed_total', {'loop': 'sync'}, 0),
+                ('observing', {}, 1), ('leader', {}, 0)):
+            self.assertEqual(value, self.figure(name, **labels), name)
+        self.assertIn('Full sync, observed only: 1 association to remove.',
+                      self.log())
+        self.write_conf()
+        process.send_signal(signal.SIGHUP)
+        self.wait_for(lambda: not self.cloud.drift())
+        self.assertEqual((0, 1), (
+            self.figure('observing'), self.figure('leader')))
 
     def test_short_timeout_of_users_requests(self):
         """The drain gets an answer that takes longer than a user waits."""
@@ -237,9 +252,11 @@ class TestProcess(testtools.TestCase):
         placed.create_server(self.cloud.nova, flavor, 'h1')
         self.write_conf('audit_interval = 1')
         self.start()
-        self.wait_for(lambda: self.misplaced() == 0.0)
+        self.wait_for(
+            lambda: self.figure('misplaced_servers', rule='zone') == 0.0)
         placed.create_server(self.cloud.nova, flavor, 'far', 'cell2')
-        self.wait_for(lambda: self.misplaced() == 1.0)
+        self.wait_for(
+            lambda: self.figure('misplaced_servers', rule='zone') == 1.0)
         self.wait_for(lambda: 'Audit: 1 server is on a host' in self.log())
 
     def test_audits_that_cannot_run(self):
@@ -254,7 +271,7 @@ class TestProcess(testtools.TestCase):
                 'http://127.0.0.1:%d/healthz' % self.port) as answer:
             self.assertEqual(200, answer.status)
 
-    def misplaced(self):
+    def figure(self, name, **labels):
         """Return the metric, or None before the agent serves it."""
         try:
             with urllib.request.urlopen(
@@ -266,8 +283,8 @@ class TestProcess(testtools.TestCase):
             sample.value
             for family in parser.text_string_to_metric_families(text)
             for sample in family.samples
-            if sample.name.endswith('misplaced_servers')
-            and sample.labels == {'rule': 'zone', 'region': ''}), None)
+            if sample.name == 'nova_aggregate_mirror_' + name
+            and sample.labels == {**labels, 'region': ''}), None)
 
     def test_what_keeps_it_from_running(self):
         """It prints a line with the solution, and exits with 255."""

@@ -84,12 +84,6 @@ class TestEquality(ApiSourceTest):
                 (['h3'], self.hosts[1].nodes, [self.other.uuid])):
             self.assertEqual(self.source.read(*asked), self.api.read(*asked))
 
-    def test_place(self):
-        """It also matches for an unknown aggregate or host."""
-        for asked in ((self.zone.id,), (self.zone.id, 'ironic'),
-                      (4711, 'unknown')):
-            self.assertEqual(self.source.scope(*asked), self.api.scope(*asked))
-
 
 class TestUnseen(ApiSourceTest):
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers on the wrong host in a complete nova, as the audit finds them."""
 
+from nova.api.openstack import api_version_request as compute_api
 from nova.conf import CONF
+from nova.tests.functional.api import client
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import audit
@@ -12,6 +14,8 @@ from nova_aggregate_mirror.source import database_servers
 from tests.scheduling import explaining
 
 ZONE, OTHER = 'az-1', 'az-2'
+UNPINS = compute_api.max_api_version() >= compute_api.APIVersionRequest(
+    audit.UNPINS)
 LATE = 4102444800.0
 """A time after everything here, in 2100."""
 
@@ -23,11 +27,16 @@ class AuditTest(explaining.ExplainingTest):
     def audit(self, rules=(), past=(), zone='', **chosen):
         """Return each misplacement; the totals are in ``totals``."""
         auditing = readers.DatabaseAudit(
-            CONF, explaining.Placement(), rules, past, zone)
+            CONF, explaining.Placement(), rules, past, zone, UNPINS)
         self.source = database_servers.DatabaseServers(engines.Limits(60.0))
         pages = list(auditing.run(self.source.pages(**chosen)))
         self.totals = auditing.totals
         return [misplacement for page in pages for misplacement in page]
+
+    def pin(self, server, zone):
+        """Do what the openstack client does; None unpins the server."""
+        self.admin_api.api_put('/servers/' + server['id'], {
+            'server': {'pinned_availability_zone': zone}})
 
     def misplacement(self, server, **options):
         """Audit, and return the only misplacement, which is of a server."""
@@ -136,6 +145,11 @@ class TestZones(AuditTest):
             ('zone az-2', audit.CHANGED, LATE),
             (found.contradiction, found.cause.kind, found.cause.since))
         self.assertIn('the host was added to empty (', found.cause.text)
+        if not UNPINS:
+            self.skipTest('the compute API pins no server to its zone')
+        for pinned in None, found.zone:
+            self.pin(server, pinned)
+        self.assertEqual([], self.audit())
 
     def test_forced_host(self):
         """A forced host skips the filters, but the zone is that of a host."""
@@ -209,6 +223,32 @@ class TestZones(AuditTest):
         [found] = self.audit(zone=CONF.default_availability_zone,
                              hosts=['third'])
         self.assertEqual(strayed['id'], found.server.uuid)
+
+    def test_server_that_is_pinned_to_the_default_zone(self):
+        """Nova refuses to unshelve it on a host of a zone, until unpinned."""
+        server = self.boot(flavor_id=self.wanted, az='nova')
+        self.assertEqual([], self.audit())
+        [found] = self.audit(rules=['default_zone'])
+        self.assertEqual(
+            (server['id'], audit.REQUESTED, 'zone nova'),
+            (found.server.uuid, found.cause.kind, found.requirement))
+        self.assertEqual((1, False), database_servers.pinned('nova'))
+        self._shelve_server(server, 'SHELVED_OFFLOADED')
+        self.assertRaises(client.OpenStackApiException, self.unshelve, server)
+        if UNPINS:
+            self.assertIn('server unset --pinned-avail', found.command)
+            self.pin(server, None)
+            self.unshelve(server)
+        else:
+            self.assertIn('unshelve --no-availability-zone', found.command)
+            self.unshelve(server, availability_zone=None)
+        self.become(server, **{'OS-EXT-SRV-ATTR:host': 'second'})
+        self.assertEqual([], self.audit(rules=['default_zone']))
+        self.assertEqual((0, False), database_servers.pinned('nova'))
+
+    def unshelve(self, server, **options):
+        self.admin_api.post_server_action(
+            server['id'], {'unshelve': {'host': 'second', **options}})
 
     def add_metadata(self, number, **metadata):
         self.admin_api.post_aggregate_action(

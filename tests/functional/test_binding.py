@@ -1,32 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two novas that share a journal by mistake: the second does not use it."""
 
-import signal
-import subprocess
-import threading
-
 from nova.db.api import api as api_db
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.source import database
 from tests import fixtures
-from tests.functional import test_agent
 from tests.functional import test_sync_command
-from tests import processes
 
-PATIENCE = 60
 REFUSAL = 'the journal belongs to another nova, with the cells %s; this nova '
 CURE = ('Give each nova a database of its own in [aggregate_mirror_database] '
         'connection')
 
 
-class BindingTest(test_sync_command.SyncTest):
-    """A journal with a row that belongs to a different nova."""
+class TestHook(test_sync_command.SyncTest):
+    """Nova-api of the second nova mirrors without the journal."""
 
     def setUp(self):
         super().setUp()
-        self.write_conf(more='[aggregate_mirror]\nmetrics_port = 0\n')
         self.member = self.host('h1')
         binding.Binding(
             self.journal.database, database.DatabaseSource()).bind()
@@ -37,7 +29,7 @@ class BindingTest(test_sync_command.SyncTest):
         self.left_over('h1')
         self.ours = self.cells()
         self.replace_cells()
-        self.before = self.state()
+        self.useFixture(fixtures.MirroredNova())
 
     def cells(self):
         return [self.cloud.nova.cell(name).uuid for name in ('cell1', 'cell2')]
@@ -50,67 +42,15 @@ class BindingTest(test_sync_command.SyncTest):
                     'UPDATE cell_mappings SET uuid = \'%s\' '
                     'WHERE uuid = \'%s\'' % (uuidutils.generate_uuid(), uuid))
 
-    def agent(self):
-        process = subprocess.Popen(
-            [*test_agent.COMMAND, '--config-file', str(self.conf)],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        return process
-
-    def state(self):
-        """Return placement, the rows, the ledger and the history."""
-        return self.everything(), self.journal.history.newest()
-
-    def assert_refused(self, text):
-        """Assert that the refusal has both lists of cells and the solution."""
-        for part in (REFUSAL % ', '.join(sorted(self.ours)), *self.cells(),
-                     CURE):
-            self.assertIn(part, text)
-
-
-class TestRefusal(BindingTest):
-
-    def test_command(self):
-        """It exits with 255 and a single line, also for a dry run."""
-        for argv in ((), ('--prune',), ('--dry-run',)):
-            done = self.sync(*argv)
-            self.assertEqual((255, ''), (done.returncode, done.stdout))
-            line, = done.stderr.splitlines()
-            self.assert_refused(line)
-        self.assertEqual(self.before, self.state())
-
-    def test_agent(self):
-        """It logs one ERROR, and never leads, drains or syncs."""
-        process = self.agent()
-        patience = threading.Timer(PATIENCE, process.kill)
-        patience.start()
-        self.addCleanup(patience.cancel)
-        log = processes.hear(process.stdout, ' ERROR ')
-        self.assert_refused(log.splitlines()[-1])
-        self.assertNotIn('is the leader', log)
-        process.send_signal(signal.SIGTERM)
-        rest, _nothing = process.communicate(timeout=PATIENCE)
-        self.assertEqual(0, process.returncode)
-        for text in (' ERROR ', 'is the leader'):
-            self.assertNotIn(text, rest)
-        self.assertEqual(self.before, self.state())
-
-
-class TestHook(BindingTest):
-    """Nova-api of the second nova mirrors without the journal."""
-
-    def setUp(self):
-        super().setUp()
-        self.useFixture(fixtures.MirroredNova())
-
     def kept(self):
         return self.journal.rows.all(), self.journal.ledger.entries()
 
     def assert_error(self):
+        """Assert that the error has both lists of cells and the solution."""
         error, *_more = self.cloud.warnings()
-        self.assert_refused(error)
+        for part in (REFUSAL % ', '.join(sorted(self.ours)), *self.cells(),
+                     CURE):
+            self.assertIn(part, error)
 
     def test_operations(self):
         """Each operation is mirrored inline and logs one ERROR."""

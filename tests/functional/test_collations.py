@@ -6,6 +6,7 @@ columns have different collations. MySQL does not compare such columns.
 """
 
 import datetime
+import json
 import warnings
 
 from nova.conf import CONF
@@ -18,16 +19,15 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database
 from nova_aggregate_mirror.source import database_servers
-from nova_aggregate_mirror.source import host_aggregates
 from nova_aggregate_mirror.source import metadata
-from nova_aggregate_mirror.source import metadata_keys
-from nova_aggregate_mirror.source import tables
+from nova_aggregate_mirror.source import nova_tables
 from tests import databases
 
 AGGREGATE, OTHER, CELL, NODE, SERVER = (
     '%08d-0f4c-4a34-b5cc-09e6d5cc4b6c' % number for number in range(5))
 NOW = datetime.datetime(2026, 1, 1)
 COLLATION = 'CHARACTER SET utf8mb3 COLLATE utf8mb3_unicode_ci'
+PINNED = json.dumps({'availability_zone': 'a_1', 'num_instances': 1})
 ROWS = {
     'aggregates': [{'id': 1, 'uuid': AGGREGATE, 'name': 'zone'},
                    {'id': 2, 'uuid': OTHER, 'name': 'rack'}],
@@ -48,7 +48,13 @@ ROWS = {
         'id': 1, 'instance_uuid': SERVER, 'status': 'finished',
         'migration_type': 'resize', 'source_compute': 'h0',
         'dest_compute': 'h1', 'updated_at': NOW, 'deleted': 0}],
-    'request_specs': [{'instance_uuid': SERVER, 'spec': '{}'}],
+    'flavor_extra_specs': [{'key': 'ssd'}],
+    'instance_mappings': [
+        {'instance_uuid': SERVER, 'queued_for_delete': False},
+        {'instance_uuid': OTHER, 'queued_for_delete': True}],
+    'request_specs': [
+        {'id': number, 'instance_uuid': uuid, 'spec': PINNED}
+        for number, uuid in enumerate((SERVER, OTHER))],
 }
 
 
@@ -60,7 +66,7 @@ class TestStatements(testscenarios.WithScenarios, testtools.TestCase):
         super().setUp()
         self.url = databases.create(self, self.kind)
         schema = sa.MetaData()
-        for table in vars(tables).values():
+        for table in vars(nova_tables).values():
             if isinstance(table, sa.sql.TableClause):
                 sa.Table(table.name, schema, *(
                     sa.Column(column.name, sa.String(255) if isinstance(
@@ -99,18 +105,22 @@ class TestStatements(testscenarios.WithScenarios, testtools.TestCase):
             self.assertEqual({AGGREGATE: 'az1', OTHER: 'az2'}, nova.zones())
             self.assertEqual({CELL}, set(nova.cell_mappings()))
             nova.galera()
-            keys = metadata_keys.Keys(frozenset({'availability_zone'}))
+            keys = source.Keys(frozenset({'availability_zone'}))
             found = metadata.MetadataSource().read(keys, keys, ['az1'])
             self.assertEqual({AGGREGATE, OTHER}, set(found.metadata))
             self.assertEqual({frozenset({AGGREGATE, OTHER})}, found.together)
             self.assertEqual({AGGREGATE}, metadata.MetadataSource().known(
                 [AGGREGATE]))
             self.assertEqual({AGGREGATE: 'zone', OTHER: 'rack'},
-                             host_aggregates.read().names)
+                             metadata.read_all().names)
             page, _last = database_servers.DatabaseServers(
                 engines.Limits(60.0)).pages()
             self.assertEqual('resize', page.servers[0].moved)
-            self.assertEqual({SERVER: '{}'}, page.requests)
+            self.assertEqual({SERVER: PINNED}, page.requests)
+            self.assertEqual({'ssd'}, metadata.extra_specs())
+            # One was deleted, and nova has not removed its request.
+            self.assertEqual((1, False), database_servers.pinned('a_1'))
+            self.assertEqual((0, False), database_servers.pinned('ab1'))
 
     def test_every_statement(self):
         """It is executed without a warning, and finds nova's spelling."""
@@ -120,7 +130,7 @@ class TestStatements(testscenarios.WithScenarios, testtools.TestCase):
         """No column that is read is compared with another one."""
         if self.kind != 'mysql':
             self.skipTest('only MySQL and MariaDB refuse such a comparison')
-        for table in vars(tables).values():
+        for table in vars(nova_tables).values():
             if not isinstance(table, sa.sql.TableClause):
                 continue
             for column in table.c:

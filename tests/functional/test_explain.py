@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an explanation says of a request, and what nova does with it."""
 
+import collections
 import json
+import threading
 
 import fixtures
 from nova.cmd import manage
+from nova import context as nova_context
 from nova.db.api import api as api_db
 from nova import exception
 from nova import objects
 from nova.scheduler import filters
+from nova.scheduler import request_filter
 from nova.tests import fixtures as nova_fixtures
+from nova.tests.functional.api import client
 from oslo_utils.fixture import uuidsentinel
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.explain import preparations
 from nova_aggregate_mirror.explain import rendering
-from nova_aggregate_mirror.explain import requests
 from tests.scheduling import cloud
 from tests.scheduling import explaining
 
@@ -82,6 +87,15 @@ class TestConditions(explaining.ExplainingTest):
         server = self.boot(flavor_id=self.wanted, az=ZONE)
         self.assertEqual('good', server[HOST])
 
+    def test_sharing_provider_that_is_deleted(self):
+        """It was listed, and no longer shares anything."""
+        self.useFixture(fixtures.MonkeyPatch(
+            'tests.scheduling.explaining.Placement.sharing',
+            lambda _placement: {uuidsentinel.deleted: 'nfs'}))
+        self.assertEqual(
+            ['good'], [verdict.host for verdict in self.explain_flavor(
+                self.wanted, ZONE).acceptable])
+
     def test_server_in_error(self):
         """Its request is explained as nova has stored it."""
         self.delete_provider('good')
@@ -124,6 +138,47 @@ class TestConditions(explaining.ExplainingTest):
         return server
 
 
+class TestWeights(explaining.ExplainingTest):
+    """With all weighers of nova."""
+
+    hosts = ('first', 'second')
+
+    def setUp(self):
+        super().setUp()
+        # As nova's default; its test case has another.
+        self.flags(weight_classes=['nova.scheduler.weights.all_weighers'],
+                   build_failure_weight_multiplier=1e6,
+                   group='filter_scheduler')
+        self.wanted = self.flavor()
+
+    def compare(self):
+        return {verdict.host: verdict for verdict in self.compared(
+            lambda: self.described(self.wanted)).verdicts}
+
+    def reported(self):
+        """Let nova-compute report the failed build."""
+        self._run_periodics()
+        verdicts = self.compare()
+        self.assertEqual(
+            'but 1 failed build: weight -1000000 of BuildFailureWeigher',
+            verdicts['first'].detail)
+        return verdicts
+
+    def test_host_on_which_a_build_failed(self):
+        """Nova chooses it last; a restart, as is said, forgets the failure."""
+        with fixtures.MonkeyPatch('nova.virt.fake.FakeDriver.spawn', fail):
+            self.boot(flavor_id=self.wanted, az='nova:first')
+        verdicts = self._wait_for_assert(
+            self.reported, max_retries=cloud.PATIENCE)
+        first = verdicts['first']
+        self.assertEqual(-1e6, first.scores['BuildFailureWeigher'])
+        self.assertAlmostEqual(first.weight, sum(first.scores.values()))
+        self.assertIn('RAMWeigher', verdicts['second'].scores)
+        self.assertEqual('', verdicts['second'].detail)
+        self.restart_compute_service(self.computes['first'])
+        self.assertEqual('', self.compare()['first'].detail)
+
+
 class TestMoves(explaining.ExplainingTest):
     """A server on a host of a zone that has one more host."""
 
@@ -140,15 +195,17 @@ class TestMoves(explaining.ExplainingTest):
         leaving = {'first': 'the host to leave', 'second': 'acceptable',
                    'other': 'not in zone az-1'}
         for operation in ('migrate', 'live-migrate', 'evacuate'):
+            self.admin_api.put_service_force_down(
+                self.service('first'), operation == 'evacuate')
             self.assertEqual(leaving, self.reasons(
                 self.explain_server(self.server, operation)), operation)
+        self.admin_api.put_service_force_down(self.service('first'), False)
         self.assertEqual(leaving, self.reasons(self.explain_server(
             self.server, 'resize', flavor='m1.small')))
         staying = {'first': 'acceptable', 'second': 'acceptable',
                    'other': 'not in zone az-1'}
-        for operation in ('create', 'unshelve'):
-            self.assertEqual(staying, self.reasons(
-                self.explain_server(self.server, operation)), operation)
+        self.assertEqual(
+            staying, self.reasons(self.explain_server(self.server)))
         self.flags(allow_resize_to_same_host=True)
         answer = self.explain_server(
             self.server, 'resize', flavor='m1.small')
@@ -172,8 +229,7 @@ class TestMoves(explaining.ExplainingTest):
             self.context, self.server['id'])
         spec.scheduler_hints = {'_nova_check_type': ['rebuild']}
         spec.save()
-        answer = self.compared(lambda: requests.of_server(
-            self.context, self.server['id'], 'migrate'))
+        answer = self.compared(lambda: self.of_server(self.server, 'migrate'))
         self.assertEqual({'second', 'other'},
                          {one.host for one in answer.acceptable})
         self.assertEqual(1, len([note for note in answer.notes
@@ -184,6 +240,56 @@ class TestMoves(explaining.ExplainingTest):
         with api_db.get_engine().connect() as connection:
             return connection.execute(sa.text(
                 'SELECT * FROM request_specs')).all()
+
+
+class TestQueries(explaining.ExplainingTest):
+    """The statements that a server adds to an explanation."""
+
+    hosts = ('first', 'second')
+
+    def statements(self, request):
+        """Count those in the cell and in the API database.
+
+        Nova's own services add some now and then.
+        """
+        return min((self.count(request) for _again in range(3)),
+                   key=lambda counts: (counts['cell'], counts['API']))
+
+    def count(self, request):
+        with nova_context.target_cell(
+                self.context, self.cell_mappings['cell1']) as target:
+            databases = {
+                target.db_connection.writer.get_engine(): 'cell',
+                api_db.get_engine(): 'API'}
+        counts = collections.Counter()
+
+        def count(connection, _cursor, statement, *_arguments):
+            if statement.startswith('SELECT'):
+                counts[databases.get(connection.engine)] += 1
+
+        sa.event.listen(sa.engine.Engine, 'before_cursor_execute', count)
+        try:
+            self.explain(request())
+        finally:
+            sa.event.remove(sa.engine.Engine, 'before_cursor_execute', count)
+        return counts
+
+    def test_server(self):
+        """At most 5 in its cell and 3 in the API database."""
+        wanted, large = self.flavor(), self._create_flavor(vcpu=3)
+        server = self.boot(flavor_id=wanted, host='first')
+        without = self.statements(lambda: self.described(wanted))
+        for operation in preparations.PREPARATIONS:
+            if operation == 'evacuate':
+                self.admin_api.put_service_force_down(
+                    self.service('first'), True)
+            counts = self.statements(lambda: self.of_server(
+                server, operation,
+                flavor=large if operation == 'resize' else ''))
+            added = {database: counts[database] - without[database]
+                     for database in ('cell', 'API')}
+            self.assertLessEqual(added['cell'], 5, operation)
+            self.assertLessEqual(added['API'], 3, operation)
 
 
 class TestRequests(explaining.ExplainingTest):
@@ -238,6 +344,11 @@ class TestHolders(explaining.ExplainingTest):
         self.providers = {host: self._get_provider_uuid_by_host(host)
                           for host in self.hosts}
 
+    def restart(self, host):
+        """Restart nova-compute, which knows nothing of the slots."""
+        self.restart_compute_service(self.computes[host])
+        self.provide(host, 'CUSTOM_SLOT', 1)
+
     def verdicts(self):
         return {verdict.host: verdict for verdict
                 in self.explain_flavor(self.wanted).verdicts}
@@ -249,33 +360,57 @@ class TestHolders(explaining.ExplainingTest):
             self.server['name'], self.server['id']), first.detail)
         self.assertEqual('delete or move servers, or add hosts', first.advice)
 
-    def allocate(self, **resources):
-        """Allocate resources of the second host to nobody."""
-        self.assertEqual(204, self.placement.put(
-            '/allocations/' + uuidsentinel.consumer, {
-                'allocations': {self.providers['second']: {
-                    'resources': resources}},
-                'project_id': 'p', 'user_id': 'u',
-                'consumer_generation': None}, version='1.28').status)
-        return uuidsentinel.consumer
+    def allocate(self, consumer, provider='second', **resources):
+        """Add resources of a provider to what a consumer has."""
+        url = '/allocations/' + consumer
+        allocations = self.placement.get(url, version='1.28').body
+        allocations['allocations'][self.providers[provider]] = {
+            'resources': resources}
+        self.assertEqual(204, self.placement.put(url, {
+            'project_id': 'p', 'user_id': 'u', 'consumer_generation': None,
+            **allocations}, version='1.28').status)
+
+    def audit(self, host):
+        manage.PlacementCommands().audit(
+            delete=True, provider_uuid=self.providers[host])
 
     def test_consumer_of_another_service(self):
         """Nova's audit would not remove it."""
-        consumer = self.allocate(CUSTOM_SLOT=1)
+        consumer = uuidsentinel.consumer
+        self.allocate(consumer, CUSTOM_SLOT=1)
         self.assertEqual(
             'ask the owner: "openstack resource provider allocation show %s"'
             % consumer, self.verdicts()['second'].advice)
 
     def test_unknown_consumer(self):
         """Nova's audit, which the advice names, removes it."""
-        consumer = self.allocate(CUSTOM_SLOT=1, VCPU=1)
+        consumer = uuidsentinel.consumer
+        self.allocate(consumer, CUSTOM_SLOT=1, VCPU=1)
         second = self.verdicts()['second']
         self.assertIn('held: 1 by %s, which is no server' % consumer,
                       second.detail)
         self.assertIn('placement audit --verbose --resource_provider '
                       + self.providers['second'], second.advice)
-        manage.PlacementCommands().audit(
-            delete=True, provider_uuid=self.providers['second'])
+        self.audit('second')
+        self.assertEqual('acceptable', self.verdicts()['second'].reason.kind)
+
+    def test_child_provider(self):
+        """Who holds its resources is named, and not who holds the host's."""
+        self.create_child('second', 'card')
+        self.providers |= self._providers
+        self.provide('card', 'VGPU', 1)
+        consumer = uuidsentinel.consumer
+        self.allocate(consumer, 'card', VGPU=1)
+        self.allocate(uuidsentinel.other, VCPU=1)
+        self.wanted = self._create_flavor(
+            memory_mb=64, vcpu=1, disk=1, ephemeral=0,
+            extra_spec={'resources:VGPU': '1'})
+        second = self.verdicts()['second']
+        self.assertIn('free 0 of 1 x 1; held: 1 by %s, which is no server'
+                      % consumer, second.detail)
+        self.assertIn('--resource_provider ' + self.providers['card'],
+                      second.advice)
+        self.audit('card')
         self.assertEqual('acceptable', self.verdicts()['second'].reason.kind)
 
     def test_resize_that_is_not_confirmed(self):
@@ -293,6 +428,79 @@ class TestHolders(explaining.ExplainingTest):
         self.become(self.server, status='ACTIVE')
         self.assertEqual('acceptable', self.verdicts()['first'].reason.kind)
 
+    def test_move_that_goes_on(self):
+        """It holds both hosts, and none of them any more when it has ended."""
+        going_on = threading.Event()
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.virt.fake.FakeDriver.migrate_disk_and_power_off',
+            lambda *_arguments, **_options: going_on.wait(60) and '{}'))
+        self.admin_api.post_server_action(
+            self.server['id'], {'migrate': None})
+        self._wait_for_server_parameter(
+            self.server, {'OS-EXT-STS:task_state': 'resize_migrating'})
+        verdicts = self.verdicts()
+        self.assertIn('(migrating)', verdicts['first'].detail)
+        self.assertIn('(resize_migrating)', verdicts['second'].detail)
+        for host in self.hosts:
+            self.assertTrue(verdicts[host].advice.startswith('wait'))
+        going_on.set()
+        self.become(self.server, status='VERIFY_RESIZE')
+        self.admin_api.post_server_action(
+            self.server['id'], {'revertResize': None})
+        self.become(self.server, status='ACTIVE')
+        self.assertEqual('acceptable', self.verdicts()['second'].reason.kind)
+
+    def test_evacuated_server(self):
+        """Nova-compute, started as is said, frees what it has left."""
+        self.computes['first'].stop()
+        self.admin_api.put_service(
+            self.service('first'), {'forced_down': True})
+        self.admin_api.post_server_action(self.server['id'], {'evacuate': {}})
+        self.become(self.server, **{HOST: 'second'})
+        first = self.verdicts()['first']
+        self.assertIn('is on host second since it was evacuated', first.detail)
+        self.assertIn('start nova-compute on first', first.advice)
+        self.assertEqual(['forced down'], [
+            reason.phrase for reason in first.also])
+        self.restart('first')
+        # Before that, nova refuses this.
+        self.admin_api.put_service(
+            self.service('first'), {'forced_down': False})
+        self.assertEqual('acceptable', self.verdicts()['first'].reason.kind)
+
+    def test_server_of_another_host(self):
+        """Nova's audit, which the advice names, frees only what is wrong."""
+        self.allocate(self.server['id'], CUSTOM_SLOT=1, VCPU=1)
+        second = self.verdicts()['second']
+        self.assertIn('which is on host first', second.detail)
+        self.assertIn('nova-manage placement audit', second.advice)
+        self.audit('second')
+        verdicts = self.verdicts()
+        self.assertEqual('acceptable', verdicts['second'].reason.kind)
+        self.assertIn(self.server['id'], verdicts['first'].detail)
+
+    def test_option_that_reserves(self):
+        """Nova-compute reports the lower value."""
+        for reserved, phrase in ((10, 'have all VCPU reserved'),
+                                 (0, 'acceptable')):
+            self.flags(reserved_host_cpus=reserved)
+            self.restart('second')
+            second = self.verdicts()['second']
+            self.assertEqual(phrase, second.reason.phrase)
+            self.assertEqual(bool(reserved), 'reserved_host_cpus of the host'
+                             in second.advice)
+
+    def test_nova_compute_of_an_older_release(self):
+        """Restarted with nova 34, as is said, it adds the trait."""
+        if not hasattr(request_filter, 'owner_nova_filter'):
+            self.skipTest('Nova requires the trait since nova 34')
+        self._put('second', 'traits', traits=[])
+        second = self.verdicts()['second']
+        self.assertEqual('without trait OWNER_NOVA', second.reason.phrase)
+        self.assertIn('restart nova-compute', second.advice)
+        self.restart('second')
+        self.assertEqual('acceptable', self.verdicts()['second'].reason.kind)
+
     def test_everything_is_reserved(self):
         """As of an ironic node in maintenance: no server frees it."""
         self.reserve('second', 'CUSTOM_SLOT')
@@ -309,7 +517,7 @@ class TestVolume(explaining.ExplainingTest):
 
     def setUp(self):
         super().setUp()
-        self.useFixture(nova_fixtures.CinderFixture(self))
+        self.cinder = self.useFixture(nova_fixtures.CinderFixture(self))
 
     def test_image_of_such_a_server(self):
         """Nova-api creates the volume, without a volume in the request."""
@@ -334,13 +542,7 @@ class TestVolume(explaining.ExplainingTest):
 
     def test_stored_request_of_queens(self):
         """It does not have that the root disk is a volume; the server has."""
-        server = self.admin_api.post_server({'server': {
-            **self._build_server(
-                flavor_id=self.flavor(), image_uuid='', networks='none'),
-            'block_device_mapping_v2': [{
-                'boot_index': 0, 'source_type': 'volume',
-                'destination_type': 'volume',
-                'uuid': nova_fixtures.CinderFixture.IMAGE_BACKED_VOL}]}})
+        server = self.boot_from_volume(self.flavor())
         self.become(server, status='ACTIVE', **{HOST: 'first'})
         with api_db.get_engine().begin() as connection:
             [spec] = connection.execute(sa.text(
@@ -350,11 +552,87 @@ class TestVolume(explaining.ExplainingTest):
             connection.execute(sa.text('UPDATE request_specs SET spec = :spec'
                                        ), {'spec': json.dumps(stored)})
         self.reserve('second', 'DISK_GB')
-        for operation in 'create', 'migrate', 'unshelve':
+        for operation in 'create', 'migrate':
             self.assertEqual('acceptable', self.reasons(
                 self.explain_server(server, operation))['second'], operation)
         self.admin_api.post_server_action(server['id'], {'migrate': None})
         self.become(server, status='VERIFY_RESIZE', **{HOST: 'second'})
+
+    def boot_from_volume(self, flavor):
+        return self.admin_api.post_server({'server': {
+            **self._build_server(
+                flavor_id=flavor, image_uuid='', networks='none'),
+            'block_device_mapping_v2': [{
+                'boot_index': 0, 'source_type': 'volume',
+                'destination_type': 'volume',
+                'uuid': nova_fixtures.CinderFixture.IMAGE_BACKED_VOL}]}})
+
+    def test_zone_of_the_volume(self):
+        """Nova-api requests it, if volumes must not be of another zone."""
+        self.flags(cross_az_attach=False, group='cinder')
+        self.cinder.az = ZONE
+        self.aggregate('east', ['second'], availability_zone=ZONE)
+        wanted = self.flavor()
+        answer = self.explain_flavor(wanted, from_volume=True)
+        self.assertEqual(2, len(answer.acceptable))
+        self.assertIn('give it with --zone', ''.join(answer.notes))
+        answer = self.explain_flavor(wanted, ZONE, from_volume=True)
+        self.assertEqual(([], ['second']), (
+            answer.notes, [one.host for one in answer.acceptable]))
+        self.become(self.boot_from_volume(wanted), status='ACTIVE',
+                    **{HOST: 'second'})
+
+
+class TestRebuild(explaining.ExplainingTest):
+    """Another image for a server on the first of two hosts."""
+
+    hosts = ('first', 'second')
+
+    def setUp(self):
+        super().setUp()
+        self.set_trait('second')
+        self.server = self.boot(flavor_id=self.flavor())
+
+    def image(self, **properties):
+        return self.glance.create(self.context, {
+            'name': 'other', 'properties': properties, 'status': 'active',
+            'min_ram': 0, 'min_disk': 0})
+
+    def rebuild(self, image):
+        self.admin_api.post_server_action(
+            self.server['id'], {'rebuild': {'imageRef': image['id']}})
+
+    def test_traits_that_the_host_lacks(self):
+        """Nova-conductor refuses the rebuild; the advice leads to one."""
+        image = self.image(**{'trait:CUSTOM_FAST': 'required'})
+        answer = self.explain_server(self.server, 'rebuild', image=image)
+        self.assertIn('Image traits cannot be satisfied', answer.failure)
+        self.assertEqual({'use an image that does not require CUSTOM_FAST'},
+                         {verdict.advice for verdict in answer.verdicts})
+        self.rebuild(image)
+        self.become(self.server, status='ERROR')
+        self.assertIn('Image traits cannot be satisfied', self.admin_api
+                      .get_server(self.server['id'])['fault']['message'])
+        plain = self.image()
+        answer = self.explain_server(self.server, 'rebuild', image=plain)
+        self.assertEqual(['first'], [one.host for one in answer.acceptable])
+        self.assertEqual(('', []), (answer.failure, answer.notes))
+        self.rebuild(plain)
+        self.become(self.server, status='ACTIVE')
+
+    def test_numa_topology(self):
+        """Nova-api refuses an image that would change it."""
+        image = self.image(hw_numa_nodes='1')
+        answer = self.explain_server(self.server, 'rebuild', image=image)
+        self.assertEqual('nova-api', answer.steps[0].name)
+        refusal = self.assertRaises(
+            client.OpenStackApiException, self.rebuild, image)
+        self.assertIn(answer.failure, str(refusal))
+
+    def test_image_that_it_has(self):
+        """Nova-scheduler is not asked."""
+        self.assertIn(preparations.KEPT_IMAGE, self.explain_server(
+            self.server, 'rebuild').notes)
 
 
 class TestExtraSpecs(explaining.ExplainingTest):
@@ -390,6 +668,27 @@ class TestExtraSpecs(explaining.ExplainingTest):
         for name in 'ssd', 'aggregate_instance_extra_specs:ssd':
             self.assertEqual(({'ssd'}, []), self.notes(**{name: 'true'}))
 
+    def test_host_that_is_named(self):
+        """Each filter gets it, also if it is no candidate or rejected before.
+
+        Of others it is not known.
+        """
+        self.flags(enabled_filters=[
+            'ComputeFilter', 'AggregateInstanceExtraSpecsFilter',
+            'IoOpsFilter'], max_io_ops_per_host=0,
+            group='filter_scheduler')
+        self.reserve('disk', 'VCPU')
+        wanted = self.flavor(ssd='true')
+        also = {verdict.host: [reason.phrase for reason in verdict.also]
+                for verdict in self.explain_flavor(wanted).verdicts}
+        self.assertEqual({'ssd': [], 'disk': []}, also)
+        [verdict] = self.explain(self.described(wanted), ['disk']).verdicts
+        self.assertEqual(
+            ['have all VCPU reserved',
+             'without an aggregate that matches the flavor',
+             'busy with other servers'], [reason.phrase for reason in (
+                 verdict.reason, *verdict.also)])
+
     def test_capability(self):
         """Only nova's ComputeCapabilitiesFilter reads it."""
         wanted = {'capabilities:vcpus_total': '10', 'vcpus_total': '10'}
@@ -409,6 +708,34 @@ class TestExtraSpecs(explaining.ExplainingTest):
             enabled_filters=['DisksFilter'], group='filter_scheduler')
         self.assertEqual(({'ssd', 'disk'}, []), self.notes(disks='8'))
 
+    def test_filter_that_fails(self):
+        """Nova fails the request then; it is named."""
+        self.flags(available_filters=[
+            *cloud.AVAILABLE, DisksFilter.__module__ + '.DisksFilter'],
+            enabled_filters=['DisksFilter'], group='filter_scheduler')
+        wanted = self.flavor(disks='many')
+        answer = self.explain_flavor(wanted)
+        self.assertIn('DisksFilter raises ValueError: invalid literal',
+                      answer.failure)
+        self.assertIn(DisksFilter.__module__,
+                      answer.verdicts[0].reason.advice)
+        self.assertRaises(ValueError, self.chosen,
+                          lambda: self.described(wanted))
+        # Placement leaves no host that the filter could fail for.
+        for host in self.hosts:
+            self.reserve(host, 'VCPU')
+        answer = self.explain(self.described(wanted), self.hosts)
+        self.assertEqual('', answer.failure)
+
+    def test_weigher_that_fails(self):
+        """The same applies to it."""
+        self.flags(weight_classes=['nova.scheduler.weights.all_weighers'],
+                   group='filter_scheduler')
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.scheduler.weights.ram.RAMWeigher._weigh_object', fail))
+        self.assertEqual('RAMWeigher raises NovaException: no disk',
+                         self.explain_flavor(self.flavor()).failure)
+
     def test_extra_specs_that_nova_reads_itself(self):
         """They are not meant for a filter."""
         self.assertEqual([], self.notes(**{
@@ -427,6 +754,37 @@ class TestExtraSpecs(explaining.ExplainingTest):
         server = self.boot(flavor_id=self.flavor(ssd='true'), az='nova:disk')
         self.assertNotIn('extra specs', ' '.join(
             self.explain_server(server).notes))
+
+
+class TestMetadata(explaining.ExplainingTest):
+    """Metadata of an aggregate, with one of two hosts."""
+
+    hosts = ('theirs', 'ours')
+
+    def test_metadata_that_no_filter_reads(self):
+        """A note names the hosts, and the filter that rejects them."""
+        self.aggregate('reserved', ['theirs'], filter_tenant_id='others',
+                       instance_type='m1.huge', hw_machine_type='q35')
+        wanted = self.flavor()
+        image = {'properties': {'hw_machine_type': 'pc'}}
+        answer = self.explain_flavor(wanted, image=image)
+        self.assertEqual(2, len(answer.acceptable))
+        for host_filter in ('AggregateMultiTenancyIsolation',
+                            'AggregateTypeAffinityFilter',
+                            'AggregateImagePropertiesIsolation'):
+            self.flags(enabled_filters=['ComputeFilter'],
+                       group='filter_scheduler')
+            [note] = [note for note in self.explain_flavor(
+                wanted, image=image).notes if host_filter in note]
+            self.assertIn('would reject theirs.', note)
+            self.flags(enabled_filters=['ComputeFilter', host_filter],
+                       group='filter_scheduler')
+            answer = self.compared(lambda: self.described(wanted, image=image))
+            self.assertEqual(
+                ['ours'], [one.host for one in answer.acceptable])
+            self.assertNotIn(host_filter, ''.join(answer.notes))
+        self.assertNotIn('would reject', ''.join(
+            self.explain_flavor(wanted, 'nova:theirs').notes))
 
 
 class TestExtraSpecsInQuery(explaining.ExplainingTest):

@@ -11,6 +11,7 @@ from nova.db.main import api as main_db
 from nova.db.main import models
 from nova import objects
 from oslo_utils.fixture import uuidsentinel
+import sqlalchemy as sa
 
 from tests.functional import test_manage
 from tests.unit import servers
@@ -145,6 +146,18 @@ class TestRefusals(ExplainTest):
         done = self.explain(*SMALL, *argv)
         self.assertEqual(0, done.returncode, done.stderr)
         self.assertTrue(done.stdout.startswith(summary), done.stdout)
+
+    def test_cell_that_fails_meanwhile(self):
+        """Its hosts are not explained; without any, nothing is."""
+        for cell in 'cell2', 'cell1':
+            with self.cloud.nova.in_cell(cell) as context:
+                engine = main_db.get_context_manager(
+                    context).writer.get_engine()
+                with engine.begin() as database:
+                    database.execute(sa.text('DROP TABLE services'))
+            if cell == 'cell2':
+                self.assert_explained('1 of 1 hosts can take the server')
+        self.assert_refused('lacks a table')
 
     def test_arguments(self):
         """Each tells where to look, or what to give instead."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts that an explanation finds acceptable, and those that nova chooses.
 
-Random clouds and requests on a real nova and placement. Nova chooses one host
-per call, and is called again without that host until it finds none.
+Random clouds, requests and moves on a real nova and placement. Nova chooses
+one host per call, and is called again without that host until it finds none.
 """
 
 import collections
@@ -13,15 +13,20 @@ from hypothesis import strategies as st
 from nova import objects
 from nova.scheduler import manager as nova_manager
 
-from nova_aggregate_mirror.explain import requests
+from nova_aggregate_mirror.explain import descriptions
+from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.explain import server_requests
 from tests.scheduling import cloud
 from tests.scheduling import explaining
 
 CASES = int(os.environ.get('AGGREGATE_MIRROR_EXPLAINED', 12))
 # The same seed gives the same clouds and requests.
 SEED = int(os.environ.get('AGGREGATE_MIRROR_SEED', 0))
-# For each of these many cases, nova also claims the resources.
+# For each of these many creations, nova also claims the resources.
 CLAIMED = 5
+# The operations of the cases, in turn.
+OPERATIONS = [operation for move in explanation.OPERATIONS[1:]
+              for operation in (server_requests.CREATE, move)]
 TRAIT = 'CUSTOM_FAST'
 FLAVORS = {'plain': {}, 'fast': {'trait:' + TRAIT: 'required'},
            'slow': {'trait:' + TRAIT: 'forbidden'}, 'ssd': cloud.SSD}
@@ -57,21 +62,49 @@ class EquivalenceTest(explaining.ExplainingTest):
     def setUp(self):
         super().setUp()
         self.flags(track_instance_changes=False, group='filter_scheduler')
-        self.cell = self.targeted()
-        for name, extra_specs in FLAVORS.items():
-            self._create_flavor(name=name, memory_mb=64, vcpu=1, disk=1,
-                                ephemeral=0, extra_spec=extra_specs)
+        flavors = {name: self._create_flavor(
+            name=name, memory_mb=64, vcpu=1, disk=1, ephemeral=0,
+            extra_spec=extra_specs) for name, extra_specs in FLAVORS.items()}
         self.aggregates = [self.aggregate('a%d' % number)
                            for number in range(3)]
         self.uuids = list(map(self.uuid, self.aggregates))
         self.set_trait('h1')
+        self.servers = {
+            operation: self.boot(host='h1', flavor_id=flavors['plain'])['id']
+            for operation in ('move', server_requests.UNSHELVE)}
+        shelved = {'id': self.servers[server_requests.UNSHELVE]}
+        self.become(shelved, status='ACTIVE')
+        self._shelve_server(shelved, 'SHELVED_OFFLOADED')
+        # Nova-api cannot create servers while this context is targeted.
+        self.cell = self.targeted()
         self.states = dict.fromkeys(self.hosts, {})
         self.counts = collections.Counter()
 
     def request(self, wanted):
-        return requests.described(self.context, requests.ServerDescription(
-            wanted['flavor'], {'properties': wanted['image']},
-            project=wanted['project'], zone=wanted['zone'] or ''))
+        if wanted['operation'] == server_requests.CREATE:
+            return descriptions.described(
+                self.context, descriptions.ServerDescription(
+                    wanted['flavor'], {'properties': wanted['image']},
+                    project=wanted['project'], zone=wanted['zone'] or ''))
+        server = self.servers.get(wanted['operation'], self.servers['move'])
+        self.store(server, wanted)
+        request = self.of_server(
+            {'id': server}, wanted['operation'], flavor=wanted['flavor']
+            if wanted['operation'] == 'resize' else '')
+        # Nova-scheduler is compared, which nova-api might not ask.
+        request.refusal = None
+        return request
+
+    def store(self, server, wanted):
+        """Change the request of a server that nova has stored."""
+        spec = objects.RequestSpec.get_by_instance_uuid(self.context, server)
+        spec.availability_zone = wanted['zone']
+        spec.project_id = wanted['project']
+        spec.flavor = objects.Flavor.get_by_name(
+            self.context, wanted['flavor'])
+        spec.image = objects.ImageMeta.from_dict(
+            {'properties': wanted['image']})
+        spec.save()
 
     def compare(self):
         """Compare for many worlds, the same in every run."""
@@ -97,11 +130,14 @@ class EquivalenceTest(explaining.ExplainingTest):
         self.assertGreater(self.counts['some hosts'], CASES / 10)
 
     def compare_once(self, wanted):
+        wanted['operation'] = OPERATIONS[
+            self.counts.total() // 2 % len(OPERATIONS)]
         found = self.compared(lambda: self.request(wanted)).acceptable
         self.counts['all hosts' if len(found) == len(self.hosts) else
                     'some hosts' if found else 'no host'] += 1
-        self.counts['requests'] += 1
-        if self.counts['requests'] % CLAIMED == 0:
+        self.counts[wanted['operation']] += 1
+        if (wanted['operation'] == server_requests.CREATE
+                and self.counts[server_requests.CREATE] % CLAIMED == 0):
             self.assertEqual(bool(found), self.claims(wanted))
 
     def claims(self, wanted):
@@ -109,7 +145,6 @@ class EquivalenceTest(explaining.ExplainingTest):
         spec = self.request(wanted).spec
         spec.user_id = 'user'
         scheduler = nova_manager.SchedulerManager()
-        self.counts['claims'] += 1
         if not self.select(scheduler, spec, return_objects=True,
                            instance_uuids=[spec.instance_uuid]):
             return False

@@ -4,15 +4,25 @@
 Nova chooses exactly the hosts that are explained as acceptable.
 """
 
+import contextlib
 import json
+import threading
 
+import fixtures
+from nova.cmd import manage
 from nova.compute import instance_actions
 from nova import context as nova_context
 from nova import objects
 from nova.tests.functional import test_routed_networks
+from oslo_db import exception as db_exception
 import sqlalchemy as sa
 
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.explain import host_states
+from nova_aggregate_mirror.explain import reasons
 from nova_aggregate_mirror.explain import rendering
+from nova_aggregate_mirror.placement import parallel
+from tests.scheduling import cloud
 from tests.scheduling import explaining
 
 CARD = 'CUSTOM_CARD'
@@ -78,6 +88,26 @@ class TestGroups(FiltersTest):
                 self.compared(lambda: self.described(wanted))))
         self.refused(flavor_id=wanted)
 
+    def test_figures_where_a_host_has_a_child(self):
+        """A class that one provider of the tree has is that provider's."""
+        self.reserve('plain', 'VCPU')
+        wanted = self.wanted(**{'resources:' + CARD: '3'})
+        answer = self.compared(lambda: self.described(wanted))
+        most = 'allow at most 2 CUSTOM_CARD for a server'
+        reasons = {'good': most, 'plain': most, 'apart': most,
+                   'empty': 'have no CUSTOM_CARD'}
+        self.assertEqual(reasons, self.reasons(answer))
+        self.assertEqual('asked 3, free 2 of 2 x 1',
+                         self.details(answer)['apart'])
+        self.assertEqual({'plain': ['have all VCPU reserved']}, {
+            verdict.host: [reason.phrase for reason in verdict.also]
+            for verdict in answer.verdicts if verdict.also})
+        self.create_child('apart', 'sibling')
+        self.provide('sibling', CARD, 1)
+        answer = self.compared(lambda: self.described(wanted))
+        self.assertEqual({**reasons, 'apart': 'cannot provide 3 CUSTOM_CARD'},
+                         self.reasons(answer))
+
     def test_group_policy(self):
         """Isolated groups need a provider each."""
         groups = {'resources1:' + CARD: '1', 'resources2:' + CARD: '1'}
@@ -113,6 +143,30 @@ def topology(*cells, dedicated=False):
             network_metadata=objects.NetworkMetadata(
                 physnets=set(), tunneled=False))
         for number, cpus in enumerate(cells)])._to_json()
+
+
+class TestInstances(FiltersTest):
+    """Those of a cell are read if a filter needs them, and only then."""
+
+    hosts = ('h1',)
+    host_filters = ('DifferentHostFilter',)
+
+    def test_instances_of_a_cell(self):
+        server, flavor = self.boot(), self.flavor()
+        statements = []
+        listener = (sa.engine.Engine, 'before_cursor_execute',
+                    lambda _connection, _cursor, statement, *_arguments:
+                    statements.append(statement))
+        sa.event.listen(*listener)
+        self.addCleanup(sa.event.remove, *listener)
+        for hints, expected in (({}, 'acceptable'), (
+                {'different_host': [server['id']]},
+                'with a server to keep apart from')):
+            statements.clear()
+            self.assertEqual({'h1': expected}, self.reasons(
+                self.explain_flavor(flavor, hints=hints)))
+            self.assertEqual(bool(hints), any(
+                'FROM instances' in statement for statement in statements))
 
 
 class TestNuma(FiltersTest):
@@ -239,19 +293,97 @@ class TestCells(FiltersTest):
                 lambda: self.described(self.wanted)).acceptable))
         server = self.boot(flavor_id=self.wanted)
         for operation in ('migrate', 'live-migrate', 'evacuate'):
+            self.admin_api.put_service_force_down(
+                self.service('first'), operation == 'evacuate')
             self.assertEqual(
                 {'first': 'the host to leave', 'second': 'acceptable',
                  'far': 'in another cell than the server'},
-                self.reasons(self.compared(lambda: self.move(
+                self.reasons(self.compared(lambda: self.of_server(
                     server, operation))), operation)
+        self.admin_api.put_service_force_down(self.service('first'), False)
         self.reserve('second', 'VCPU')
         self.assertEqual(
             '0 of 3 hosts: 1 have all VCPU reserved, 1 in another cell '
             'than the server, 1 the host to leave', rendering.sentence(
-                self.compared(lambda: self.move(server, 'migrate'))))
+                self.compared(lambda: self.of_server(server, 'migrate'))))
         self.admin_api.post_server_action(server['id'], {'migrate': None})
         self._wait_for_action_fail_completion(
             server, instance_actions.MIGRATE, 'cold_migrate')
+
+    def test_cell_that_is_disabled(self):
+        """Enabled again, as the advice says, its hosts are used."""
+        def set_disabled(disabled):
+            cell = self.cell_mappings['cell2']
+            # Nova's command would refuse the URLs of nova's fixtures.
+            cell.disabled = disabled
+            cell.save()
+            return self.compared(lambda: self.described(self.wanted))
+
+        self.assertEqual({
+            'first': 'acceptable', 'second': 'acceptable',
+            'far': 'in a disabled cell'}, self.reasons(set_disabled(True)))
+        self.assertEqual(3, len(set_disabled(False).acceptable))
+
+    def test_host_that_is_mapped_to_no_cell(self):
+        """Nova-scheduler chooses it, and nova-conductor fails the creation.
+
+        A server moves there: nova then knows its cell.
+        """
+        server = self.boot(host='second')
+        objects.HostMapping.get_by_host(self.context, 'first').destroy()
+        self.assertEqual({
+            'first': 'mapped to no cell', 'second': 'acceptable',
+            'far': 'acceptable'},
+            self.reasons(self.explain_flavor(self.wanted)))
+        failed = self.boot(flavor_id=self.wanted)
+        self.assertIn("Host 'first' is not mapped to any cell",
+                      failed['fault']['message'])
+        self.assertEqual('acceptable', self.reasons(
+            self.explain_server(server, 'migrate'))['first'])
+        self.admin_api.post_server_action(server['id'], {'migrate': None})
+        self.become(server, status='VERIFY_RESIZE',
+                    **{'OS-EXT-SRV-ATTR:host': 'first'})
+        manage.CellV2Commands().discover_hosts(by_service=True)
+        self.assertEqual(3, len(self.explain_flavor(self.wanted).acceptable))
+
+    def test_hypervisor_of_another_version(self):
+        """Nova-conductor moves a server to no older or other one, live."""
+        self.compute('second', hypervisor_version=1)
+        server = self.boot(host='first')
+        answer = self.explain_server(server, 'live-migrate')
+        phrase = 'with a hypervisor that the server cannot move to'
+        self.assertEqual(
+            {'first': 'the host to leave', 'second': phrase,
+             'far': 'in another cell than the server'}, self.reasons(answer))
+        self.assertIn('newer hypervisor', self.details(answer)['second'])
+        self.admin_api.post_server_action(server['id'], {'os-migrateLive': {
+            'host': None, 'block_migration': 'auto'}})
+        self._wait_for_action_fail_completion(
+            server, instance_actions.LIVE_MIGRATION,
+            'conductor_live_migrate_instance')
+        for values, expected in (
+                ({'hypervisor_type': 'other'}, phrase),
+                ({'hypervisor_type': 'fake', 'hypervisor_version': 10 ** 6},
+                 'acceptable')):
+            self.compute('second', **values)
+            self.assertEqual(expected, self.reasons(self.explain_server(
+                server, 'live-migrate'))['second'])
+        self.compute('second', hypervisor_version=1)
+        self.admin_api.post_server_action(server['id'], {'migrate': None})
+        self.become(server, status='VERIFY_RESIZE',
+                    **{'OS-EXT-SRV-ATTR:host': 'second'})
+
+    def test_host_without_a_service(self):
+        """Nova-compute creates it when it is started again."""
+        self.execute('cell1', "DELETE FROM services WHERE host = 'second'")
+        [verdict] = [
+            verdict for verdict in self.compared(
+                lambda: self.described(self.wanted)).verdicts
+            if verdict.host == 'second']
+        self.assertEqual(reasons.NO_SERVICE, verdict.reason)
+        self.restart_compute_service(self.computes['second'])
+        self.assertEqual(3, len(self.compared(
+            lambda: self.described(self.wanted)).acceptable))
 
     def test_cell_that_is_down(self):
         """Its hosts are not explained, and a note names the cell.
@@ -275,14 +407,58 @@ class TestCells(FiltersTest):
         self.assertTrue(note.startswith('Cell cell2 '), note)
         self.refused(flavor_id=wanted)
 
+    def test_cell_that_fails_while_it_is_explained(self):
+        """A note names it, as if it had failed before.
+
+        Its hosts are not explained as if they had no nova-compute.
+        """
+        self.rename('services', 'unreadable')
+        self.addCleanup(self.rename, 'unreadable', 'services')
+        answer = self.compared(lambda: self.described(self.wanted))
+        self.assertEqual({'first': 'acceptable', 'second': 'acceptable'},
+                         self.reasons(answer))
+        [note] = [note for note in answer.notes if 'did not answer' in note]
+        self.assertTrue(note.startswith('Cell cell2 '), note)
+
+    def test_cell_that_is_silent_while_it_is_explained(self):
+        """No other cell waits for it, nor for another one that is silent."""
+        answered = threading.Event()
+
+        def get_by_binary(_class, cell, *_arguments, **_options):
+            if cell.name == 'cell2':
+                answered.set()
+                return []
+            self.assertTrue(answered.wait(cloud.PATIENCE), 'read in turn')
+            raise db_exception.DBConnectionError()
+
+        manager = host_states.HostManager(parallel.Workers(2).each)
+        # Nova's fixture targets one cell at a time.
+        with fixtures.MonkeyPatch(
+                'nova.context.target_cell',
+                lambda _context, cell: contextlib.nullcontext(cell)
+        ), fixtures.MonkeyPatch(
+                'nova.objects.ServiceList.get_by_binary', get_by_binary):
+            [name] = manager.read_services(self.context)
+        self.assertTrue(name.startswith('cell1 '), name)
+        self.assertEqual({self.cell_mappings['cell2'].uuid: {}},
+                         manager.services)
+
+    def test_cell_that_fails_while_a_host_is_looked_up(self):
+        """It is not said that there is no such host."""
+        manager = host_states.HostManager()
+        self.rename('compute_nodes', 'unreadable')
+        self.addCleanup(self.rename, 'unreadable', 'compute_nodes')
+        self.assertRaises(
+            exceptions.CellUnavailable,
+            manager.get_compute_nodes_by_host_or_node,
+            self.context, 'far', None)
+
     def rename(self, table, name):
         """Rename a table of the second cell's database."""
-        with nova_context.target_cell(
-                self.context, self.cell_mappings['cell2']) as target:
-            with target.db_connection.writer.get_engine().begin() as database:
-                database.execute(sa.text(
-                    'ALTER TABLE %s RENAME TO %s' % (table, name)))
+        self.execute('cell2', 'ALTER TABLE %s RENAME TO %s' % (table, name))
 
-    def move(self, server, operation):
-        return explaining.requests.of_server(
-            self.context, server['id'], operation)
+    def execute(self, cell, statement):
+        with nova_context.target_cell(
+                self.context, self.cell_mappings[cell]) as target:
+            with target.db_connection.writer.get_engine().begin() as database:
+                database.execute(sa.text(statement))

@@ -14,7 +14,9 @@ import testtools
 from testtools import content
 from testtools import matchers
 
+from nova_aggregate_mirror.limits import observations
 from tests import faults
+from tests.unit import servers
 
 ROOT = pathlib.Path(__file__).parents[2]
 STATUS, SYNC, ROWS, AGENT, API = EVERY = faults.PLACES
@@ -30,9 +32,9 @@ class Fault:
     :param step: what the status check advises, if anything
     :param places: where it shows
     :param result: of the agent's sync, in the log and in the metrics
-    :param client: whether the openstack client shows it as well
-    :param repair: why the step cannot be followed here: ``make`` returns a
-        repair instead
+    :param client: what the openstack client says, if it is not the cause
+    :param unseen: why the openstack client cannot show it
+    :param line: what logs and other commands advise, if not ``step``
     """
 
     make: faults.Make
@@ -40,53 +42,82 @@ class Fault:
     step: str = ''
     places: tuple[str, ...] = (STATUS, SYNC, AGENT, API)
     result: str = 'failure'
-    repair: str = ''
-    client: bool = False
+    client: str = ''
+    unseen: str = ''
+    line: str = ''
 
     @property
     def shown(self) -> tuple[str, ...]:
         """Return the places: the report shows what a sync prints."""
         return (*self.places, *([faults.REPORT] if SYNC in self.places
                                 else ()),
-                *([faults.DIFF] if self.client else ()))
+                *([] if self.unseen else [faults.DIFF]))
+
+    @property
+    def advice(self) -> str:
+        """What logs and other commands advise: an error's own step."""
+        return self.line or (self.step if self.step[:1].islower() else '')
 
 
+RENEWAL = ('As the user that nova uses, create another application '
+           'credential, and set its ID and secret:\n  openstack application '
+           'credential create --role service placement-2')
+SELECTION = ('Select an existing endpoint, for example:\n  [placement]\n  '
+             'region_name = R\n  valid_interfaces = internal')
+ON_EACH = 'On each listed host, run:\n  systemctl restart nova-compute'
+SYNCED = faults.MANAGE + 'placement sync_aggregates'
+APPLY = ('If they are correct, list them, then apply them:\n  {0} --prune '
+         '--dry-run\n  {0} --prune --force'.format(SYNCED))
+LOGGED = 'See placement\'s log:\n  journalctl -u placement-api'
 STARTED = ' Start placement, whose service may also be named'
 PLACEMENT: dict[str, Fault] = {
     'refuses': Fault(
         faults.placement(lambda service: service.refuse()),
-        'placement at {placement} refused the connection', STARTED,
-        client=True),
+        'placement at {placement} refused the connection', STARTED),
     'silent': Fault(
         faults.silent_placement,
-        'placement at {placement} was silent for', STARTED),
+        'placement at {placement} was silent for', STARTED,
+        unseen='the client waits two minutes for an answer'),
     '503': Fault(
         faults.placement(lambda service: service.fail_with(503)),
-        'placement at {placement} answered 503 with text/html', STARTED,
-        client=True),
+        'placement at {placement} answered 503 with text/html', STARTED),
     'page': Fault(
-        faults.placement(lambda service: service.answer_with_a_page()),
-        'placement at {placement} answered 200 with text/html, which cannot '
-        'be used', 'openstack endpoint list --service placement',
-        repair='the catalog is scripted', client=True),
+        faults.page,
+        'placement at {other} answered 200 with text/html, which cannot '
+        'be used', 'Correct the URL of placement in the catalog:\n'
+        '  openstack endpoint list --service placement',
+        line='correct the URL of placement in the catalog'),
     'token': Fault(
-        faults.placement(lambda service: service.fail_with(
-            401, provider='/resource_providers')),
+        faults.distrusted,
         'placement at {placement} answered 401',
-        'correct [keystone_authtoken] in placement.conf',
-        repair='placement authenticates nobody here', client=True),
+        'correct auth_url of [keystone_authtoken] in placement.conf'),
+    '500': Fault(
+        faults.placement(lambda service: service.fail_with(
+            500, provider='/resource_providers')),
+        'placement at {placement} answered 500', LOGGED),
+    'closes': Fault(
+        faults.placement(lambda service: service.drop_connection()),
+        'placement at {placement} closed the connection without an answer',
+        LOGGED, (STATUS, AGENT, API), 'partial', '2 associations to add.'),
     'role': Fault(
         faults.without_role,
         'placement at {placement} answered 403',
-        '  openstack role add --project service --user mirror service',
-        (STATUS, AGENT, API), 'partial'),
+        'run "openstack role add --project service --user mirror service"',
+        (STATUS, AGENT, API), 'partial', '2 associations to add.'),
     'application credential': Fault(
         faults.secret_without_role, 'placement at {placement} answered 403',
-        '  openstack application credential create --role service ',
-        (STATUS,)),
+        RENEWAL, (STATUS,), unseen='diff writes nothing'),
     'certificate': Fault(
         faults.certificate, 'has a certificate that is not accepted: '
-        'self-signed certificate', '  cafile = FILE', client=True),
+        'self-signed certificate', 'set cafile of [placement] in nova.conf to '
+        'the file of the authority that signed it'),
+    'expired': Fault(
+        faults.expired, 'has a certificate that is not accepted: '
+        'certificate has expired', 'renew the certificate'),
+    'another name': Fault(
+        faults.misnamed, 'has a certificate that is not accepted: '
+        'ip address mismatch, certificate is not valid for \'127.0.0.1\'',
+        'correct the URL to a name of the certificate'),
 }
 KEYSTONE: dict[str, Fault] = {
     'refuses': Fault(
@@ -99,69 +130,108 @@ KEYSTONE: dict[str, Fault] = {
     '503': Fault(
         faults.keystone(503), 'keystone at {keystone} answered 503',
         'Start keystone, or correct:'),
+    'proxy': Fault(
+        faults.proxy, 'keystone at {keystone} is behind a proxy that refused '
+        'the connection', 'correct the proxy, or no_proxy, in the environment '
+        'of this process'),
     'password': Fault(
         faults.another_password,
         'keystone at {keystone} refused the credentials with 401',
-        '  openstack user set --password-prompt mirror'),
+        'Create the account unless it exists, and set its password to that '
+        'in [placement]:\n  openstack user create --or-show --domain Default '
+        'mirror\n  openstack role add --project service --user mirror service'
+        '\n  openstack user set --password-prompt mirror',
+        line='correct username (mirror) and password of [placement] in '
+        'nova.conf'),
     'application credential': Fault(
         faults.another_secret,
         'keystone at {keystone} refused the credentials with 401',
-        '  application_credential_secret = SECRET', (STATUS, SYNC)),
+        RENEWAL, (STATUS, SYNC), line='correct the application credential of '
+        '[placement] in nova.conf'),
     'region': Fault(
         faults.option('placement', region_name='Elsewhere'),
         'placement has no endpoint in the catalog for region Elsewhere, '
-        'interface internal,public', '  region_name = R\n'),
+        'interface internal,public', SELECTION, client='placement has no '
+        'endpoint in the catalog for region Elsewhere, interface internal',
+        line=observations.CHECK),
     'interface': Fault(
         faults.option('placement', valid_interfaces='admin'),
-        'placement has no endpoint in the catalog for region not set, '
-        'interface admin',
-        '  valid_interfaces = internal'),
+        'placement has no endpoint in the catalog for interface admin',
+        SELECTION, client='placement has no endpoint in the catalog for '
+        'interface admin', line=observations.CHECK),
+    'no endpoint': Fault(
+        faults.keystone(201, servers.Cloud.token()),
+        'placement has no endpoint in the catalog for interface '
+        'internal,public',
+        'When the service runs, register it:\n  openstack service create '
+        '--name placement placement\n  openstack endpoint create --region '
+        'RegionOne placement internal URL',
+        client='placement has no endpoint in the catalog for interface '
+        'internal', line=observations.CHECK),
     'scope': Fault(
         faults.unscoped, 'placement has no endpoint, because the token has no '
-        'catalog', '  project_name = service\n'),
+        'catalog', 'Add the project:\n  [placement]\n'
+        '  project_name = service\n', client='placement has no endpoint, '
+        'because the token has no catalog',
+        line='add project_name and project_domain_name to [placement] in '
+        'nova.conf'),
     'credentials': Fault(
         faults.option('placement', password=None),
-        '[placement] has no password', '  password = secret'),
+        '[placement] has no password', 'Add any of these that are missing:\n'
+        '  [placement]\n  password = secret'),
     'unknown option': Fault(
         faults.restored(faults.MIRROR, sync_intervall=10),
         'sets sync_intervall, which is no option',
         'the option is sync_interval.', (STATUS,)),
+    'no hook': Fault(
+        faults.option(faults.MIRROR, hooks=''), 'hooks: the list is empty',
+        'A valid value is:\n  [aggregate_mirror]\n  hooks = mirror',
+        (STATUS,)),
+    'unknown hook': Fault(
+        faults.option(faults.MIRROR, hooks='nothing'),
+        'until this is corrected, nova mirrors host aggregates itself',
+        'The default is:\n  [aggregate_mirror]\n  hooks = mirror', (STATUS,)),
     'invalid option': Fault(
         faults.option(faults.MIRROR, inline_timeout='soon'),
         '[aggregate_mirror] inline_timeout: could not convert string to '
         'float: \'soon\'',
-        '  inline_timeout = 5.0', (STATUS, SYNC, ROWS)),
+        'A valid value is:\n  [aggregate_mirror]\n  inline_timeout = 5.0',
+        (STATUS, SYNC, ROWS)),
 }
 JOURNALS: dict[str, Fault] = {
     'stopped': Fault(
         faults.moved(port=1), 'the journal refused the connection',
-        'start the database server, or correct host and port', EVERY),
+        'start the database server, or correct host and port', EVERY,
+        client='Placement matches nova: '),
     'host': Fault(
         faults.moved(host='nowhere.invalid'),
-        'the journal has a name that does not resolve',
+        'the journal has a host name that does not resolve',
         'correct the host in', EVERY),
     'database': Fault(
         faults.moved(database='nothing'),
-        'the journal has no database of this name',
+        'the journal is on a server that has no database of that name',
         'create the database, or correct its name in', EVERY),
     'driver': Fault(
-        faults.moved(drivername='mysql+nonexistent'),
+        faults.driven('mysql+nonexistent'),
         'the journal has a driver that SQLAlchemy does not know',
-        'correct the driver in', EVERY),
-    'package': Fault(
-        faults.moved(drivername='mysql+mysqldb'),
-        'the journal needs the Python package MySQLdb, which is not installed',
-        'install it in this Python environment', EVERY,
-        repair='nothing is installed here'),
+        'let [aggregate_mirror_database] connection begin with '
+        'mysql+pymysql:// or postgresql+psycopg2://', EVERY),
+    'module': Fault(
+        faults.driven('mysql+mysqldb'),
+        'the journal needs the Python module MySQLdb, which is not installed',
+        'let [aggregate_mirror_database] connection begin with '
+        'mysql+pymysql://', EVERY),
     'no tables': Fault(
         faults.without_tables, 'the journal has no tables; this release needs '
-        'version 0001', '  ' + faults.MANAGE + 'db sync', EVERY),
+        'version 0001', 'Run once, on one controller:\n  ' + faults.MANAGE
+        + 'db sync', EVERY),
     'reader': Fault(
         faults.reader, 'the journal refused the user a right that is required',
         'grant all rights on the database to the user', (STATUS, API)),
     'replica': Fault(
         faults.replica, 'the journal is read-only',
-        'to a server that accepts writes', (STATUS, API)),
+        'set the host in [aggregate_mirror_database] connection to a server '
+        'that accepts writes', (STATUS, API)),
     'password': Fault(
         faults.wrong_password, 'the journal refused the user or the password',
         'correct user and password in', EVERY),
@@ -172,7 +242,7 @@ JOURNALS: dict[str, Fault] = {
     'development': Fault(
         faults.altered('ALTER TABLE dirty DROP COLUMN attempts'),
         'lacks a column', 'drop the database and create it again',
-        (STATUS, ROWS, API)),
+        (STATUS, ROWS, API), line=observations.CHECK),
     'another nova': Fault(
         faults.altered('INSERT INTO cells (cell_uuid) VALUES (\'%s\')'
                        % uuidutils.generate_uuid()),
@@ -183,58 +253,78 @@ JOURNALS: dict[str, Fault] = {
         'connection is not a database URL like', 'Correct it;',
         (STATUS, SYNC, ROWS)),
     'damaged': Fault(
-        faults.damaged, 'the journal is no SQLite database, or is damaged',
-        'Move it to another directory', EVERY),
+        faults.damaged, 'the journal is not an SQLite database, or is damaged',
+        'Move it to another directory; nova-api creates a new journal, and a '
+        'sync mirrors the operations of the old journal:\n  mkdir', EVERY),
 }
+DATABASE = 'nova-api has its databases open'
 NOVA: dict[str, Fault] = {
     'another placement': Fault(
         faults.other_placement, 'compute nodes, with no UUID in common',
-        'correct [placement] in nova.conf', (STATUS, SYNC, AGENT),
-        repair='the placement is changed, not the options', client=True),
+        'correct [placement] in nova.conf', (STATUS, SYNC, AGENT)),
     'no providers': Fault(
         faults.rebuilt, 'placement has 0 resource providers and nova has 13 '
-        'compute nodes, with no UUID in common',
-        'restart nova-compute on each compute host', (STATUS, SYNC, AGENT),
-        client=True),
+        'compute nodes; ',
+        'if that is nova\'s placement, restart nova-compute on each compute '
+        'host', (STATUS, SYNC, AGENT)),
     'stopped': Fault(
         faults.restored('api_database', connection=faults.REFUSED),
         'nova\'s API database refused the connection',
         'start the database server, or correct host and port',
-        (STATUS, SYNC)),
+        (STATUS, SYNC), unseen=DATABASE),
     'no tables': Fault(
-        faults.restored('api_database', connection='sqlite://'),
-        'nova\'s API database lacks a table', '  nova-manage api_db sync',
-        (STATUS, SYNC), repair='the other database has nothing'),
+        faults.without_nova,
+        'nova\'s API database lacks a table',
+        'Run:\n  nova-manage api_db sync',
+        (STATUS, SYNC), unseen=DATABASE),
     'cell': Fault(
-        faults.cell, 'did not answer: refused the connection',
-        'Start its database, or correct its connection', result='partial'),
+        faults.cell, 'did not answer: its database refused the connection',
+        'Start its database, or correct its connection:\n  nova-manage '
+        'cell_v2 list_cells --verbose', result='partial',
+        unseen=DATABASE),
     'unmapped': Fault(
         faults.unmapped, 'no host mapping',
-        '  nova-manage cell_v2 discover_hosts', (STATUS, SYNC)),
+        'Run:\n  nova-manage cell_v2 discover_hosts',
+        (STATUS, SYNC),
+        client='has no compute node'),
     'no provider': Fault(
         faults.without_provider, 'no resource provider yet',
-        '  systemctl restart nova-compute', (STATUS, SYNC), client=True),
+        ON_EACH, (STATUS, SYNC)),
     'reinstalled': Fault(
         faults.reinstalled, 'its nova-compute cannot create the resource '
         'provider, because another one has the name host1',
-        'then restart nova-compute on that host',
-        (STATUS, SYNC, AGENT), 'partial', client=True),
+        'when it has no allocations any more, run "openstack resource '
+        'provider delete ',
+        (STATUS, SYNC, AGENT), 'partial'),
     'no node': Fault(
         faults.without_node, 'no compute node for',
-        '  systemctl restart nova-compute', (STATUS,)),
+        ON_EACH, (STATUS,),
+        client='has no compute node'),
+    'drift': Fault(
+        faults.drift, 'in placement, aggregate rack lacks host host7',
+        'To repair this now, run:\n  ' + SYNCED, (STATUS,),
+        client='1 association to add.'),
     'retired': Fault(
         faults.retired, 'neither host mapping nor compute node',
-        'start nova-compute with this host name once', (STATUS, SYNC)),
+        'start nova-compute with this host name once', (STATUS, SYNC),
+        client='has no compute node'),
     'two cells': Fault(
-        faults.two_cells, 'the compute node is on host', '',
-        (STATUS, SYNC, AGENT), 'partial', repair='a row is deleted'),
+        faults.two_cells, 'nova has the compute node on host host5',
+        'run "openstack compute service delete" for the host that no longer '
+        'runs it, then restart nova-compute on the other',
+        (STATUS, SYNC, AGENT), 'partial'),
     'brake': Fault(
-        faults.removed, 'removals refused', '  ' + faults.MANAGE + 'placement '
-        'sync_aggregates --prune --force', (STATUS, SYNC, AGENT), 'partial'),
+        faults.removed, 'removals refused', APPLY, (STATUS, SYNC, AGENT),
+        'partial', 'associations to remove.'),
     'no members': Fault(
-        faults.emptied, 'removals refused', '  ' + faults.MANAGE + 'placement '
-        'sync_aggregates --prune --force', (STATUS, SYNC, AGENT), 'partial'),
+        faults.emptied, 'removals refused', APPLY, (STATUS, SYNC, AGENT),
+        'partial', 'associations to remove.'),
 }
+for _table, _reason in (
+        (KEYSTONE, 'the client authenticates before a command begins'),
+        (JOURNALS, 'the client reads no journal, as the first row shows')):
+    _table.update({name: dataclasses.replace(fault, unseen=_reason)
+                   for name, fault in _table.items() if not fault.client})
 TABLES = PLACEMENT, KEYSTONE, JOURNALS, NOVA
 
 
@@ -243,21 +333,26 @@ def select(table: dict[str, Fault], *names: str) -> list[Fault]:
 
 
 RUNBOOK = {
-    'placement-down': select(PLACEMENT, 'refuses', 'silent', '503'),
+    'placement-down': select(
+        PLACEMENT, 'refuses', 'silent', '503', '500', 'closes'),
+    'drift-found': select(NOVA, 'drift'),
     'credentials-refused': [
         *select(PLACEMENT, 'token', 'role', 'application credential'),
         *select(KEYSTONE, 'password', 'application credential', 'scope',
                 'credentials')],
-    'certificate-refused': select(PLACEMENT, 'certificate'),
-    'keystone-down': select(KEYSTONE, 'refuses', 'silent', '503'),
-    'option-wrong': [*select(KEYSTONE, 'unknown option', 'invalid option'),
-                     *select(JOURNALS, 'no URL')],
+    'certificate-refused': select(
+        PLACEMENT, 'certificate', 'expired', 'another name'),
+    'keystone-down': select(KEYSTONE, 'refuses', 'silent', '503', 'proxy'),
+    'option-wrong': [
+        *select(KEYSTONE, 'unknown option', 'invalid option', 'no hook',
+                'unknown hook'), *select(JOURNALS, 'no URL')],
     'wrong-placement': [
-        *select(PLACEMENT, 'page'), *select(KEYSTONE, 'region', 'interface'),
+        *select(PLACEMENT, 'page'), *select(
+            KEYSTONE, 'region', 'interface', 'no endpoint'),
         *select(NOVA, 'another placement')],
     'placement-rebuilt': select(NOVA, 'no providers'),
     'journal-down': select(
-        JOURNALS, 'stopped', 'host', 'database', 'driver', 'package',
+        JOURNALS, 'stopped', 'host', 'database', 'driver', 'module',
         'no tables', 'password'),
     'journal-read-only': select(JOURNALS, 'reader', 'replica'),
     'wrong-database': select(JOURNALS, 'wiki', 'development'),
@@ -287,9 +382,13 @@ class TestFaults(testtools.TestCase):
         """Make a fault, read each place, and follow the advice."""
         follow = fault.make(scene) or scene.type
         texts = {place: scene.text(place) for place in fault.shown}
-        for text in texts.values():
-            self.assert_named(scene, fault, text)
-        self.assert_client(fault, texts.get(faults.DIFF, ''))
+        for place, text in texts.items():
+            self.assert_named(scene, dataclasses.replace(
+                fault, cause=fault.client) if (
+                    place == faults.DIFF and fault.client) else fault, text)
+        for place in texts.keys() & {SYNC, AGENT, API}:
+            self.assertIn(fault.advice, texts[place])
+        self.assert_client(texts.get(faults.DIFF, ''))
         status = texts[STATUS]
         self.assertIn(fault.step, status)
         self.assertNotIn('upgrade check', status, 'it advises itself')
@@ -305,7 +404,7 @@ class TestFaults(testtools.TestCase):
         self.assertEqual({}, scene.status())
         scene.restore()
 
-    def assert_client(self, fault: Fault, text: str) -> None:
+    def assert_client(self, text: str) -> None:
         """Assert that the advice is for somebody without the controllers."""
         for word in 'nova.conf', '[placement]', 'nova-aggregate-mirror-':
             self.assertNotIn(word, text)
@@ -315,7 +414,8 @@ class TestFaults(testtools.TestCase):
         """Assert that a text has the cause, and nothing that is not so."""
         def fill(row: Fault) -> str:
             return row.cause.format(placement=scene.placement.url,
-                                    keystone=scene.keystone.url).lower()
+                                    keystone=scene.keystone.url,
+                                    other=scene.other).lower()
 
         self.assertIn(fill(fault), text.lower())
         for other in (fill(row) for table in TABLES for row in table.values()):

@@ -21,13 +21,12 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.source import connections
 from tests import commands
 from tests import databases
+from tests.functional import test_journal_databases
 from tests import galera
 from tests import migrations
 from tests import processes
 from tests.unit import doubles
 
-HOST = journal.Dirty(host='h1', nodes=frozenset({'n1', 'n2'}),
-                     request_id='req-1')
 WRITERS = 4
 TURNS = 25
 
@@ -75,7 +74,7 @@ class TestGalera(testtools.TestCase):
         return opened
 
     def record(self, kept: store.Journal) -> journal.Row:
-        row = kept.rows.make(HOST)
+        row = kept.rows.make(test_journal_databases.HOST)
         kept.rows.record(row)
         return row
 
@@ -133,22 +132,9 @@ class TestGalera(testtools.TestCase):
 
     def test_no_row_is_lost(self) -> None:
         """Processes on all nodes record their rows, and none gets an error."""
-        def work(number: int) -> int:
-            kept, closed = self.open(number % galera.NODES), 0
-            for turn in range(TURNS):
-                row = kept.rows.make(HOST)
-                kept.rows.record(row, {'aggregate-%d' % turn})
-                if turn % 2:
-                    closed += kept.rows.close([row.id])
-                else:
-                    kept.rows.hand_over(row, 'refused')
-                found = [one.id for one in kept.rows.briefs()
-                         if not one.running]
-                kept.rows.set_failed(dict.fromkeys(found[:2], 'failed'))
-                closed += kept.rows.close(found[2:4])
-            return closed
-
-        closed = sum(processes.at_once(WRITERS, work))
+        closed = sum(processes.at_once(
+            WRITERS, lambda number: test_journal_databases.write(
+                self.open(number % galera.NODES), number, TURNS)))
         kept = self.open(0)
         self.assertEqual(WRITERS * TURNS, closed + len(kept.rows.all()))
         self.assertEqual({'aggregate-%d' % turn for turn in range(TURNS)},

@@ -6,6 +6,7 @@ import pathlib
 import sqlite3
 
 from nova.db.api import api as api_db
+from oslo_utils import uuidutils
 import testscenarios
 import testtools
 
@@ -79,6 +80,27 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
         self.assertEqual(entries[::-1], self.history.newest())
         self.assertEqual(entries[:-3:-1], self.history.newest()[:2])
 
+    def test_observed_drift_is_one_entry(self):
+        """While it is the same, and none of a sync that repaired it."""
+        drift = dataclasses.replace(
+            GOOD, removed=1, compared=False, mode='observe', removals='h1')
+        self.note(drift, drift, dataclasses.replace(drift, removals='h2'),
+                  dataclasses.replace(GOOD, removed=1, removals='h2'))
+        self.assertEqual([(False, 1), (True, 1), (True, 2)], [
+            (one.observed, one.passes) for one in self.history.newest()])
+
+    def test_leaders_of_different_modes(self):
+        """Each has one entry, and the newest is that of the last sync."""
+        observed = dataclasses.replace(
+            GOOD, added=1, compared=False, mode='observe')
+        mirrored = dataclasses.replace(GOOD, mode='mirror')
+        self.note(*2 * [observed, mirrored], observed)
+        self.assertEqual([('observe', 3), ('mirror', 2)], [
+            (one.mode, one.passes) for one in self.history.newest()])
+        self.note(GOOD, observed)
+        self.assertEqual([('observe', 1), ('', 1)], [
+            (one.mode, one.passes) for one in self.history.newest()[:2]])
+
     def test_old_entries_are_deleted(self):
         """Only the newest entries are kept."""
         for number in range(7):
@@ -123,20 +145,24 @@ class TestCommand(test_sync_command.SyncTest):
         """The entry has the command, the figures and each removal."""
         self.host('h1')
         self.host('pending', providers=False)
-        stale = self.stale('stale', self.zone.uuid)
+        # A restored database of nova lacks an aggregate that it once had.
+        gone = uuidutils.generate_uuid()
+        self.journal.ledger.remember([gone])
+        stale = self.stale('stale', self.zone.uuid, gone)
         self.sync('--dry-run', '--prune')
         self.assertEqual([], self.history.newest())
         self.sync()
         self.sync('--prune', '--force', '--host', 'stale')
         self.assertEqual([
             ('placement sync_aggregates --prune --force --host stale',
-             0, 1, 0, 0, 0),
-            ('placement sync_aggregates', 1, 0, 1, 1, 6)], self.syncs(
+             0, 2, 0, 0, 0),
+            ('placement sync_aggregates', 1, 0, 2, 1, 6)], self.syncs(
                 'command', 'added', 'removed', 'stale', 'failed', 'status'))
         last, first = self.history.newest()
-        self.assertEqual(
-            'host stale (provider %s): aggregate zone (%s)'
-            % (stale.nodes[0], self.zone.uuid), last.removals)
+        self.assertEqual({
+            'host stale (provider %s): aggregate %s' % (stale.nodes[0], name)
+            for name in ('zone (%s)' % self.zone.uuid, 'deleted (%s)' % gone)},
+            {*last.removals.splitlines()})
         self.assertEqual('', first.removals)
         self.assertIn('Host pending: compute node', first.reason)
         self.assertLess(0, first.seconds)

@@ -77,7 +77,8 @@ class TestPage(ReportTest):
         page = self.report(4)
         self.assertEqual(before, (self.everything(), past.newest()))
         for text in (
-                'Placement differs from nova: 3 missing and 2 stale',
+                'Placement differs from nova: 3 missing and 2 stale; the page '
+                'lists ',
                 'Host unmapped has no host mapping: run',
                 'Host nodeless has no compute node', 'in the journal',
                 'has no resource provider yet', '<small>2/3</small>',
@@ -108,19 +109,22 @@ class TestPage(ReportTest):
         self.placement.set_aggregates(
             host.nodes[0], [self.zone.uuid, test_sync_command.FOREIGN])
         self.assertNotIn(test_sync_command.FOREIGN, self.report(0))
-        self.assertIn('whether it ever had it', self.report(0, '--foreign'))
+        page = self.report(0, '--foreign')
+        self.assertIn('whether it ever had it', page)
+        self.assertIn('of other tools, or deleted', page)
         self.journal.ledger.remember({self.zone.uuid})
         page = self.report(0, '--foreign')
         self.assertIn('Aggregate %s of h1: nova never had it while this '
                       'journal exists; its owner is unknown.'
                       % test_sync_command.FOREIGN, page)
         self.assertIn('resource provider aggregate set', page)
+        self.assertNotIn('or deleted', page)
 
     def test_no_journal_yet(self):
-        """The report does not create a journal."""
+        """The report does not create a journal, and says what is unknown."""
         path = pathlib.Path(engine.sqlite_file(fixtures.CONF))
         self.assertFalse(path.exists())
-        self.report(0)
+        self.assertIn('There is no journal yet', self.report(0))
         self.assertFalse(path.exists())
 
 
@@ -136,8 +140,8 @@ class TestOutage(ReportTest):
         """Nova's aggregates, the journal and the history are shown."""
         self.placement.refuse()
         page = self.report(2)
-        self.assertIn('Nothing could be compared', page)
-        self.assertIn('<td class="unknown">?', page)
+        self.assertIn('Nothing could be compared: placement at ', page)
+        self.assertIn('<td class="unknown"><i>unknown</i>', page)
         self.assertIn('because of this', page)
 
     def test_nova(self):

@@ -47,56 +47,33 @@ class TestStaleAssociation(IsolationTest):
 
     request_filters = ('flavor_extra_specs',)
 
-    def setUp(self):
-        super().setUp()
-        self.fast = self.aggregate('fast', [RIGHT, SPARE], ssd='true')
-        self.wanted = self.flavor(**cloud.SSD)
-
-    def go_stale(self):
-        self.set_aggregates(WRONG, self.fast)
-
-    def server(self):
-        """Boot a server on the correct host, before there is any drift."""
-        server = self.boot(flavor_id=self.wanted)
-        self.assertEqual(RIGHT, server['OS-EXT-SRV-ATTR:host'])
-        self.go_stale()
-        return server
-
-    def test_create(self):
-        """A new server does not land on the stale host."""
-        self.go_stale()
-        self.assert_lands(self.boot(flavor_id=self.wanted), RIGHT)
-
-    def test_cold_migration(self):
-        """A cold migration does not select the stale host."""
-        server = self.server()
-        self.admin_api.post_server_action(server['id'], {'migrate': None})
-        self.assert_lands(server, SPARE, status='VERIFY_RESIZE')
-
-    def test_live_migration(self):
-        """A live migration does not select the stale host."""
-        server = self.server()
-        self.admin_api.post_server_action(server['id'], {
-            'os-migrateLive': {'host': None, 'block_migration': 'auto'}})
-        self.assert_lands(server, SPARE, status='ACTIVE')
-
-    def test_evacuation(self):
-        """An evacuation does not select the stale host."""
-        server = self.server()
+    def test_each_operation(self):
+        """The server is created on, and moves to, hosts of the aggregate."""
+        fast = self.aggregate('fast', [RIGHT, SPARE], ssd='true',
+                              availability_zone='east')
+        small, large = (self._create_flavor(
+            memory_mb=memory, vcpu=1, disk=1, ephemeral=0,
+            extra_spec=cloud.SSD) for memory in (64, 96))
+        self.set_aggregates(WRONG, fast)
+        server = self.boot(flavor_id=small, az='east')
+        self.assert_lands(server, RIGHT)
+        for action, status, host in (
+                ({'migrate': None}, 'VERIFY_RESIZE', SPARE),
+                ({'confirmResize': None}, 'ACTIVE', SPARE),
+                ({'resize': {'flavorRef': large}}, 'VERIFY_RESIZE', RIGHT),
+                ({'confirmResize': None}, 'ACTIVE', RIGHT),
+                ({'os-migrateLive': {'host': None, 'block_migration': 'auto'}},
+                 'ACTIVE', SPARE),
+                ({'shelve': {}}, 'SHELVED_OFFLOADED', None),
+                ({'unshelve': None}, 'ACTIVE', RIGHT)):
+            self.admin_api.post_server_action(server['id'], action)
+            self.assert_lands(server, host, status=status)
         self.computes[RIGHT].stop()
         service, = self.admin_api.get_services(
             binary='nova-compute', host=RIGHT)
         self.admin_api.put_service_force_down(service['id'], True)
         self.admin_api.post_server_action(server['id'], {'evacuate': {}})
         self.assert_lands(server, SPARE)
-
-    def test_unshelve(self):
-        """An unshelved server does not land on the stale host."""
-        server = self.server()
-        self.admin_api.post_server_action(server['id'], {'shelve': {}})
-        self.become(server, status='SHELVED_OFFLOADED')
-        self.admin_api.post_server_action(server['id'], {'unshelve': None})
-        self.assert_lands(server, RIGHT, status='ACTIVE')
 
 
 class TestHintOfRebuild(IsolationTest):

@@ -28,6 +28,7 @@ from tests.unit import doubles
 load_tests = testscenarios.load_tests_apply_scenarios
 
 PROCESSES = 8
+PATIENCE = 120.0
 TURNS = 150
 HOST = journal.Dirty(host='h1', nodes=frozenset({'n1', 'n2'}),
                      request_id='req-1')
@@ -35,6 +36,28 @@ HOST = journal.Dirty(host='h1', nodes=frozenset({'n1', 'n2'}),
 # the transaction began is an error.
 SNAPSHOT = ('mysql with snapshots', {
     'kind': 'mysql', 'first': 'SET innodb_snapshot_isolation = ON'})
+
+
+def write(kept: store.Journal, number: int, turns: int) -> int:
+    """Write as the process of a number; return how many rows it closed."""
+    chance = random.Random(number)
+    rows, closed = kept.rows, 0
+    for turn in range(turns):
+        row = rows.make(HOST)
+        rows.record(row, {'aggregate-%d' % turn})
+        if chance.random() < 0.2:
+            closed += rows.close([row.id])
+        else:
+            rows.hand_over(row, 'refused')
+        if turn % 3:
+            continue
+        ids = [brief.id for brief in rows.briefs() if not brief.running]
+        chance.shuffle(ids)
+        rows.set_failed(dict.fromkeys(ids[:2], 'failed'))
+        rows.set_mirrored(ids[2:4])
+        closed += rows.close(ids[4:8])
+        rows.backlog()
+    return closed
 
 
 class DatabaseTest(testscenarios.WithScenarios, testtools.TestCase):
@@ -197,29 +220,8 @@ class TestManyProcesses(DatabaseTest):
 
     def test_no_row_is_lost(self) -> None:
         """All processes record all their rows, and none gets an error."""
-        def work(number: int) -> int:
-            chance = random.Random(number)
-            kept = store.Journal(self.conf)
-            rows, closed = kept.rows, 0
-            for turn in range(TURNS):
-                row = rows.make(HOST)
-                rows.record(row, {'aggregate-%d' % turn})
-                if chance.random() < 0.2:
-                    closed += rows.close([row.id])
-                else:
-                    rows.hand_over(row, 'refused')
-                if turn % 3:
-                    continue
-                found = [one.id for one in rows.briefs() if not one.running]
-                chance.shuffle(found)
-                rows.set_failed(dict.fromkeys(found[:2], 'failed'))
-                rows.set_mirrored(found[2:4])
-                rows.retry(found[1:3])
-                closed += rows.close(found[4:8])
-                rows.backlog()
-            return closed
-
-        closed = sum(processes.at_once(PROCESSES, work))
+        closed = sum(processes.at_once(PROCESSES, lambda number: write(
+            store.Journal(self.conf), number, TURNS)))
         left = self.rows.all()
         self.assertEqual(PROCESSES * TURNS, closed + len(left))
         self.assertEqual({'aggregate-%d' % turn for turn in range(TURNS)},
@@ -237,7 +239,9 @@ class TestManyProcesses(DatabaseTest):
         marked = sorted(uuids)[:PROCESSES]
 
         def work(number: int) -> None:
-            ledger = self.open().ledger
+            # Each waits for the locks of all others, however slow these are.
+            ledger = store.Journal(
+                self.conf, limits=engines.Limits(PATIENCE)).ledger
             ledger.remember(uuids)
             for _turn in range(10):
                 ledger.observe(uuids - {marked[number]}, marked)

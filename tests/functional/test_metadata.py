@@ -10,13 +10,13 @@ import testscenarios
 import testtools
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import metadata
-from nova_aggregate_mirror.source import metadata_keys
 from tests import databases
 
 load_tests = testscenarios.load_tests_apply_scenarios
 
-Keys = metadata_keys.Keys
+Keys = source.Keys
 TENANT = Keys(prefixes=frozenset({'filter_tenant_id'}))
 
 

@@ -16,7 +16,6 @@ from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.journal import store
 from tests import fixtures
 from tests import nova_service
-from tests import placement_service
 
 PROGRAM = pathlib.Path(__file__).with_name('nova_api.py')
 PASTE = pathlib.Path(sys.prefix, 'etc', 'nova', 'api-paste.ini')
@@ -24,19 +23,15 @@ FILTER = """
 [filter:aggregate_mirror]
 paste.filter_factory = nova_aggregate_mirror.nova_plugin:filter_factory
 """
-CONF = """
+MORE = """
 [DEFAULT]
-state_path = %(state)s
+state_path = %s
 transport_url = fake:/
 use_stderr = true
-[api_database]
-connection = %(api)s
 [database]
-connection = %(cell0)s
-[placement]
-%(placement)s
+connection = %s
 [aggregate_mirror]
-%(ours)s
+%s
 """
 # However busy the machine is.
 PATIENT = 'inline_timeout = 60\n'
@@ -110,15 +105,9 @@ class NovaApiTest(testtools.TestCase):
 
     def configure(self, ours: str = '', placement: str | None = None) -> None:
         """Write the two files that nova-api reads."""
-        if placement is None:
-            placement = ('auth_type = admin_token\nendpoint = %s\ntoken = %s'
-                         % (self.cloud.placement.url, placement_service.TOKEN))
-        databases = nova_service.CONF
-        (self.path / 'nova.conf').write_text(CONF % {
-            'state': self.state, 'placement': placement,
-            'ours': ours if 'inline_timeout' in ours else PATIENT + ours,
-            'api': databases.api_database.connection,
-            'cell0': databases.database.connection})
+        (self.path / 'nova.conf').write_text(self.cloud.nova_conf(MORE % (
+            self.state, nova_service.CONF.database.connection,
+            ours if 'inline_timeout' in ours else PATIENT + ours), placement))
         (self.path / 'api-paste.ini').write_text(self.paste)
 
     def mirrored_nodes(self) -> int:
@@ -230,6 +219,16 @@ class ConfigurationTest(NovaApiTest):
         self.assert_stock(
             self.serve(ours='inline_timeout = soon\nhooks = mirror, nonsense'),
             '[aggregate_mirror] inline_timeout', 'soon')
+
+    def test_journal_that_does_not_take_the_mode(self) -> None:
+        """One WARNING, not one for each operation."""
+        (self.path / 'file').touch()
+        self.state = str(self.path / 'file' / 'state')
+        ended = self.serve(ours='mode = observe')
+        self.assert_served(ended)
+        line, = ended.lines('WARNING') + ended.lines('ERROR')
+        self.assertIn('The mode of this nova-api is missing in the journal',
+                      line)
 
     def test_no_credentials(self) -> None:
         """Operations are mirrored once credentials have been added."""

@@ -12,22 +12,14 @@ import testtools
 
 from tests import fixtures
 from tests import nova_service
-from tests import placement_service
 
 PROGRAM = pathlib.Path(sys.prefix, 'bin', 'nova-scheduler')
-CONF = """
+MORE = """
 [DEFAULT]
-state_path = %(state)s
 transport_url = fake:/
 use_stderr = true
-[api_database]
-connection = %(api)s
 [database]
-connection = %(cell0)s
-[placement]
-auth_type = admin_token
-endpoint = %(placement)s
-token = %(token)s
+connection = %s
 [scheduler]
 workers = 1
 [filter_scheduler]
@@ -35,7 +27,7 @@ available_filters = nova.scheduler.filters.all_filters
 available_filters = nova_aggregate_mirror.scheduler.filters.all_filters
 enabled_filters = ComputeFilter,AggregateMembershipFilter
 [aggregate_mirror]
-%(ours)s
+%s
 """
 PATIENCE = 120
 STARTED = 'Starting scheduler node'
@@ -55,13 +47,8 @@ class TestNovaScheduler(testtools.TestCase):
 
         It exits if it refuses to start; if it runs, the test kills it.
         """
-        databases = nova_service.CONF
-        self.path.write_text(CONF % {
-            'state': databases.state_path, 'ours': ours,
-            'api': databases.api_database.connection,
-            'cell0': databases.database.connection,
-            'placement': self.cloud.placement.url,
-            'token': placement_service.TOKEN})
+        self.path.write_text(self.cloud.nova_conf(
+            MORE % (nova_service.CONF.database.connection, ours)))
         scheduler = subprocess.Popen(
             [sys.executable, PROGRAM, '--config-file', self.path],
             stderr=subprocess.PIPE, text=True)
@@ -102,7 +89,7 @@ class TestNovaScheduler(testtools.TestCase):
         self.assertEqual(
             ['nova-scheduler does not start: [aggregate_mirror] '
              'request_filters: no entry point in '
-             'nova_aggregate_mirror.request_filters is named tenants'],
+             'nova_aggregate_mirror.request_filters is named "tenants"'],
             self.said(log))
         self.assertNotIn('Traceback', ''.join(log))
         self.assertEqual(1, len([line for line in log if ' CRITICAL ' in line

@@ -28,7 +28,7 @@ COMMANDS = {
     commands.MANAGE: (
         '', 'placement sync_aggregates', 'placement wait',
         'placement audit_servers', 'report', 'scheduling explain', 'db sync',
-        'db version', 'journal list', 'journal retry', 'journal forget'),
+        'journal list', 'journal forget'),
     commands.STATUS: ('', 'upgrade check'),
     commands.OPENSTACK: tuple(
         'aggregate mirror ' + name
@@ -130,8 +130,7 @@ class TestDocuments(test_sync_command.SyncTest):
     def test_manage(self):
         """The documents of commands on a nova host."""
         documents = {}
-        for name in ('placement sync_aggregates --dry-run', 'journal list',
-                     'db version'):
+        for name in 'placement sync_aggregates --dry-run', 'journal list':
             done = self.run_command(*name.split(), '-f', 'json')
             documents[name] = shape(json.loads(done.stdout))
         compare(self, 'manage.json', json.dumps(documents, indent=1) + '\n')
@@ -145,8 +144,7 @@ class TestClient(test_openstack_client.ClientTest):
         stale = self.cloud.create_host('stale')
         self.placement.set_aggregates(stale.nodes[0], [self.rack.uuid])
         documents = {}
-        for name in ('list --long', 'show zone', 'diff',
-                     'sync --dry-run'):
+        for name in 'list', 'show zone', 'diff', 'sync --dry-run':
             document, _errors = self.mirror(*name.split(), status=None)
             documents[name] = shape(document)
         compare(self, 'openstack.json', json.dumps(documents, indent=1) + '\n')

@@ -29,7 +29,7 @@ SCREENSHOTS = (pathlib.Path(__file__).parents[2] / 'doc' / 'source'
                / 'screenshots')
 DIGEST = SCREENSHOTS / 'report.sha256'
 NOW = 1.7e9
-WIDTH, HEIGHT = 1000, 820
+WIDTH, HEIGHT = 1000, 775
 ZONES = {'zone-a': 'az-a', 'zone-b': 'az-b', 'rack-1': '', 'rack-2': ''}
 UUIDS = {name: str(uuid.UUID(int=number, version=4))
          for number, name in enumerate(ZONES, start=1)}
@@ -53,11 +53,11 @@ def example():
     return collect.Collected(
         full_sync.SyncOutcome(done, nova, associations.after((), done, nova)),
         full_sync.Request(0.3, write=False),
-        collect.JournalContent(syncs=(history.Entry(
+        collect.JournalContent(has_ledger=True, syncs=(history.Entry(
             'agent --prune', 'controller-1', NOW - 60, NOW - 60, 0.2),)),
         {UUIDS[name]: zone for name, zone in ZONES.items() if zone},
         'region RegionOne, interface internal, '
-        'http://placement.example.org:8778')
+        'endpoint http://placement.example.org:8778')
 
 
 class TestScreenshot(testtools.TestCase):

@@ -72,18 +72,6 @@ class TestRead(SourceTest):
         self.assertEqual({self.zone.uuid: 'zone', self.other.uuid: 'other'},
                          self.source.aggregates())
 
-    def test_availability_zones(self):
-        """Each aggregate with a zone is returned, UUID to zone."""
-        self.cloud.create_aggregate('rack', 'az1')
-        rack = self.cloud.create_aggregate('more', 'az 2')
-        objects.Aggregate.get_by_uuid(
-            nova_context.get_admin_context(), self.other.uuid
-        ).update_metadata({'ssd': 'true'})
-        zones = self.source.zones()
-        self.assertEqual(3, len(zones))
-        self.assertEqual(('az1', 'az 2', None), tuple(
-            zones.get(one.uuid) for one in (self.zone, rack, self.other)))
-
     def test_every_node_of_a_host(self):
         """All compute nodes of an ironic host are read."""
         host = self.host('h1', self.zone, nodes=3)

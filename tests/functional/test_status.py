@@ -12,14 +12,11 @@ import subprocess
 
 import fixtures as base_fixtures
 from nova import context as nova_context
-from nova.db.api import api as api_db
 from nova import objects
 from placement import microversion
 import testtools
 
 from nova_aggregate_mirror.cmd import status
-from nova_aggregate_mirror import conf
-from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from tests import commands
 from tests import fixtures
@@ -27,20 +24,6 @@ from tests import placement_service
 from tests.unit import servers
 
 PASSWORD = 'not-to-be-shown'
-CONF = """
-[DEFAULT]
-state_path = %(state)s
-[api_database]
-connection = %(api)s
-[placement]
-%(placement)s
-%(more)s
-"""
-TOKEN = """
-auth_type = admin_token
-endpoint = %s
-token = %s
-"""
 ACCOUNT = """
 auth_type = password
 auth_url = %s/v3
@@ -77,13 +60,9 @@ class StatusTest(testtools.TestCase):
             base_fixtures.TempDir()).path, 'nova.conf')
         self.write_conf()
 
-    def write_conf(self, more: str = '', placement: str = '') -> None:
-        """Write nova.conf, by default with a token for placement."""
-        self.conf.write_text(CONF % {
-            'state': fixtures.CONF.state_path, 'more': more,
-            'api': api_db.get_engine().url,
-            'placement': placement or TOKEN % (
-                self.cloud.placement.url, placement_service.TOKEN)})
+    def write_conf(self, more: str = '', placement: str | None = None
+                   ) -> None:
+        self.conf.write_text(self.cloud.nova_conf(more, placement))
 
     def run_command(self, *argv: str) -> subprocess.CompletedProcess[str]:
         done = commands.run(
@@ -124,15 +103,6 @@ class StatusTest(testtools.TestCase):
                 host.nodes[0], {aggregate.uuid})
         return host
 
-    def type(self, command: str) -> None:
-        """Run a printed command, with the configuration of the test."""
-        program, *argv = command.split()
-        module, = (module for module, name in commands.PROGRAMS.items()
-                   if name == program)
-        commands.run(
-            module, ['--config-file', str(self.conf), *argv]
-        ).check_returncode()
-
 
 class TestStatus(StatusTest):
 
@@ -156,7 +126,7 @@ class TestStatus(StatusTest):
         self.assertEqual(
             ['Galera', 'Journal', 'Journal users', 'Journal of this nova',
              'Journal writes', 'Nova-api processes', 'Neutron credentials',
-             'Segments', 'Agent', 'Backlog', 'Isolated aggregates',
+             'Segments', 'Agent', 'Modes', 'Backlog', 'Isolated aggregates',
              'Sharing providers'], skipped)
         for name, text in (
                 ('Options', str(self.conf)),
@@ -208,63 +178,40 @@ class TestStatus(StatusTest):
                                 'check')
         self.assertIn('  cell_timeout = 60.0', done.stdout)
 
-    def test_hook_that_is_not_loaded(self) -> None:
-        """An unknown name is a failure; none may be intended."""
-        for hooks, result in ('mirrow', FAILURE), ('', WARNING):
-            self.write_conf('[aggregate_mirror]\nhooks = %s\n' % hooks)
-            self.assert_row(
-                result, self.rows(result, 'Hook')['Hook'], hooks,
-                '  [aggregate_mirror]\n  hooks = mirror')
-
     def test_metadata(self) -> None:
         """Each row is read from nova's database."""
         self.write_conf(
             '[scheduler]\nenable_isolated_aggregate_filtering = true\n')
+        objects.Flavor(
+            nova_context.get_admin_context(), name='fast', flavorid='fast',
+            vcpus=1, memory_mb=1, root_gb=1, ephemeral_gb=0, swap=0,
+            rxtx_factor=1.0, extra_specs={'ssd': 'true'}).create()
         licensed = self.cloud.create_aggregate('licensed')
         self.member(licensed, 'h1')
         self.cloud.create_aggregate('empty', 'az2')
         self.assertEqual(200, self.cloud.nova.request(
             'POST', '/os-aggregates/%d/action' % licensed.id, {
                 'set_metadata': {'metadata': {
-                    'cpu_allocation_ratio': '2.0',
+                    'cpu_allocation_ratio': '2.0', 'owner': 'us',
+                    'filter_tenant_id': 'them', 'ssd': 'true',
                     'trait:CUSTOM_LICENSED': 'yes'}}}).status_int)
         expected = {
             ZONES: '  openstack aggregate unset --property availability_zone '
                    'empty',
             'Allocation ratios': '--resource VCPU:allocation_ratio=2.0',
             'Isolated aggregates': '  openstack aggregate set --property '
-                                   'trait:CUSTOM_LICENSED=required licensed'}
+                                   'trait:CUSTOM_LICENSED=required licensed',
+            'Aggregate metadata': 'filter_tenant_id of aggregate licensed'}
         rows = self.rows(WARNING, *expected)
         for name, text in expected.items():
             self.assert_row(WARNING, rows[name], text)
-
-    def test_drift(self) -> None:
-        """The printed commands repair it."""
-        zone = self.cloud.create_aggregate('zone', 'az1')
-        self.member(zone, 'h1', mirrored=False)
-        stale, agent = self.cloud.create_host('h2'), []
-        for text, option in ('lacks host h1', ''), ('still has h', ' --prune'):
-            details = self.rows(
-                WARNING, 'Drift', *agent)['Drift'].details
-            self.assertIn('In placement, availability zone az1 ' + text,
-                          details)
-            self.assertIn('\n  %s%s' % (status.checks.SYNC, option), details)
-            self.type(details.splitlines()[-1])
-            # The command has created the journal.
-            agent = [NO_AGENT]
-            self.rows(WARNING, *agent)
-            self.cloud.placement.set_aggregates(stale.nodes[0], {zone.uuid})
-
-
-class TestJournal(StatusTest):
-
-    def test_file(self) -> None:
-        """Its version and its rows are read."""
-        conf.register_opts(fixtures.CONF)
-        self.assertEqual([], store.Journal(fixtures.CONF).rows.all())
-        rows = self.rows(WARNING, NO_AGENT)
-        self.assertIn('version 0001', rows['Journal'].details)
-        self.assertIn('No operation is pending', rows['Backlog'].details)
+        # Both keys are read once the printed lines are set.
+        lines = rows['Aggregate metadata'].details.splitlines()
+        enabled = [line.strip() for line in lines if 'enabled_filters' in line]
+        self.assertEqual(2, len(enabled))
+        self.write_conf('[filter_scheduler]\n%s,%s\n' % (
+            enabled[0], enabled[1].rpartition(',')[2]))
+        self.rows(WARNING, ZONES, 'Allocation ratios', 'Aggregate metadata')
 
 
 class TestOldestPlacement(StatusTest):

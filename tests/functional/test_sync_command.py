@@ -173,8 +173,7 @@ class TestScope(SyncTest):
             done = self.sync(*argv)
             self.assertEqual(255, done.returncode)
             self.assertIn(word, done.stderr)
-        for argv in (('--workers', '0'), ('--format', 'xml'),
-                     ('--quiet', '--verbose')):
+        for argv in ('--format', 'xml'), ('--quiet', '--verbose'):
             self.assertEqual(2, self.sync(*argv).returncode)
         self.assertEqual(before, self.everything())
 
@@ -241,24 +240,6 @@ class TestDefault(SyncTest):
         self.check('remove', '--prune')
 
 
-class TestOutput(SyncTest):
-
-    def test_reader_that_ends_first(self):
-        """The sync is complete, and it is in the history."""
-        self.host('h1')
-        reader, writer = os.pipe()
-        os.close(reader)
-        with open(writer, 'w') as pipe:
-            done = subprocess.run(
-                [commands.script(commands.MANAGE), '--config-file',
-                 str(self.conf), 'placement', 'sync_aggregates', '--quiet'],
-                stdout=pipe, stderr=subprocess.PIPE, text=True)
-        self.assertEqual((141, ''), (done.returncode, done.stderr))
-        self.assertEqual([], self.cloud.drift())
-        entry, = self.journal.history.newest()
-        self.assertEqual(1, entry.added)
-
-
 class TestPrune(SyncTest):
 
     def test_what_is_not_ours_is_never_touched(self):
@@ -298,55 +279,6 @@ class TestPrune(SyncTest):
                         'foreign_aggregates')
              for option in ((), ('--foreign',))])
 
-    def test_brake(self):
-        """It exits with 8 and only adds; --force removes, too."""
-        self.host('new')
-        for number in range(12):
-            self.stale('h%d' % number, self.zone.uuid)
-        done = self.sync('--prune', '--quiet')
-        self.assertEqual(8, done.returncode)
-        self.assertIn('100.00% of the associations would be removed',
-                      done.stderr)
-        self.assertIn('--force', done.stderr)
-        self.assertIn('1 association added.', done.stdout)
-        plan = self.plan('--prune', '--dry-run', status=7)
-        self.assertIn('over 30.00%', plan['refused'])
-        self.assertEqual(([], 12), (plan['remove'], len(plan['stale_kept'])))
-        plan = self.plan('--prune', '--force', status=0)
-        self.assertEqual(12, len(plan['remove']))
-        self.assertEqual([], self.cloud.drift())
-
-    def test_cell_that_is_down(self):
-        """The providers of its hosts are kept, even with --force."""
-        self.host('near')
-        far = self.stale('far', self.zone.uuid)
-        hidden = self.cloud.create_host('hidden', cell='cell2')
-        self.placement.set_aggregates(hidden.nodes[0], [self.rack.uuid])
-        with open(CONF.state_path + '/cell2.sqlite', 'wb') as broken:
-            broken.write(b'no database any more' * 999)
-        plan = self.plan('--prune', '--force', status=5)
-        self.assertEqual({('far', self.zone.uuid)}, self.pairs(plan, 'remove'))
-        self.assertEqual(set(), self.placement.aggregates(far.nodes[0]))
-        self.assertEqual({self.rack.uuid},
-                         self.placement.aggregates(hidden.nodes[0]))
-
-
-class TestErrors(SyncTest):
-
-    def test_every_failure_is_reported_and_the_rest_is_done(self):
-        """Each failure is listed with its reason, in both formats."""
-        broken, good = self.host('broken', nodes=2), self.host('good')
-        self.placement.fail_with(503, provider=broken.nodes[0])
-        plan = self.plan('--workers', '3', status=2)
-        failed, = plan['failed']
-        self.assertEqual('provider ' + broken.nodes[0], failed['subject'])
-        self.assertIn('503', failed['reason'])
-        for node in (broken.nodes[1], *good.nodes):
-            self.assertEqual({self.zone.uuid},
-                             self.placement.aggregates(node))
-        self.assertIn('Host broken (provider %s) is not mirrored'
-                      % broken.nodes[0], self.sync().stderr)
-
 
 class TestProgress(SyncTest):
 
@@ -375,21 +307,12 @@ class TestProgress(SyncTest):
         self.assertIn(b'Nova has 2 aggregates and 3 compute nodes', drawn)
         self.assertIn(b'0 of 3 providers done', drawn)
 
-    def test_lines_elsewhere(self):
-        """Otherwise, the steps are printed to standard error."""
-        self.host('h1')
-        self.assertEqual([
-            'Reading placement',
-            'Reading nova; placement has 0 providers in aggregates',
-            'Nova has 2 aggregates and 1 compute node; 1 differs',
-        ], self.sync().stderr.splitlines())
-
     def interrupted(self, number):
         """Send a signal while PUTs are in flight; return the command."""
         self.hosts = [self.host('h%d' % number) for number in range(30)]
         land = self.placement.hold_after(4)
-        process = self.start('--workers', '2', stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE, text=True)
+        process = self.start(stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             text=True)
         self.assertTrue(self.placement.stuck.wait(PATIENCE))
         process.send_signal(number)
         processes.hear(process.stderr, 'again to stop immediately')

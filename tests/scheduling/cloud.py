@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A complete nova and placement in this process, on nova's own fixtures."""
 
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections import abc
 import sys
 from typing import Any
 
@@ -35,7 +34,7 @@ class CloudTest(integrated_helpers.ProviderUsageBaseTestCase):
     compute_driver = 'fake.MediumFakeDriver'
     hosts: tuple[str, ...] = ()
     """In the order of their weights, the heaviest host first."""
-    cells: Mapping[str, str] = {}
+    cells: abc.Mapping[str, str] = {}
     """Host to the name of its cell if it is not cell1."""
     request_filters: tuple[str, ...] = ()
     host_filters: tuple[str, ...] = ()
@@ -80,7 +79,7 @@ class CloudTest(integrated_helpers.ProviderUsageBaseTestCase):
         for host in self.hosts:
             self._start_compute(host, self.cells.get(host))
 
-    def aggregate(self, name: str, hosts: Iterable[str] = (),
+    def aggregate(self, name: str, hosts: abc.Iterable[str] = (),
                   **metadata: str) -> int:
         """Create an aggregate and return its ID."""
         number = self._create_aggregate(name)

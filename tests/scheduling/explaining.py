@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Explanations of requests in the complete nova of the scheduling tests."""
 
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Mapping
+from collections import abc
 from typing import Any
 
 from nova.conf import CONF
@@ -15,9 +13,11 @@ from nova.scheduler.client import report
 from nova.scheduler import manager as nova_manager
 import oslo_messaging
 
+from nova_aggregate_mirror.explain import descriptions
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import gather
 from nova_aggregate_mirror.explain import requests
+from nova_aggregate_mirror.explain import server_requests
 from nova_aggregate_mirror.explain import steps
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import engines
@@ -40,11 +40,12 @@ class Placement(client.Client):
         super().__init__(CONF)
 
     def call(self, method: str, path: str, provider: str | None = None,
-             **body: Any) -> tuple[str, dict[str, Any]]:
+             version: str = client.MICROVERSION, **body: Any
+             ) -> tuple[str, dict[str, Any]]:
         assert method == 'GET' and not body, 'an explanation writes nothing'
         self.asked += 1
         response = report.report_client_singleton().get(
-            path, version=client.MICROVERSION)
+            path, version=version)
         call = errors.Call('placement', 'GET %s' % path)
         return call, responses.document(call, response, provider)
 
@@ -69,9 +70,9 @@ class ExplainingTest(cloud.CloudTest):
         self._providers: dict[str, str] = {}
         self.context = nova_context.get_admin_context()
 
-    def explain(self, request: requests.PreparedRequest,
-                hosts: Collection[str] = (),
-                pending: Mapping[str, float] = {}) -> explanation.Answer:
+    def explain(self, request: requests.SchedulingRequest,
+                hosts: abc.Collection[str] = (),
+                pending: abc.Mapping[str, float] = {}) -> explanation.Answer:
         self.asked = Placement()
         return steps.explain(gather.gather(gather.Cloud(
             self.context, database.DatabaseSource(
@@ -81,37 +82,50 @@ class ExplainingTest(cloud.CloudTest):
             request, hosts))
 
     def explain_server(self, server: Any, operation: str = 'create',
-                       **options: Any) -> explanation.Answer:
-        return self.explain(requests.of_server(
-            self.context, server['id'], operation, **options))
+                       **changes: Any) -> explanation.Answer:
+        return self.explain(self.of_server(server, operation, **changes))
+
+    def of_server(self, server: Any, operation: str, **changes: Any
+                  ) -> requests.SchedulingRequest:
+        """Return the request of a server that exists."""
+        return server_requests.of_server(
+            self.context, Placement(), server['id'], operation,
+            server_requests.Changes(**changes))
 
     def explain_flavor(self, flavor: str, zone: str = '',
-                       pending: Mapping[str, float] = {}, **options: Any
+                       pending: abc.Mapping[str, float] = {}, **options: Any
                        ) -> explanation.Answer:
         return self.explain(self.described(flavor, zone, **options),
                             pending=pending)
 
     def described(self, flavor: str, zone: str = '', **options: Any
-                  ) -> requests.PreparedRequest:
+                  ) -> requests.SchedulingRequest:
         """Return the request of a server that does not exist."""
-        return requests.described(self.context, requests.ServerDescription(
-            flavor, options.pop('image', {'properties': {}}),
-            project=options.pop('project', self.api.project_id),
-            zone=zone, **options))
+        return descriptions.described(
+            self.context, descriptions.ServerDescription(
+                flavor, options.pop('image', {'properties': {}}),
+                project=options.pop('project', self.api.project_id),
+                zone=zone, **options))
 
-    def compared(self, request: Callable[[], requests.PreparedRequest]
+    def compared(self, request: abc.Callable[[], requests.SchedulingRequest]
                  ) -> explanation.Answer:
         """Explain a request; nova must choose the acceptable hosts.
+
+        Its first choice is one of those with the highest weight.
 
         :param request: returns the request, which each user of it changes
         """
         answer = self.explain(request())
-        self.assertEqual(self.chosen(request), frozenset(
-            one.host for one in answer.acceptable))
+        weights = {verdict.host: verdict.weight
+                   for verdict in answer.acceptable}
+        chosen = self.chosen(request)
+        self.assertEqual(set(chosen), weights.keys())
+        for host in chosen[:1]:
+            self.assertEqual(max(weights.values()), weights[host])
         return answer
 
-    def chosen(self, request: Callable[[], requests.PreparedRequest]
-               ) -> frozenset[str]:
+    def chosen(self, request: abc.Callable[[], requests.SchedulingRequest]
+               ) -> list[str]:
         """Ask nova again and again, without the hosts that it has chosen."""
         scheduler, found = nova_manager.SchedulerManager(), list[str]()
         while True:
@@ -119,7 +133,7 @@ class ExplainingTest(cloud.CloudTest):
             spec.ignore_hosts = [*(spec.ignore_hosts or ()), *found]
             choices = self.select(scheduler, spec)
             if not choices:
-                return frozenset(found)
+                return found
             self.assertNotIn(choices[0]['host'], found)
             found.append(choices[0]['host'])
 
@@ -157,12 +171,13 @@ class ExplainingTest(cloud.CloudTest):
         """Change a host's aggregates in placement, without nova."""
         self._put(host, 'aggregates', aggregates=list(uuids))
 
-    def set_trait(self, host: str) -> None:
+    def set_trait(self, host: str, trait: str = 'CUSTOM_FAST') -> None:
         """Add a trait to a host's provider."""
-        self.placement.put('/traits/CUSTOM_FAST', None, version='1.6')
+        if trait.startswith('CUSTOM_'):
+            self.placement.put('/traits/' + trait, None, version='1.6')
         found = self.placement.get(
             self._url(host, 'traits'), version='1.6').body['traits']
-        self._put(host, 'traits', traits=[*found, 'CUSTOM_FAST'])
+        self._put(host, 'traits', traits=[*found, trait])
 
     def reserve(self, host: str, name: str, amount: int | None = None
                 ) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nova's own host filters, run separately on a host."""
 
-from collections.abc import Mapping
+from collections import abc
 
 from nova import objects
 from nova.scheduler import filters
@@ -25,7 +25,7 @@ class DefaultZone(filters.BaseHostFilter):
 
 
 _CLASSES = {cls.__name__: cls for cls in filters.all_filters()}
-FILTERS: Mapping[str, filters.BaseHostFilter] = {
+FILTERS: abc.Mapping[str, filters.BaseHostFilter] = {
     **{name: _CLASSES[host_filter]()
        for name, host_filter in filter_table.HOST_FILTERS.items()},
     filter_table.DEFAULT_ZONE: DefaultZone()}

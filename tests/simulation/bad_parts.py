@@ -4,7 +4,7 @@
 The part is a cell, a provider or rows of the journal, all of one host.
 """
 
-from collections.abc import Callable
+from collections import abc
 import dataclasses
 
 from tests.simulation import databases
@@ -46,7 +46,7 @@ def begin(cloud: processes.Cloud, part: BadPart | None) -> None:
         cloud.placement.failing[BAD_NODE] = part
 
 
-def judge(cloud: processes.Cloud, part: BadPart, step: Callable[[], bool],
+def judge(cloud: processes.Cloud, part: BadPart, step: abc.Callable[[], bool],
           drain: processes.Parts, sync: processes.Parts) -> str:
     """Check that a healthy host is mirrored in time, then end the fault.
 
@@ -64,7 +64,7 @@ def judge(cloud: processes.Cloud, part: BadPart, step: Callable[[], bool],
     return wrong and 'while %s: %s' % (part, wrong)
 
 
-def _drain(cloud: processes.Cloud, part: BadPart, step: Callable[[], bool],
+def _drain(cloud: processes.Cloud, part: BadPart, step: abc.Callable[[], bool],
            drain: processes.Parts) -> str:
     """Change a healthy host behind a backlog of the bad one."""
     if part == LOCKS:
@@ -86,8 +86,8 @@ def _drain(cloud: processes.Cloud, part: BadPart, step: Callable[[], bool],
     return ''
 
 
-def _until(cloud: processes.Cloud, step: Callable[[], bool],
-           condition: Callable[[], bool], limit: float) -> float:
+def _until(cloud: processes.Cloud, step: abc.Callable[[], bool],
+           condition: abc.Callable[[], bool], limit: float) -> float:
     """Run steps until the condition holds; return the seconds."""
     started = cloud.world.now
     for _step in range(MANY):
@@ -97,7 +97,7 @@ def _until(cloud: processes.Cloud, step: Callable[[], bool],
     return cloud.world.now - started
 
 
-def _sync(cloud: processes.Cloud, part: BadPart, step: Callable[[], bool],
+def _sync(cloud: processes.Cloud, part: BadPart, step: abc.Callable[[], bool],
           sync: processes.Parts) -> str:
     """Repair drift in every cell that answers, without waiting twice."""
     for node in cloud.nova.nodes_on({HOST, BAD_HOST}):
@@ -136,7 +136,7 @@ def _hand_over(cloud: processes.Cloud, drain: processes.Parts, host: str
     return row.id
 
 
-def _second(cloud: processes.Cloud, step: Callable[[], bool]) -> None:
+def _second(cloud: processes.Cloud, step: abc.Callable[[], bool]) -> None:
     """Run a step; the agent waits a second unless more rows are due."""
     if not step():
         cloud.world.now += 1.0

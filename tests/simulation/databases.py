@@ -2,10 +2,7 @@
 """Nova's databases as the real source reads them, statement by statement."""
 
 import collections
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections import abc
 import contextlib
 from typing import Any
 
@@ -30,7 +27,7 @@ _Host = collections.namedtuple(
     'aggregate_name', defaults=[None] * 8)
 _Cell = collections.namedtuple('_Cell', 'id uuid name database_connection')
 
-Values = Mapping[str, Any]
+Values = abc.Mapping[str, Any]
 
 
 class Rows(list):
@@ -43,8 +40,8 @@ class Rows(list):
 class Connection:
     """A connection on which each statement has a function that answers it."""
 
-    def __init__(self, answers: Mapping[Any, Callable[[Values], Iterable[Any]]]
-                 ) -> None:
+    def __init__(self, answers: abc.Mapping[
+            Any, abc.Callable[[Values], abc.Iterable[Any]]]) -> None:
         self._answers = answers
 
     def execute(self, statement: Any, values: Values = {}) -> Rows:
@@ -75,13 +72,13 @@ class Api:
             cells._ALL: lambda _values: map(_cell, simulated_nova.CELLS)})
 
     @contextlib.contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self) -> abc.Iterator[Connection]:
         self._world.give_way('read of the API database')
         if self._world.down == 'nova' or self._world.fault(0.02):
             raise exceptions.NovaUnavailable('nova is unavailable')
         yield self._connection
 
-    def _scope(self, values: Values) -> Iterator[_Scope]:
+    def _scope(self, values: Values) -> abc.Iterator[_Scope]:
         uuid, host = self._nova.ids.get(values['id']), values['host']
         if host in self._nova.homes:
             yield _Scope(host, *_cell(self._nova.homes[host]))
@@ -91,7 +88,7 @@ class Api:
         if uuid in self._nova.hosts_of:
             yield _Scope(aggregate=uuid)
 
-    def _hosts(self, values: Values) -> Iterator[_Host]:
+    def _hosts(self, values: Values) -> abc.Iterator[_Host]:
         for host in values['some']:
             if host in self._nova.homes:
                 yield _Host(host, *_cell(self._nova.homes[host]))
@@ -100,7 +97,7 @@ class Api:
                     yield _Host(member=host, aggregate=name,
                                 aggregate_name=name)
 
-    def _existing(self, values: Values) -> Iterator[tuple[str, str]]:
+    def _existing(self, values: Values) -> abc.Iterator[tuple[str, str]]:
         return ((uuid, uuid) for uuid in values['some']
                 if uuid in self._nova.hosts_of)
 
@@ -120,7 +117,7 @@ class Cells(cells.Cells):
         self._clock.catch_up()
         return super().rows(*arguments, **options)
 
-    def _read(self, cell: cells.Cell, query: Callable[[Any], Any],
+    def _read(self, cell: cells.Cell, query: abc.Callable[[Any], Any],
               full: bool) -> Any:
         fault = self._nova.bad_cells.get(cell.connection)
         if fault:

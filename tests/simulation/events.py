@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Other events in a cloud: outages, ironic nodes, changes by other tools."""
 
-from collections.abc import Callable
+from collections import abc
 import contextlib
 import random
 
@@ -15,7 +15,7 @@ OUTAGES = ('placement', 'nova', databases.REFUSES, databases.SILENT, 'journal')
 SHARED = 'shared'
 """A provider that is not a compute node."""
 
-Event = Callable[[processes.Cloud], None]
+Event = abc.Callable[[processes.Cloud], None]
 
 
 def outage(what: str, steps: int) -> Event:
@@ -71,7 +71,7 @@ def provider_recreated(cloud: processes.Cloud) -> None:
 
 
 def _write(cloud: processes.Cloud, provider: str,
-           change: Callable[[frozenset[str]], frozenset[str]]) -> None:
+           change: abc.Callable[[frozenset[str]], frozenset[str]]) -> None:
     """Change a provider's aggregates as another tool, with a generation."""
     while True:
         cloud.world.give_way('tool: GET %s', provider)

@@ -175,7 +175,7 @@ def takes_silence_for_success(parts: Parts) -> None:
 def closes_what_became_closable_meanwhile(parts: Parts) -> None:
     """Without rule 6: rows handed over after the first GET are closed too."""
     made, kept = parts.reconciler, parts.journal.rows
-    close = made.close
+    close = made.converge_and_close
 
     def greedy(rows, *args, **kwargs):
         rows = list(rows)
@@ -187,7 +187,7 @@ def closes_what_became_closable_meanwhile(parts: Parts) -> None:
                        if not row.running and row.dirty.host in hosts)
         return outcome
 
-    made.close = greedy
+    made.converge_and_close = greedy
 
 
 def applies_the_planned_lists(parts: Parts) -> None:
@@ -303,7 +303,7 @@ def only_adds(parts: Parts) -> None:
 
 def takes_an_error_for_an_answer(parts: Parts) -> None:
     """Without rule 14: a driver that gives up ends the silence of a cell."""
-    threads = getattr(parts.source._cells._answers, '__self__', None)
+    threads = getattr(parts.source._cells._read_all, '__self__', None)
     if not threads:
         return
     start = threads._start

@@ -2,8 +2,7 @@
 """An in-memory nova: aggregates, hosts, compute nodes, cells."""
 
 import collections
-from collections.abc import Callable
-from collections.abc import Iterable
+from collections import abc
 from tests.simulation import world as simulated
 
 # The last cell has no host of its own.
@@ -52,7 +51,7 @@ class Nova:
         self.nodes_ever.add(node)
 
     def call(self, method: str, number: int, host: str,
-             judged: Callable[[], bool]) -> None:
+             judged: abc.Callable[[], bool]) -> None:
         """Run nova's method; it may fail before or after its commit.
 
         :param judged: whether another process may already have read the truth
@@ -99,7 +98,7 @@ class Nova:
                 if self.homes[host] == cell}
         return {**self.former, **rows} if cell == CELLS[-1] else rows
 
-    def nodes_on(self, hosts: Iterable[str]) -> set[str]:
+    def nodes_on(self, hosts: abc.Iterable[str]) -> set[str]:
         return {node for node, host in self.nodes.items() if host in hosts}
 
     def wanted(self, node: str) -> frozenset[str]:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An in-memory placement: generations, conflicts and lost answers."""
 
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections import abc
 import contextlib
 import dataclasses
 import functools
@@ -71,7 +70,7 @@ class Placement:
         previous provider may be accepted."""
 
     def create(self, provider: str, *aggregates: str,
-               foreign: Iterable[str] = ()) -> None:
+               foreign: abc.Iterable[str] = ()) -> None:
         """Create or recreate a provider."""
         if provider in self.foreign:
             self._recreated.add(provider)
@@ -155,12 +154,13 @@ class Client:
         self._placement = placement
 
     @contextlib.contextmanager
-    def request_id(self, _request: str) -> Iterator[None]:
+    def request_id(self, _request: str) -> abc.Iterator[None]:
         yield
 
     # The real method: the order of its requests matters.
     memberships = client.Client.memberships
 
+    is_connected = True
     options = 'the simulation'
 
     def endpoint(self) -> str:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans: what happens in a schedule, before its order is chosen."""
 
-from collections.abc import Callable
-from collections.abc import Iterable
+from collections import abc
 import dataclasses
 import random
 
@@ -55,7 +54,7 @@ class Plan:
     """Factor on the probability that a request fails."""
 
 
-def small(operations: Iterable[Operation], members: Iterable[str],
+def small(operations: abc.Iterable[Operation], members: abc.Iterable[str],
           agents: int = 0, faults: int = 0, kills: int = 0,
           ticks: int = 0) -> Plan:
     """Plan one host with one node, and one operation per API worker."""
@@ -171,7 +170,7 @@ def _deletion(plan: Plan, chance: random.Random) -> None:
     plan.unrest = 3.0
 
 
-Kind = Callable[[Plan, random.Random], None]
+Kind = abc.Callable[[Plan, random.Random], None]
 KINDS: tuple[Kind, ...] = (
     *[_of_any_kind] * 8, *[_whole_life] * 3, *[_few] * 2,
     *[_slow] * 3, *[_beside_a_command] * 2, *[_beside_a_sync] * 3,

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The real hook, journal and agent as processes of a simulated cloud."""
 
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections import abc
 import contextlib
 import functools
 import threading
@@ -64,7 +62,7 @@ class Memory:
 
     @contextlib.contextmanager
     def transaction(self, _lock_wait: float | None = None
-                    ) -> Iterator[sa.engine.Connection]:
+                    ) -> abc.Iterator[sa.engine.Connection]:
         with self._connection.begin():
             yield self._connection
 
@@ -75,7 +73,7 @@ class Memory:
             self._driver.execute('DELETE FROM ' + table)
         self._driver.commit()
 
-    def lock(self, rows: Iterable[str]) -> None:
+    def lock(self, rows: abc.Iterable[str]) -> None:
         """Lock rows of the journal as another session, until ``unlock``."""
         self._driver.executemany('INSERT INTO locked VALUES (?)',
                                  [(row,) for row in rows])
@@ -89,7 +87,7 @@ class Memory:
         self._driver.execute('DELETE FROM locked')
         self._driver.commit()
 
-    def dump(self) -> Iterator[tuple]:
+    def dump(self) -> abc.Iterator[tuple]:
         """Return all rows of all tables."""
         for table in models.metadata.tables:
             yield from self._driver.execute('SELECT * FROM ' + table)
@@ -153,7 +151,7 @@ class Database(transactions.Transactions):
         super().__init__(cloud.conf, cloud.database, cloud.limits)
         self.cloud = cloud
 
-    def run(self, work: Callable[[Any], T], insist: bool = False,
+    def run(self, work: abc.Callable[[Any], T], insist: bool = False,
             lock_wait: float | None = None) -> T:
         # The name of the method that defines it.
         name = work.__qualname__.partition('.<')[0]
@@ -168,7 +166,8 @@ class Database(transactions.Transactions):
             commit()
         raise exceptions.JournalUnavailable('away')
 
-    def _commit(self, work: Callable[[Any], T], lock_wait: float | None) -> T:
+    def _commit(self, work: abc.Callable[[Any], T], lock_wait: float | None
+                ) -> T:
         try:
             return super().run(work)
         except exceptions.JournalUnavailable as exc:
@@ -217,7 +216,7 @@ class Parts:
             journal.Ledger(), self.source, self.placement,
             self.journal.rows)
         self.breaker = breaker.PlacementBreaker(lambda: cloud.world.now)
-        self.prepare: Callable[[drain.Drain], object] = lambda drain: None
+        self.prepare: abc.Callable[[drain.Drain], object] = lambda drain: None
         """The mutant's change to an agent's drain."""
 
     def check(self) -> None:
@@ -231,6 +230,7 @@ class Mirror(mirror.Mirror):
         self._conf = parts.cloud.conf
         self._parts = parts
         self._local = threading.local()
+        self._observes = False
         self.row: journal.Row | None = None
         self.failed = False
         """Whether nova's method failed."""
@@ -276,7 +276,7 @@ class Mirror(mirror.Mirror):
 
 
 class Figures:
-    def __getattr__(self, name: str) -> Callable:
+    def __getattr__(self, name: str) -> abc.Callable:
         return lambda *args, **kwargs: None
 
 
@@ -301,7 +301,7 @@ def handle(hook: Mirror, cloud: Cloud, operation: tuple[str, int, str],
 
 
 def serve(hook: Mirror, cloud: Cloud, process: str,
-          operations: Iterable[tuple[str, int, str]]) -> None:
+          operations: abc.Iterable[tuple[str, int, str]]) -> None:
     """Handle the requests of one nova-api worker."""
     for number, operation in enumerate(operations):
         handle(hook, cloud, operation, 'req-%s-%d' % (process, number))
@@ -323,12 +323,12 @@ def drain_journal(parts: Parts, steps: int) -> None:
             world.say('agent: %s', exc)
 
 
-def drainer(parts: Parts) -> Callable[[], bool]:
+def drainer(parts: Parts) -> abc.Callable[[], bool]:
     """Return the real drain step of an agent, with its state across steps."""
     cloud, made = parts.cloud, parts.reconciler
-    close = made.close
+    close = made.converge_and_close
 
-    def judging(found: Iterable[journal.Row], *args: Any, **kwargs: Any
+    def judging(found: abc.Iterable[journal.Row], *args: Any, **kwargs: Any
                 ) -> Any:
         found = list(found)
         oldest = cloud.world.now - cloud.conf.aggregate_mirror.max_call_age
@@ -337,7 +337,7 @@ def drainer(parts: Parts) -> Callable[[], bool]:
             or not cloud.database.is_running(row.id)}
         return close(found, *args, **kwargs)
 
-    made.close = judging
+    made.converge_and_close = judging
     prepared = drain.Drain(cloud.conf, parts.journal.rows, made, Figures(),
                            now=lambda: cloud.world.now)
     parts.prepare(prepared)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The final check: one agent, no more faults, and the promise must hold."""
 
-from collections.abc import Callable
+from collections import abc
 
 from tests.simulation import bad_parts
 from tests.simulation import processes
@@ -67,7 +67,7 @@ def state(cloud: processes.Cloud) -> str:
     return text
 
 
-def _settle(cloud: processes.Cloud, step: Callable[[], bool]) -> str:
+def _settle(cloud: processes.Cloud, step: abc.Callable[[], bool]) -> str:
     """Check that placement is in sync a few steps after the last event."""
     while True:
         for _ in range(SOON):
@@ -82,7 +82,7 @@ def _settle(cloud: processes.Cloud, step: Callable[[], bool]) -> str:
         cloud.world.deliver()
 
 
-def _age(cloud: processes.Cloud, step: Callable[[], bool]) -> str:
+def _age(cloud: processes.Cloud, step: abc.Callable[[], bool]) -> str:
     """Step until no row is left; late writes arrive at the end."""
     while True:
         for _ in range(MANY):
@@ -96,7 +96,7 @@ def _age(cloud: processes.Cloud, step: Callable[[], bool]) -> str:
         cloud.world.deliver()
 
 
-def _step(cloud: processes.Cloud, step: Callable[[], bool],
+def _step(cloud: processes.Cloud, step: abc.Callable[[], bool],
           seconds: float = STEP) -> None:
     for _batch in range(BATCHES):
         if not step():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One schedule: a small cloud, what happens in it, and its verdict."""
 
-from collections.abc import Callable
+from collections import abc
 import functools
 import random
 
@@ -22,7 +22,7 @@ from tests.simulation import world as simulated
 DRAIN = {'threaded': True, 'skip_late': True}
 SYNC = {'threaded': True}
 """How the loops of an agent read cells; see ``databases.source``."""
-Mutate = Callable[[processes.Parts], object]
+Mutate = abc.Callable[[processes.Parts], object]
 
 
 class Surprise(Exception):

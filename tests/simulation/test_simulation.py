@@ -10,6 +10,7 @@ import logging
 import os
 
 import fixtures
+import testscenarios
 import testtools
 from testtools import content
 
@@ -17,6 +18,8 @@ from tests.simulation import mutants
 from tests.simulation import plans
 from tests.simulation import schedule
 from tests.simulation import threads
+
+load_tests = testscenarios.load_tests_apply_scenarios
 
 SCHEDULES = int(os.environ.get('AGGREGATE_MIRROR_SCHEDULES', 100000))
 SEED = os.environ.get('AGGREGATE_MIRROR_SEED')
@@ -82,56 +85,40 @@ for _number in range(SHARES):
     _add_share(_number)
 
 
-class TestEverySchedule(TestCase):
+ADD, REMOVE = ('add', 1, 'h1'), ('remove', 1, 'h1')
+
+
+class TestEverySchedule(testscenarios.WithScenarios, TestCase):
     """Small plans, with every schedule within the given bounds."""
 
-    def explore(self, *operations, members=(), preemptions=2, **bounds):
+    scenarios = [(name, {'operations': operations, 'bounds': bounds})
+                 for name, operations, bounds in (
+        ('add and a kill', [ADD], {'agents': 1, 'kills': 1}),
+        ('add whose row may become overdue, and a kill', [ADD],
+         {'agents': 1, 'kills': 1, 'ticks': 1, 'preemptions': 1}),
+        ('add and a failure', [ADD], {'agents': 1, 'faults': 1}),
+        ('remove and a kill', [REMOVE],
+         {'members': ['h1'], 'agents': 1, 'kills': 1}),
+        ('remove and a failure', [REMOVE],
+         {'members': ['h1'], 'agents': 1, 'faults': 1}),
+        ('remove and both', [REMOVE],
+         {'members': ['h1'], 'agents': 1, 'kills': 1, 'faults': 1,
+          'preemptions': 0}),
+        ('delete and both', [('delete', 1, '')],
+         {'agents': 1, 'kills': 1, 'faults': 1, 'preemptions': 1}),
+        ('add beside remove', [ADD, REMOVE], {'kills': 1}),
+        ('remove beside add', [ADD, REMOVE],
+         {'members': ['h1'], 'kills': 1}))]
+
+    def test_promise(self):
+        """It is kept, whatever runs, dies or fails when."""
+        bounds = {'members': (), 'preemptions': 2, **self.bounds}
+        preemptions = min(bounds.pop('preemptions'), PREEMPTIONS)
         count, wrong = schedule.Simulation(self.clock).explore(
-            plans.small(operations, members, **bounds),
-            min(preemptions, PREEMPTIONS))
+            plans.small(self.operations, **bounds), preemptions)
         self.assertEqual('', wrong, wrong)
         self.addDetail('schedules', content.text_content(str(count)))
         self.assertGreater(count, 100)
-
-    def test_add_and_a_kill(self):
-        """An add next to an agent survives one kill, two preemptions."""
-        self.explore(('add', 1, 'h1'), agents=1, kills=1)
-
-    def test_add_that_takes_long_and_a_kill(self):
-        """An add whose row may become overdue survives one kill."""
-        self.explore(('add', 1, 'h1'), agents=1, kills=1, ticks=1,
-                     preemptions=1)
-
-    def test_add_and_a_failure(self):
-        """An add next to an agent survives each failure of one request."""
-        self.explore(('add', 1, 'h1'), agents=1, faults=1)
-
-    def test_remove_and_a_kill(self):
-        """A removal next to an agent survives one kill, two preemptions."""
-        self.explore(('remove', 1, 'h1'), members=['h1'], agents=1, kills=1)
-
-    def test_remove_and_a_failure(self):
-        """A removal next to an agent survives each failure of one request."""
-        self.explore(('remove', 1, 'h1'), members=['h1'], agents=1, faults=1)
-
-    def test_remove_and_both(self):
-        """A removal survives one kill and one failure, no preemption."""
-        self.explore(('remove', 1, 'h1'), members=['h1'], agents=1, kills=1,
-                     faults=1, preemptions=0)
-
-    def test_delete_and_both(self):
-        """A deletion survives one kill and one failure, one preemption."""
-        self.explore(('delete', 1, ''), agents=1, kills=1, faults=1,
-                     preemptions=1)
-
-    def test_add_beside_remove(self):
-        """An add and a removal of one host survive a kill at any step."""
-        self.explore(('add', 1, 'h1'), ('remove', 1, 'h1'), kills=1)
-
-    def test_remove_beside_add(self):
-        """The same holds when the host was a member before."""
-        self.explore(('add', 1, 'h1'), ('remove', 1, 'h1'), members=['h1'],
-                     kills=1)
 
 
 class TestRules(TestCase):

@@ -5,7 +5,7 @@ A thread is a greenlet that waits for its database. Waiting for an answer lets
 the time pass until there is one.
 """
 
-from collections.abc import Callable
+from collections import abc
 import heapq
 import itertools
 import queue
@@ -36,7 +36,7 @@ class Clock(fixtures.Fixture):
         clock = self
 
         class Thread:
-            def __init__(self, target: Callable[[], None], **_names: Any
+            def __init__(self, target: abc.Callable[[], None], **_names: Any
                          ) -> None:
                 self._greenlet = _Thread(target)
 

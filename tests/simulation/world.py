@@ -6,8 +6,7 @@ process, and the scheduler then resumes any of them. A killed actor is never
 resumed, as after SIGKILL: not even its ``finally`` runs.
 """
 
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections import abc
 import contextlib
 import dataclasses
 import math
@@ -35,7 +34,7 @@ class NovaError(Exception):
 class Sent:
     """A request in flight from a process to its target."""
 
-    arrive: Callable[[], object]
+    arrive: abc.Callable[[], object]
     what: str
     about: tuple = ()
 
@@ -44,13 +43,13 @@ class Actor:
     """A thread of a process."""
 
     def __init__(self, world: 'World', process: str,
-                 run: Callable[[], object], mortal: bool) -> None:
+                 run: abc.Callable[[], object], mortal: bool) -> None:
         self.process = process
         self.mortal = mortal
         self.on_its_way: Sent | None = None
         """The request that may still arrive if the process is killed now."""
         self.deadline = math.inf
-        self.may_go_on: Callable[[], bool] | None = None
+        self.may_go_on: abc.Callable[[], bool] | None = None
         """The condition that it waits for."""
         self.greenlet = greenlet.greenlet(run, parent=world.hub)
 
@@ -85,7 +84,7 @@ class World:
         self._actors: dict[greenlet.greenlet, Actor] = {}
         self._trace: list[tuple] = []
 
-    def start(self, process: str, run: Callable[[], object],
+    def start(self, process: str, run: abc.Callable[[], object],
               mortal: bool = True) -> None:
         actor = Actor(self, process, run, mortal)
         self._actors[actor.greenlet] = actor
@@ -151,14 +150,14 @@ class World:
                 raise greenlet.GreenletExit
         self.say(what, *about)
 
-    def wait(self, until: Callable[[], bool]) -> None:
+    def wait(self, until: abc.Callable[[], bool]) -> None:
         """Wait for a condition, or until nothing else can run."""
         actor = self.current()
         actor.may_go_on = until
         self.give_way('wakes up')
         actor.may_go_on = None
 
-    def send(self, arrive: Callable[[], object], what: str,
+    def send(self, arrive: abc.Callable[[], object], what: str,
              *about: object) -> None:
         """Yield while a request is in flight."""
         actor = self.current()
@@ -199,7 +198,7 @@ class World:
             raise exceptions.DeadlineExceeded('it is late')
 
     @contextlib.contextmanager
-    def within(self, seconds: float) -> Iterator[None]:
+    def within(self, seconds: float) -> abc.Iterator[None]:
         """Limit everything inside to a shared number of seconds."""
         actor = self.current()
         if actor is not None:

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """In-memory nova and placement for tests of the code between them."""
 
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections import abc
 import pathlib
 
 import fixtures
@@ -27,12 +25,14 @@ CELL = '4ab0e6b1-3c2f-4f4c-8d8f-5f0e1c7f5a01'
 class Placement:
     """Providers with their aggregates and generations; requests are logged."""
 
+    is_connected = True
+
     def __init__(self, log: list[tuple[str, str]]) -> None:
         self.log = log
         self.aggregates: dict[str, set[str]] = {}
         self.generations: dict[str, int] = {}
         self.names: dict[str, str] = {}
-        self.before_put: Callable[[str], None] = lambda provider: None
+        self.before_put: abc.Callable[[str], None] = lambda provider: None
         self.broken: dict[tuple[str, str], exceptions.MirrorError] = {}
         self.idle = 0
         """Connections that are open, as many as requests."""
@@ -41,7 +41,7 @@ class Placement:
         self.aggregates[provider] = set(aggregates)
         self.generations[provider] = 0
 
-    def write(self, provider: str, aggregates: Iterable[str]) -> None:
+    def write(self, provider: str, aggregates: abc.Iterable[str]) -> None:
         """Write as another placement client does."""
         self.aggregates[provider] = set(aggregates)
         self.generations[provider] += 1
@@ -88,8 +88,8 @@ class Placement:
     def probe(self) -> None:
         self._ask('PROBE', '')
 
-    def memberships(self, aggregates: Iterable[str],
-                    unlikely: Iterable[str] = (),
+    def memberships(self, aggregates: abc.Iterable[str],
+                    unlikely: abc.Iterable[str] = (),
                     each: parallel.Each | None = None,
                     hosts: float = 0.0) -> source.Memberships:
         self._ask('LIST', '')
@@ -148,14 +148,9 @@ class Nova:
             raise self.broken
         return dict(self.mapped)
 
-    def scope(self, aggregate_id: int, host: str = '') -> source.Scope:
-        if self.broken:
-            raise self.broken
-        return source.Scope('')
-
-    def read(self, hosts: Iterable[str], nodes: Iterable[str] = (),
-             aggregates: Iterable[str] = (),
-             down: Mapping[str, str] | None = None) -> source.Nova:
+    def read(self, hosts: abc.Iterable[str], nodes: abc.Iterable[str] = (),
+             aggregates: abc.Iterable[str] = (),
+             down: abc.Mapping[str, str] | None = None) -> source.Nova:
         self.log.append(('TRUTH', ''))
         if self.broken:
             raise self.broken
@@ -180,7 +175,7 @@ class Nova:
                 self.silent & wanted, frozenset({'cell9'})),
             shared=located.shared, unknown=located.unknown)
 
-    def node_names(self, nodes: Iterable[str]) -> dict[str, str]:
+    def node_names(self, nodes: abc.Iterable[str]) -> dict[str, str]:
         return {node: 'name of ' + self.nodes[node] for node in nodes
                 if node in self.nodes}
 
@@ -214,13 +209,13 @@ class TestCase(testtools.TestCase):
         return store.Journal(self.conf, now=lambda: self.now,
                              clock=lambda: self.clock)
 
-    def record(self, host: str, nodes: Iterable[str] = ()) -> journal.Row:
+    def record(self, host: str, nodes: abc.Iterable[str] = ()) -> journal.Row:
         """Record the row of a running operation."""
         row = self.journal.rows.make(journal.Dirty(host, frozenset(nodes)))
         self.journal.rows.record(row, self.nova.hosts_of)
         return row
 
-    def hand_over(self, host: str, nodes: Iterable[str] = (),
+    def hand_over(self, host: str, nodes: abc.Iterable[str] = (),
                   error: str = 'refused') -> journal.Row:
         """Record an operation that did not reach placement."""
         row = self.record(host, nodes)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nova's databases in SQLite, with the columns that this package reads."""
 
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections import abc
 import contextlib
 import pathlib
 import sqlite3
@@ -28,7 +27,7 @@ class NovaDatabases(fixtures.Fixture):
     :param cells: names of the cells
     """
 
-    def __init__(self, cells: Iterable[str]) -> None:
+    def __init__(self, cells: abc.Iterable[str]) -> None:
         super().__init__()
         self._cells = list(cells)
 
@@ -40,10 +39,10 @@ class NovaDatabases(fixtures.Fixture):
         conf = self.useFixture(config_fixture.Config(CONF)).conf
         conf.set_override('connection', self._url('api'), 'api_database')
 
-    def fill(self, nodes: Iterable[tuple[str, str, str]],
-             mapped: Mapping[str, str],
-             aggregates: Mapping[str, Iterable[str]],
-             silent: Iterable[str] = ()) -> None:
+    def fill(self, nodes: abc.Iterable[tuple[str, str, str]],
+             mapped: abc.Mapping[str, str],
+             aggregates: abc.Mapping[str, abc.Iterable[str]],
+             silent: abc.Iterable[str] = ()) -> None:
         """Replace everything.
 
         :param nodes: cell, UUID and host of each compute node

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scripted loopback servers, and a configuration to reach them."""
 
-from collections.abc import Callable
+from collections import abc
 import datetime
 import http.server
 import ipaddress
@@ -53,20 +53,25 @@ def make_conf(**placement: Any) -> cfg.ConfigOpts:
     return conf
 
 
-def certificate(folder: str | os.PathLike[str]) -> tuple[ssl.SSLContext, str]:
+def certificate(folder: str | os.PathLike[str], host: str = '',
+                days: int = 1, since: int = -2) -> tuple[ssl.SSLContext, str]:
     """Write a self-signed certificate for this machine.
 
+    :param host: a name that it is for, instead of the address
+    :param days: until it expires
+    :param since: days from now on which it becomes valid
     :returns: what a server needs, and the path of the certificate
     """
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(oid.NameOID.COMMON_NAME, 'test')])
     now = datetime.datetime.now(datetime.timezone.utc)
     day = datetime.timedelta(days=1)
-    address = x509.IPAddress(ipaddress.ip_address('127.0.0.1'))
+    address = x509.DNSName(host) if host else x509.IPAddress(
+        ipaddress.ip_address('127.0.0.1'))
     signed = (
         x509.CertificateBuilder().subject_name(name).issuer_name(name)
         .public_key(key.public_key()).serial_number(1)
-        .not_valid_before(now - day).not_valid_after(now + day)
+        .not_valid_before(now + since * day).not_valid_after(now + days * day)
         .add_extension(x509.SubjectAlternativeName([address]), False)
         .sign(key, hashes.SHA256()))
     path = os.path.join(folder, 'server.pem')
@@ -96,7 +101,7 @@ class Server(fixtures.Fixture):
         separate thread; an OSError ends it.
     """
 
-    def __init__(self, script: Callable[['Server', socket.socket], None],
+    def __init__(self, script: abc.Callable[['Server', socket.socket], None],
                  tls: ssl.SSLContext | None = None) -> None:
         super().__init__()
         self._script = script
@@ -159,8 +164,9 @@ class Server(fixtures.Fixture):
 class Cloud(fixtures.Fixture):
     """A loopback server that is keystone and placement, by script.
 
-    ``answers`` maps a path to its response: a status and an object or the
-    bytes of a body; a path in ``hanging`` gets no response.
+    ``answers`` maps a path, or a method and a path, to its response: a status
+    and an object or the bytes of a body; a path in ``hanging`` gets no
+    response.
     """
 
     def _setUp(self) -> None:
@@ -214,7 +220,9 @@ class Cloud(fixtures.Fixture):
             self.stuck.set()
             self._over.wait()
             return
-        status, body = self.answers.get(path, (404, {}))
+        status, body = self.answers.get(
+            '%s %s' % (handler.command, path),
+            self.answers.get(path, (404, {})))
         if path == '/v3/auth/tokens' and self.secret not in handler.body:
             status, body = 401, {'error': {'message': 'refused'}}
         if not isinstance(body, bytes):
@@ -235,6 +243,7 @@ class Cloud(fixtures.Fixture):
             'issued_at': '2020-01-01T00:00:00Z',
             'user': {'id': 'u', 'name': 'nova',
                      'domain': {'id': 'default', 'name': 'Default'}},
+            'roles': [{'id': 'r', 'name': 'admin'}],
             'catalog': [{'type': 'placement', 'name': 'placement', 'id': 'p',
                          'endpoints': [
                              {'id': 'e', 'interface': 'internal',

@@ -79,7 +79,8 @@ class TestUsualRows(testtools.TestCase):
     def test_explain(self):
         hosts = rendering.in_table([
             (1, HOST, 'not in the requested zone', TEXT,
-             'nova-aggregate-mirror-manage placement sync_aggregates')])
+             'nova-aggregate-mirror-manage placement sync_aggregates',
+             'the compute service is disabled')])
         self.assert_fits(tables.render(rendering.IN_TABLE, hosts), HOST)
         self.assert_fits(tables.render(rendering.FUNNEL, [
             ('in availability zone zone-of-the-best-customer',

@@ -4,6 +4,7 @@
 from collections import abc
 import contextlib
 import pathlib
+import sys
 import time
 from typing import Any
 
@@ -39,7 +40,7 @@ MEMORY = 'sqlite://'
 @contextlib.contextmanager
 def translated() -> abc.Iterator[None]:
     """Translate errors of the database and its files to JournalUnavailable."""
-    began = time.monotonic()
+    began, handled = time.monotonic(), sys.exception()
     try:
         yield
     except engines.LostLock as exc:
@@ -49,7 +50,7 @@ def translated() -> abc.Iterator[None]:
                 else exceptions.JournalUnavailable)
         observation, step = observations.of_database(
             exc, time.monotonic() - began,
-            '[aggregate_mirror_database] connection')
+            '[aggregate_mirror_database] connection', handled)
         raise kind(observation, JOURNAL, step=step) from exc
 
 

@@ -75,8 +75,8 @@ def read(connection: sa.engine.Connection) -> Schema:
     """
     inspector, version = sa.inspect(connection), None
     if inspector.has_table(STAMP):
-        version = connection.scalar(sa.text(
-            'SELECT version_num FROM %s' % STAMP))
+        version = connection.scalar(sa.select(
+            sa.column('version_num')).select_from(sa.table(STAMP)))
     # After the version, which is stored last: a migration that ends between
     # the two reads would look like another program's.
     schema = Schema(frozenset(

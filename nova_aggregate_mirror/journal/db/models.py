@@ -73,7 +73,7 @@ processes = sa.Table(
     sa.Column('seen_at', sa.Float(53), nullable=False))
 """The nova-api processes that have the hook, for display.
 
-A process writes its row with its first record, and at most hourly after that;
+A process writes its row at its first operation, and at most hourly after that;
 the leading agent deletes rows that are a week old.
 """
 
@@ -92,6 +92,7 @@ syncs = sa.Table(
     sa.Column('failed', sa.Integer(), nullable=False),
     sa.Column('status', sa.Integer(), nullable=False),
     sa.Column('compared', sa.Boolean(), nullable=False),
+    sa.Column('mode', sa.String(16), nullable=False),
     sa.Column('reason', sa.Text(), nullable=False),
     sa.Column('removals', LongText, nullable=False),
     sqlite_autoincrement=True)

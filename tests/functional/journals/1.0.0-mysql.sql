@@ -65,8 +65,9 @@ CREATE TABLE `syncs` (
   `failed` int(11) NOT NULL,
   `status` int(11) NOT NULL,
   `compared` tinyint(1) NOT NULL,
+  `mode` varchar(16) NOT NULL,
   `reason` text NOT NULL,
   `removals` mediumtext NOT NULL,
   PRIMARY KEY (`id`)
 ) ENGINE=InnoDB AUTO_INCREMENT=2 DEFAULT CHARSET=utf8mb3 COLLATE=utf8mb3_general_ci;
-INSERT INTO `syncs` VALUES (1,'agent','controller-1',1.5,2.5,1,1,3,0,0,0,0,1,'','[]');
+INSERT INTO `syncs` VALUES (1,'agent','controller-1',1.5,2.5,1,1,3,0,0,0,0,1,'mirror','','[]');

@@ -53,6 +53,7 @@ CREATE TABLE public.syncs (
     failed integer NOT NULL,
     status integer NOT NULL,
     compared boolean NOT NULL,
+    mode character varying(16) NOT NULL,
     reason text NOT NULL,
     removals text NOT NULL
 );
@@ -72,7 +73,7 @@ INSERT INTO public.dirty VALUES ('9c5cb5a6-7d0c-4f0e-9d5e-0d6a4b5c1e01', 'cmp-1'
 INSERT INTO public.lease VALUES ('agent', '9e3b1a52-0000-4000-8000-0000000000b1', 7, 10, 'controller-1', 1.5);
 INSERT INTO public.ledger VALUES ('1f3b2c4d-0000-4000-8000-0000000000a1', 1.5, 2.5, NULL);
 INSERT INTO public.processes VALUES ('2c7d9e10-0000-4000-8000-0000000000a1', 'controller-1', '1.0.0', 'mirror', 1.5);
-INSERT INTO public.syncs VALUES (1, 'agent', 'controller-1', 1.5, 2.5, 1, 1, 3, 0, 0, 0, 0, true, '', '[]');
+INSERT INTO public.syncs VALUES (1, 'agent', 'controller-1', 1.5, 2.5, 1, 1, 3, 0, 0, 0, 0, true, 'mirror', '', '[]');
 SELECT pg_catalog.setval('public.syncs_id_seq', 1, true);
 ALTER TABLE ONLY public.alembic_version
     ADD CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num);

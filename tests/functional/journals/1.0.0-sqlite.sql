@@ -65,8 +65,9 @@ CREATE TABLE syncs (
     failed INTEGER NOT NULL,
     status INTEGER NOT NULL,
     compared BOOLEAN NOT NULL,
+    mode VARCHAR(16) NOT NULL,
     reason TEXT NOT NULL,
     removals TEXT NOT NULL
 );
-INSERT INTO syncs VALUES(1,'agent','controller-1',1.5,2.5,1,1.0,3,0,0,0,0,1,'','[]');
+INSERT INTO syncs VALUES(1,'agent','controller-1',1.5,2.5,1,1.0,3,0,0,0,0,1,'mirror','','[]');
 INSERT INTO sqlite_sequence VALUES('syncs',1);

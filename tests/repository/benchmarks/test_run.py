@@ -12,8 +12,6 @@ from testtools import content
 from benchmarks import parts
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
-# Of a busy machine and of sizes this small a missed target says nothing.
-MEASURED = (0, 1)
 UNAVAILABLE = 3
 # The others are these at other sizes.
 PARTS = [part for part in parts.PARTS if not part.name.startswith('sync-')]
@@ -24,7 +22,7 @@ class TestRun(testtools.TestCase):
     def test_quick_report_is_whole(self):
         """The report has every part, and describes the machine."""
         report = pathlib.Path(
-            self.useFixture(fixtures.TempDir()).path, 'report.inc')
+            self.useFixture(fixtures.TempDir()).path, 'report.txt')
         done = subprocess.run(
             [sys.executable, str(TOP / 'benchmarks' / 'run'), '--quick',
              '--write', str(report), '--parts',
@@ -34,7 +32,7 @@ class TestRun(testtools.TestCase):
             done.stdout + done.stderr))
         if done.returncode == UNAVAILABLE:
             self.skipTest(done.stderr[-500:])
-        self.assertIn(done.returncode, MEASURED)
+        self.assertEqual(0, done.returncode)
         text = report.read_text()
         for title in ('processor', 'cores', 'kernel', 'database',
                       *(part.title for part in PARTS)):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The smoke test with a cloud that a script stands for."""
 
-import os
 import pathlib
 import subprocess
 import sys
@@ -11,24 +10,9 @@ import testtools
 
 HERE = pathlib.Path(__file__).parent
 SMOKE = HERE.parents[2] / 'devstack' / 'smoke'
-DEVSTACK_DIR = os.environ.get('DEVSTACK_DIR')
-# What the server of DevStack imports: it has no other use for the client.
-SHELL = """\
-import subprocess
-import sys
 
 
-class OpenStackShell:
-    def run(self, argv):
-        done = subprocess.run(['openstack', *argv], capture_output=True,
-                              text=True)
-        sys.stdout.write(done.stdout)
-        sys.stderr.write(done.stderr)
-        return done.returncode
-"""
-
-
-class SmokeTest(testtools.TestCase):
+class TestSmoke(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
@@ -50,12 +34,6 @@ class SmokeTest(testtools.TestCase):
             env={**self.environment, 'FAILING': failing})
         return done.returncode, done.stdout
 
-    def commands(self):
-        return (self.cloud / 'commands').read_text()
-
-
-class TestSmoke(SmokeTest):
-
     def test_it_passes_where_all_is_well(self):
         """No compute is asked for its uptime, and the token is no argument.
 
@@ -64,7 +42,7 @@ class TestSmoke(SmokeTest):
         status, output = self.smoke()
         self.assertEqual(0, status, output)
         self.assertTrue(output.endswith('\nPASSED\n'), output)
-        commands = self.commands()
+        commands = (self.cloud / 'commands').read_text()
         self.assertIn('aggregate set --generation 7 --aggregate '
                       'another-aggregate node-1\n', commands)
         for text in 'hypervisor show', '2.88', 'secret-token':
@@ -100,49 +78,3 @@ class TestSmoke(SmokeTest):
             self.assertNotEqual(0, status, failing)
             self.assertTrue(output.splitlines()[-1].startswith('HTTP 500'),
                             output)
-
-
-@testtools.skipUnless(
-    DEVSTACK_DIR, 'DEVSTACK_DIR does not name a checkout of devstack')
-class TestServer(SmokeTest):
-    """The service openstack-cli-server, which DevStack's jobs enable.
-
-    A server runs the commands, and what is called openstack sends them to it
-    without most of the environment.
-    """
-
-    def start(self, failing=''):
-        """Start the server, and find its client instead of openstack."""
-        package = self.cloud / 'openstackclient'
-        package.mkdir()
-        (package / 'shell.py').write_text(SHELL)
-        programs = pathlib.Path(DEVSTACK_DIR) / 'files/openstack-cli-server'
-        server = subprocess.Popen(
-            [sys.executable, programs / 'openstack-cli-server'],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, env={
-                **self.environment, 'FAILING': failing,
-                'PYTHONPATH': str(self.cloud)})
-        self.addCleanup(server.wait)
-        self.addCleanup(server.terminate)
-        self.environment['PATH'] = '%s:%s' % (
-            programs, self.environment['PATH'])
-        # It waits for the rest of a request if a client only connects.
-        while subprocess.run(
-                ['openstack', '--version'], env=self.environment,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL).returncode:
-            self.assertIsNone(server.poll())
-
-    def test_it_passes_where_all_is_well(self):
-        self.start()
-        status, output = self.smoke()
-        self.assertEqual(0, status, output)
-        self.assertIn('openstack --version\n', self.commands())
-
-    def test_an_error_is_reported_as_such(self):
-        self.start('*aggregate add*')
-        status, output = self.smoke()
-        self.assertEqual(1, status, output)
-        self.assertIn('HTTP 500', output)
-        self.assertNotIn('FAILED', output)

@@ -7,7 +7,7 @@ An example is a ``console`` block. A comment of a single line may precede it::
     .. exits 0 or 7: why it need not exit with 0
 """
 
-from collections.abc import Iterator
+from collections import abc
 import dataclasses
 import pathlib
 import re
@@ -51,7 +51,7 @@ def examples(page: str) -> list[Example]:
     return list(parse(page, (SOURCE / ('%s.rst' % page)).read_text()))
 
 
-def parse(page: str, text: str) -> Iterator[Example]:
+def parse(page: str, text: str) -> abc.Iterator[Example]:
     """Parse the examples in the text of a page, in order.
 
     :raises ValueError: when a block cannot be given to a shell
@@ -88,7 +88,7 @@ def _block(lines: list[str], indent: int) -> list[str]:
     return [line[depth:] for line in block]
 
 
-def _commands(block: list[str], where: str) -> Iterator[str]:
+def _commands(block: list[str], where: str) -> abc.Iterator[str]:
     """Return the commands after prompts, with their continuation lines."""
     command: list[str] = []
     for line in block:

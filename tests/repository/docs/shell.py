@@ -6,8 +6,7 @@ The programs ``sudo`` and ``systemctl`` are those of
 ``tests/cloud/demo/terminal.py``.
 """
 
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import os
 import pathlib
 import subprocess
@@ -41,17 +40,16 @@ class Shell:
     """A bash on the terminal of a cloud.
 
     :param openrc: written by ``terminal.write_openrc``
-    :param substitutions: in addition to ``SUBSTITUTIONS``
+    :param metrics_port: of the agent, which has the default port in pages
     """
 
-    def __init__(self, openrc: pathlib.Path,
-                 substitutions: Mapping[str, str]) -> None:
+    def __init__(self, openrc: pathlib.Path, metrics_port: int) -> None:
         self._openrc = openrc
-        self._substitutions = {**SUBSTITUTIONS, **substitutions}
+        self._substitutions = SUBSTITUTIONS | {'9184': str(metrics_port)}
         self._home = openrc.parent / 'home'
         self._home.mkdir(exist_ok=True)
 
-    def type(self, examples: Sequence[page.Example]) -> str:
+    def type(self, examples: abc.Sequence[page.Example]) -> str:
         """Run the examples, except those marked "not run"; return the output.
 
         :raises ExampleFailed: at the first command with another exit status

@@ -9,6 +9,7 @@ import importlib.metadata
 import importlib.util
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -76,35 +77,6 @@ def install_examples(removal):
             if (one.section == REMOVAL) == removal]
 
 
-def different(environment):
-    """List the compute nodes whose aggregates differ in placement."""
-    from keystoneauth1 import adapter
-    from keystoneauth1.identity import v3
-    from keystoneauth1 import session
-    client = session.Session(v3.Password(
-        environment['OS_AUTH_URL'], username='admin',
-        password=environment['OS_PASSWORD'], project_name='admin',
-        user_domain_id='default', project_domain_id='default'))
-    # The machine's proxy settings do not apply to the loopback interface.
-    client.session.trust_env = False
-    # From 2.53 on, the ID of a hypervisor is its UUID.
-    nova = adapter.Adapter(client, service_type='compute',
-                           default_microversion='2.53')
-    placement = adapter.Adapter(client, service_type='placement',
-                                default_microversion='1.36')
-    hosts = {one['uuid']: one['hosts'] for one in
-             nova.get('/os-aggregates').json()['aggregates']}
-    found = []
-    for node in nova.get('/os-hypervisors/detail').json()['hypervisors']:
-        wanted = {uuid for uuid, members in hosts.items()
-                  if node['service']['host'] in members}
-        mirrored = placement.get(
-            '/resource_providers/%s/aggregates' % node['id']).json()
-        if wanted != set(mirrored['aggregates']) & set(hosts):
-            found.append(node['hypervisor_hostname'])
-    return found
-
-
 class Demonstration:
     """A run of ``./tools/demo --keep --stock``, in this environment."""
 
@@ -124,7 +96,10 @@ class Demonstration:
             raise AssertionError('\n'.join(self.said))
         openrc, = [line.removeprefix('. ') for line in self.said
                    if line.startswith('. /')]
+        from tests.cloud import cloud
+        from tests.cloud import statefile
         self.openrc = pathlib.Path(openrc)
+        self.cloud = cloud.Cloud(statefile.State.read(self.openrc.parent))
         return self
 
     def __exit__(self, *exc_info):
@@ -132,18 +107,20 @@ class Demonstration:
         self._process.stdout.read()
         self._process.wait()
 
-    def environment(self):
-        """Return the variables of a terminal."""
-        exports = [line.removeprefix('export ').partition('=')
-                   for line in self.openrc.read_text().splitlines()]
-        return {name: value for name, _equals, value in exports}
+    def shell(self):
+        """Open a terminal."""
+        return shell.Shell(self.openrc, self.cloud.config.ports['agent-1'])
 
-    def metrics_port(self):
-        line, = [line for line in self.said if line.startswith('Metrics:')]
-        return line.split()[2].rstrip(',')
+    def different(self):
+        """List the compute nodes whose aggregates differ in placement."""
+        from tests.cloud import observer
+        rows = observer.Observer(self.cloud, {}).compare(self.cloud.nodes())
+        return [row.node.name for row in rows if not row.equal]
 
-    def log(self, name):
-        return (self.openrc.parent / 'log' / name).read_text(errors='replace')
+    def log(self):
+        """Return what nova-api has logged."""
+        path = pathlib.Path(self.cloud.state.log('nova-api-1'))
+        return path.read_text(errors='replace')
 
 
 @unittest.skipIf(MISSING, NEEDED)
@@ -154,20 +131,23 @@ class TestInstallPage(unittest.TestCase):
         remove_package()
         self.addCleanup(remove_package)
         with Demonstration() as demonstration:
-            terminal = shell.Shell(demonstration.openrc, {
-                '9184': demonstration.metrics_port()})
-            self.assertNotIn(ACTIVE, demonstration.log('nova-api-1.log'))
+            terminal = demonstration.shell()
+            self.assertNotIn(ACTIVE, demonstration.log())
+            readme = (shell.ROOT / 'README.rst').read_text()
+            rows = re.findall(r'^ +(\d .+ WRONG)$', readme, re.MULTILINE)
+            self.assertEqual(rows, [line for line in demonstration.said
+                                    if line.endswith('WRONG')][:len(rows)])
 
-            self.assertNotEqual([], different(demonstration.environment()))
-            said = terminal.type(install_examples(removal=False))
-            self.assertEqual(
-                [], different(demonstration.environment()), said)
-            self.assertIn(ACTIVE, demonstration.log('nova-api-1.log'))
+            self.assertNotEqual([], demonstration.different())
+            output = terminal.type(install_examples(removal=False))
+            self.assertEqual([], demonstration.different(), output)
+            self.assertIn(ACTIVE, demonstration.log())
 
             terminal.type(install_examples(removal=True))
             self.assertFalse(is_installed())
-            self.assertEqual(1, demonstration.log('nova-api-1.log').count(
-                ACTIVE), 'nova-api has loaded the package once, and not again')
+            self.assertEqual(
+                1, demonstration.log().count(ACTIVE),
+                'nova-api has loaded the package once, and not again')
 
 
 def ordered():
@@ -180,8 +160,8 @@ def ordered():
 
 def follow(name):
     def test(self):
-        terminal = shell.Shell(self.openrc, {'9184': self.metrics_port})
-        terminal.type(page.examples(name))
+        shell.Shell(self.openrc, self.metrics_port).type(
+            page.examples(name))
 
     test.__doc__ = '%s.rst, from its first example to its last.' % name
     return test
@@ -202,7 +182,6 @@ class TestOtherPages(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        from tests.cloud.demo import steps
         from tests.cloud.demo import terminal
         from tests.cloud import small
         remove_package()
@@ -211,7 +190,13 @@ class TestOtherPages(unittest.TestCase):
             'TOX_CONSTRAINTS_FILE', str(shell.ROOT / 'constraints.txt')),
             '%s[agent,osc]' % shell.ROOT)
         running = cls.enterClassContext(small.running())
-        steps.Scene(running, stock=False, verbose=False)
+        # Nova-compute reports resources of a host.
+        for node in running.seed_hosts(['cmp-1', 'cmp-2', 'cmp-3', 'cmp-4']):
+            running.placement().put(
+                '/resource_providers/%s/inventories' % node.uuid,
+                json={'resource_provider_generation': 0,
+                      'inventories': {'VCPU': {'total': 8}}})
+        running.seed_hosts(['ironic-1'], nodes_per_host=3)
         services = terminal.Services(running)
         serving = threading.Thread(target=services.serve, daemon=True)
         serving.start()
@@ -221,7 +206,7 @@ class TestOtherPages(unittest.TestCase):
         if refused:
             raise AssertionError(refused)
         cls.openrc = terminal.write_openrc(running)
+        cls.metrics_port = running.config.ports['agent-1']
         # DevStack has such a flavor, too.
         running.nova().post('/flavors', json={'flavor': {
             'name': 'm1.tiny', 'vcpus': 1, 'ram': 512, 'disk': 1}})
-        cls.metrics_port = str(running.config.ports['agent-1'])

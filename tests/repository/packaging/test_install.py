@@ -28,7 +28,8 @@ SHARED = {'aggregate-mirror.conf', 'kolla-agent.yml', 'kolla-build.conf',
           'nova-aggregate-mirror-agent.service',
           'nova-aggregate-mirror-agent.yaml', 'nova-aggregate-mirror.json',
           'nova-aggregate-mirror.rules.yaml', 'openstack-ansible-agent.yml',
-          'openstack-helm-values.yaml', 'user_nova_aggregate_mirror.yml'}
+          'openstack-helm-values.yaml', 'rhoso-sync.yaml',
+          'user_nova_aggregate_mirror.yml'}
 # The part of nova-api's start that loads plugins.
 LOAD = """
 import logging

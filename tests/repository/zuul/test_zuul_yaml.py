@@ -25,9 +25,9 @@ def read(text):
 
 
 def pipelines(project):
-    """Return the pipelines of a project: name to job names."""
-    return {name: [job if isinstance(job, str) else next(iter(job))
-                   for job in pipeline['jobs']]
+    """Return the pipelines of a project: name to job name to variant."""
+    return {name: dict((job, {}) if isinstance(job, str) else
+                       next(iter(job.items())) for job in pipeline['jobs'])
             for name, pipeline in project.items() if name in ('check', 'gate')}
 
 
@@ -51,10 +51,22 @@ class TestZuulYaml(testtools.TestCase):
         self.assertEqual(sorted(self.jobs), sorted(used))
 
     def test_what_gates_a_change_was_checked_before(self):
-        found = pipelines(self.project)
-        voting = [job for job in found['check']
-                  if self.jobs.get(job, {}).get('voting', True)]
-        self.assertEqual(voting, found['gate'])
+        """With the same projects; what does not vote is only checked."""
+        runs = pipelines(self.project)
+        voting = {job: variant for job, variant in runs['check'].items()
+                  if {**self.jobs.get(job, {}), **variant}.get('voting', True)}
+        self.assertEqual(voting, runs['gate'])
+
+    def test_functional_tests_run_with_nova_before_its_release(self):
+        """Zuul installs the required projects into the environment."""
+        functional = {
+            job: variant for job, variant in
+            pipelines(self.project)['check'].items()
+            if job.startswith('openstack-tox-functional')}
+        self.assertEqual(4, len(functional))
+        for job, variant in functional.items():
+            self.assertEqual(['openstack/nova', 'openstack/placement'],
+                             variant['required-projects'], job)
 
     def test_every_environment_of_tox_exists(self):
         tox = configparser.RawConfigParser()
@@ -63,6 +75,12 @@ class TestZuulYaml(testtools.TestCase):
             if said['parent'] == 'openstack-tox':
                 for env in said['vars']['tox_envlist'].split(','):
                     self.assertIn('testenv:' + env, tox, name)
+
+    def test_every_static_check_has_a_job(self):
+        used = {env for said in self.jobs.values()
+                for env in said['vars'].get('tox_envlist', '').split(',')}
+        self.assertEqual({'bandit', 'mypy', 'simulation', 'zuul'}, used & {
+            'bandit', 'mypy', 'simulation', 'zuul'})
 
     def test_jobs_with_devstack_enable_the_plugin(self):
         settings = (ROOT / 'devstack' / 'settings').read_text()
@@ -73,3 +91,16 @@ class TestZuulYaml(testtools.TestCase):
         self.assertEqual(2, len(found))
         for plugins in found:
             self.assertEqual([name], list(plugins))
+
+    def test_request_filters_of_jobs_exist(self):
+        setup = configparser.RawConfigParser()
+        setup.read(ROOT / 'setup.cfg')
+        names = {line.partition(' =')[0] for line in setup['entry_points'][
+            'nova_aggregate_mirror.request_filters'].split('\n')}
+        for name, option in (
+                ('tempest', self.jobs[OURS + 'tempest']['vars'][
+                    'devstack_localrc']),
+                ('grenade', self.jobs[OURS + 'grenade']['vars'][
+                    'grenade_devstack_localrc']['shared'])):
+            filters = option['AGGREGATE_MIRROR_REQUEST_FILTERS'].split(',')
+            self.assertEqual(set(), set(filters) - names, name)

@@ -265,14 +265,6 @@ class TestOutage(case.AgentTest):
         """Within five seconds, however long the failure lasted."""
         self.assert_waits(exceptions.ServiceFailed('500'), 2, 4, 4, 4)
 
-    def test_row_that_an_operator_retries(self):
-        """The next step retries it, regardless of its delay."""
-        self.assert_waits(exceptions.RequestRejected('400'), 2, 4, 8)
-        self.placement.broken.clear()
-        self.journal.rows.retry([row.id for row in self.left()])
-        self.drain.step()
-        self.assertEqual([], self.left())
-
     def test_outage_of_writes_alone_is_tried_with_one_row(self):
         """The probe only reads, so it succeeds."""
         for host in ('h1', 'h2', 'h1', 'h2'):

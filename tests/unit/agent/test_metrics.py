@@ -37,9 +37,14 @@ class TestMetrics(testtools.TestCase):
         self.clock = 100.0
         self.metrics = metrics.Metrics(now=lambda: 1234.5,
                                        clock=lambda: self.clock)
-        self.server = metrics_server.Server(
-            self.metrics, '127.0.0.1', 0, lambda: LIMITS)
-        self.addCleanup(self.server.close)
+        self.server = self.serve()
+
+    def serve(self, limits=lambda: LIMITS, address='127.0.0.1', **options):
+        """Serve at any free port until the end of the test."""
+        server = metrics_server.Server(
+            self.metrics, address, 0, limits, **options)
+        self.addCleanup(server.close)
+        return server
 
     def ask(self, path, method='GET', host='127.0.0.1', server=None):
         """Return status and body of a response."""
@@ -127,33 +132,24 @@ class TestMetrics(testtools.TestCase):
         self.metrics.set_leader(False)
         self.assertEqual(0, self.figures()['uncompared_hosts',])
 
-    def test_refused_removal_is_no_success(self):
-        """The associations to be removed are still there."""
+    def test_refused_removals(self):
+        """They are no success; the next comparison releases the brake."""
         self.metrics.observe_sync('partial', 2.0, drift=DRIFT, refused=True)
-        figures = self.figures()
-        self.assertEqual(1, figures['brake_tripped',])
-        self.assertEqual(
-            0, figures['last_success_timestamp_seconds', 'sync'])
-
-    def test_brake_is_released(self):
-        """The next sync that may remove them clears brake_tripped."""
-        self.metrics.observe_sync('partial', 2.0, drift=DRIFT, refused=True)
-        self.metrics.observe_sync('success', 2.0, removed=4, drift=DRIFT)
-        self.assertEqual(0, self.figures()['brake_tripped',])
+        for result, brake, success, options in (
+                ('failure', 1, 0, {}), ('success', 0, 1234.5, {
+                    'removed': 4, 'drift': DRIFT})):
+            self.metrics.observe_sync(result, 2.0, **options)
+            figures = self.figures()
+            self.assertEqual((brake, 3, success), (
+                figures['brake_tripped',],
+                figures['drift_associations', 'missing', 'az1'],
+                figures['last_success_timestamp_seconds', 'sync']))
 
     def test_journal_without_pending_rows_is_a_success(self):
         """Without work the drain is successful, so that no alert fires."""
         self.metrics.set_backlog(journal.Backlog(0, 2, 0.0))
         self.assertEqual(1234.5, self.figures()[
             'last_success_timestamp_seconds', 'drain'])
-
-    def test_failed_sync_leaves_what_the_last_comparison_found(self):
-        """It compared nothing, so drift and brake keep their values."""
-        self.metrics.observe_sync('partial', 1.0, drift=DRIFT, refused=True)
-        self.metrics.observe_sync('failure', 1.0)
-        self.assertEqual(
-            3, self.figures()['drift_associations', 'missing', 'az1'])
-        self.assertEqual(1, self.figures()['brake_tripped',])
 
     def test_failure_is_no_success(self):
         """Otherwise an alert on the last success would never fire."""
@@ -228,27 +224,21 @@ class TestMetrics(testtools.TestCase):
         self.assertEqual(0, self.figures()['leader',])
 
     def test_figures_of_a_former_leader(self):
-        """Only the new leader shows the backlog and the drift."""
-        self.metrics.set_backlog(journal.Backlog(3, 2, 17.5))
-        self.metrics.observe_sync('partial', 2.0, drift=DRIFT, refused=True)
-        self.metrics.set_leader(False)
-        figures = self.figures()
-        self.assertEqual([0] * 4, [figures[name,] for name in (
-            'journal_pending_rows', 'journal_waiting_rows',
-            'journal_oldest_pending_seconds', 'brake_tripped')])
-        self.assertNotIn(('drift_associations', 'stale', 'az1'), figures)
+        """Only the new leader shows the backlog and the drift.
 
-    def test_step_that_ends_after_the_lease(self):
-        """What it has found is not shown until this agent leads again."""
+        A step may end before the lease, or after it.
+        """
         self.metrics.set_leader(True)
-        self.metrics.set_leader(False)
-        self.metrics.set_backlog(journal.Backlog(3, 2, 17.5))
-        self.metrics.observe_sync('partial', 2.0, drift=DRIFT, refused=True)
-        self.metrics.set_leader(False)
-        figures = self.figures()
-        self.assertEqual([0] * 2, [figures[name,] for name in (
-            'journal_pending_rows', 'brake_tripped')])
-        self.assertNotIn(('drift_associations', 'stale', 'az1'), figures)
+        for _step in 'before', 'after':
+            self.metrics.set_backlog(journal.Backlog(3, 2, 17.5))
+            self.metrics.observe_sync(
+                'partial', 2.0, drift=DRIFT, refused=True)
+            self.metrics.set_leader(False)
+            figures = self.figures()
+            self.assertEqual([0] * 4, [figures[name,] for name in (
+                'journal_pending_rows', 'journal_waiting_rows',
+                'journal_oldest_pending_seconds', 'brake_tripped')])
+            self.assertNotIn(('drift_associations', 'stale', 'az1'), figures)
 
     def test_release(self):
         """A metric shows which release is running."""
@@ -337,9 +327,7 @@ class TestMetrics(testtools.TestCase):
         self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
         resource.setrlimit(resource.RLIMIT_NOFILE,
                            (max(limits[0], 4096), limits[1]))
-        server = metrics_server.Server(
-            self.metrics, '127.0.0.1', 0, dict, client_timeout=3600)
-        self.addCleanup(server.close)
+        server = self.serve(dict, client_timeout=3600)
         threads, descriptors = threading.active_count(), _descriptors()
         clients = []
         for _ in range(1000):
@@ -356,9 +344,7 @@ class TestMetrics(testtools.TestCase):
 
     def test_client_that_trickles_is_let_go(self):
         """Time is counted from the start of a connection, not per byte."""
-        server = metrics_server.Server(self.metrics, '127.0.0.1', 0, LIMITS,
-                                       client_timeout=0.2)
-        self.addCleanup(server.close)
+        server = self.serve(client_timeout=0.2)
         with socket.create_connection(('127.0.0.1', server.port)) as client:
             client.settimeout(0.01)
             for _ in range(1000):
@@ -382,9 +368,7 @@ class TestMetrics(testtools.TestCase):
             proceed.wait(30)
             return {}
 
-        server = metrics_server.Server(
-            self.metrics, '127.0.0.1', 0, limits, client_timeout=3600)
-        self.addCleanup(server.close)
+        server = self.serve(limits, client_timeout=3600)
         with socket.create_connection(
                 ('127.0.0.1', server.port), timeout=30) as client:
             client.sendall(b'GET /healthz HTTP/1.0\r\n\r\n')
@@ -413,9 +397,7 @@ class TestMetrics(testtools.TestCase):
             proceed.wait(30)
             return {}
 
-        server = metrics_server.Server(
-            self.metrics, '127.0.0.1', 0, limits, **options)
-        self.addCleanup(server.close)
+        server = self.serve(limits, **options)
         clients = [self.client(server)
                    for _ in range(metrics_server.MOST_CLIENTS)]
         for _ in clients:
@@ -468,9 +450,7 @@ class TestMetrics(testtools.TestCase):
         """Its thread ends after a timeout, and nothing is logged."""
         errors = self.useFixture(fixtures.MonkeyPatch(
             'sys.stderr', io.StringIO())).new_value
-        server = metrics_server.Server(self.metrics, '127.0.0.1', 0, LIMITS,
-                                       client_timeout=1)
-        self.addCleanup(server.close)
+        server = self.serve(client_timeout=1)
         for sent in (b'', b'GET /metr', b'GET /metrics HTTP/1.1\r\nAccept'):
             with socket.create_connection(('127.0.0.1', server.port),
                                           timeout=30) as client:
@@ -493,15 +473,13 @@ class TestMetrics(testtools.TestCase):
                 pass
         except OSError as exc:
             self.skipTest('no IPv6 here: %s' % exc)
-        server = metrics_server.Server(self.metrics, '::1', 0, LIMITS)
-        self.addCleanup(server.close)
+        server = self.serve(address='::1')
         self.assertEqual(200, self.ask('/metrics', host='[::1]',
                                        server=server)[0])
 
     def test_closed_server_frees_its_port(self):
         """The next agent can start immediately."""
-        server = metrics_server.Server(
-            self.metrics, '127.0.0.1', 0, lambda: LIMITS)
+        server = self.serve()
         server.close()
         again = metrics_server.Server(
             self.metrics, '127.0.0.1', server.port, LIMITS)

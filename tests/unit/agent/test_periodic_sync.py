@@ -252,6 +252,17 @@ class TestSync(case.AgentTest):
         self.assertEqual([], [call for call in self.figures.calls
                               if call[0] == 'observe_sync'])
 
+    def test_history_after_the_journal_failed(self):
+        """The drain loop logs the failure of the journal, but not this."""
+        log = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
+        self.unnoted = 'full'
+        self.nova.broken = exceptions.JournalUnavailable('away')
+        self.sync.step()
+        self.clock += self.options.sync_interval
+        self.nova.broken = None
+        self.sync.step()
+        self.assertIn('This sync is missing in the history: full', log.output)
+
     def test_history_that_cannot_be_written(self):
         """It is logged once per outage."""
         log = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))

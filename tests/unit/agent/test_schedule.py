@@ -123,13 +123,6 @@ class TestSchedule(testtools.TestCase):
         self.clock += 0.1
         self.assertEqual(['a'], self.due())
 
-    def test_row_that_an_operator_retries_is_due_at_once(self):
-        """A retry is recognized by attempts that start at zero again."""
-        self.schedule.update([brief('a', attempts=5)])
-        self.schedule.reschedule('a', 30.0)
-        self.schedule.update([brief('a')])
-        self.assertEqual(['a'], self.due())
-
     def test_order(self):
         """The row that has been due longest comes first."""
         self.schedule.update([brief('a', running=True), brief('b')])

@@ -168,6 +168,22 @@ class TestCells(WaitingTest):
         self.step(BRIEFLY)
         self.assertEqual(1, self.journal.rows.backlog().pending)
 
+    def test_queue_of_a_cell_that_a_failing_row_waits_for(self):
+        """The failure of another node does not end the cell's silence."""
+        self.placement.create('z1')
+        self.nova.silent = {'h3'}
+        self.hand_over('h1', ['n1', 'z1'])
+        self.step()
+        self.nova.silent |= set(self.add_hosts('down'))
+        self.placement.broken['GET', 'n1'] = exceptions.ServiceFailed('500')
+        self.step(2)
+        before = self.attempts()
+        self.step(10)
+        self.assertLess(self.attempts(), before + 10)
+
+    def attempts(self):
+        return sum(row.attempts for row in self.left())
+
 
 class TestProviders(WaitingTest):
     """Rows that wait for their own provider."""

@@ -8,11 +8,10 @@ from nova_aggregate_mirror.audit import causes
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror import source
-from nova_aggregate_mirror.source import metadata_keys
 
 RULE = constraints.Rule(
     'zone az-1', frozenset({'a'}), required=True,
-    keys=metadata_keys.Keys(frozenset({'availability_zone'})))
+    keys=source.Keys(frozenset({'availability_zone'})))
 
 
 def known(added=None, changed=None):

@@ -10,11 +10,12 @@ from nova_aggregate_mirror import printable
 from nova_aggregate_mirror import source
 
 
-def found(state='active', since=100.0):
+def found(state='active', since=100.0, rule='zone', **pinning):
     return audit.Misplacement(
         source.PlacedServer('the-uuid', 'web-1', 'cmp-3', 'p1', state, 50.0),
-        'zone', 'zone az-1', 'zone az-2',
-        audit.Cause(audit.FORCED, 'forced to the host when created', since))
+        rule, 'zone az-1', 'zone az-2',
+        audit.Cause(audit.FORCED, 'forced to the host when created', since),
+        **pinning)
 
 
 class TestRender(testtools.TestCase):
@@ -48,6 +49,34 @@ class TestRender(testtools.TestCase):
                 ('error', 'no command moves a server in state error')):
             self.assertEqual(expected, found(state).command)
 
+    def test_command_that_pins_the_server_to_its_host(self):
+        """If the compute API has it, and only for a zone."""
+        unset = ('openstack --os-compute-api-version 2.104 server unset '
+                 '--pinned-availability-zone the-uuid')
+        for misplacement, expected in (
+                (found(), ''), (found(unpins=True), unset),
+                (found(rule='tenant_isolation', unpins=True), ''),
+                (found(unpins=True, zone='my az'), unset + ' && ' + (
+                    unset.replace('unset', 'set').replace(
+                        'the-uuid', "'my az' the-uuid")))):
+            self.assertEqual(expected, misplacement.stay)
+        self.assertIn('To keep it there: openstack', display.table(
+            [found(unpins=True)]))
+
+    def test_command_that_unpins_a_server(self):
+        """Before nova 34 only by way of a server without a host."""
+        offload = ('openstack server shelve --offload --wait the-uuid && '
+                   'openstack --os-compute-api-version 2.91 server unshelve '
+                   '--no-availability-zone --wait the-uuid')
+        for state, unpins, expected in (
+                ('active', False, offload), ('suspended', False, offload),
+                ('error', False, 'no command unpins a server in state error'),
+                ('error', True, found(unpins=True).stay)):
+            self.assertEqual(expected, found(
+                state, rule='default_zone', unpins=unpins).command)
+        self.assertIn('To unpin it: openstack', display.table(
+            [found(rule='default_zone')]))
+
     def test_table(self):
         """A time that is not known is left out."""
         self.assertIn('Since: 1970-01-01T00:01:40Z', display.table([found()]))
@@ -70,3 +99,7 @@ class TestRender(testtools.TestCase):
         self.assertEqual(
             '0 of 2 servers are on a host that contradicts the request',
             display.summary(auditor.Totals(2)))
+        self.assertEqual(
+            '1 of 2 servers are on a host that contradicts the request, or '
+            'pinned to the default zone: 1 default_zone',
+            display.summary(auditor.Totals(2, 1, 0, {'default_zone': 1})))

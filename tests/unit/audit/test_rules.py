@@ -64,6 +64,7 @@ class TestOptions(testtools.TestCase):
         """It is compared if a filter enforces it, or if asked for."""
         for chosen, names, zone in (
                 ([], [], ''), ([], ['segment'], ''), ([], ['zone'], 'nova'),
+                ([], ['default_zone'], 'nova'),
                 (['default_availability_zone'], [], 'nova')):
             self.choose(*chosen)
             self.assertEqual(zone, readers.read_settings(
@@ -96,11 +97,25 @@ class TestRules(testtools.TestCase):
                          self.broken(zone, zone='az-2'))
         for requested in ('az-1', 'az-3', '', 'nova'):
             self.assertEqual([], self.broken(zone, zone=requested))
-        self.assertEqual(
-            [('zone', 'zone nova', 'zone az-1')],
+        self.assertIn(
+            ('zone', 'zone nova', 'zone az-1'),
             self.broken(zone, zone='nova', default_zone='nova'))
         self.assertEqual([('zone', 'zone az-2', 'no zone')], self.broken(
             {'b': zone['b']}, zone='az-2'))
+
+    def test_default_zone(self):
+        """A server that is pinned to it, unless it is a zone itself."""
+        zone = {'a': {'availability_zone': 'az-1'}}
+        self.assertIn(('default_zone', 'zone nova', 'zone az-1'),
+                      self.broken(zone, zone='nova', default_zone='nova'))
+        self.assertEqual([('default_zone', 'zone nova', 'no zone')],
+                         self.broken({}, zone='nova', default_zone='nova'))
+        for requested in ('', 'az-1'):
+            self.assertEqual([], self.broken(
+                zone, zone=requested, default_zone='nova'))
+        self.assertEqual({'zone'}, {rule for rule, *_texts in self.broken(
+            {'b': {'availability_zone': 'nova'}}, zone='nova',
+            default_zone='nova')})
 
     def test_tenant_that_nova_confines(self):
         """It may use its own aggregates only, if it has any or needs one."""

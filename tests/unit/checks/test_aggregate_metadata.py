@@ -55,9 +55,21 @@ class TestZones(testtools.TestCase):
                                'internal'), ('default_schedule_zone', None)):
             self.conf.register_opt(cfg.StrOpt(name, default=default))
 
-    def find(self, known_aggregates, nova_hosts):
+    def find(self, known_aggregates, nova_hosts, pinned=(0, False)):
         return aggregate_metadata.zones(deployment(
-            known_aggregates, conf=self.conf, nova=nova_hosts))
+            known_aggregates, conf=self.conf, nova=nova_hosts,
+            pinned=lambda _zone: pinned))
+
+    def test_servers_of_the_default_zone(self):
+        """Their number, of the newest if there are many."""
+        for pinned, expected in (
+                ((1, False), '1 server is pinned to availability zone nova'),
+                ((2, True), 'Of the newest 10000 requests, 2 servers are ')):
+            [finding] = self.find(known({}), nova(), pinned)
+            self.assertTrue(finding.text.startswith(expected), finding.text)
+        [finding] = self.find(
+            known({'a': zone('nova')}, a=['h1']), nova('h1'), (1, False))
+        self.assertNotIn('pinned', finding.text)
 
     def one(self, known_aggregates, nova_hosts):
         finding, = self.find(known_aggregates, nova_hosts)
@@ -126,15 +138,17 @@ class TestRatios(testtools.TestCase):
 
     def test_keys_that_nova_ignores(self):
         one, = aggregate_metadata.ratios(deployment(known({'a': {
-            'cpu_allocation_ratio': '2.5', 'disk_allocation_ratio': '1.0'}})))
+            'cpu_allocation_ratio': '2.5',
+            'disk_allocation_ratio': '$(halt)'}})))
         self.assertEqual(checks.Code.WARNING, one.code)
         self.assertEqual((
             'openstack --os-placement-api-version 1.29 resource provider '
             'inventory set --aggregate %s --amend --resource '
             'VCPU:allocation_ratio=2.5 --resource '
-            'DISK_GB:allocation_ratio=1.0' % uuids.a,
+            "DISK_GB:allocation_ratio='$(halt)'" % uuids.a,
             'openstack aggregate unset --property cpu_allocation_ratio '
             '--property disk_allocation_ratio a'), one.cure)
+        self.assertIn('nova.conf of a host overrides', one.text)
 
 
 class TestIsolated(testtools.TestCase):
@@ -196,3 +210,53 @@ class TestIsolated(testtools.TestCase):
         self.assertIn('is not isolated by trait:CUSTOM_LICENSED', one.text)
         self.assertEqual(('openstack aggregate set --property '
                           'trait:CUSTOM_LICENSED=required a',), one.cure)
+
+
+class TestUnread(testtools.TestCase):
+
+    def find(self, metadata, specs=(), host_filters=(), request_filters=(),
+             confined=False, isolated=False):
+        """Return the text of each finding, and its last line."""
+        conf = types.SimpleNamespace(
+            scheduler=types.SimpleNamespace(
+                limit_tenants_to_placement_aggregate=confined,
+                enable_isolated_aggregate_filtering=isolated),
+            filter_scheduler=types.SimpleNamespace(
+                enabled_filters=['ComputeFilter', *host_filters]),
+            aggregate_mirror=types.SimpleNamespace(
+                request_filters=[*request_filters]))
+        return [(finding.text.partition(' reads ')[2].partition(':')[0],
+                 finding.cure[-1]) for finding in aggregate_metadata.unread(
+            deployment(known({'a': metadata}), conf=conf,
+                       extra_specs=frozenset(specs)))]
+
+    def test_tenants(self):
+        """A filter of either kind reads them, and nova's own option."""
+        metadata = {'filter_tenant_id': 'p', 'filter_tenant_id_2': 'q'}
+        self.assertEqual(
+            [('filter_tenant_id of aggregate a, filter_tenant_id_2 of '
+              'aggregate a', 'enabled_filters = ComputeFilter,'
+              'AggregateMultiTenancyIsolation')], self.find(metadata))
+        for enabled in ({'confined': True},
+                        {'request_filters': ['tenant_isolation']},
+                        {'host_filters': ['AggregateMultiTenancyIsolation']}):
+            self.assertEqual([], self.find(metadata, **enabled))
+
+    def test_keys_of_flavors_and_images(self):
+        """A key that a flavor or an image may have, with any reader."""
+        for key, specs in (('ssd', ['ssd']), ('hw_machine_type', []),
+                           ('ssd', ['aggregate_instance_extra_specs:ssd']),
+                           ('hw_video', ['hw_video'])):
+            self.assertNotEqual([], self.find({key: 'x'}, specs), key)
+        self.assertEqual([], self.find({'owner': 'us', 'ssd': 'x'}, [
+            'hw:cpu_policy', 'capabilities:ssd']))
+        self.assertEqual([], self.find(
+            {'hw_video': 'x'}, ['hw_video'],
+            ['AggregateInstanceExtraSpecsFilter']))
+
+    def test_traits(self):
+        """They are for an option."""
+        metadata = {'trait:CUSTOM_FAST': 'required'}
+        self.assertEqual([], self.find(metadata, isolated=True))
+        [(_text, line)] = self.find(metadata)
+        self.assertEqual('enable_isolated_aggregate_filtering = true', line)

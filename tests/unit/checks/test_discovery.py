@@ -3,8 +3,6 @@
 
 from typing import Any
 
-import fixtures
-
 from nova_aggregate_mirror.checks import discovery
 from nova_aggregate_mirror import exceptions
 from tests.unit import servers
@@ -45,49 +43,10 @@ class TestDiscovery(servers.LoopbackTestCase):
             self.assertEqual([('GET', '/')], self.cloud.requests)
             self.cloud.requests.clear()
 
-    def test_refused_credentials(self) -> None:
-        """Keystone's 401 differs from an unavailable keystone."""
-        self.answer('/v3/auth/tokens', 401, {})
-        self.assertRaises(exceptions.NotAuthorized, self.way().authenticate)
-        self.answer('/v3/auth/tokens', 503, {})
-        self.assertRaises(exceptions.Retriable, self.way().authenticate)
-        self.assertRaises(
-            exceptions.ServiceUnreachable,
-            self.way(auth_url='http://127.0.0.1:1/v3').authenticate)
-
-    def test_missing_credentials(self) -> None:
-        """No request is sent."""
-        self.assertRaises(exceptions.MissingCredentials,
-                          self.way(password=None).authenticate)
-        self.assertEqual([], self.cloud.requests)
-
-    def test_slow_step(self) -> None:
-        """Each step is limited by the timeout of a user's request."""
-        self.useFixture(fixtures.Timeout(servers.PATIENCE, gentle=True))
-        self.cloud.hanging.add('/v3/auth/tokens')
-        self.assertRaises(exceptions.DeadlineExceeded,
-                          self.way().authenticate)
-
-    def test_endpoint_that_is_not_there(self) -> None:
-        """Another region, interface or service has no endpoint."""
-        self.assertEqual('', self.way(region_name='S').endpoint())
-        self.assertEqual('', self.way(valid_interfaces=['admin']).endpoint())
-        way = self.way(service_type='network')
-        self.assertEqual(('', []), (way.endpoint(), way.offered()))
-        self.assertTrue(way.has_catalog())
-
     def test_endpoint_of_the_configuration(self) -> None:
         """endpoint_override is used unchanged."""
         way = self.way(endpoint_override='http://elsewhere')
         self.assertEqual('http://elsewhere', way.endpoint())
-
-    def test_token_without_a_catalog(self) -> None:
-        """Keystone omits it from a token without a project."""
-        answer = self.cloud.token()
-        del answer['token']['catalog']
-        self.answer('/v3/auth/tokens', 201, answer)
-        self.assertEqual(('', False), (self.way().endpoint(),
-                                       self.way().has_catalog()))
 
     def test_plugin_without_a_catalog(self) -> None:
         """A fixed token has a fixed endpoint."""

@@ -5,6 +5,7 @@ import types
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import drift
+from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from tests.unit import doubles
 
@@ -44,6 +45,14 @@ class TestDrift(doubles.TestCase):
             'Placement is in sync with nova: 2 host aggregates.')],
             self.find())
 
+    def test_observed_differences(self) -> None:
+        """Where nova is only observed, no step writes to placement."""
+        self.conf.set_override('mode', conf.OBSERVE, 'aggregate_mirror')
+        self.cloud({'zone': {'h1'}}, n1=set(), n2={'zone'})
+        self.assertEqual([checks.warning(
+            'In placement, availability zone az1 lacks host h1 and still has '
+            'host h2.')], self.find())
+
     def test_deleted_aggregates(self):
         """The ledger has them; other providers are named by their UUID."""
         self.cloud({'zone': {'h1'}}, n1={'zone', 'gone'})
@@ -61,7 +70,7 @@ class TestDrift(doubles.TestCase):
                 (exceptions.DeadlineExceeded('slow'),
                  ('[aggregate_mirror]', 'request_timeout = 120')),
                 (exceptions.ServiceFailed('500'),
-                 ('systemctl restart placement-api',))):
+                 ('journalctl -u placement-api',))):
             self.placement.broken = {('LIST', ''): error}
             one, = self.find()
             self.assertEqual((checks.Code.FAILURE, cure),

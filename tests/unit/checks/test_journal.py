@@ -14,6 +14,7 @@ import testtools
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import journal
+from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import journal as journal_types
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
@@ -89,26 +90,15 @@ class TestJournal(doubles.TestCase):
                          (one.code, one.cure))
         self.assertIn('placement refused', one.text)
 
-    def test_journal_that_cannot_be_used(self):
-        """How to replace or to create it, or the option to correct."""
-        broken = pathlib.Path(self.conf.state_path, 'broken.sqlite')
-        broken.write_bytes(b'no database any more' * 999)
-        for url, text, *cure in (
-                ('sqlite:///%s' % broken, 'is no SQLite database',
-                 'mkdir %s/broken' % broken.parent,
-                 'mv %s* %s/broken' % (broken, broken.parent)),
-                ('sqlite:////proc/sys/kernel/mirror/journal.sqlite', '/proc',
-                 'install -d -m 700 -o '),
-                ('mysql+pymysql://mirror:geheim@127.0.0.1:1/mirror',
-                 'start the database server, or correct host and port in '
-                 '[aggregate_mirror_database] connection')):
-            self.conf.set_override('connection', url,
-                                   'aggregate_mirror_database')
-            one, = journal.tables(self.deployment)
-            self.assertEqual(checks.Code.FAILURE, one.code)
-            self.assertIn(text, one.text)
-            self.assertNotIn('geheim', one.text)
-            self.assertIn('\n'.join(cure), '\n'.join(one.cure))
+    def test_journal_that_cannot_be_created(self):
+        """The command creates its directory."""
+        self.conf.set_override(
+            'connection', 'sqlite:////proc/sys/kernel/mirror/journal.sqlite',
+            'aggregate_mirror_database')
+        finding, = journal.tables(self.deployment)
+        self.assertEqual(checks.Code.FAILURE, finding.code)
+        self.assertIn('/proc', finding.text)
+        self.assertIn('install -d -m 700 -o ', finding.cure[0])
 
     def test_backlog_without_a_failure(self):
         """Nothing is claimed of who has tried what."""
@@ -175,6 +165,25 @@ class TestJournal(doubles.TestCase):
         finding = self.agent()
         self.assertEqual(checks.Code.WARNING, finding.code)
         self.assertIn('the last leader was the agent on', finding.text)
+
+    def test_agent_of_the_other_mode(self) -> None:
+        """The step is that of the check of the modes."""
+        self.record('h1')
+        observer = lease.Lease(self.journal.database, 10, mode=conf.OBSERVE)
+        observer.step()
+        expected = checks.warning(
+            'No agent leads in mode mirror; the agent on %s leads in mode '
+            'observe.' % socket.gethostname())
+        self.assertEqual(expected, self.agent(lambda _seconds:
+                                              observer.step()))
+        self.assertEqual((checks.START_AGENT,), self.agent().cure)
+        agent = lease.Lease(self.journal.database, 10)
+        agent.step()
+        agent.release()
+        self.assertEqual(expected, self.agent(lambda _seconds:
+                                              observer.step()))
+        observer.release()
+        self.assertEqual((checks.START_AGENT,), self.agent().cure)
 
     def test_leader_that_ends_during_the_check(self):
         """The host that led is not reported as the leader."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Findings about credentials, endpoint, microversions and rights."""
 
-from collections.abc import Callable
+from collections import abc
 import time
 from typing import Any
 
@@ -12,15 +12,13 @@ from oslo_config import cfg
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import placement
+from nova_aggregate_mirror.http import auth
 from tests import placement_service
 from tests.unit import doubles
 from tests.unit import servers
 
 FAILURE, WARNING, SUCCESS = (
     checks.Code.FAILURE, checks.Code.WARNING, checks.Code.SUCCESS)
-REGISTERED = (
-    'openstack service create --name placement placement\n'
-    'openstack endpoint create --region RegionOne placement internal URL')
 
 
 def service(kind: str, url: str) -> dict[str, Any]:
@@ -48,7 +46,7 @@ class ChecksTest(servers.LoopbackTestCase):
         token['token']['catalog'] = list(catalog)
         self.cloud.answers['/v3/auth/tokens'] = (201, token)
 
-    def find(self, check: Callable[[inputs.Deployment], checks.Findings],
+    def find(self, check: abc.Callable[[inputs.Deployment], checks.Findings],
              conf: cfg.ConfigOpts) -> list[tuple[checks.Code, str]]:
         """Return the code of each finding, and its text with the cure."""
         return [(finding.code, '\n'.join((finding.text, *finding.cure)))
@@ -56,7 +54,7 @@ class ChecksTest(servers.LoopbackTestCase):
                     conf, lambda: doubles.Nova([])))]
 
     def assert_found(
-            self, check: Callable[[inputs.Deployment], checks.Findings],
+            self, check: abc.Callable[[inputs.Deployment], checks.Findings],
             code: checks.Code, texts: tuple[str, ...],
             conf: cfg.ConfigOpts) -> None:
         """Assert that the check has one finding, with these texts."""
@@ -102,54 +100,20 @@ class TestPlacement(ChecksTest):
                                ('corp', ' --user-domain corp')):
             self.assertEqual(
                 'openstack role add --project service --user mirror%s service'
-                % option, placement.role_command(servers.make_conf(
-                    **self.account(user_domain_name=domain)), 'placement'))
+                % option, auth.ConfiguredSteps(
+                    servers.make_conf(**self.account(
+                        user_domain_name=domain)), 'placement').role_command)
 
-    def test_authentication(self) -> None:
-        """The commands that create the account or the credential."""
-        self.assertEqual([], self.find(
-            placement.authentication, servers.make_conf(**self.account())))
-        self.cloud.answers['/v3/auth/tokens'] = (401, {})
+    def test_certificate_of_the_future(self) -> None:
+        """The clock of this host may be wrong."""
+        context, path = servers.certificate(
+            self.useFixture(fixtures.TempDir()).path, days=2, since=1)
+        secure = self.useFixture(servers.Server(
+            lambda _server, _client: None, context))
+        self.answer_token(service('placement', secure.url))
         self.assert_found(
-            placement.authentication, FAILURE, (
-                'openstack user create --or-show --domain Default '
-                'mirror\n'
-                'openstack role add --project service --user mirror service\n'
-                'openstack user set --password-prompt mirror',),
-            servers.make_conf(**self.account()))
-        # It is no user, and gets no role after its creation.
-        self.assert_found(
-            placement.authentication, FAILURE, (
-                'openstack application credential create --role service ',
-                'application_credential_secret = SECRET'), servers.make_conf(
-                    auth_type='v3applicationcredential',
-                    auth_url=self.cloud.url + '/v3',
-                    application_credential_id='id',
-                    application_credential_secret='secret'))
-
-    def test_endpoint(self) -> None:
-        """Each step before placement's answer has a remedy of its own."""
-        ours = service('placement', self.cloud.url)
-        for catalog, options, *texts in (
-                ([service('identity', self.cloud.url)], {}, REGISTERED),
-                ([service('placement', 'http://127.0.0.1:1')], {},
-                 'systemctl restart placement-api')):
-            self.answer_token(*catalog)
-            self.assert_found(
-                placement.endpoint, FAILURE, texts,
-                servers.make_conf(**self.account(**options)))
-        self.answer_token(ours)
-        self.assert_found(
-            placement.endpoint, SUCCESS, (self.cloud.url,),
-            servers.make_conf(**self.account()))
-
-    def test_endpoint_of_something_else(self) -> None:
-        """Another service answers, without microversions of placement."""
-        self.cloud.answers['/'] = (200, {'versions': [{'id': 'v3.14'}]})
-        self.assert_found(
-            placement.endpoint, FAILURE,
-            ('microversions', 'openstack endpoint list --service placement'),
-            servers.make_conf(**self.account()))
+            placement.endpoint, FAILURE, ('correct the clock of this host',),
+            servers.make_conf(**self.account(cafile=path)))
 
     def test_microversions(self) -> None:
         """1.4 is before 1.36, and 1.100 and 2.0 are after it."""
@@ -190,16 +154,19 @@ class TestRights(ChecksTest):
             self.assert_found(placement.rights, code, texts, conf)
             service.recover()
 
-        check(FAILURE, 'may not list providers', '403', 'openstack role add '
-              '--project service --user placement service',
+        check(FAILURE, 'placement:resource_providers:list', 'openstack role '
+              'add --project service --user placement service',
               token='another:user')
+        service.refuse_role(('PUT',))
+        check(FAILURE, '403', '(PUT /', 'openstack role add ')
+        # A page is not placement's refusal.
         service.fail_with(403, methods=('PUT',))
-        check(FAILURE, 'may not write aggregates of providers')
+        check(FAILURE, 'answered 403 with text/html (PUT /')
         service.fail_with(500, provider='resource_providers')
-        check(FAILURE, '500', 'placement-manage db sync\n')
+        check(FAILURE, '500', 'journalctl -u placement-api')
         service.hang(methods=('PUT',))
         start = time.monotonic()
-        check(FAILURE, 'write aggregates of providers', timeout=1.0)
+        check(FAILURE, 'was silent', '(PUT /', timeout=1.0)
         self.assertLess(time.monotonic() - start, placement_service.FOR_EVER)
         service.requests.clear()
         check(SUCCESS)

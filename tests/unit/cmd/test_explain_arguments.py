@@ -23,13 +23,16 @@ def parse(*arguments):
 class TestArguments(testtools.TestCase):
 
     def test_operations(self):
-        """A resize has a flavor, and only a resize."""
+        """A resize has a flavor; a rebuild may have an image."""
         self.assertEqual(('create', ''), explain_arguments.check(
             parse(*SERVER)))
         self.assertEqual(('migrate', ''), explain_arguments.check(
             parse(*SERVER, '--for', 'migrate')))
         self.assertEqual(('resize', 'm1'), explain_arguments.check(
             parse(*SERVER, '--for', 'resize', 'm1')))
+        for operation, option in ('rebuild', 'image'), ('unshelve', 'zone'):
+            self.assertEqual((operation, ''), explain_arguments.check(parse(
+                *SERVER, '--for', operation, '--' + option, 'name')))
 
     def test_refused(self):
         """The error names the argument, and what to do."""

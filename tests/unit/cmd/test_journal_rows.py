@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Output and effect of ``journal list``, ``retry`` and ``forget``."""
+"""Output and effect of ``journal list`` and ``journal forget``."""
 
 import json
 
 import fixtures
-from oslo_utils import uuidutils
 
 from nova_aggregate_mirror.cmd import journal_rows
 from tests.unit import doubles
-
-UNKNOWN = uuidutils.generate_uuid()
 
 
 class TestJournalRows(doubles.TestCase):
@@ -91,25 +88,6 @@ class TestJournalRows(doubles.TestCase):
             'attempts': 0, 'last_error': None,
         }], json.loads(self.text(self.out)))
 
-    def attempts(self):
-        return {row.dirty.host: row.attempts for row in self.rows.all()}
-
-    def test_retry_of_all_rows(self):
-        """Without an ID, every row is reset."""
-        self.hand_over('h1')
-        self.hand_over('h2')
-        self.assertEqual(0, journal_rows.retry(self.rows, []))
-        self.assertEqual({'h1': 0, 'h2': 0}, self.attempts())
-        self.assertIn('due now: 2', self.text(self.out))
-
-    def test_retry_of_named_rows(self):
-        """An ID that is not in the journal is named."""
-        row = self.hand_over('h1')
-        self.hand_over('h2')
-        self.assertEqual(1, journal_rows.retry(self.rows, [row.id, UNKNOWN]))
-        self.assertEqual({'h1': 0, 'h2': 1}, self.attempts())
-        self.assertIn('no row ' + UNKNOWN, self.text(self.err))
-
     def test_forget(self):
         """A row of an operation that may still run is kept."""
         failed, running = self.hand_over('h1'), self.record('h2')
@@ -118,7 +96,8 @@ class TestJournalRows(doubles.TestCase):
         self.assertEqual([running], self.rows.all())
         self.assertIn('Row %s was kept' % running.id, self.text(self.err))
         self.assertEqual(1, journal_rows.forget(self.rows, [failed.id]))
-        self.assertIn('no row ' + failed.id, self.text(self.err))
+        self.assertIn('no row %s; it has %s of host h2\n' % (
+            failed.id, running.id), self.text(self.err))
 
     def test_forget_by_force(self):
         """An operator may know that the operation has ended."""

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 
+import fixtures
 import testtools
 
 import nova_aggregate_mirror
@@ -55,8 +56,10 @@ class TestProgram(testtools.TestCase):
                       'space left on device\n'), (status, said))
 
     def test_reader_that_ends_first(self):
-        """It ends with 141 and without a line."""
-        for command in SHORT, LONG:
+        """It ends with 141 and without a line, like --help."""
+        # Otherwise text is already written by print().
+        self.useFixture(fixtures.EnvironmentVariable('PYTHONUNBUFFERED'))
+        for command in SHORT, LONG, 'print("text"); sys.exit()':
             reader, writer = os.pipe()
             os.close(reader)
             with open(writer, 'w') as pipe:

@@ -28,7 +28,23 @@ class TestStart(testtools.TestCase):
         self.assertEqual(128 + signal.SIGINT, done.returncode)
         self.assertEqual('Interrupted before anything was done\n', done.stderr)
 
-    def start(self, *argv, missing='nova'):
+    def test_imports(self):
+        """They are not interrupted to look for garbage."""
+        script = textwrap.dedent('''
+            import gc, importlib, os, types
+            from nova_aggregate_mirror.cmd import start
+            def import_module(name):
+                print(gc.isenabled(), os.environ['EVENTLET_NO_GREENDNS'])
+                return types.SimpleNamespace(main=lambda: print(
+                    gc.isenabled(), gc.get_freeze_count() > 0))
+            importlib.import_module = import_module
+            start.manage()
+            ''')
+        done = subprocess.run([sys.executable, '-c', script], text=True,
+                              capture_output=True)
+        self.assertEqual('False yes\nTrue True\n', done.stdout, done.stderr)
+
+    def start(self, *argv, program='manage', missing='nova'):
         """Run the command without a package."""
         script = textwrap.dedent('''
             import sys
@@ -38,15 +54,15 @@ class TestStart(testtools.TestCase):
                     if name.partition('.')[0] == '%s':
                         raise ModuleNotFoundError(name, name=name)
             sys.meta_path.insert(0, Missing())
-            sys.exit(start.manage())
-            ''' % missing)
+            sys.exit(start.%s())
+            ''' % (missing, program))
         return subprocess.run([sys.executable, '-c', script, *argv],
                               text=True, capture_output=True)
 
     def test_nova_is_not_installed(self):
         """One line says where to run it; the help says it, too."""
         for missing in 'nova', 'oslo_config':
-            done = self.start('db', 'version', missing=missing)
+            done = self.start('db', 'sync', missing=missing)
             self.assertEqual((255, ''), (done.returncode, done.stdout))
             self.assertRegex(
                 done.stderr, '^nova-aggregate-mirror-manage: the package %s '
@@ -59,8 +75,16 @@ class TestStart(testtools.TestCase):
             (0, importlib.metadata.version('nova-aggregate-mirror') + '\n',
              ''), (done.returncode, done.stdout, done.stderr))
 
+    def test_package_of_the_agent_alone(self):
+        """It is named with the command that installs it."""
+        done = self.start(program='agent', missing='prometheus_client')
+        self.assertEqual((255, ''), (done.returncode, done.stdout))
+        self.assertRegex(
+            done.stderr, '^nova-aggregate-mirror-agent: the package '
+            'prometheus_client is not .*: pip install prometheus-client\n$')
+
     def test_defect_of_this_package(self):
         """It has a traceback, and not the status of a result."""
-        done = self.start('db', 'version', missing='nova_aggregate_mirror')
+        done = self.start('db', 'sync', missing='nova_aggregate_mirror')
         self.assertIn('Traceback', done.stderr)
         self.assertEqual(255, done.returncode)

@@ -188,7 +188,8 @@ class TestMissing(WaitTest):
 
     def test_node(self):
         self.nova.nodes = {}
-        self.ends(exit_status.NO_NODE, 'has no compute node; restart nova-')
+        self.ends(exit_status.NO_NODE,
+                  'has no compute node that nova lists; restart ')
         self.later = {2: lambda: self.nova.nodes.update(n1='h1'),
                       3: self.mirror}
         self.assertEqual(exit_status.OK, self.wait().status())

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The result of a full sync: rows, summary, judgement."""
 
+import dataclasses
+
 import testtools
 
 from nova_aggregate_mirror.console import sync_result
@@ -13,6 +15,7 @@ from nova_aggregate_mirror import source
 
 STOPPED = exceptions.Stopped('stopping')
 FAILED = exceptions.ServiceFailed('500')
+REFUSED = exceptions.RemovalsRefused('too many')
 
 
 def association(number, state):
@@ -22,15 +25,17 @@ def association(number, state):
 
 
 NODELESS = source.Nova({'a': 'zone'}, {'h1': frozenset('a')}, {})
-UNMAPPED = source.Nova({'a': 'zone'}, {'h1': frozenset('a')}, {'n1': 'h1'},
-                       unmapped=frozenset({'h1'}))
+MAPPED = source.Nova({'a': 'zone'}, {'h1': frozenset('a')}, {'n1': 'h1'})
+UNMAPPED = dataclasses.replace(MAPPED, unmapped=frozenset({'h1'}))
 
 
-def result(*states, write=True, failed=(), unfinished=(),
+def result(*states, write=True, failed=(), unwritten=(), unfinished=(),
            nova=source.Nova({}, {}, {}), **options):
+    providers = {uuid: outcome.Subject(outcome.PROVIDER, uuid)
+                 for uuid in (*failed, *unwritten)}
     done = outcome.Outcome(
-        failed={outcome.Subject(outcome.PROVIDER, uuid): FAILED
-                for uuid in failed},
+        failed=dict.fromkeys(providers.values(), FAILED),
+        unwritten={providers[uuid] for uuid in unwritten},
         unfinished={journal.Dirty(host): STOPPED for host in unfinished})
     return sync_result.Result(
         full_sync.SyncOutcome(
@@ -94,7 +99,7 @@ class TestSummary(testtools.TestCase):
     def test_removals_that_are_refused(self):
         """They are a failure, and not listed as merely kept."""
         self.assertEqual('No association was changed.', self.summary(
-            'stale_kept', refused=exceptions.RemovalsRefused('too many')))
+            'stale_kept', refused=REFUSED))
 
     def test_interruption(self):
         """With what is left, in singular and plural."""
@@ -144,8 +149,51 @@ class TestJudgement(testtools.TestCase):
         self.assertEqual('partial', self.judgement(failed=['n1']))
         for nova in NODELESS, UNMAPPED:
             self.assertEqual('partial', self.judgement(nova=nova))
-        self.assertEqual('partial', self.judgement(
-            refused=exceptions.RemovalsRefused('too many')))
+        self.assertEqual('partial', self.judgement(refused=REFUSED))
 
     def test_failure(self):
         self.assertEqual('failure', self.judgement(not_compared=FAILED))
+
+
+class TestStatus(testtools.TestCase):
+
+    def test_lowest_that_applies(self):
+        """Of all faults and, in a dry run, the drift."""
+        down = source.Nova({}, {}, {}, cells_down={'cell2': 'refused'})
+        for status, states, options in (
+                (0, ['missing', 'stale', 'stale_kept'], {}),
+                (0, ['foreign_provider'], {'write': False}),
+                (8, ['stale_kept'], {'refused': REFUSED}),
+                (7, ['stale', 'stale_kept'], {
+                    'write': False, 'refused': REFUSED}),
+                (6, ['missing', 'pending'], {'write': False}),
+                (5, ['pending'], {'nova': NODELESS}),
+                (5, ['missing'], {'nova': down, 'write': False}),
+                (4, ['pending'], {'nova': UNMAPPED}),
+                (4, [], {'nova': dataclasses.replace(
+                    NODELESS, unmapped=UNMAPPED.unmapped)}),
+                (3, [], {'unwritten': ['n1'], 'nova': UNMAPPED}),
+                (2, [], {'unwritten': ['n1'], 'failed': ['n2']}),
+                (2, [], {'not_compared': FAILED})):
+            self.assertEqual(
+                status, result(*states, **options).status(), options)
+
+    def test_faults(self):
+        """Each has a remedy, or the reason."""
+        discover = 'run "nova-manage cell_v2 discover_hosts"'
+        restart = 'restart nova-compute on that host'
+        for faulty, text in (
+                (result('pending'), 'Host h0: compute node n0 has no resource '
+                 'provider yet: ' + restart),
+                (result(nova=NODELESS),
+                 'Host h1 has no compute node that nova lists: %s, and '
+                 '%s if the host has no mapping' % (restart, discover)),
+                (result(nova=UNMAPPED),
+                 'Host h1 has no host mapping: ' + discover),
+                (result(failed=['n1'], nova=MAPPED),
+                 'Host h1 (provider n1) is not mirrored: 500'),
+                (result(refused=REFUSED),
+                 'Removals refused: too many. If they are correct, run a sync '
+                 'with "--prune --force"; if not, correct nova\'s host '
+                 'aggregates')):
+            self.assertEqual([text], faulty.faults())

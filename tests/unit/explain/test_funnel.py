@@ -35,7 +35,7 @@ class Placement:
             next(self._answers), {}))
 
 
-def narrow(placement, *queries, sharing=False):
+def narrow(placement, *queries, sharing=frozenset()):
     return funnel.narrow(
         placement, sharing, parallel.Workers().each, queries, NODES)
 
@@ -43,44 +43,68 @@ def narrow(placement, *queries, sharing=False):
 class TestNarrow(testtools.TestCase):
 
     def test_one_query_per_condition(self):
-        """Each with all conditions before it; other providers are left out."""
+        """Each by itself: a node may fail several of them."""
         placement = Placement(
-            dict.fromkeys('abcx', '') | dict(zip('abcx', 'abcx')),
-            'c', NODES | {'x'}, frozenset('bc'), frozenset('c'))
+            dict(zip('abcx', 'abcx')), 'c', NODES | {'x'}, frozenset('bc'),
+            frozenset('ac'))
         observed = narrow(placement, QUERY)
         self.assertEqual(frozenset('abc'), observed.existing)
-        self.assertEqual(list(map(frozenset, ('abcd', 'bc', 'c'))),
+        self.assertEqual(list(map(frozenset, ('abc', 'bc', 'ac'))),
                          observed.passed)
+        self.assertEqual(frozenset('c'), observed.left)
         self.assertEqual(
-            ['candidates', 'providers', 'providers', 'providers'],
-            [kind for kind, _parameters in placement.asked])
-        self.assertEqual([('resources', 'MEMORY_MB:1')],
-                         placement.asked[1][1])
+            [('candidates', QUERY.parameters()),
+             ('providers', [('resources', 'MEMORY_MB:1')]),
+             ('providers', [('resources', 'VCPU:1')]),
+             ('providers', [('required', 'X')])], placement.asked)
+
+    def test_alternative_query(self):
+        """Its own conditions replace those that it does not have."""
+        other = placement_query.parse(
+            [('resources', 'MEMORY_MB:1,PCPU:1'), ('required', 'X')])
+        placement = Placement(
+            dict(zip('abc', 'abc')), 'b', 'a', frozenset('abc'),
+            frozenset('b'), frozenset('a'), frozenset('abc'))
+        self.assertEqual(list(map(frozenset, ('abc', 'ab', 'abc'))),
+                         narrow(placement, QUERY, other).passed)
+        self.assertEqual(6, len(placement.asked))
 
     def test_nested_providers(self):
         """Only allocation candidates know where resources may come from.
 
-        The whole query is made once.
+        The whole query is made once. What a node has failed is the only
+        condition that is known of it.
         """
-        placement = Placement({'a': 'a', 'b': 'a'}, *['ab'] * 3)
-        narrow(placement, QUERY)
+        placement = Placement({'a': 'a', 'b': 'a', 'c': 'c', 'd': 'c'},
+                              'c', 'cd', 'cd')
+        observed = narrow(placement, QUERY)
+        self.assertEqual({'candidates'}, {
+            kind for kind, _parameters in placement.asked})
+        self.assertEqual(list(map(frozenset, ('cd', 'abcd', 'abc'))),
+                         observed.passed)
+        self.assertEqual({'a': ['a', 'b'], 'c': ['c', 'd']}, observed.trees)
+
+    def test_shared_providers(self):
+        """The same applies to those that may use them."""
+        placement = Placement({'a': 'a'}, *['a'] * 3)
+        narrow(placement, QUERY, sharing=frozenset('a'))
         self.assertEqual({'candidates'}, {
             kind for kind, _parameters in placement.asked})
 
-    def test_shared_providers(self):
-        """The same applies to them."""
-        placement = Placement({'a': 'a'}, *['a'] * 3)
-        narrow(placement, QUERY, sharing=True)
-        self.assertEqual({'candidates'}, {
-            kind for kind, _parameters in placement.asked})
+    def test_child_of_another_host(self):
+        """It does not matter to a host that has none."""
+        placement = Placement(
+            {'a': 'a', 'child': 'a', 'b': 'b'}, 'a', *['b'] * 3, *['a'] * 2)
+        observed = narrow(placement, QUERY)
+        self.assertEqual({'a': ['a', 'child'], 'b': ['b']}, observed.trees)
+        self.assertEqual([frozenset('ab')] * 3, observed.passed)
 
     def test_placement_changes_meanwhile(self):
         """A node that reappears stays excluded."""
-        placement = Placement(dict(zip(NODES, NODES)), 'a',
-                              frozenset('ab'), frozenset('a'),
-                              frozenset('ab'))
-        self.assertEqual(list(map(frozenset, ('ab', 'a', 'a'))),
-                         narrow(placement, QUERY).passed)
+        for trees in dict(zip(NODES, NODES)), dict.fromkeys(NODES, 'a'):
+            placement = Placement(trees, 'a', frozenset('ab'),
+                                  frozenset('a'), frozenset('ab'))
+            self.assertEqual(frozenset('a'), narrow(placement, QUERY).left)
 
     def test_placement_cuts_the_response_to_a_part(self):
         """A candidate of the whole query meets each of its conditions."""
@@ -96,4 +120,4 @@ class TestNarrow(testtools.TestCase):
                 raise exceptions.RequestRejected('no resources')
 
         observed = narrow(Refusing({'a': 'a'}, 'a'), QUERY)
-        self.assertEqual([NODES] * 3, observed.passed)
+        self.assertEqual([frozenset('a')] * 3, observed.passed)

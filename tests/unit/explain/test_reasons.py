@@ -20,7 +20,7 @@ FACTS = facts.Facts(NOVA, disabled={'h1': 'broken', 'h2': ''})
 ZONE = placement_query.Origin('zone az-1', zone=True)
 FREE = candidates.Inventory(
     total=64, reserved=0, ratio=4.0, used=253, min_unit=2, max_unit=16,
-    step_size=2)
+    step_size=2, provider='n1')
 
 
 def reason(key, value, node='n1', origin=placement_query.Origin(),
@@ -43,7 +43,9 @@ class TestResources(testtools.TestCase):
 
     def test_no_figures(self):
         """They are read for some hosts only."""
-        observed = reason('resources', 'VCPU:8')
+        observed = reason('resources', 'VCPU:8', known=facts.Facts(
+            NOVA, funnel=funnel.Funnel(
+                frozenset(), [], [], [], {'n1': ['n1']})))
         self.assertEqual(('cannot provide 8 VCPU', ''),
                          (observed.phrase, observed.detail))
         self.assertEqual('see the figures with --host <host>', observed.advice)
@@ -51,7 +53,7 @@ class TestResources(testtools.TestCase):
     def test_resources_of_several_providers(self):
         """Their figures are not read with any option."""
         observed = reason('resources', 'VGPU:1', known=facts.Facts(
-            NOVA, funnel=funnel.Funnel(frozenset(), [], [], [], plain=False)))
+            NOVA, funnel=funnel.Funnel(frozenset(), [], [], [], {})))
         self.assertEqual('cannot provide 1 VGPU', observed.phrase)
         self.assertIn('the providers below it or shared with it',
                       observed.advice)
@@ -161,7 +163,7 @@ class TestAggregates(testtools.TestCase):
             'member_of', 'in:' + ','.join(aggregates), ZONE)
         return reasons.stale_memberships(facts.Facts(
             NOVA, funnel=funnel.Funnel(
-                frozenset(), [condition], [], [], plain=True)), node)
+                frozenset(), [condition], [], [], {})), node)
 
     def test_node_that_passes_because_placement_is_stale(self):
         """Nova's own members pass with right."""

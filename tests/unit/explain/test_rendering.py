@@ -14,8 +14,8 @@ OFF = explanation.Reason(
     'disabled', 'disabled', '', 'enable ' + explanation.HOST)
 
 
-def verdict(host, reason, step):
-    return explanation.Verdict('node-' + host, host, reason, step)
+def verdict(host, reason, step, *also):
+    return explanation.Verdict('node-' + host, host, reason, step, also=also)
 
 
 def answer(**options):
@@ -24,7 +24,7 @@ def answer(**options):
     verdicts = [
         *(verdict('good-%d' % one, GOOD, 2) for one in range(2)),
         *(verdict('off-%d' % one, OFF, 0) for one in range(8)),
-        verdict('full', full, 1)]
+        verdict('full', full, 1, OFF)]
     return explanation.Answer({'flavor': 'm1'}, [
         explanation.Step('enabled', 'nova', frozenset('abc')),
         explanation.Step('1 VCPU', 'flavor', frozenset('ab'))],
@@ -66,8 +66,9 @@ class TestSentence(testtools.TestCase):
             for one in range(3)])
         self.assertEqual('3 of 3 compute nodes can take the server '
                          '(ironic-1 with 3 nodes)', rendering.sentence(found))
-        self.assertEqual([(3, 'ironic-1 with 3 nodes', 'acceptable', '', '')],
-                         rendering.hosts(found))
+        self.assertEqual(
+            [(3, 'ironic-1 with 3 nodes', 'acceptable', '', '', '')],
+            rendering.hosts(found))
 
     def test_several_servers(self):
         """They are possible if each has a host."""
@@ -83,11 +84,25 @@ class TestText(testtools.TestCase):
     def test_hosts_in_the_same_state_share_a_row(self):
         """Their advice has a placeholder; a single host has its name."""
         self.assertEqual([
-            (2, 'good-0, good-1', 'acceptable', '', ''),
+            (2, 'good-0, good-1', 'acceptable', '', '', ''),
             (8, 'off-0, off-1, off-2, off-3, off-4, off-5 and 2 more',
-             'disabled', '', 'enable <host>'),
-            (1, 'full', 'full', 'free 0', ''),
+             'disabled', '', 'enable <host>', ''),
+            (1, 'full', 'full', 'free 0', '', 'disabled'),
         ], rendering.hosts(answer()))
+        self.assertIn('also: disabled', rendering.text(answer()))
+
+    def test_further_reasons_with_other_figures(self):
+        """Hosts share a row if the phrases are the same."""
+        few, none = (explanation.Reason('resources', 'full', detail)
+                     for detail in ('free 1', 'free 0'))
+        verdicts = [verdict('a', OFF, 0, few, OFF),
+                    verdict('b', OFF, 0, none, OFF), verdict('c', OFF, 0, few)]
+        self.assertEqual(
+            [('a, b', 'full; disabled'), ('c', 'full')],
+            [(row[1], row[5]) for row in rendering.hosts(
+                explanation.Answer({}, [], verdicts))])
+        self.assertEqual([OFF, explanation.Reason('resources', 'full'), OFF],
+                         rendering.reasons(verdicts[:2]))
 
     def test_name_with_a_space(self):
         """The command can be typed as it is."""
@@ -119,9 +134,13 @@ class TestText(testtools.TestCase):
         """Each host has its own advice there."""
         found = json.loads(json.dumps(rendering.document(answer())))
         self.assertEqual({
-            'host': 'off-7', 'node': 'node-off-7', 'weight': None, 'step': 0,
+            'host': 'off-7', 'node': 'node-off-7', 'weight': None,
+            'weights': {}, 'step': 0,
             'kind': 'disabled', 'reason': 'disabled', 'detail': '',
-            'advice': 'enable off-7'}, found['hosts'][9])
+            'advice': 'enable off-7', 'also': []}, found['hosts'][9])
+        self.assertEqual(
+            [{'kind': 'disabled', 'reason': 'disabled', 'detail': '',
+              'advice': 'enable full'}], found['hosts'][10]['also'])
         self.assertEqual(
             {'condition': 'enabled', 'asked_by': 'nova', 'left': 3,
              'excluded': 8}, found['steps'][1])

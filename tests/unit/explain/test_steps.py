@@ -22,7 +22,7 @@ CONDITIONS = [
 # Every node passes every step.
 PASSING = facts.Facts(
     NOVA, scope=NODES, candidates=NODES, states=NODES, requested=NODES,
-    funnel=funnel.Funnel(NODES, CONDITIONS, [NODES, NODES], [], plain=True))
+    funnel=funnel.Funnel(NODES, CONDITIONS, [NODES, NODES], [], {}))
 
 
 def explain(**changes):
@@ -60,8 +60,9 @@ class TestSteps(testtools.TestCase):
                 ('beyond max_placement_results', {
                     'candidates': left, 'limit': '3'}),
                 ('in another cell than the server', {'cell': left}),
-                ('without a nova-compute service that nova-scheduler reads',
-                 {'states': left}),
+                ('without a host state in nova-scheduler', {'states': left}),
+                ('in a disabled cell', {
+                    'states': left, 'cells_disabled': frozenset('d')}),
                 ('not the requested host', {'requested': left}),
                 ('the host to leave', {
                     'requested': left, 'ignored': frozenset('d')}),
@@ -72,7 +73,8 @@ class TestSteps(testtools.TestCase):
     def test_first_step(self):
         """Later steps do not count, and the nodes left are those of all."""
         answer = explain(cell=without('a'), states=without('a'),
-                         requested=without('b'), weights={'c': 1., 'd': 2.})
+                         requested=without('b'), scores={
+                             'c': {'RAMWeigher': 1.}, 'd': {'RAMWeigher': 2.}})
         self.assertEqual(
             [('d', 'acceptable'), ('c', 'acceptable'), ('a', 'cell'),
              ('b', 'not_requested')],
@@ -82,6 +84,27 @@ class TestSteps(testtools.TestCase):
             ['with a resource provider', 'trait X', 'in the aggregate east '
              '(z)', 'in the cell of the server', 'requested hosts'],
             [step.name for step in answer.steps])
+
+    def test_each_condition_that_a_node_fails(self):
+        """In the order of the steps, and each once."""
+        [verdict] = explain(
+            funnel=dataclasses.replace(
+                PASSING.funnel, passed=[without('b'), without('b')]),
+            disabled={'host-b': ''}, down=frozenset({'host-b'}),
+            cell=without('b'), ignored=frozenset('b'),
+            filter_runs=[facts.FilterRun('ComputeFilter', {'b': ''})],
+            scope=frozenset('b')).verdicts
+        self.assertEqual('without trait X', verdict.reason.phrase)
+        self.assertEqual(
+            ['not in zone az', 'in another cell than the server',
+             'the host to leave', 'disabled', 'down'],
+            [reason.phrase for reason in verdict.also])
+
+    def test_host_without_a_service(self):
+        """It is in no cell, and not in another one."""
+        self.assert_excluded(
+            'without a nova-compute service',
+            cell=without('d'), states=without('d'), serviceless={'d'})
 
     def test_refused_request(self):
         """No host is considered, whatever else is known."""
@@ -124,6 +147,20 @@ class TestFilters(testtools.TestCase):
             run, disabled={'host-a': ''})[0])
         self.assertEqual('forced down', self.reason(
             run, forced_down=frozenset({'host-a'}))[0])
+
+    def test_service_of_a_host_that_another_filter_rejects(self):
+        """The ComputeFilter does not get it, and would reject it."""
+        verdicts = {verdict.host: verdict for verdict in explain(
+            filter_runs=[facts.FilterRun('IoOpsFilter', {'a': '', 'b': ''}),
+                         facts.FilterRun('ComputeFilter', {})],
+            down=frozenset({'host-a', 'host-c'}), disabled={'host-b': ''},
+            scores={'c': {}}).verdicts}
+        self.assertEqual(
+            {'host-a': ['down'], 'host-b': ['disabled'], 'host-c': [],
+             'host-d': []}, {host: [reason.phrase for reason in verdict.also]
+                             for host, verdict in verdicts.items()})
+        # A request for this host passes no other filter.
+        self.assertEqual('acceptable', verdicts['host-c'].reason.kind)
 
     def test_filter_that_is_not_listed(self):
         """It is named."""

@@ -2,6 +2,7 @@
 """The wrapping of nova's aggregate operations, without a cloud."""
 
 import logging
+import sys
 
 import fixtures
 from nova.compute import api as compute_api
@@ -9,6 +10,7 @@ from nova import context as nova_context
 from nova import exception as nova_exception
 import testtools
 
+from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.hooks import attach
 from nova_aggregate_mirror.hooks import contract
@@ -38,6 +40,7 @@ class StandIn:
     def _note(self, when, operation):
         self.log.append('%s %s' % (self.name, when))
         self.operation = operation
+        self.handled = sys.exception()
         if when in self.fails_in:
             raise RuntimeError('%s %s' % (self.name, when))
 
@@ -87,13 +90,6 @@ class TestLoad(HooksTest):
         self.assertEqual([('c', self.conf), ('a', self.conf)],
                          attach.load(self.conf))
 
-    def test_nothing_is_loaded_for_an_empty_list(self):
-        """An empty list leaves nova unchanged."""
-        self.offer('a', self.log.append)
-        self.configure()
-        self.assertEqual([], attach.load(self.conf))
-        self.assertEqual([], self.log)
-
     def test_unknown_name_is_refused(self):
         """A typing error does not silently omit a hook."""
         self.offer('a', StandIn)
@@ -101,7 +97,8 @@ class TestLoad(HooksTest):
         error = self.assertRaises(exceptions.InvalidConfiguration,
                                   attach.load, self.conf)
         self.assertEqual('[aggregate_mirror] hooks: no entry point in '
-                         'nova_aggregate_mirror.hooks is named b', str(error))
+                         'nova_aggregate_mirror.hooks is named "b"',
+                         str(error))
 
     def test_hook_that_cannot_be_made_is_refused(self):
         """The error has the reason and the hook's name."""
@@ -125,6 +122,8 @@ class TestLoad(HooksTest):
 
 class InstalledTest(HooksTest):
     """Two hooks around nova methods that only log their calls."""
+
+    mode = conf.MIRROR
 
     def setUp(self):
         super().setUp()
@@ -157,6 +156,7 @@ class InstalledTest(HooksTest):
         self.offer('first', lambda conf: self.first)
         self.offer('second', lambda conf: self.second)
         self.configure('first', 'second')
+        self.conf.set_override('mode', self.mode, 'aggregate_mirror')
         attach.install(self.conf)
         self.context = nova_context.RequestContext(
             is_admin=True, global_request_id='req-global')
@@ -206,6 +206,9 @@ class TestWrapped(InstalledTest):
             nova_exception.AggregateNotFound, self.add, self.context, 7,
             'h1'))
         self.assertEqual(['second after', 'first after'], self.log[4::2])
+        self.assertEqual('AggregateNotFound', self.first.operation.raised)
+        # Nova's log format adds the exception that is handled.
+        self.assertIsNone(self.first.handled)
 
     def test_interruption_of_nova_is_followed_up(self):
         """This includes non-Exceptions, such as eventlet's timeout."""
@@ -269,12 +272,25 @@ class TestMuting(InstalledTest):
         self.assertFalse(self.muted())
 
 
+class TestObserving(InstalledTest):
+
+    mode = conf.OBSERVE
+
+    def test_nova_mirrors(self):
+        """Whatever a hook declares."""
+        self.add(self.context, 7, 'h1')
+        self.assertFalse(self.muted())
+        self.assertEqual(
+            'Host aggregates are mirrored to placement by nova itself, because'
+            ' [aggregate_mirror] mode is observe\n', self.messages.output)
+
+
 class TestInstall(InstalledTest):
 
     def test_second_time_changes_nothing(self):
         """An entry point and a paste filter may both install the hooks."""
         before = dict(vars(self.api))
-        self.assertTrue(attach.install(self.conf))
+        attach.install(self.conf)
         self.assertEqual(before, dict(vars(self.api)))
 
     def uninstalled(self):
@@ -282,15 +298,6 @@ class TestInstall(InstalledTest):
             'placement_client': property(lambda api: self.client)})
         self.useFixture(fixtures.MonkeyPatch(API, api))
         return api, dict(vars(api))
-
-    def test_no_hook_leaves_nova_alone(self):
-        """An empty list switches the package off."""
-        api, before = self.uninstalled()
-        self.configure()
-        self.assertFalse(attach.install(self.conf))
-        self.assertEqual(before, dict(vars(api)))
-        self.assertIn('[aggregate_mirror] hooks is empty',
-                      self.messages.output)
 
     def test_unknown_hook_leaves_nova_alone(self):
         """Nothing is partly installed."""

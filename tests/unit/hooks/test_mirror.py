@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the hook does with a row that it could not close."""
 
+import dataclasses
 import types
 from typing import Any
 
@@ -10,7 +11,10 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.hooks import contract
 from nova_aggregate_mirror.hooks import mirror
 from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror import source
 from tests.unit import doubles
+
+ADD = 'add_host_to_aggregate'
 
 
 class Mirror(mirror.Mirror):
@@ -28,18 +32,60 @@ class Mirror(mirror.Mirror):
         raise self._error
 
 
+class Breaker:
+    """A back-off that always applies."""
+
+    def __init__(self, error: exceptions.MirrorError) -> None:
+        self._error = error
+
+    def check(self, recorded: bool) -> None:
+        raise self._error
+
+
 class TestHandOver(doubles.TestCase):
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.log = self.useFixture(fixtures.FakeLogger(
+            'nova_aggregate_mirror', format='%(levelname)s %(message)s'))
+
+    def run_hook(self, error: exceptions.MirrorError, method: str,
+                 host: str = '', raised: str = '') -> None:
+        """Run both parts of the hook, with what nova raised between them."""
+        process = types.SimpleNamespace(
+            conf=self.conf, journal=self.journal, check=lambda: None,
+            limits=engines.Limits(5), breaker=Breaker(error),
+            source=types.SimpleNamespace(
+                scope=lambda *_operation: source.Scope('agg')))
+        hook = Mirror(process, error)
+        operation = contract.Operation(method, 1, host, 'req-of-the-user')
+        state = hook.before(operation)
+        hook.after(dataclasses.replace(operation, raised=raised), state)
 
     def test_error_without_a_text(self) -> None:
         """Rule 3: the row is handed over, and the log says so."""
-        process = types.SimpleNamespace(
-            conf=self.conf, journal=self.journal, source=self.nova,
-            limits=engines.Limits(5), check=lambda: None)
-        hook = Mirror(process, exceptions.CellUnavailable(''))
-        log = self.useFixture(fixtures.FakeLogger('nova_aggregate_mirror'))
-        operation = contract.Operation(
-            'add_host_to_aggregate', 1, 'h1', 'req-of-the-user')
-        hook.after(operation, hook.before(operation))
+        self.run_hook(exceptions.CellUnavailable(''), ADD, 'h1')
         row, = self.journal.rows.all()
         self.assertEqual((False, 'h1'), (row.running, row.dirty.host))
-        self.assertIn('it stays in the journal and is retried', log.output)
+        self.assertIn('it stays in the journal and is retried',
+                      self.log.output)
+
+    def test_operation_that_nova_refused(self) -> None:
+        """Nothing of it waits; its host is compared, which is no warning."""
+        self.run_hook(exceptions.CellUnavailable('refused'), ADD, 'h1',
+                      'InvalidAggregateActionAdd')
+        self.assertIn(
+            'INFO Aggregate 1, host h1 (request req-of-the-user): nova raised '
+            'InvalidAggregateActionAdd in add_host_to_aggregate; the host is '
+            'not compared with placement yet: refused; it stays in the '
+            'journal and is retried\n', self.log.output)
+
+    def test_deletion_that_nova_refused(self) -> None:
+        """A sync removes only an aggregate that nova does not have."""
+        self.run_hook(exceptions.CellUnavailable('refused'),
+                      'delete_aggregate', raised='InvalidAggregateAction')
+        self.assertIn(
+            'nova raised InvalidAggregateAction in delete_aggregate; '
+            'agg is not compared with placement yet: refused',
+            self.log.output)
+        self.assertNotIn('its deletion', self.log.output)

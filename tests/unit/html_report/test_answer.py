@@ -92,6 +92,16 @@ class TestHosts(testtools.TestCase):
         self.assertIn('enable cmp-0000', text)
         self.assertNotIn('&lt;host&gt;', text)
 
+    def test_further_conditions(self):
+        """Each with its advice, which names a single host."""
+        down = explanation.Reason(
+            'down', 'down', '', 'start ' + explanation.HOST)
+        text = page(explanation.Answer({}, [explanation.Step(
+            'enabled', 'nova', frozenset())], [explanation.Verdict(
+                'node', 'cmp', OFF, 0, also=(down,))]))
+        self.assertIn('also: <bdi>down</bdi>', text)
+        self.assertIn('<bdi>start cmp</bdi>', text)
+
     def test_several_nodes_of_a_host(self):
         """Their UUIDs tell them apart."""
         ironic = explanation.Answer({}, [explanation.Step(
@@ -119,15 +129,16 @@ class TestEscaping(testtools.TestCase):
         reason = explanation.Reason(EVIL, EVIL, EVIL, EVIL)
         what = explanation.Answer(
             {EVIL: EVIL}, [explanation.Step(EVIL, EVIL, frozenset())],
-            [explanation.Verdict(EVIL, EVIL, reason, 0)] * 2, [EVIL],
+            [explanation.Verdict(EVIL, EVIL, reason, 0, also=(reason,))] * 2,
+            [EVIL],
             placed=[EVIL], count=2, failure=EVIL)
         text = page(what)
         self.assertEqual(1, text.count('<script>'))
         self.assertNotIn('<b title', text)
         # Title, headline, name and value of the request, note, condition, who
-        # asked, hosts with nodes, reason, detail, advice, and host of a
-        # server.
-        self.assertEqual(16, text.count('&lt;script&gt;'))
+        # asked, hosts with nodes, two reasons with details and advices, and
+        # host of a server.
+        self.assertEqual(19, text.count('&lt;script&gt;'))
 
     def test_long_texts_are_folded(self):
         """A condition with many aggregates takes a few lines, not a page."""

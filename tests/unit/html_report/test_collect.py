@@ -3,10 +3,12 @@
 
 import testtools
 
+from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import render
 from nova_aggregate_mirror.journal import binding
+from nova_aggregate_mirror.journal import history
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
@@ -32,6 +34,25 @@ class TestMarks(testtools.TestCase):
         self.assertEqual(
             dict.fromkeys(['h1', 'n2', 'twin'], ('could not be compared',)),
             collect.marks(collected))
+
+
+class TestRepair(doubles.TestCase):
+
+    def test_observed(self):
+        """What is only observed is repaired by no command."""
+        comparison = full_sync.SyncOutcome(
+            outcome.Outcome(), source.Nova({}, {}, {}),
+            [associations.Association(
+                (), 'n1', '', 'gone', associations.State.STALE, True)])
+        syncs = history.Entry('agent', 'ctl', 0, 1, 1, mode=conf.OBSERVE),
+        for observes, entries, repaired in (
+                (False, (), True), (True, (), False), (False, syncs, False)):
+            page = ''.join(render.render(collect.Collected(
+                comparison, full_sync.Request(0.3, write=False),
+                collect.JournalContent(syncs=entries), {}, '',
+                observes=observes), 2))
+            self.assertEqual(repaired, render.REPAIR in page)
+            self.assertNotEqual(repaired, 'The agent only observes.' in page)
 
 
 class TestForeignAggregates(doubles.TestCase):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The deadline holds against servers that hang or trickle, byte by byte."""
 
-from collections.abc import Callable
+from collections import abc
 import gzip
 import os
 import socket
@@ -22,6 +22,7 @@ from tests.unit import servers
 # An unlimited client would need 30 s or more to read this.
 LONG_BODY = b'.' * 300
 SHORT = 2
+CALL = errors.Call('placement', 'GET /path')
 
 
 def _says_nothing(server: servers.Server, client: socket.socket) -> None:
@@ -73,7 +74,7 @@ class DeadlineTestCase(testtools.TestCase):
         self.addCleanup(self.session.close)
 
     def start(self,
-              script: Callable[[servers.Server, socket.socket], None],
+              script: abc.Callable[[servers.Server, socket.socket], None],
               **kwargs: ssl.SSLContext) -> servers.Server:
         return self.useFixture(servers.Server(script, **kwargs))
 
@@ -89,25 +90,50 @@ class DeadlineTestCase(testtools.TestCase):
 
 class TrickleTestCase(DeadlineTestCase):
 
-    def test_silence_is_cut(self) -> None:
-        """A server that accepts and is silent is dropped at the deadline."""
-        self.assert_cut(self.start(_says_nothing))
-
-    def test_trickled_headers_are_cut(self) -> None:
-        """Headers that arrive byte by byte do not outlast the deadline."""
-        self.assert_cut(self.start(_trickles_headers))
-
-    def test_trickled_body_is_cut(self) -> None:
-        """A body that arrives byte by byte does not outlast the deadline."""
-        self.assert_cut(self.start(_trickles_body))
-
-    def test_trickled_chunks_are_cut(self) -> None:
-        """Chunks that keep arriving do not outlast the deadline."""
-        self.assert_cut(self.start(_trickles_chunks))
+    def test_slow_answers_are_cut(self) -> None:
+        """Silence, and what arrives byte by byte, end at the deadline."""
+        for script in (_says_nothing, _trickles_headers, _trickles_body,
+                       _trickles_chunks):
+            self.assert_cut(self.start(script))
 
     def test_generous_timeout_does_not_help_the_server(self) -> None:
         """A longer timeout of the caller never extends the deadline."""
         self.assert_cut(self.start(_trickles_body), timeout=1000)
+
+    def test_request_after_the_deadline(self) -> None:
+        """It is not sent, and the request before it is the reason."""
+        server = self.start(_says_nothing)
+        with deadline.within(SHORT):
+            error = self.assertRaises(
+                exceptions.DeadlineExceeded, self.get_twice, server.url)
+        self.assertIn('was silent for', str(error))
+        self.assertNotIn('0.0 s', str(error))
+
+    def test_request_shortly_before_the_deadline(self) -> None:
+        """It is not taken for a silence; all requests together are late."""
+        judgements = iter((False, True))
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.limits.deadline.is_silence',
+            lambda _waited: next(judgements)))
+        server = self.start(_says_nothing)
+        with deadline.within(SHORT), testtools.ExpectedException(
+                exceptions.DeadlineExceeded,
+                '.*placement.* did not answer in time'):
+            with errors.translated(CALL):
+                self.session.get(server.url)
+
+    def test_option_for_more_time(self) -> None:
+        """It is named in nova-api alone: other deadlines are not of it."""
+        for limit, step in ((deadline.within(0.0), ''), (
+                deadline.Budget(1.0).spending(), errors.MORE_TIME)):
+            with limit:
+                self.assertEqual(step, CALL.error(
+                    exceptions.OutOfTime, 'is late').failure.step)
+
+    def get_twice(self, url: str) -> None:
+        with errors.translated(CALL):
+            self.assertRaises(requests.RequestException, self.session.get, url)
+            self.session.get(url)
 
     def test_reused_connection_is_cut(self) -> None:
         """The current deadline applies, not that of the first request."""
@@ -218,8 +244,74 @@ class BoundTestCase(DeadlineTestCase):
             self.assertFalse(deadline.missed())
 
 
+def _answers_once(server: servers.Server, client: socket.socket) -> None:
+    """Close the connection when the next request arrives."""
+    server.request(client)
+    client.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+    server.request(client)
+
+
+def _resets(server: servers.Server, client: socket.socket) -> None:
+    """Close the connection before the next request is read."""
+    server.request(client)
+    client.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+    client.recv(1, socket.MSG_PEEK)
+
+
+class KeptConnectionTestCase(DeadlineTestCase):
+    """A server closes a kept connection while a request is on its way."""
+
+    def test_get(self) -> None:
+        """It is sent again, until a new connection has the answer."""
+        for script in _answers_once, _resets:
+            server = self.start(script)
+            with deadline.within(servers.PATIENCE):
+                for response in [self.session.get(server.url, stream=True)
+                                 for _connection in range(2)]:
+                    self.assertEqual('ok', response.text)
+                self.assertEqual('ok', self.session.get(server.url).text)
+            self.assertEqual(3, server.accepted)
+
+    def test_get_over_tls(self) -> None:
+        """It is sent again over TLS, too."""
+        context, self.session.verify = servers.certificate(
+            self.useFixture(fixtures.TempDir()).path)
+        server = self.start(_answers_once, tls=context)
+        with deadline.within(servers.PATIENCE):
+            for _request in range(2):
+                self.assertEqual('ok', self.session.get(server.url).text)
+        self.assertEqual(2, server.accepted)
+
+    def test_other_methods(self) -> None:
+        """They may have been processed, and are never sent again."""
+        for method in 'PUT', 'POST', 'DELETE':
+            server = self.start(_answers_once)
+            with deadline.within(servers.PATIENCE):
+                self.session.get(server.url)
+                self.assertRaises(requests.ConnectionError,
+                                  self.session.request, method, server.url)
+            self.assertEqual(1, server.accepted)
+
+    def test_error_that_the_caller_handles(self) -> None:
+        """It is not taken for that of the request, which was not sent."""
+        try:
+            raise ConnectionResetError
+        except ConnectionResetError:
+            with deadline.within(0):
+                self.assertRaises(
+                    requests.Timeout, self.session.get, 'http://127.0.0.1:9')
+
+    def test_new_connection(self) -> None:
+        """A server that closes it does not answer."""
+        server = self.start(lambda server, client: server.request(client))
+        with deadline.within(servers.PATIENCE):
+            self.assertRaises(requests.ConnectionError, self.session.get,
+                              server.url)
+        self.assertEqual(1, server.accepted)
+
+
 def _sends(body: bytes, encoding: str
-           ) -> Callable[[servers.Server, socket.socket], None]:
+           ) -> abc.Callable[[servers.Server, socket.socket], None]:
     def script(server: servers.Server, client: socket.socket) -> None:
         while True:
             server.request(client)

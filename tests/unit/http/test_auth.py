@@ -6,6 +6,7 @@ from typing import Any
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.placement import client
 from tests.unit import servers
 
@@ -15,11 +16,10 @@ PATH = '/resource_providers/%s/aggregates' % PROVIDER
 
 
 class CredentialsTestCase(servers.LoopbackTestCase):
-    """The credentials that check_credentials accepts, without network."""
+    """The credentials that ``load`` accepts, without network."""
 
     def check(self, **placement: Any) -> None:
-        client.Client(
-            servers.make_conf(**placement)).check_credentials()
+        auth.load(servers.make_conf(**placement), 'placement')
 
     def missing(self, **placement: Any) -> str:
         return str(self.assertRaises(
@@ -78,9 +78,8 @@ class CredentialsTestCase(servers.LoopbackTestCase):
     def test_other_section(self) -> None:
         """The section that auth_section names is checked instead."""
         conf = servers.make_conf(auth_section='elsewhere')
-        placement = client.Client(conf)
         error = self.assertRaises(exceptions.MissingCredentials,
-                                  placement.check_credentials)
+                                  auth.load, conf, 'placement')
         self.assertIn('[elsewhere] has no auth_type', str(error))
         conf.set_override('auth_type', 'none', 'elsewhere')
-        placement.check_credentials()
+        auth.load(conf, 'placement')

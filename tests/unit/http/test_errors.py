@@ -133,6 +133,14 @@ class TranslationTestCase(testtools.TestCase):
         error = requests.exceptions.InvalidHeader('X-Auth-Token: gAAAAA')
         self.assertNotIn('gAAA', str(self.translate(error)))
 
+    def test_error_that_the_caller_handles(self) -> None:
+        """It is not taken for that of the request."""
+        try:
+            raise ConnectionResetError
+        except ConnectionResetError:
+            error = self.translate(ConnectionRefusedError())
+        self.assertIn('refused the connection', str(error))
+
     def test_own_errors_pass(self) -> None:
         """An error of this package is not wrapped again."""
         error = exceptions.ProviderNotFound('x')

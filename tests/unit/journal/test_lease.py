@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which agent leads, on a real SQLite file."""
 
+from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import lease
-from tests import processes
 from tests import statements
 from tests.unit import doubles
 
@@ -32,6 +32,15 @@ class TestLease(doubles.TestCase):
             self.clock += SECONDS - 1
             self.assertTrue(self.mine.step())
         self.assertEqual((6, SECONDS), lease.read(self.journal.database)[1:3])
+
+    def test_observing_agent(self):
+        """It keeps no other from mirroring, nor the reverse."""
+        observer = lease.Lease(
+            self.open_journal().database, SECONDS, mode=conf.OBSERVE)
+        for agent in observer, self.mine, observer, self.mine:
+            self.assertTrue(agent.step())
+        observer.release()
+        self.assertTrue(lease.read(self.journal.database).holder)
 
     def test_renewal(self):
         """The leader knows its lease: it writes and does not read."""
@@ -114,12 +123,6 @@ class TestLease(doubles.TestCase):
         self.mine.release()
         self.assertTrue(other.step())
         self.assertFalse(self.mine.step())
-
-    def test_agents_that_start_at_once(self):
-        """Exactly one agent leads."""
-        led = processes.at_once(
-            4, lambda _number: self.contestant().step())
-        self.assertEqual([False] * 3 + [True], sorted(led))
 
     def test_wall_clock_does_not_matter(self):
         """Changing the wall clock has no effect."""

@@ -6,6 +6,7 @@ import contextlib
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import engines
 from tests import databases
@@ -61,7 +62,7 @@ class TestLedger(LedgerTest):
         self.ledger.remember(['a'])
         for _sync in range(2):
             self.ledger.observe([], ['a'])
-            self.now += self.conf.aggregate_mirror.forget_after + 1
+            self.now += ledger.FORGET_AFTER + 1
         self.assertEqual({}, self.entries())
         self.ledger.remember(['a'])
         self.assertEqual({'a'}, set(self.entries()))
@@ -153,10 +154,9 @@ class TestAbsence(LedgerTest):
 
     def test_forgetting(self):
         """A UUID is forgotten after a long absence without any provider."""
-        options = self.conf.aggregate_mirror
         self.ledger.remember(['a', 'used', 'kept'])
         self.ledger.observe(['kept'], ['a', 'kept'])
-        self.now += options.forget_after
+        self.now += ledger.FORGET_AFTER
         self.ledger.observe(['kept'], ['a', 'kept'])
         self.assertEqual({'a', 'used', 'kept'}, set(self.entries()))
         self.now += 1

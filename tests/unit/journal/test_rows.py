@@ -8,7 +8,6 @@ import os
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import rows
-from tests import processes
 from tests.unit import doubles
 
 DIRTY = journal.Dirty('h1', frozenset({'n1', 'n2'}), 'req-1')
@@ -64,22 +63,6 @@ class TestRecord(RowsTest):
         """Rule 1: two operations on a host are two rows."""
         self.assertNotEqual(self.recorded().id, self.recorded().id)
         self.assertEqual(2, len(self.stored()))
-
-    def test_many_nodes(self):
-        """An ironic host may have thousands of compute nodes."""
-        nodes = frozenset('%036d' % number for number in range(3000))
-        self.recorded(journal.Dirty('ironic', nodes))
-        self.assertEqual(nodes, self.stored()[0].dirty.nodes)
-
-    def test_processes_write_at_once(self):
-        """No row is lost, and no process gets "database is locked"."""
-        def work(_number):
-            other = self.open_journal().rows
-            for _turn in range(25):
-                other.record(other.make(DIRTY), ['a', 'b'])
-
-        processes.at_once(4, work)
-        self.assertEqual(100, len(self.stored()))
 
     def test_threads_share_a_journal(self):
         """nova-api has native threads since release 33."""
@@ -176,13 +159,6 @@ class TestProgress(RowsTest):
             row, attempts=1, last_error='refused')], self.stored())
         self.assertEqual([journal.Brief(row.id, True, 1, True)],
                          self.rows.briefs())
-
-    def test_retry(self):
-        """Attempts restart at zero; the last error is kept."""
-        row = self.hand_over('h1')
-        self.assertEqual(1, self.rows.retry([row.id, 'unknown']))
-        self.assertEqual([(0, 'refused')], [
-            (one.attempts, one.last_error) for one in self.stored()])
 
     def test_error_fits_every_database(self):
         """It is stored in ASCII, without NUL, and truncated."""

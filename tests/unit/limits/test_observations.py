@@ -2,7 +2,9 @@
 """What databases did, by the errors of their drivers."""
 
 import sqlite3
+import sys
 import types
+from unittest import mock
 
 from oslo_db import exception as db_exc
 import sqlalchemy as sa
@@ -33,7 +35,7 @@ class TestObservations(testtools.TestCase):
         for code, text, step in (
                 (1045, 'refused the user or the password',
                  'correct user and password in [x] y'),
-                (1049, 'has no database of this name',
+                (1049, 'is on a server that has no database of that name',
                  'create the database, or correct its name in [x] y'),
                 (1290, 'is read-only',
                  'set the host in [x] y to a server that accepts writes'),
@@ -53,6 +55,24 @@ class TestObservations(testtools.TestCase):
                          observations.of_database(Postgres('28P01'))[0])
         self.assertEqual('is read-only', observations.of_database(
             sa.exc.DBAPIError('SELECT 1', {}, Postgres('25006')))[0])
+
+    def test_driver_that_is_not_installed(self) -> None:
+        """Its package is named, or a driver whose waits have a limit."""
+        for url, module, step in (
+                ('mysql://', 'MySQLdb',
+                 'let [x] y begin with mysql+pymysql://'),
+                ('mysql+pymysql://', 'pymysql', 'install the package PyMySQL'),
+                ('postgresql://', 'psycopg2', 'install the package psycopg2'),
+                ('postgresql+pg8000://', 'pg8000', 'let [x] y begin with '
+                 'mysql+pymysql:// or postgresql+psycopg2://')):
+            with mock.patch.dict(sys.modules, {module: None}):
+                error = self.assertRaises(
+                    ModuleNotFoundError, sa.create_engine, url + 'host/name')
+            observation, advice = observations.of_database(
+                error, option='[x] y')
+            self.assertEqual('needs the Python module %s, which is not '
+                             'installed' % module, observation)
+            self.assertIn(step, advice)
 
     def test_sockets(self) -> None:
         """The error of the socket is the cause of that of the driver."""

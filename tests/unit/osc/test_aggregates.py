@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The state of an aggregate in ``openstack aggregate mirror list``."""
 
-import collections
-
 import testtools
 
 from nova_aggregate_mirror.osc import aggregates
@@ -22,5 +20,4 @@ class TestState(testtools.TestCase):
                 ((State.UNKNOWN, State.NO_NODE), 'unknown'),
                 ((State.UNKNOWN, State.STALE), 'differs'),
                 ((State.MISSING, State.IN_SYNC), 'differs')):
-            self.assertEqual(expected, aggregates.state(
-                collections.Counter(states)))
+            self.assertEqual(expected, aggregates.state(frozenset(states)))

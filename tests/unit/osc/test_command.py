@@ -71,8 +71,8 @@ class TestCommand(testtools.TestCase):
         for argv, expected in (
                 ((), 'abc'), (('--sort-column', 'Name'), 'abc'),
                 (('--sort-column', 'other'), 'abc'),
-                (('--sort-column', 'name', '--sort-descending'), 'cba'),
-                (('--sort-column', 'in_nova', '--sort-descending'), 'cba'),
+                (('--sort-column', 'Name', '--sort-descending'), 'cba'),
+                (('--sort-column', 'In Nova', '--sort-descending'), 'cba'),
                 (('--sort-column', 'In Nova', '--sort-ascending'), 'abc'),
                 (('--sort-column', 'Cell', '--sort-descending'), 'abc')):
             self.assertEqual(expected, show(*argv), argv)

@@ -36,7 +36,7 @@ class TestTable(testtools.TestCase):
             stdout=out, client_manager=types.SimpleNamespace(
                 aggregate_mirror=api)), None)
         lister.run(lister.get_parser('').parse_args(
-            ['--sort-column', 'Host']))
+            ['--sort-column', 'host']))
         table = out.getvalue()
         self.assertIn('first', table)
         self.assertLess(table.index('second'), table.index('first'))

@@ -14,7 +14,7 @@ class FailureTestCase(servers.LoopbackTestCase):
 
     def failure(self, **placement: str) -> exceptions.Failure:
         error = self.assertRaises(
-            exceptions.MirrorError, client.Client(
+            exceptions.ServiceUnreachable, client.Client(
                 servers.make_conf(**placement),
                 request_timeout=servers.PATIENCE).providers)
         return error.failure
@@ -29,7 +29,7 @@ class FailureTestCase(servers.LoopbackTestCase):
         """Nothing else is named."""
         self.assert_failure(
             'placement at http://nowhere.invalid',
-            'has a name that does not resolve',
+            'has a host name that does not resolve',
             auth_type='none', endpoint_override='http://nowhere.invalid')
 
     def test_port_without_tls(self) -> None:

@@ -46,3 +46,18 @@ class TestMemberships(testtools.TestCase):
             self.placement.broken[party] = error
         self.assertIs(error, self.assertRaises(
             exceptions.ServiceUnreachable, self.read))
+
+    def test_first_request_without_a_token(self) -> None:
+        """It is alone; all others would wait for the token that it gets."""
+        for is_connected, first in (True, 'a0'), (False, 'a1'):
+            self.placement.is_connected = is_connected
+            parallel_queries: list[list[str]] = []
+
+            def each(function, queries):
+                parallel_queries.extend(queries)
+                return [function(query) for query in queries]
+
+            memberships = client.Client.memberships(
+                self.placement, AGGREGATES, ['rare'], each)
+            self.assertEqual([first], parallel_queries[0])
+            self.assertEqual({'n1', 'n2', 'n3', 'n4'}, set(memberships))

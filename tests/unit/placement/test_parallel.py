@@ -59,11 +59,12 @@ class TestWorkers(testtools.TestCase):
         def call(item):
             begun.append(item)
             meeting.wait()
-            if not item:
+            if item == count - 1:
                 raise exceptions.ServiceUnreachable('refused')
             # The other calls end after the failure has been recorded.
             self.assertTrue(failed.wait(PATIENCE))
             ended.append(item)
+            raise exceptions.OutOfTime('late')
 
         for count in (1, COUNT):
             del begun[:], ended[:]
@@ -75,7 +76,7 @@ class TestWorkers(testtools.TestCase):
                     exceptions.ServiceUnreachable,
                     parallel.Workers(count).each, call, range(1000))
             self.assertEqual(list(range(count)), sorted(begun))
-            self.assertEqual(list(range(1, count)), sorted(ended))
+            self.assertEqual(list(range(count - 1)), sorted(ended))
 
     def test_told_to_stop(self):
         """Running calls are completed, and no more are started."""

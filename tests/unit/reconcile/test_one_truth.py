@@ -5,7 +5,7 @@ The databases, the source and the reconciler are real; placement and the
 ledger are in memory.
 """
 
-from collections.abc import Mapping
+from collections import abc
 import dataclasses
 import itertools
 
@@ -35,10 +35,10 @@ FOREIGN = 'foreign'
 class World:
     """A cloud with one compute node, as each of its services has it."""
 
-    rows: Mapping[str, tuple[str, str]]
+    rows: abc.Mapping[str, tuple[str, str]]
     """Cell to the host of the compute node and the spelling of its UUID."""
-    mapped: Mapping[str, str]
-    members: Mapping[str, frozenset[str]]
+    mapped: abc.Mapping[str, str]
+    members: abc.Mapping[str, frozenset[str]]
     """Aggregates that exist, to their hosts."""
     marked: frozenset[str]
     """Aggregates that users deleted."""
@@ -154,7 +154,8 @@ class TestOneTruth(testtools.TestCase):
     def close(self, host, nodes=()):
         """Converge and close a row, as hook and drain do."""
         dirty = journal.Dirty(host, frozenset(nodes))
-        outcome = self.reconciler.close([journal.Row('id', dirty, False, 0)])
+        outcome = self.reconciler.converge_and_close(
+            [journal.Row('id', dirty, False, 0)])
         return (outcome.unfinished.get(dirty),
                 frozenset(self.placement.aggregates[NODE]))
 

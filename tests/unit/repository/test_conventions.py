@@ -2,7 +2,7 @@
 """A convention that flake8 and mypy do not check."""
 
 import ast
-from collections.abc import Iterator
+from collections import abc
 import pathlib
 
 import testtools
@@ -22,7 +22,7 @@ class TestConventions(testtools.TestCase):
                    for node in ast.walk(default))])
 
 
-def _defaults(module: ast.Module) -> Iterator[ast.expr]:
+def _defaults(module: ast.Module) -> abc.Iterator[ast.expr]:
     """Yield the defaults of parameters, fields and context variables."""
     for node in ast.walk(module):
         if isinstance(node, (ast.FunctionDef, ast.Lambda)):

@@ -63,6 +63,41 @@ def program(line):
         setup['entry_points']['console_scripts'].splitlines()]
 
 
+def helm(case):
+    """Return the options with what the values for the chart set."""
+    return load(case, ini(
+        yaml.safe_load(VALUES.read_text())['conf']['nova']))
+
+
+def kolla(case):
+    return load(case, render(
+        (KOLLA / 'kolla-nova-api.conf').read_text(),
+        nova_api_database_address='192.0.2.1:3306',
+        nova_aggregate_mirror_database_password='secret'))
+
+
+def openstack_ansible(*groups):
+    variables = yaml.safe_load(
+        (OSA / 'user_nova_aggregate_mirror.yml').read_text())
+    return render(ini(variables['nova_nova_conf_overrides']),
+                  galera_address='192.0.2.1', group_names=groups,
+                  nova_aggregate_mirror_galera_password='secret')
+
+
+class TestJournal(testtools.TestCase):
+
+    def test_agents_on_several_hosts_share_it(self):
+        """An SQLite file would be another journal on each."""
+        for options in helm(self), kolla(self), load(self, openstack_ansible(
+                'nova_all', 'nova_api_os_compute')):
+            self.assertThat(options.aggregate_mirror_database.connection,
+                            testtools.matchers.StartsWith('mysql'))
+
+    def test_compute_hosts_do_not_get_the_password(self):
+        self.assertNotIn(
+            'secret', openstack_ansible('nova_all', 'nova_compute'))
+
+
 class TestDashboard(testtools.TestCase):
 
     def setUp(self):
@@ -93,38 +128,49 @@ class TestDashboard(testtools.TestCase):
 
 class TestKubernetes(testtools.TestCase):
 
-    def options(self):
-        """Return the options with what the values for the chart set."""
-        return load(self, ini(
-            yaml.safe_load(VALUES.read_text())['conf']['nova']))
-
     def test_the_probe_reaches_the_agent(self):
-        mirror = self.options().aggregate_mirror
+        mirror = helm(self).aggregate_mirror
         spec = yaml.safe_load(MANIFEST.read_text())['spec']
         container, = spec['template']['spec']['containers']
-        self.assertEqual(
-            [{'name': container['livenessProbe']['httpGet']['port'],
-              'containerPort': mirror.metrics_port}], container['ports'])
+        for probe in 'startupProbe', 'livenessProbe':
+            self.assertEqual(
+                [{'name': container[probe]['httpGet']['port'],
+                  'containerPort': mirror.metrics_port}], container['ports'])
         self.assertEqual('0.0.0.0', mirror.metrics_host)
 
-    def test_the_agent_reads_the_credentials_of_the_chart(self):
-        """The chart moves [placement] from nova.conf to a drop-in."""
+    def test_the_agent_finds_the_files_of_the_chart(self):
+        """All of nova-etc, such as the file of log_config_append.
+
+        The chart has [placement] in a drop-in. Kubernetes updates a directory,
+        and never a file that is mounted with subPath.
+        """
         pod = yaml.safe_load(MANIFEST.read_text())['spec']['template']['spec']
         container, = pod['containers']
-        secrets = {volume['name']: volume['secret']['secretName']
-                   for volume in pod['volumes'] if 'secret' in volume}
         self.assertEqual(
-            {'/etc/nova/nova.conf': 'nova-etc',
-             '/etc/nova/nova.conf.d': 'nova-ks-etc'},
-            {mount['mountPath']: secrets[mount['name']]
+            {'nova-etc': '/etc/nova', 'tmp': '/tmp'},
+            {mount['name']: mount['mountPath']
              for mount in container['volumeMounts']
-             if mount['name'] in secrets})
+             if 'subPath' not in mount})
+        configuration = pod['volumes'][0]['projected']
+        nova, drop_ins = (source['secret']
+                          for source in configuration['sources'])
+        self.assertEqual({'name': 'nova-etc'}, nova)
+        self.assertEqual(
+            {'nova_placement.conf': 'nova.conf.d/nova_placement.conf',
+             'nova_neutron.conf': 'nova.conf.d/nova_neutron.conf'},
+            {key['key']: key['path'] for key in drop_ins['items']})
+        self.assertTrue(drop_ins['optional'])
 
-    def test_agents_in_several_pods_share_a_journal(self):
-        """An SQLite file would be another journal in each pod."""
-        database = self.options().aggregate_mirror_database
-        self.assertThat(database.connection,
-                        testtools.matchers.StartsWith('mysql'))
+    def test_the_cron_job_runs_a_command_of_the_client(self):
+        job = yaml.safe_load(
+            (ETC / 'kubernetes' / 'rhoso-sync.yaml').read_text())
+        pod = job['spec']['jobTemplate']['spec']['template']['spec']
+        container, = pod['containers']
+        setup = configparser.RawConfigParser()
+        setup.read(ETC.parent / 'setup.cfg')
+        self.assertEqual('openstack', container['command'][0])
+        self.assertIn('_'.join(container['command'][1:4]),
+                      setup['entry_points']['openstack.aggregate_mirror.v1'])
 
     def test_the_manifest_uses_the_image_of_the_values(self):
         spec = yaml.safe_load(MANIFEST.read_text())['spec']
@@ -164,18 +210,8 @@ class TestKolla(testtools.TestCase):
                 override.read_text()).render(
                     parent_template='nova-api').splitlines() if line])
 
-    def options(self):
-        return load(self, render(
-            (KOLLA / 'kolla-nova-api.conf').read_text(),
-            nova_api_database_address='192.0.2.1:3306',
-            nova_aggregate_mirror_database_password='secret'))
-
-    def test_agents_on_several_hosts_share_a_journal(self):
-        self.assertThat(self.options().aggregate_mirror_database.connection,
-                        testtools.matchers.StartsWith('mysql'))
-
     def test_the_health_check_reaches_the_agent(self):
-        mirror = self.options().aggregate_mirror
+        mirror = kolla(self).aggregate_mirror
         self.assertEqual(
             'healthcheck_curl http://%s:%s/healthz' % (
                 mirror.metrics_host, mirror.metrics_port),
@@ -191,6 +227,13 @@ class TestKolla(testtools.TestCase):
         self.assertIn(
             '{{ node_config_directory }}/nova-api/:{{ nova_api_config }}/:ro',
             self.play['vars']['agent_volumes'])
+
+    def test_the_directory_of_the_logs_is_kolla_ansibles(self):
+        """It sets its owner, kolla, and the time zone of containers."""
+        self.assertEqual({'command', 'config_files'},
+                         set(self.play['vars']['agent_start']))
+        self.assertEqual([], [volume for volume in self.play['vars'][
+            'agent_volumes'] if 'localtime' in volume])
 
     def test_the_container_that_is_compared_is_the_one_that_is_started(self):
         compared = self.play['tasks'][-1]['kolla_container']
@@ -210,21 +253,6 @@ class TestOpenStackAnsible(testtools.TestCase):
             (OSA / 'user_nova_aggregate_mirror.yml').read_text())
         self.play, = yaml.safe_load(
             (OSA / 'openstack-ansible-agent.yml').read_text())
-
-    def rendered(self, *groups):
-        return render(ini(self.variables['nova_nova_conf_overrides']),
-                      galera_address='192.0.2.1', group_names=groups,
-                      nova_aggregate_mirror_galera_password='secret')
-
-    def test_agents_on_several_hosts_share_a_journal(self):
-        options = load(self, self.rendered('nova_all', 'nova_api_os_compute'))
-        self.assertThat(
-            options.aggregate_mirror_database.connection,
-            testtools.matchers.StartsWith('mysql+pymysql://aggregate_mirror:'
-                                          'secret@192.0.2.1/'))
-
-    def test_compute_hosts_do_not_get_the_password(self):
-        self.assertNotIn('secret', self.rendered('nova_all', 'nova_compute'))
 
     def test_the_environment_gets_the_extra_of_the_agent(self):
         requirement, = self.variables['nova_user_pip_packages']

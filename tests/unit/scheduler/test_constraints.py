@@ -26,24 +26,6 @@ def divided(matching, restricting):
                             aggregates(*restricting))
 
 
-class TestRule(testtools.TestCase):
-
-    def test_host_in_a_matching_aggregate(self):
-        """It passes, regardless of its other aggregates."""
-        rule = divided(['mine'], ['mine', 'theirs'])
-        self.assertTrue(rule.passes({'mine', 'theirs', 'other'}))
-
-    def test_host_in_a_restricting_aggregate(self):
-        """It does not pass without a matching aggregate."""
-        rule = divided(['mine'], ['mine', 'theirs'])
-        self.assertFalse(rule.passes({'theirs', 'other'}))
-
-    def test_host_in_neither(self):
-        """It passes unless the rule is required."""
-        self.assertTrue(divided(['mine'], ['theirs']).passes({'other'}))
-        self.assertFalse(required('mine').passes({'other'}))
-
-
 class TestNarrow(testtools.TestCase):
 
     def narrow(self, *rules, together=(), asked=NOTHING, budget=UNBOUNDED):

@@ -160,5 +160,5 @@ class TestEquivalence(testtools.TestCase):
                 fewer[budget] += len(offered)
 
         self.worlds(play)
-        self.assertGreater(fewer[0], fewer[100])
-        self.assertGreater(fewer[100], fewer[200])
+        # Which of two aggregates fits depends on the order of their UUIDs.
+        self.assertGreater(fewer[0], max(fewer[100], fewer[200]))

@@ -9,22 +9,11 @@ from nova_aggregate_mirror.scheduler import filter_rules
 
 class TestExtraSpecs(testtools.TestCase):
 
-    def keys(self, *specs):
-        return filter_rules.extra_spec_keys(specs)
-
     def matching(self, wanted, *values):
         rule, = filter_rules.flavor_extra_specs(
             {'cpu': wanted}, {value: {'cpu': value} for value in values},
             extra_specs_ops.match)
         return rule.matching
-
-    def test_bare_and_scoped_keys(self):
-        """Both apply to aggregates; other scopes do not."""
-        self.assertEqual(
-            {'ssd': 'ssd', 'aggregate_instance_extra_specs:trait:x': 'trait:x',
-             'aggregate_instance_extra_specs:ssd': 'ssd'},
-            self.keys('ssd', 'aggregate_instance_extra_specs:ssd', 'hw:ssd',
-                      'aggregate_instance_extra_specs:trait:x', ':ssd'))
 
     def test_both_spellings_of_a_key(self):
         """Each spelling is a rule of its own."""

@@ -71,7 +71,8 @@ class TestAllFilters(testtools.TestCase):
         self.assertEqual(
             'nova-scheduler does not start: [aggregate_mirror] '
             'request_filters: no entry point in '
-            'nova_aggregate_mirror.request_filters is named tenant_isolatoin',
+            'nova_aggregate_mirror.request_filters is named '
+            '"tenant_isolatoin"',
             self.refusal())
 
     def test_request_filters_of_both_kinds(self):

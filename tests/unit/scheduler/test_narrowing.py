@@ -16,8 +16,8 @@ from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import narrowing
 from nova_aggregate_mirror.scheduler import request_filters
 from nova_aggregate_mirror.scheduler import request_spec
+from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import metadata
-from nova_aggregate_mirror.source import metadata_keys
 from tests.scheduling import process
 from tests.scheduling import worlds
 
@@ -77,9 +77,9 @@ class TestNarrowing(NarrowingTest):
         """Pairs are read only for keys whose rules have two sides."""
         self.narrow(worlds.request_spec(extra_specs=FAST),
                     'flavor_extra_specs', 'tenant_isolation')
-        tenant = metadata_keys.Keys(prefixes=frozenset({'filter_tenant_id'}))
+        tenant = source.Keys(prefixes=frozenset({'filter_tenant_id'}))
         self.assertEqual(
-            [(metadata_keys.Keys(frozenset({'ssd'})) | tenant, tenant,
+            [(source.Keys(frozenset({'ssd'})) | tenant, tenant,
               {'tenant-a'})],
             self.source.reads)
 

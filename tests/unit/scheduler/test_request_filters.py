@@ -8,7 +8,7 @@ import testtools
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.scheduler import request_filters
 from nova_aggregate_mirror.scheduler import request_spec
-from nova_aggregate_mirror.source import metadata_keys
+from nova_aggregate_mirror import source
 from tests.scheduling import process
 from tests.scheduling import worlds
 
@@ -39,27 +39,11 @@ class TestRequestFilters(testtools.TestCase):
         """An unknown name fails at load."""
         self.assertRaises(exceptions.InvalidConfiguration, self.load, 'zone')
 
-    def test_zone_that_is_not_the_default(self):
-        """Nova's own request filter covers it."""
-        self.assertFalse(self.keys('default_availability_zone', zone='east'))
-        self.assertFalse(self.keys('default_availability_zone'))
-        self.assertEqual(
-            metadata_keys.Keys(frozenset({'availability_zone'})),
-            self.keys('default_availability_zone', zone='nova'))
-
     def test_another_default_zone(self):
         """The option is nova's."""
         self.process.config(default_availability_zone='somewhere')
         self.assertTrue(self.keys('default_availability_zone',
                                   zone='somewhere'))
-
-    def test_image_properties_that_say_nothing(self):
-        """Nova does not compare false or empty values."""
-        self.assertEqual(
-            metadata_keys.Keys(frozenset({'hw_cpu_cores', 'hw_vif_model'})),
-            self.keys('image_properties', image={
-                'hw_cpu_cores': 2, 'hw_cpu_sockets': 0, 'hw_boot_menu': False,
-                'hw_machine_type': '', 'hw_vif_model': 'virtio'}))
 
     def test_nova_without_the_namespace(self):
         """A nova that has removed the two options compares all keys."""
@@ -69,7 +53,7 @@ class TestRequestFilters(testtools.TestCase):
                 CONF.unregister_opt(option, 'filter_scheduler')
                 self.addCleanup(CONF.register_opt, option, 'filter_scheduler')
         self.assertEqual(
-            metadata_keys.Keys(frozenset({'hw_vif_model'})),
+            source.Keys(frozenset({'hw_vif_model'})),
             self.keys('image_properties', image={'hw_vif_model': 'virtio'}))
 
     def test_namespace_of_image_properties(self):
@@ -79,6 +63,6 @@ class TestRequestFilters(testtools.TestCase):
             aggregate_image_properties_isolation_separator='_cpu',
             group='filter_scheduler')
         self.assertEqual(
-            metadata_keys.Keys(frozenset({'hw_cpu_cores'})),
+            source.Keys(frozenset({'hw_cpu_cores'})),
             self.keys('image_properties', image={
                 'hw_cpu_cores': 2, 'hw_vif_model': 'virtio'}))

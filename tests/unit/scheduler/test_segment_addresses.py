@@ -180,33 +180,27 @@ class TestFilter(AddressesTest):
         self.assertIsNone(request_spec.get_room(spec))
         self.assertEqual([], self.placement.requests)
 
-    def test_several_ports_of_a_server(self):
-        """A segment has to have an address for each of them."""
-        self.segment(0, free=1)
-        self.segment(1, free=2)
-        self.assertEqual([{SEGMENTS[1]}], self.left(self.asked(
-            network(), port(self.neutron.port(NETWORK)))))
+    def test_addresses_that_a_server_needs(self):
+        """One of the same segment for each port that shall get one.
 
-    def test_port_with_an_address(self):
-        """It needs none, and the condition for its segment is kept."""
-        subnet = self.segment(0, free=0)
-        self.segment(1, free=1)
-        owned = self.neutron.port(NETWORK, (subnet, '10.0.0.6'))
-        self.assertEqual([{SEGMENTS[0]}], self.left(self.asked(
-            port(owned), required=[SEGMENTS[:1]])))
-
-    def test_port_that_shall_have_no_address(self):
-        self.segment(0, free=0)
-        self.segment(1, free=0)
-        self.assertEqual([set(SEGMENTS[:2])], self.left(self.asked(
-            port(self.neutron.port(NETWORK, ip_allocation='none')))))
-
-    def test_requested_address(self):
-        """It may be free although no pool has it."""
-        self.segment(0, free=0)
-        self.segment(1, free=0)
-        self.assertEqual([set(SEGMENTS[:2])], self.left(self.asked(
-            network(address='10.0.0.7'))))
+        A requested address may be free although no pool has it. The condition
+        for the segment of an address is kept.
+        """
+        for free, ports, required, left in (
+                ((1, 2), lambda _subnet: [
+                    network(), port(self.neutron.port(NETWORK))], (), [1]),
+                ((1, 0), lambda subnet: [port(self.neutron.port(
+                    NETWORK, (subnet, '10.0.0.2')))], [SEGMENTS[:1]], [0]),
+                ((0, 0), lambda _subnet: [port(self.neutron.port(
+                    NETWORK, ip_allocation='none'))], (), [0, 1]),
+                ((0, 0), lambda _subnet: [network(address='10.0.0.7')], (),
+                 [0, 1])):
+            self.neutron.subnets.clear()
+            self.neutron.ports.clear()
+            subnet, _other = map(self.segment, (0, 1), free)
+            self.assertEqual(
+                [{SEGMENTS[each] for each in left}],
+                self.left(self.asked(*ports(subnet), required=required)))
 
     def test_conditions_of_others(self):
         """Another network and a zone are kept."""
@@ -238,16 +232,11 @@ class TestFilter(AddressesTest):
         self.assertEqual([set(SEGMENTS[:1])], self.left(spec))
         self.assertEqual(['subnets'], self.neutron.requests)
 
-    def test_request_without_networks(self):
-        """Nothing is asked."""
+    def test_segments_that_nova_does_not_require(self):
+        """Neutron is not asked without networks, or with nova's option off."""
         self.segment(0, free=0)
         self.assertEqual([{SEGMENTS[0]}], self.left(self.asked()))
-        self.assertEqual([], self.neutron.requests)
-
-    def test_option_of_nova_is_off(self):
-        """Nova then requires no segments."""
         self.conf.set_override(OPTION, False, 'scheduler')
-        self.segment(0, free=0)
         self.assertEqual([{SEGMENTS[0]}], self.left(self.asked(network())))
         self.assertEqual([], self.neutron.requests)
 
@@ -285,19 +274,25 @@ class TestCounts(AddressesTest):
                          self.left(self.asked(network())))
 
     def test_subnets_of_a_segment(self):
-        """They count together."""
-        self.segment(0, free=0)
-        self.segment(0, free=1)
-        self.segment(1, free=0)
-        self.assertEqual([{SEGMENTS[0]}], self.left(self.asked(network())))
+        """They count together, whichever page of an answer they are on.
 
-    def test_pages(self):
-        """A subnet may be on another page than those that are full."""
-        self.neutron.page = 1
-        self.segment(0, free=0)
-        self.segment(1, free=0)
-        self.segment(0, free=1)
-        self.assertEqual([{SEGMENTS[0]}], self.left(self.asked(network())))
+        No server gets addresses that are for other services; it is not known
+        whether a server is one of those of a zone.
+        """
+        router, zone = ({'service_types': [service]} for service
+                        in ('network:routed', 'compute:east'))
+        for subnets, left in (
+                ([(0, 0, {}), (0, 1, {}), (1, 0, {})], [0]),
+                ([(0, 0, {}), (1, 0, {}), (0, 1, {})], [0]),
+                ([(0, 0, {}), (0, 5, router), (1, 1, {})], [1]),
+                ([(0, 0, {}), (0, 0, zone), (1, 1, {})], [0, 1])):
+            for self.neutron.page in (0, 1):
+                self.neutron.subnets.clear()
+                self.neutron.ports.clear()
+                for number, free, values in subnets:
+                    self.segment(number, free, **values)
+                self.assertEqual([{SEGMENTS[each] for each in left}],
+                                 self.left(self.asked(network())), subnets)
 
     def test_each_ip_version(self):
         """A port needs an address of each that its segment has."""
@@ -315,21 +310,6 @@ class TestCounts(AddressesTest):
             NETWORK, SEGMENTS[0], 'fd00::/126', allocation_pools=[],
             ipv6_address_mode='slaac')
         self.segment(0, free=1)
-        self.assertEqual([set(SEGMENTS[:2])],
-                         self.left(self.asked(network())))
-
-    def test_subnet_for_other_services(self):
-        """No server gets its addresses."""
-        self.segment(0, free=0)
-        self.segment(0, free=5, service_types=['network:routed'])
-        self.segment(1, free=1)
-        self.assertEqual([{SEGMENTS[1]}], self.left(self.asked(network())))
-
-    def test_subnet_for_servers_of_a_zone(self):
-        """It is not known whether the server is one of them."""
-        self.segment(0, free=0)
-        self.segment(0, free=0, service_types=['compute:east'])
-        self.segment(1, free=1)
         self.assertEqual([set(SEGMENTS[:2])],
                          self.left(self.asked(network())))
 
@@ -356,24 +336,20 @@ class TestDoubt(AddressesTest):
         self.segment(1, free=1)
 
     def assert_kept(self):
-        self.assertEqual([set(SEGMENTS[:2])],
-                         self.left(self.asked(network())))
+        spec = self.asked(network())
+        self.assertEqual([set(SEGMENTS[:2])], self.left(spec))
+        self.assertIsNone(request_spec.get_room(spec))
 
-    def count(self, **details):
-        self.neutron.replaced['network-ip-availabilities'] = {
-            'network_ip_availabilities': [{'subnet_ip_availability': [{
+    def test_counts_that_cannot_be(self):
+        """More addresses used than exist, or a subnet that is not counted."""
+        for counts in [], [{'subnet_ip_availability': [{
                 'subnet_id': self.subnet, 'total_ips': 5, 'used_ips': 5,
-                'ip_availability_details': details}]}]}
-
-    def test_more_used_than_exist(self):
-        self.count(total_ips_in_allocation_pool=5,
-                   used_ips_in_allocation_pool=6)
-        self.assert_kept()
-
-    def test_subnet_without_counts(self):
-        self.neutron.replaced['network-ip-availabilities'] = {
-            'network_ip_availabilities': []}
-        self.assert_kept()
+                'ip_availability_details': {
+                    'total_ips_in_allocation_pool': 5,
+                    'used_ips_in_allocation_pool': 6}}]}]:
+            self.neutron.replaced['network-ip-availabilities'] = {
+                'network_ip_availabilities': counts}
+            self.assert_kept()
 
     def test_neutron_refuses(self):
         """Neutron does not have the extension, or the role is missing."""
@@ -392,6 +368,16 @@ class TestDoubt(AddressesTest):
     def test_placement_is_away(self):
         self.placement.refuse()
         self.assert_kept()
+
+    def test_later_network_that_cannot_be_read(self):
+        """The request is as it was, also for the networks before."""
+        self.segment(2, free=1, network=OTHER)
+        self.conf.set_override('inline_timeout', 1.0, 'aggregate_mirror')
+        self.placement.hold_after(3, ('GET',))
+        groups = [SEGMENTS[:2], SEGMENTS[2:]]
+        self.assertEqual(list(map(set, groups)), self.left(self.asked(
+            network(), network(OTHER), required=groups, servers=2)))
+        self.assertIn('placement', self.process.logged()[0])
 
     def test_credentials_are_missing(self):
         self.conf.set_override('auth_type', None, 'neutron')

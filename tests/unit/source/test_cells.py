@@ -34,7 +34,7 @@ class TestThreads(testtools.TestCase):
         self.threads = cells.Threads(0.01, 0.01)
         self.threads.read({'first': self.silent}, full=False)
         # From now on, a read waits for ever, if at all.
-        self.threads._timeout = self.threads._soon = FOREVER
+        self.threads._timeout = self.threads._wait_for_some = FOREVER
         self.wait_at_once(FOREVER)
 
     def wait_at_once(self, seconds):

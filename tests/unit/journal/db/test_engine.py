@@ -12,6 +12,8 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal import store
+from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import engines
 from tests.unit import doubles
 from tests.unit import servers
@@ -87,7 +89,7 @@ class TestConnection(testtools.TestCase):
         path = pathlib.Path(self.conf.state_path, 'journal.sqlite')
         path.write_text('this is not a database, and it is long enough')
         with self.assertRaisesRegex(exceptions.JournalUnavailable,
-                                    'no SQLite database'):
+                                    'not an SQLite database'):
             self.open('sqlite:///%s' % path)
 
     def test_directory_that_cannot_be_made(self):
@@ -101,6 +103,25 @@ class TestConnection(testtools.TestCase):
             exceptions.JournalUnavailable, self.open,
             'mysql+pymysql://nova:s3cret@127.0.0.1:1/journal')
         self.assertNotIn('s3cret', str(error))
+
+    def test_error_that_the_caller_handles(self):
+        """It is not taken for that of the database."""
+        try:
+            raise ConnectionResetError
+        except ConnectionResetError:
+            with self.assertRaisesRegex(exceptions.JournalUnavailable,
+                                        'refused the connection'):
+                self.open('mysql+pymysql://nova@127.0.0.1:1/journal')
+
+    def test_no_time_is_left(self):
+        """The error says so, and nothing of the database."""
+        journal = store.Journal(
+            self.conf, limits=engines.Limits.of_call(5.0, 5.0))
+        with deadline.within(0.0):
+            error = self.assertRaises(
+                exceptions.JournalUnavailable, journal.rows.all)
+        self.assertEqual('the journal was not asked: no time is left',
+                         str(error))
 
     def test_connection_that_is_no_url(self):
         """The error names the option and has no password."""

@@ -64,6 +64,7 @@ sa.Table(
     sa.Column('failed', sa.Integer(), nullable=False),
     sa.Column('status', sa.Integer(), nullable=False),
     sa.Column('compared', sa.Boolean(), nullable=False),
+    sa.Column('mode', sa.String(16), nullable=False),
     sa.Column('reason', sa.Text(), nullable=False),
     sa.Column('removals', LongText, nullable=False),
     sqlite_autoincrement=True)

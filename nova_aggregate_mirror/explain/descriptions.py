@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests of servers that do not exist, by a description, as of nova-api."""
+
+from collections import abc
+import dataclasses
+from typing import Any
+
+from nova import block_device
+from nova.conf import CONF
+from nova import exception as nova_exception
+from nova import objects
+from nova.pci import request as pci_request
+from nova.scheduler import utils
+from nova.virt import hardware
+from oslo_utils import uuidutils
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.explain import network_requests
+from nova_aggregate_mirror.explain import requests
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerDescription:
+    """A server that does not exist."""
+
+    flavor: str
+    """Name or ID."""
+    image: abc.Mapping[str, Any]
+    """As nova gets it from glance, or the part of it that is known."""
+    from_volume: bool = False
+    """Whether its root disk is a volume."""
+    project: str = ''
+    zone: str = ''
+    networks: abc.Sequence[str] = ()
+    ports: abc.Sequence[str] = ()
+    hints: abc.Mapping[str, abc.Sequence[str]] = dataclasses.field(
+        default_factory=dict)
+    count: int = 1
+
+
+def described(context: Any, server: ServerDescription
+              ) -> requests.SchedulingRequest:
+    """Build the request of a server that does not exist.
+
+    :raises UnknownName: when nova has no such flavor, server group or zone
+    :raises InvalidConfiguration: an option of nova needs a further argument
+    """
+    image = requests.decoded(server.image)
+    from_volume = server.from_volume or _boots_from_volume(image)
+    _require_inputs(server.project, from_volume, image)
+    zone, forced = _zone(context, server.zone)
+    flavor = requests.flavor(context, server.flavor)
+    meta = objects.ImageMeta.from_dict(image)
+    notes = list(_of_zone(server.zone, zone, from_volume))
+    networks = network_requests.RequestedNetworks(
+        server.networks, server.ports, notes)
+    spec = objects.RequestSpec.from_components(
+        context, uuidutils.generate_uuid(), image, flavor,
+        hardware.numa_get_constraints(flavor, meta),
+        pci_request.get_pci_requests_from_flavor(flavor),
+        {**forced, 'scheduler_hints': {
+            name: list(values) for name, values in server.hints.items()}},
+        _group(context, server.hints), zone or None, project_id=server.project)
+    utils.setup_instance_group(context, spec)
+    spec.num_instances = server.count
+    spec.is_bfv = from_volume
+    resources, spec.request_level_params = (
+        networks.get_requested_resource_for_instance(context, None))
+    spec.requested_resources += resources
+    networks.replace(spec)
+    about = {'flavor': flavor.name, 'image': image.get('name') or '',
+             'project': server.project, 'zone': zone,
+             **{name.removeprefix('force_').removesuffix('s'): value
+                for name, [value] in forced.items()},
+             'networks': ', '.join(server.networks),
+             'ports': ', '.join(server.ports),
+             'hints': ', '.join(
+                 '%s=%s' % (name, value)
+                 for name, values in sorted(server.hints.items())
+                 for value in values)}
+    request = requests.SchedulingRequest(
+        spec=spec, about=requests.present(about), notes=notes)
+    if server.count > 1 and server.ports:
+        request.refuse('nova-api', 'a port is for one server',
+                       'request the servers with networks')
+    if 'id' in image:
+        # Only then it is worth the time to import nova-api.
+        from nova_aggregate_mirror.explain import api_internals
+        with request.refused_by('nova-api', 'use another flavor or image'):
+            api_internals.check_image(image, flavor, from_volume)
+    return request
+
+
+def _of_zone(argument: str, zone: str, from_volume: bool) -> abc.Iterator[str]:
+    """Note the options by which nova-api chooses the zone of a request."""
+    if zone and not argument:
+        yield requests.of_api('default_schedule_zone')
+    if from_volume and not zone and not CONF.cinder.cross_az_attach:
+        yield ('Nova-api requests the zone of a volume that exists already '
+               '([cinder] cross_az_attach is False): give it with --zone.')
+
+
+def _zone(context: Any, zone: str) -> tuple[str, dict[str, list[str]]]:
+    """Return the availability zone, and the host and node that it forces.
+
+    As in nova-api, a zone may be followed by a host and a node, separated by
+    colons; with a host, nova does not check that the zone exists.
+    """
+    name: str = zone or CONF.default_schedule_zone or ''
+    forced: dict[str, list[str]] = {}
+    if ':' in zone:
+        from nova.compute import api
+        name, host, node = api.API.parse_availability_zone(context, zone)
+        forced = {option: [value] for option, value in (
+            ('force_hosts', host), ('force_nodes', node)) if value}
+        if host is not None:
+            return name or '', forced
+    if name:
+        requests.check_zone(context, name, '' if zone else (
+            ' ([DEFAULT] default_schedule_zone)'))
+    return name or '', forced
+
+
+def _boots_from_volume(image: abc.Mapping[str, Any]) -> bool:
+    """Check whether nova-api creates the root disk of an image as a volume.
+
+    The image is then a snapshot of a server whose root disk was a volume.
+    """
+    properties = image['properties']
+    devices = properties.get('block_device_mapping', [])
+    if not properties.get('bdm_v2'):
+        devices = block_device.from_legacy_mapping(
+            devices, None, block_device.properties_root_device_name(
+                properties))
+    root = block_device.get_root_bdm(devices)
+    return bool(root and root.get('destination_type') == 'volume')
+
+
+def _require_inputs(project: str, from_volume: bool, image: dict[str, Any]
+                    ) -> None:
+    """Refuse a description that lacks what nova's request filters need."""
+    if CONF.scheduler.limit_tenants_to_placement_aggregate and not project:
+        raise exceptions.InvalidConfiguration(
+            'with [scheduler] limit_tenants_to_placement_aggregate the hosts '
+            'depend on the project: give --project')
+    if (CONF.scheduler.query_placement_for_image_type_support
+            and not from_volume and not image.get('disk_format')):
+        raise exceptions.InvalidConfiguration(
+            'with [scheduler] query_placement_for_image_type_support the '
+            'hosts depend on the format of the image: give --image, or '
+            '--volume for a server that boots from a volume')
+
+
+def _group(context: Any, hints: abc.Mapping[str, abc.Sequence[str]]) -> Any:
+    """Read the server group of a hint."""
+    if 'group' not in hints:
+        return None
+    [uuid] = hints['group'][:1]
+    try:
+        return objects.InstanceGroup.get_by_uuid(context, uuid)
+    except nova_exception.InstanceGroupNotFound as exc:
+        raise exceptions.UnknownName(
+            'nova has no server group %s; see "openstack server group list '
+            '--all-projects"' % uuid) from exc

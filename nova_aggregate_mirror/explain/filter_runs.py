@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs of nova's host filters, one by one, with what they log."""
+
+from collections import abc
+import contextlib
+import logging
+import re
+from typing import Any
+
+from nova.scheduler import filters as nova_filters
+from nova.scheduler import host_manager
+from oslo_db import exception as db_exception
+
+from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.explain import facts
+from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.scheduler import filters
+
+# A pattern for each host would be compiled for each host.
+_NAME = re.compile(r'[\w.-]+')
+
+NOVAS = 'nova.scheduler.filters'
+"""Package of nova's host filters."""
+
+
+class PluginFailed(Exception):
+    """A host filter or weigher fails, and with it the request in nova.
+
+    :param plugin: the filter or weigher
+    """
+
+    def __init__(self, plugin: Any, exc: Exception) -> None:
+        super().__init__('%s raises %s: %s' % (
+            type(plugin).__name__, type(exc).__name__,
+            errors.without_secrets(' '.join(str(exc).split()))))
+        self.name = type(plugin).__name__
+        self.module = type(plugin).__module__
+
+
+@contextlib.contextmanager
+def named(plugin: Any) -> abc.Iterator[None]:
+    """Name the filter or weigher that fails.
+
+    :raises PluginFailed: not if nova's databases fail
+    """
+    try:
+        yield
+    except db_exception.DBError:
+        raise
+    except Exception as exc:  # It may be the operator's own code.
+        raise PluginFailed(plugin, exc) from exc
+
+
+class _Messages(logging.Handler):
+    """Keeps the last log record about each host state."""
+
+    def __init__(self, states: abc.Iterable[host_manager.HostState]) -> None:
+        super().__init__(logging.DEBUG)
+        self._last: dict[str, logging.LogRecord] = {}
+        self._states: dict[Any, list[host_manager.HostState]] = {}
+        for state in states:
+            for key in (id(state), state.host):
+                self._states.setdefault(key, []).append(state)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        args: Any = record.args or ()
+        args = [*args.values()] if isinstance(args, abc.Mapping) else [*args]
+        states = [state for arg in args for state in self._states.get(
+            arg if isinstance(arg, str) else id(arg), ())]
+        # A host may have several nodes.
+        nodes = [state for state in states if state.nodename in args]
+        for state in nodes or states:
+            self._last[state.uuid] = record
+
+    def about(self, state: host_manager.HostState) -> str:
+        """Return the last message about a host state; empty if none is.
+
+        A filter may also log something about each host that passes it.
+        """
+        if state.uuid not in self._last:
+            return ''
+        return _without_names(self._last[state.uuid].getMessage(), state)
+
+
+def _without_names(text: str, state: host_manager.HostState) -> str:
+    """Replace the host in a message, so that hosts in one state are alike."""
+    return _NAME.sub(
+        lambda match: explanation.HOST if match[0] == state.host else match[0],
+        text.replace(str(state), state.host))
+
+
+class Recorder:
+    """Runs nova's host filters one by one, over all hosts that are left.
+
+    :param named: hosts to run each filter for, whatever other filters say
+    """
+
+    def __init__(self, handler: Any, named: abc.Sequence[Any]) -> None:
+        self._handler = handler
+        self._named = named
+        self.runs: list[facts.FilterRun] = []
+        self.requested: abc.Sequence[Any] | None = None
+        """The hosts that nova filters; None until it does."""
+
+    def get_filtered_objects(
+            self, enabled: abc.Iterable[Any], objs: abc.Iterable[Any],
+            spec_obj: Any, index: int = 0) -> list[Any]:
+        states = self.requested = list(objs)
+        for host_filter in enabled:
+            if host_filter.run_filter_for_index(index):
+                states = self._run(host_filter, states, spec_obj, index)
+        return states
+
+    def _run(self, host_filter: Any, states: list[Any], spec: Any, index: int
+             ) -> list[Any]:
+        """Run one filter; record what it rejects, and logs about that."""
+        left = set(map(id, states))
+        others = [state for state in self._named if id(state) not in left and (
+            # Only a candidate passes these.
+            state.allocation_candidates or not isinstance(
+                host_filter, nova_filters.CandidateFilterMixin))]
+        with listening([*states, *others]) as messages:
+            with named(host_filter):
+                passed = list(self._handler.get_filtered_objects(
+                    [host_filter], states, spec, index) or [])
+            passed_ids = set(map(id, [*passed, *_pass(
+                host_filter, others, spec)]))
+        rejected = [state for state in (*states, *others)
+                    if id(state) not in passed_ids]
+        module = type(host_filter).__module__
+        broken: abc.Iterable[tuple[Any, list[str]]] = ()
+        if isinstance(host_filter, filters.AggregateMembershipFilter):
+            broken = host_filter.broken_rules(rejected, spec)
+        self.runs.append(facts.FilterRun(
+            type(host_filter).__name__,
+            {state.uuid: messages.about(state) for state in rejected},
+            frozenset(state.uuid for state, subjects in broken if subjects),
+            '' if module.startswith(NOVAS) else module))
+        return passed
+
+
+def _pass(host_filter: Any, states: list[Any], spec: Any) -> list[Any]:
+    """Return the hosts that pass a filter; all if it fails."""
+    try:
+        with named(host_filter):
+            return list(host_filter.filter_all(states, spec) or ())
+    except PluginFailed:
+        # It is not called for these hosts.
+        return states
+
+
+@contextlib.contextmanager
+def listening(states: abc.Sequence[host_manager.HostState]
+              ) -> abc.Iterator[_Messages]:
+    """Receive what the filters log, whatever the log level is."""
+    messages = _Messages(states)
+    with contextlib.ExitStack() as stack:
+        for name in (NOVAS, filters.__name__):
+            logger = logging.getLogger(name)
+            stack.callback(logger.setLevel, logger.level)
+            stack.callback(setattr, logger, 'propagate', logger.propagate)
+            stack.callback(logger.removeHandler, messages)
+            logger.addHandler(messages)
+            logger.setLevel(logging.DEBUG)
+            logger.propagate = False
+        yield messages

@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What nova-api and nova-conductor do to a stored request, by operation.
+
+Each step names the methods of nova that do it. Nova's own methods are called
+where they write nothing.
+
+Long because the steps of all operations are here, next to their table.
+"""
+
+from collections import abc
+import contextlib
+import dataclasses
+import shlex
+import types
+from typing import Any
+
+from nova.compute import api
+from nova.compute import utils as compute_utils
+from nova.compute import vm_states
+from nova.conductor import manager as conductor
+from nova.conductor.tasks import live_migrate
+from nova.conf import CONF
+from nova import exception as nova_exception
+from nova import objects
+from nova.pci import request as pci_request
+from nova.scheduler import utils
+from nova import servicegroup
+from nova import utils as nova_utils
+from nova.virt import hardware
+from oslo_utils import uuidutils
+
+from nova_aggregate_mirror.explain import api_internals
+from nova_aggregate_mirror.explain import network_requests
+from nova_aggregate_mirror.explain import reasons
+from nova_aggregate_mirror.explain import requests
+from nova_aggregate_mirror.placement import candidates
+from nova_aggregate_mirror.placement import client
+
+KEPT_IMAGE = ('With the image that it has, nova rebuilds the server on its '
+              'host without nova-scheduler. Give another image with --image.')
+ONE_ZONE = ('Nova-api refuses a zone other than that of the server\'s volumes '
+            '([cinder] cross_az_attach is False).')
+_NODE = 'restart nova-compute on the host: it creates its compute node'
+ONLY_COMPUTE = ('Whether processor, disks and networks of a host allow the '
+                'live migration, only its nova-compute knows.')
+SAME_HOST = 'COMPUTE_SAME_HOST_COLD_MIGRATE'
+_ANOTHER = 'resize to another flavor'
+# By the attribute of a server that nova refuses.
+_STATES = {'task_state': 'wait until its task has ended',
+           'power_state': 'migrate the server cold'}
+ON_ITS_HOST = ('The server is shelved and not offloaded: nova starts it on '
+               'its host without nova-scheduler.')
+
+
+@dataclasses.dataclass(kw_only=True)
+class PreparedRequest(requests.SchedulingRequest):
+    """A stored request on its way to nova-scheduler."""
+
+    context: Any
+    """Nova's context of an administrator."""
+    cell_context: Any
+    """The same, targeted at the cell of the server, as in nova-conductor."""
+    instance: Any
+    """None if it is in no cell."""
+    cell: Any
+    networks: network_requests.RequestedNetworks
+    placement: client.Client
+    flavor: Any
+    """The new one of a resize."""
+    image: abc.Mapping[str, Any] | None
+    """The new one of a rebuild, as nova gets it from glance."""
+    zone: str
+    """The new one of an unshelve."""
+
+    @property
+    def replaces_image(self) -> bool:
+        """Check whether a rebuild is with another image than the server's."""
+        return self.image is not None and (
+            self.image.get('id') != self.instance.image_ref)
+
+    @contextlib.contextmanager
+    def checked_by(self, service: str, method: str = '') -> abc.Iterator[None]:
+        """Note that checks refuse the state of the server, or of its host.
+
+        :param method: of nova-api, for the states that it requires
+        """
+        host = self.instance.host
+        with self.refused_by(service):
+            try:
+                yield
+            except nova_exception.InstanceInvalidState as exc:
+                # Its text may name a method that operations have in common.
+                attribute, state = exc.kwargs['attr'], exc.kwargs['state']
+                self.refuse(
+                    service, 'the server is in %s %s' % (attribute, state),
+                    _STATES.get(attribute, '') if attribute != 'vm_state' else
+                    'nova requires ' + ' or '.join(
+                        api_internals.states(method)))
+            except nova_exception.ServiceUnavailable:
+                down = reasons.of_down(self.service.forced_down).of(host)
+                self.refuse(
+                    service, 'the nova-compute of %s is %s' % (
+                        host, down.phrase), '%s; if the host is lost, '
+                    'evacuate the server' % down.advice)
+
+    @property
+    def service(self) -> Any:
+        """The nova-compute of the server's host."""
+        return next(service for service in self.instance.services
+                    if service.binary == 'nova-compute')
+
+
+Step = abc.Callable[[PreparedRequest], None]
+
+
+def read_again(request: PreparedRequest) -> None:
+    """Of ``API.create`` and ``schedule_and_build_instances``: not stored."""
+    if request.instance is not None:
+        _ensure(request)
+    port_resources(request)
+    utils.setup_instance_group(request.context, request.spec)
+
+
+def flavor_of_server(request: PreparedRequest) -> None:
+    """Of ``_get_request_spec_for_cold_migrate``: not the stored flavor."""
+    request.spec.flavor = request.instance.flavor
+
+
+def checks(method: str) -> Step:
+    """Return the step of the decorators of a method of ``API``."""
+    def check(request: PreparedRequest) -> None:
+        with request.checked_by('nova-api', method):
+            api_internals.checks(method)(request.context, request.instance)
+
+    return check
+
+
+def fitting_flavor(request: PreparedRequest) -> None:
+    """Of ``API.resize``: refuse a flavor that the server cannot get."""
+    old, new = request.instance.flavor, request.flavor
+    for refused, reason in (
+            (new.flavorid == old.flavorid, 'the server has this flavor'),
+            (new.disabled, 'the flavor is disabled'),
+            ('accel:device_profile' in new.extra_specs,
+             'the flavor has accelerators'),
+            (not new.root_gb and old.root_gb and not request.spec.is_bfv,
+             'the flavor has no root disk, and that of the server is no '
+             'volume')):
+        if refused:
+            request.refuse('nova-api', reason, _ANOTHER)
+    with request.refused_by('nova-api', _ANOTHER):
+        api_internals.check_image(
+            nova_utils.get_image_from_system_metadata(
+                request.instance.system_metadata), new, request.spec.is_bfv)
+
+
+def new_flavor(request: PreparedRequest) -> None:
+    """Of ``API.resize``: the flavor, and what nova-api calculates from it."""
+    spec = request.spec
+    spec.flavor = request.flavor
+    spec.numa_topology = hardware.numa_get_constraints(
+        spec.flavor, request.instance.image_meta)
+    requests = pci_request.get_pci_requests_from_flavor(spec.flavor)
+    requests.instance_uuid = request.instance.uuid
+    requests.requests += [
+        pci for pci in spec.pci_requests and spec.pci_requests.requests or ()
+        if pci.source == objects.InstancePCIRequest.NEUTRON_PORT]
+    spec.pci_requests = requests
+
+
+def leave_host(request: PreparedRequest) -> None:
+    """Of ``LiveMigrationTask._find_destination``, ``rebuild_instance``."""
+    request.spec.ignore_hosts = [request.instance.host]
+
+
+def lost_host(request: PreparedRequest) -> None:
+    """Of ``API.evacuate``: the nova-compute of the host must be down."""
+    host = request.instance.host
+    if servicegroup.API().service_is_up(request.service):
+        request.refuse(
+            'nova-api', 'the nova-compute of %s is up' % host, 'migrate the '
+            'server; only if the host is lost: openstack compute service set '
+            '--down %s nova-compute' % shlex.quote(host))
+
+
+def leave_host_in_migration(request: PreparedRequest) -> None:
+    """Of ``API._allow_resize_to_same_host`` for a cold migration.
+
+    The host of a vCenter is a cluster, within which a server may move.
+    """
+    leave_host(request)
+    with request.refused_by('nova-api', _NODE):
+        node = objects.ComputeNode.get_by_host_and_nodename(
+            request.cell_context, request.instance.host,
+            request.instance.node)
+        if node.uuid in request.placement.having(SAME_HOST):
+            request.spec.ignore_hosts = []
+
+
+def leave_host_in_resize(request: PreparedRequest) -> None:
+    """Of ``API._allow_resize_to_same_host`` for a resize."""
+    request.notes.append(requests.of_api('allow_resize_to_same_host'))
+    if not CONF.allow_resize_to_same_host:
+        leave_host(request)
+
+
+def forget_forced_host(request: PreparedRequest) -> None:
+    """Of ``MigrationTask._execute`` and others."""
+    request.spec.reset_forced_destinations()
+
+
+def port_resources(request: PreparedRequest) -> None:
+    """Of ``MigrationTask._execute`` and others."""
+    spec = request.spec
+    spec.requested_resources, spec.request_level_params = (
+        request.networks.get_requested_resource_for_instance(
+            request.context, request.instance and request.instance.uuid))
+    spec.generate_request_groups_from_pci_requests()
+
+
+def stay_in_cell(request: PreparedRequest) -> None:
+    """Of ``_restrict_request_spec_to_cell``, and of ``API.resize``.
+
+    Nova's policy allows moves between cells to nobody, by default.
+    """
+    request.spec.requested_destination = objects.Destination(
+        allow_cross_cell_move=False, cell=request.cell)
+
+
+def heal(request: PreparedRequest) -> None:
+    """Of ``MigrationTask._execute``, ``unshelve_instance`` and others.
+
+    The hosts of a server group are those in the cell of the server.
+    """
+    _ensure(request)
+    utils.setup_instance_group(request.cell_context, request.spec)
+
+
+def _ensure(request: PreparedRequest) -> None:
+    request.spec.ensure_project_and_user_id(request.instance)
+    request.spec.ensure_network_information(request.instance)
+    compute_utils.heal_reqspec_is_bfv(
+        request.cell_context, request.spec, request.instance)
+
+
+def live_migration(request: PreparedRequest) -> None:
+    """Of ``LiveMigrationTask._find_destination``, whatever it does."""
+    task = live_migrate.LiveMigrationTask(
+        request.cell_context, request.instance, *[None] * 8, request.spec)
+    task.network_api = request.networks
+    # It is known already.
+    task._get_source_cell_mapping = lambda: request.cell
+    task._get_request_spec_for_select_destinations()
+    request.notes.append(ONLY_COMPUTE)
+    with request.checked_by('nova-conductor'):
+        task._check_instance_is_active()
+        task._check_instance_has_no_numa()
+        # As ``_check_host_is_up`` does, with one query more.
+        if not servicegroup.API().service_is_up(request.service):
+            raise nova_exception.ServiceUnavailable()
+    with request.refused_by('nova-conductor', _STATES['power_state']):
+        task._check_can_migrate_pci(task.source, task.source)
+
+    def refuses_host(state: Any, source: Any) -> str:
+        task._get_compute_info = {task.source: source, state.host: state}.get
+        try:
+            task._check_compatible_with_source_hypervisor(state.host)
+        except nova_exception.Invalid as exc:
+            return str(exc)
+        return ''
+
+    request.source, request.refuses_host = task.source, refuses_host
+
+
+def offloaded(request: PreparedRequest) -> None:
+    """Of ``unshelve_instance``, and of ``API.unshelve`` with a zone."""
+    if request.zone and (
+            request.instance.vm_state != vm_states.SHELVED_OFFLOADED):
+        request.refuse('nova-api', 'the server is %s and not offloaded, and '
+                       'stays in its zone' % request.instance.vm_state,
+                       'unshelve it without a zone')
+    elif request.instance.vm_state == vm_states.SHELVED:
+        request.notes.append(ON_ITS_HOST)
+    if request.zone:
+        request.spec.availability_zone = request.zone
+        if not CONF.cinder.cross_az_attach:
+            request.notes.append(ONE_ZONE)
+
+
+def new_image(request: PreparedRequest) -> None:
+    """Of ``API.rebuild``: the image, on the same host."""
+    spec, instance = request.spec, request.instance
+    spec.force_hosts, spec.force_nodes = [instance.host], [instance.node]
+    spec.scheduler_hints = {**(spec.scheduler_hints or {}),
+                            '_nova_check_type': ['rebuild']}
+    if not request.replaces_image:
+        request.notes.append(KEPT_IMAGE)
+    if request.image is not None:
+        spec.image = objects.ImageMeta.from_dict(request.image)
+
+
+def fitting_image(request: PreparedRequest) -> None:
+    """Of ``API.rebuild``: refuse an image that the server cannot get."""
+    if request.image is None:
+        return
+    with request.refused_by('nova-api', 'use another image'):
+        api_internals.check_image(
+            request.image, request.instance.flavor, request.spec.is_bfv)
+        if request.replaces_image:
+            api.API._validate_numa_rebuild(
+                request.instance, request.image, request.instance.flavor)
+
+
+def image_traits(request: PreparedRequest) -> None:
+    """Of ``_validate_image_traits_for_rebuild``: refuse missing traits."""
+    required = request.spec.image.properties.get('traits_required')
+    if not required or not request.replaces_image:
+        return
+    traits = candidates.CandidateReader(request.placement).traits(
+        request.instance.uuid)
+    # Nova's own client would create a provider that placement lacks.
+    tree = types.SimpleNamespace(data=lambda provider: types.SimpleNamespace(
+        traits=traits[provider]))
+    task = types.SimpleNamespace(
+        image_api=types.SimpleNamespace(get=lambda *_image: request.image),
+        report_client=types.SimpleNamespace(
+            get_allocations_for_consumer=lambda *_server: traits,
+            get_provider_tree_and_ensure_root=lambda *_provider: tree))
+    with request.refused_by('nova-conductor', 'use an image that does not '
+                            'require %s' % ', '.join(required)):
+        (conductor.ComputeTaskManager._validate_image_traits_for_rebuild)(
+            task, request.cell_context, request.instance,
+            uuidutils.generate_uuid())
+
+
+_MOVE = (forget_forced_host, port_resources, stay_in_cell, heal)
+
+PREPARATIONS: abc.Mapping[str, tuple[Step, ...]] = {
+    'create': (read_again,),
+    'migrate': (checks('resize'), flavor_of_server, leave_host_in_migration,
+                *_MOVE),
+    'resize': (checks('resize'), new_flavor, leave_host_in_resize, *_MOVE,
+               fitting_flavor),
+    'live-migrate': (checks('live_migrate'), live_migration, leave_host),
+    'evacuate': (checks('evacuate'), lost_host, leave_host, *_MOVE),
+    'unshelve': (checks('unshelve'), offloaded, *_MOVE),
+    'rebuild': (checks('rebuild'), new_image, stay_in_cell, heal,
+                fitting_image, image_traits),
+}
+"""Operation to its steps, in nova's order."""

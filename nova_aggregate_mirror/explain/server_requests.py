@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests of servers that exist, as nova has stored and prepares them."""
+
+from collections import abc
+import dataclasses
+from typing import Any
+
+from nova import context as nova_context
+from nova import exception as nova_exception
+from nova import objects
+from nova.scheduler import utils
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.explain import api_internals
+from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.explain import network_requests
+from nova_aggregate_mirror.explain import preparations
+from nova_aggregate_mirror.explain import requests
+from nova_aggregate_mirror.explain import server_record
+from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.scheduler import request_spec
+
+CREATE, UNSHELVE, REBUILD, RESIZE = 'create', 'unshelve', 'rebuild', 'resize'
+# The event of a host that builds a server.
+BUILD = 'compute__do_build_and_run_instance'
+
+
+@dataclasses.dataclass(frozen=True)
+class Changes:
+    """What an operation shall change of a server."""
+
+    flavor: str = ''
+    """Name or ID of a resize."""
+    image: abc.Mapping[str, Any] | None = None
+    """Of a rebuild, as nova gets it from glance."""
+    zone: str = ''
+    """Of an unshelve."""
+    networks: abc.Sequence[str] = ()
+    ports: abc.Sequence[str] = ()
+
+
+def of_server(context: Any, placement: client.Client, server: str,
+              operation: str, changes: Changes = Changes()
+              ) -> requests.SchedulingRequest:
+    """Build the request of a server for an operation.
+
+    :raises UnknownName: when nova has no such server, or no readable request
+    """
+    api_internals.check()
+    spec = _stored(context, server)
+    _set_defaults(spec)
+    instance, cell = _instance(context, server, operation)
+    if operation != CREATE and (instance is None or (
+            not instance.host and operation != UNSHELVE)):
+        raise exceptions.UnknownName(
+            'server %s is on no host, so that there is nothing to %s; use '
+            '--for create to see why it has none' % (server, operation))
+    if changes.zone:
+        requests.check_zone(context, changes.zone)
+    notes: list[str] = []
+    networks = network_requests.RequestedNetworks(
+        changes.networks, changes.ports, notes)
+    request = preparations.PreparedRequest(
+        spec=spec, notes=notes, creates=operation == CREATE, context=context,
+        cell_context=_targeted(context, cell), instance=instance, cell=cell,
+        networks=networks, placement=placement, zone=changes.zone,
+        flavor=changes.flavor and requests.flavor(context, changes.flavor),
+        image=changes.image and requests.decoded(changes.image))
+    for step in preparations.PREPARATIONS[operation]:
+        step(request)
+    if 'is_bfv' not in spec:
+        spec.is_bfv = False
+    networks.replace(spec)
+    networks.note(spec, instance)
+    request.record = instance and server_record.read(
+        request.cell_context, instance)
+    notes += _notes(spec, instance, operation, request.record)
+    request.about = requests.present({
+        'server': server, 'operation': operation,
+        'host': instance and instance.host, 'flavor': spec.flavor.name,
+        'project': spec.project_id, 'zone': spec.availability_zone})
+    return request
+
+
+def _notes(spec: Any, instance: Any, operation: str,
+           record: explanation.ServerRecord | None) -> abc.Iterator[str]:
+    """Note what is not known of a server, or odd."""
+    if instance is None:
+        yield ('The server was deleted or is in no cell yet, so that its '
+               'ports are not known and not explained.')
+    if instance and not instance.host and record and any(
+            entry.event.endswith(BUILD)
+            and entry.result != server_record.UNFINISHED
+            for entry in record.entries):
+        yield ('Nova-compute built the server on hosts above and gave up. '
+               'Nova calls that a success if it tried another host: see the '
+               'nova-compute.log of each host for the reason.')
+    if (spec.flavor.extra_specs or {}).get('accel:device_profile'):
+        yield 'Accelerators of the device profile are not explained.'
+    if operation != REBUILD and utils.request_is_rebuild(spec):
+        yield ('The server was created with the scheduler hint '
+               '_nova_check_type=rebuild, which only nova may set: '
+               'nova-scheduler queries no placement and allocates no '
+               'resources for it.')
+    if operation == CREATE:
+        yield ('Nova does not store a host that was requested for the '
+               'creation (API 2.74).')
+
+
+class _ReadOnly(request_spec.RequestSpec):
+    """A request that nova cannot save: reading an old one may do so."""
+
+    def save(self) -> None:
+        """Do nothing."""
+
+
+def _stored(context: Any, server: str) -> request_spec.RequestSpec:
+    """Read the request of a server, as nova-scheduler gets it."""
+    instead = ('Describe the server with --flavor, --image, --project and '
+               '--zone instead')
+    try:
+        spec: request_spec.RequestSpec = _ReadOnly.get_by_instance_uuid(
+            context, server)
+    except nova_exception.RequestSpecNotFound as exc:
+        raise exceptions.UnknownName(
+            'nova has no request of server %s: there is no such server, or '
+            '"nova-manage db archive_deleted_rows" has removed it. %s'
+            % (server, instead)) from exc
+    except request_spec.UNREADABLE as exc:
+        raise exceptions.UnknownName(
+            'nova cannot read its request of server %s (%s). %s'
+            % (server, type(exc).__name__, instead)) from exc
+    return spec
+
+
+def _set_defaults(spec: Any) -> None:
+    """Set the fields that nova does not store, or an old nova had not."""
+    for name, value in (
+            ('requested_destination', None), ('requested_resources', []),
+            ('request_level_params', objects.RequestLevelParams()),
+            ('ignore_hosts', None), ('retry', None), ('force_hosts', None),
+            ('force_nodes', None), ('limits', None), ('scheduler_hints', {}),
+            ('instance_group', None),
+            ('requested_networks', objects.NetworkRequestList(objects=[]))):
+        if name not in spec:
+            setattr(spec, name, value)
+    spec.requested_resources = spec.requested_resources or []
+    spec.num_instances = 1
+
+
+def _targeted(context: Any, cell: Any) -> Any:
+    """Return a context that is targeted at a cell for good."""
+    targeted = nova_context.RequestContext.from_dict(context.to_dict())
+    nova_context.set_target_cell(targeted, cell)
+    return targeted
+
+
+def _instance(context: Any, server: str, operation: str) -> tuple[Any, Any]:
+    """Read a server and its cell; None if nova has it in no cell."""
+    attributes = [
+        'flavor', 'info_cache', 'numa_topology', 'pci_requests', 'services']
+    if operation not in (CREATE, 'migrate', UNSHELVE):
+        # For these nova reads the image of the server.
+        attributes.append('system_metadata')
+    try:
+        cell = objects.InstanceMapping.get_by_instance_uuid(
+            context, server).cell_mapping
+        return cell and objects.Instance.get_by_uuid(
+            _targeted(context, cell), server, expected_attrs=attributes), cell
+    except (nova_exception.InstanceMappingNotFound,
+            nova_exception.InstanceNotFound):
+        return None, None

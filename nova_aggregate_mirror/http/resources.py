@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images, and the IDs of projects, images and networks, by their services."""
+
+from collections import abc
+import dataclasses
+from typing import Any
+import urllib.parse
+
+from keystoneauth1 import adapter as ks_adapter
+from keystoneauth1 import loading
+from oslo_config import cfg
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import auth
+from nova_aggregate_mirror.http import errors
+
+Build = abc.Callable[[], ks_adapter.Adapter]
+"""Builds an adapter for a service."""
+
+# Attributes of an image that are not image properties.
+_ATTRIBUTES = frozenset({
+    'checksum', 'container_format', 'created_at', 'direct_url', 'disk_format',
+    'file', 'id', 'locations', 'min_disk', 'min_ram', 'name', 'os_hash_algo',
+    'os_hash_value', 'os_hidden', 'owner', 'protected', 'schema', 'self',
+    'size', 'status', 'stores', 'tags', 'updated_at', 'virtual_size',
+    'visibility'})
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """A kind of resource that has a name."""
+
+    noun: str
+    service: str
+    group: str
+    """Section of nova.conf that selects the endpoint."""
+    credentials: str
+    """Section of nova.conf that has the account."""
+    path: str
+    version: tuple[int, int] | None = None
+    """The version to discover; by default ``path`` has it."""
+
+
+PROJECT = Kind('project', 'keystone', 'keystone', 'placement', '/projects',
+               (3, 0))
+IMAGE = Kind('image', 'glance', 'glance', 'placement', '/v2/images')
+NETWORK = Kind('network', 'neutron', 'neutron', 'neutron', '/v2.0/networks')
+
+
+def adapter(conf: cfg.ConfigOpts, kind: Kind) -> ks_adapter.Adapter:
+    """Build an adapter for the service with the options of nova.conf.
+
+    :raises MirrorError: names the options that are missing or invalid
+    """
+    versions = {'min_version': kind.version, 'max_version': (
+        kind.version[0], 'latest')} if kind.version else {}
+    adapter: ks_adapter.Adapter = loading.load_adapter_from_conf_options(
+        conf, kind.group, session=auth.session(conf, kind.credentials),
+        **versions)
+    return adapter
+
+
+def identifiers(build: Build, kind: Kind, name: str) -> list[str]:
+    """Return the IDs of the resources with a name, or the ID that is given.
+
+    The deadline is that of the caller.
+
+    :raises MirrorError: the service could not be read
+    """
+    call = errors.Call(
+        kind.service, 'looking up %s %s' % (kind.noun, name))
+    with errors.translated(call):
+        adapter = build()
+        # The session parses the token and the catalog.
+        with errors.parsing():
+            response = adapter.get('%s/%s' % (
+                kind.path, urllib.parse.quote(name, safe='')),
+                raise_exc=False)
+            if response.status_code == 200:
+                return [name]
+            if response.status_code == 404:
+                response = adapter.get('%s?%s' % (
+                    kind.path, urllib.parse.urlencode({'name': name})),
+                    raise_exc=False)
+        if response.status_code != 200:
+            raise errors.unexpected(call, response)
+        with errors.parsing():
+            # A database may compare names without case.
+            return sorted(
+                resource['id'] for resource in response.json()[
+                    kind.noun + 's'] if resource['name'] == name)
+
+
+def read_image(conf: cfg.ConfigOpts, image: str) -> dict[str, Any]:
+    """Read an image, in the form that nova uses.
+
+    The credentials are those of ``[placement]``. The deadline of the caller
+    bounds it; without one it raises ``RuntimeError``.
+
+    :raises MirrorError: glance could not be read, or does not have it
+    """
+    call = errors.Call(
+        'glance', 'reading image %s' % image,
+        step='give its properties with --image-property instead')
+    with errors.translated(call):
+        glance = adapter(conf, IMAGE)
+        # The session parses the token and the catalog.
+        with errors.parsing():
+            response = glance.get(
+                '%s/%s' % (IMAGE.path, image), raise_exc=False)
+        if response.status_code == 404:
+            raise exceptions.UnknownName(
+                'glance has no image %s that this user can see; give its ID, '
+                'or its properties with --image-property' % image)
+        if response.status_code != 200:
+            raise errors.unexpected(call, response)
+        with errors.parsing():
+            document = response.json()
+            return {**{name: value for name, value in document.items()
+                       if name in _ATTRIBUTES},
+                    'properties': {name: value for name, value
+                                   in document.items()
+                                   if name not in _ATTRIBUTES}}

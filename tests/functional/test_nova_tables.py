@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package's declarations of nova's tables, compared with nova's own."""
+
+from nova.db.api import models as api_models
+from nova.db.main import models as main_models
+from nova.objects import cell_mapping
+import sqlalchemy as sa
+import testtools
+
+from nova_aggregate_mirror.source import cells
+from nova_aggregate_mirror.source import nova_tables
+
+MODELS = {
+    'aggregates': api_models.Aggregate,
+    'aggregate_hosts': api_models.AggregateHost,
+    'aggregate_metadata': api_models.AggregateMetadata,
+    'host_mappings': api_models.HostMapping,
+    'cell_mappings': api_models.CellMapping,
+    'compute_nodes': main_models.ComputeNode,
+    'flavor_extra_specs': api_models.FlavorExtraSpecs,
+    'instance_groups': api_models.InstanceGroup,
+    'instances': main_models.Instance,
+    'migrations': main_models.Migration,
+    'build_requests': api_models.BuildRequest,
+    'instance_mappings': api_models.InstanceMapping,
+    'request_specs': api_models.RequestSpec,
+}
+
+
+class TestTables(testtools.TestCase):
+
+    def test_nova_has_them(self):
+        """Nova has each declared table and column."""
+        ours = {name: table for name, table in vars(nova_tables).items()
+                if isinstance(table, sa.sql.TableClause)}
+        self.assertEqual(MODELS.keys(), ours.keys())
+        for name, table in ours.items():
+            theirs = MODELS[name].__table__
+            self.assertEqual(theirs.name, table.name)
+            for column in table.c:
+                self.assertIn(column.name, theirs.c)
+
+    def test_cell0(self):
+        """Its UUID is the same in every nova."""
+        self.assertEqual(cell_mapping.CellMapping.CELL0_UUID, cells.CELL0)

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A nova that mirrors by itself, observed; the switch, and the way back."""
+
+import logging
+import socket
+import types
+
+import fixtures as base_fixtures
+
+from nova_aggregate_mirror import checks
+from nova_aggregate_mirror.checks import journal as checks_of_journal
+from nova_aggregate_mirror.html_report import collect
+from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.journal import modes
+from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.source import database
+from tests import fixtures
+from tests.functional import test_sync_command
+
+CONF = fixtures.CONF
+SUCCESS, WARNING, FAILURE = (
+    checks.Code.SUCCESS, checks.Code.WARNING, checks.Code.FAILURE)
+RESTART, RELOAD, SYNC = modes.RESTART, modes.RELOAD, modes.SYNC
+HOST = socket.gethostname()
+NOVA = 'Nova-api on %s had mode ' % HOST
+
+
+class ModesTest(test_sync_command.SyncTest):
+    """Nova-api and an agent, each with the mode of its last start."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.hosts = [self.cloud.create_host('h%d' % number)
+                      for number in range(6)]
+        self.messages = self.useFixture(base_fixtures.FakeLogger(
+            'nova_aggregate_mirror', level=logging.INFO))
+        self.gone = self.cloud.create_aggregate('gone')
+        self.addCleanup(CONF.clear_override, 'mode', 'aggregate_mirror')
+
+    def start_nova(self, mode: str) -> None:
+        CONF.set_override('mode', mode, 'aggregate_mirror')
+        self.useFixture(fixtures.MirroredNova())
+
+    def start_agent(self, mode: str) -> None:
+        CONF.set_override('mode', mode, 'aggregate_mirror')
+        self.agent = fixtures.Agent()
+
+    def work(self) -> full_sync.SyncOutcome:
+        """Drain and sync; return the outcome."""
+        self.agent.drain()
+        return self.agent.sync()
+
+    def add_in_vain(self) -> None:
+        """Add the next host to the zone while placement is down."""
+        self.placement.refuse()
+        outcome = self.cloud.add_host(self.zone, self.hosts.pop())
+        self.assertEqual((True, False), (outcome.member, outcome.mirrored))
+        self.placement.recover()
+
+    def observe(self) -> None:
+        """Let users do what nova itself does not mirror; observe it."""
+        self.start_nova('observe')
+        self.start_agent('observe')
+        self.cloud.add_host(self.gone, self.hosts[0])
+        self.work()
+        self.cloud.remove_host(self.gone, self.hosts[0])
+        self.placement.set_aggregates(
+            self.hosts[0].nodes[0], [self.gone.uuid])
+        self.assertEqual(200, self.cloud.delete_aggregate(self.gone))
+        self.add_in_vain()
+        del self.placement.requests[:]
+        self.assert_observed(2)
+        self.assertFalse(self.journal.ledger.entries()[self.gone.uuid].deleted)
+
+    def assert_observed(self, differences: int) -> None:
+        """Assert that the agent finds all differences and changes nothing."""
+        del self.placement.requests[:]
+        self.assertEqual(differences, len(self.work().drift))
+        self.assertEqual({'GET'}, {
+            request.method for request in self.placement.requests})
+        self.assertEqual(differences, len(self.cloud.drift()))
+
+    def assert_mirrored(self) -> None:
+        self.work()
+        self.assertEqual(([], []), (
+            self.cloud.drift(), self.journal.rows.all()))
+
+    def assert_disagreement(self, *expected: tuple[str, str, str],
+                            log: tuple[str, ...] = ()) -> None:
+        """Assert what check, report and agent say of the modes.
+
+        :param expected: code, text and command of each finding
+        :param log: texts in the last line of the agent
+        """
+        findings = checks_of_journal.agreement(
+            types.SimpleNamespace(conf=CONF, journal=self.journal))
+        found = [finding for finding in findings
+                 if finding.code is not SUCCESS]
+        lines = collect.read_journal(
+            CONF, database.DatabaseSource()).disagreements
+        self.assertEqual(len(expected), len(found), found)
+        self.assertEqual(len(expected), len(lines), lines)
+        for (code, text, step), finding, line in zip(expected, found, lines):
+            self.assertEqual((code, (step,)), (finding.code, finding.cure))
+            self.assertIn(text, finding.text)
+            self.assertEqual((step, '%s:' % line), (line.step, finding.text))
+        for text in log:
+            self.assertIn(text, [
+                line for line in self.messages.output.splitlines()
+                if 'The modes do not agree' in line][-1])
+
+    def newest(self) -> history.Entry:
+        return self.journal.history.newest()[0]
+
+
+class TestSwitch(ModesTest):
+
+    def test_nova_api_first(self) -> None:
+        """What it cannot mirror waits for the agent."""
+        self.observe()
+        self.start_nova('mirror')
+        self.add_in_vain()
+        self.assert_observed(3)
+        self.assertEqual(1, len(self.journal.rows.all()))
+        self.assertEqual(1.0, self.agent.figure('journal_pending_rows'))
+        self.assert_disagreement(
+            (WARNING, 'The agent on %s had mode observe in its last sync, on '
+             % HOST, RELOAD),
+            (FAILURE, 'Operations wait in the journal', RELOAD),
+            log=(NOVA + 'mirror', 'and this agent has mode observe. ',
+                 '"%s" for mode mirror' % RELOAD, '. Run: ' + SYNC))
+        self.start_agent('mirror')
+        self.assert_mirrored()
+        self.assert_disagreement()
+
+    def test_agent_first(self) -> None:
+        """It repairs what nova does not mirror."""
+        self.observe()
+        self.assert_disagreement()
+        self.start_agent('mirror')
+        self.assert_mirrored()
+        self.add_in_vain()
+        self.assert_mirrored()
+        self.assert_disagreement(
+            (WARNING, NOVA + 'observe', RESTART),
+            log=(NOVA + 'observe', '"%s" there for mode mirror' % RESTART))
+        self.start_nova('mirror')
+        self.add_in_vain()
+        self.assert_mirrored()
+        self.assert_disagreement()
+        self.assertIn('The modes agree again', self.messages.output)
+
+    def test_first_sync(self) -> None:
+        """The command still lists the removals before it makes any."""
+        self.observe()
+        self.assertEqual((True, False, 1, 1), (
+            self.newest().observed, self.newest().compared,
+            self.newest().added, self.newest().removed))
+        done = self.sync()
+        self.assertIn('this is the first sync', done.stdout)
+        self.assertEqual(1, len(self.cloud.drift()))
+
+
+class TestWayBack(ModesTest):
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.start_nova('mirror')
+        self.start_agent('mirror')
+        self.add_in_vain()
+
+    def test_nova_api_first(self) -> None:
+        """The agent drains the journal before it is to observe."""
+        self.start_nova('observe')
+        self.assert_mirrored()
+        self.start_agent('observe')
+        self.add_in_vain()
+        self.assert_observed(1)
+        self.assertEqual([], self.journal.rows.all())
+
+    def test_agent_first(self) -> None:
+        """A row waits in the journal, and a sync by hand mirrors it."""
+        self.start_agent('observe')
+        self.assert_observed(1)
+        self.start_nova('observe')
+        self.assert_observed(1)
+        self.assertEqual(1, len(self.journal.rows.all()))
+        self.assert_disagreement(
+            # It has had no operation since it was restarted.
+            (WARNING, ', instead of observe. Unless it was restarted since, '
+             'run there:', RESTART),
+            (FAILURE, 'Operations wait in the journal', SYNC),
+            log=(NOVA + 'mirror', '"%s" there for mode observe' % RESTART,
+                 '. Run: ' + SYNC))
+        self.assertEqual(0, self.sync().returncode)
+        self.assertEqual(([], []), (
+            self.cloud.drift(), self.journal.rows.all()))

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The smoke test on a cloud of real processes: does it notice errors?"""
+
+import importlib.util
+import pathlib
+import subprocess
+import sys
+import unittest
+
+SMOKE = pathlib.Path(__file__).parents[2] / 'devstack' / 'smoke'
+MISSING = [name for name in (
+    'keystone', 'nova', 'nova_aggregate_mirror', 'openstackclient',
+    'osc_placement', 'placement', 'waitress')
+    if importlib.util.find_spec(name) is None]
+
+
+@unittest.skipIf(MISSING, 'no cloud without ' + ', '.join(MISSING))
+class TestSmoke(unittest.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        from tests.cloud import small
+        self.cloud = self.enterContext(small.running(
+            nova_options={'aggregate_mirror': {'sync_interval': '1'}}))
+        # Sorted by name, the first host has three nodes.
+        self.cloud.seed_hosts(['cmp-2'])
+        self.cloud.seed_hosts(['cmp-1'], nodes_per_host=3)
+
+    def smoke(self, patience):
+        """Run the smoke test; return its exit status and output."""
+        agent = self.cloud.config.url('agent-1')
+        programs = pathlib.Path(sys.executable).parent
+        done = subprocess.run(
+            [SMOKE], text=True, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={
+                **self.cloud.environment(), 'AGGREGATE_MIRROR_AGENT': agent,
+                'AGGREGATE_MIRROR_PATIENCE': str(patience),
+                'PATH': '%s:/usr/bin:/bin' % programs})
+        return done.returncode, done.stdout
+
+    def check_nothing_is_left(self):
+        found = self.cloud.nova().get('/os-aggregates').json()
+        self.assertEqual([], found['aggregates'])
+
+    def test_it_passes_where_all_is_well(self):
+        self.cloud.start('agent-1')
+        status, output = self.smoke(patience=60)
+        self.assertEqual(0, status, output)
+        self.assertTrue(output.endswith('\nPASSED\n'), output)
+        self.check_nothing_is_left()
+
+    def test_it_fails_where_no_agent_repairs(self):
+        """The mirroring that nova itself does inline is not enough."""
+        status, output = self.smoke(patience=5)
+        self.assertEqual(1, status, output)
+        self.assertIn('FAILED: members: ', output)
+        self.check_nothing_is_left()

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The next steps of failures, each of which the fault matrix follows."""
+
+import ast
+from collections import abc
+import pathlib
+import re
+
+import testtools
+
+import nova_aggregate_mirror
+from nova_aggregate_mirror.http import auth
+from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.limits import observations
+from nova_aggregate_mirror.placement import connection
+from tests.functional import test_fault_matrix
+from tests.unit import servers
+
+ROOT = pathlib.Path(nova_aggregate_mirror.__file__).parent
+CHECKS = 'drift', 'journal', 'nova', 'placement', 'status'
+"""Modules with checks of the mirror; others check what nova is set to."""
+FINDINGS = {'failed': 1, 'failure': 0, 'warning': 0}
+"""The argument of a finding that has the step; what it announces follows."""
+
+CLIENT = 'of the openstack client, whose user the matrix does not change: '
+LISTS = 'it lists more, and cures nothing'
+PACKAGES = 'the tests have this package: '
+USERS = 'needs the files of two users: tests.unit.checks.test_journal'
+AGENT = 'the matrix runs no agent of its own: tests.unit.checks.test_journal'
+UNFOLLOWED = {
+    'If placement is only slow': 'tests.unit.checks.test_drift',
+    'In nova-api\'s environment, run': PACKAGES + 'tests.unit.checks',
+    'In nova-scheduler\'s environment, run':
+        PACKAGES + 'tests.unit.checks.test_nova',
+    'List the processes that use it': LISTS,
+    'Run nova-api, the agent and the commands as %s, then run': USERS,
+    'Run this command as the user that nova-api runs as': USERS,
+    'Run:\n  chmod u+rwX %s': USERS,
+    'Run:\n  install -d -m 700 -o %s %s': USERS,
+    'Run the checks again': 'a fault that begins during the checks',
+    'Set this for all of nova\'s services, and restart them':
+        'needs a Galera cluster: tests.functional.test_galera',
+    'Start an agent': AGENT, 'Start one with the': AGENT,
+    'To list all, run': LISTS, 'To list the reason of each, run': LISTS,
+    'Upgrade placement to 2.0.0': PACKAGES + 'tests.unit.checks',
+    'free space on the database server': 'needs a disk that is full',
+    'raise max_connections': 'the other tests use the same server',
+    'raise [aggregate_mirror] inline_timeout':
+        'needs several slow requests: tests.functional.test_budget',
+    'give its properties with': 'tests.functional.test_explain_command',
+    'give the user a role that nova\'s policy':
+        CLIENT + 'tests.functional.test_api_source',
+    'correct the clock of this host':
+        'needs a host whose clock is wrong: tests.unit.checks.test_placement',
+    'Correct:\n  [%s]': 'tests.unit.checks.test_placement',
+    'run "%s" once': 'the status check has it as a command',
+    'correct the options of the openstack client':
+        CLIENT + 'it gets the URL from the test',
+    'add a project to':
+        CLIENT + 'its diff prints this',
+    'correct the account in': CLIENT + 'it has a token',
+    'give your user the role': CLIENT + 'diff writes nothing',
+    'use nova 19.0 (Stein) or later':
+        CLIENT + 'tests.functional.test_api_source',
+    'install the package': PACKAGES + 'tests.unit.limits.test_observations',
+    'create another application credential, with the role':
+        'the status check has it as commands',
+    'pip install python-novaclient': PACKAGES + 'tests.unit.source',
+    '%s %s ...': 'needs two users: tests.unit.cmd',
+}
+"""Beginnings of steps that no row has, with the reason."""
+
+Names = abc.Mapping[str, ast.expr]
+
+
+def assigned(tree: ast.AST, prefix: str = '') -> dict[str, ast.expr]:
+    """Map the names of constants, also of classes, to their values."""
+    return {prefix + target.id: node.value for node in ast.walk(tree)
+            if isinstance(node, ast.Assign) for target in node.targets
+            if isinstance(target, ast.Name)}
+
+
+def texts(node: ast.expr, names: Names) -> list[str]:
+    """List the texts that an expression may be, with their placeholders."""
+    match node:
+        case ast.Constant(value=str() as text):
+            return [text]
+        case ast.Name() | ast.Attribute() if ast.unparse(node) in names:
+            return texts(names[ast.unparse(node)], {})
+        case ast.BinOp(left=left, op=ast.Mod()):
+            return texts(left, names)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return [first + second for first in texts(left, names) or ['%s']
+                    for second in texts(right, names) or ['%s']]
+        case ast.IfExp(body=body, orelse=other):
+            return texts(body, names) + texts(other, names)
+        case ast.BoolOp(values=values):
+            return [text for value in values for text in texts(value, names)]
+    return []
+
+
+def announced(call: ast.Call, names: Names) -> abc.Iterator[str]:
+    """List the steps of a finding: its last sentence, and the first line."""
+    place = FINDINGS[call.func.attr]
+    lines = call.args[place + 1:]
+    if not lines and not place:
+        # It has none, or that of its error.
+        return
+    for text in (texts(call.args[place], names) if call.args[place:] else ()):
+        sentence = text.rpartition('. ')[2]
+        yield sentence + ''.join('\n  ' + line for line in (
+            texts(lines[0], names) if lines else ())[:1])
+
+
+def steps() -> abc.Iterator[str]:
+    """List the texts of all steps: those of errors, and those of checks."""
+    for steps_of in (observations.STEPS, observations.DRIVERS,
+                     observations.CERTIFICATES):
+        yield from steps_of.values()
+    yield from (observations.USABLE, errors.PROXY, errors.MISPLACED)
+    for access in (*(auth.ConfiguredSteps(servers.make_conf(
+            auth_type=kind, username='mirror'), 'placement') for kind in (
+                'password', 'v3applicationcredential')),
+            connection.ClientSteps()):
+        yield from (access.account, access.catalog, access.scope, access.token,
+                    access.role)
+    trees = {path: ast.parse(path.read_text())
+             for path in sorted(ROOT.rglob('*.py'))}
+    everywhere = {
+        name: value for path, tree in trees.items() for name, value
+        in assigned(tree, (path.parent if path.stem == '__init__' else path
+                           ).stem + '.').items()}
+    # Of what gives access to placement, as its clients have it.
+    everywhere['context.placement.options'] = assigned(
+        trees[ROOT / 'placement' / 'connection.py'])['options']
+    for path, tree in trees.items():
+        names = {**everywhere, **assigned(tree)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.keyword) and node.arg == 'step':
+                yield from filter(None, texts(node.value, names))
+            elif isinstance(node, ast.Call) and path.stem in CHECKS and (
+                    getattr(node.func, 'attr', '') in FINDINGS):
+                yield from announced(node, names)
+
+
+def is_followed(step: str) -> bool:
+    """Check whether the advice of a row is this step, or begins it."""
+    pattern = re.sub('%[sdg]', '.*', re.escape(step))
+    return any(advice and (re.search(pattern, advice)
+                           or advice.strip() in step)
+               for table in test_fault_matrix.TABLES
+               for row in table.values() for advice in (row.step, row.line))
+
+
+class TestSteps(testtools.TestCase):
+
+    def test_a_failure_advises_one_thing(self) -> None:
+        """A step is one sentence, or a part of one, and checks nothing."""
+        for text in steps():
+            for several in '. ', 'Check ', 'check ':
+                self.assertNotIn(several, text)
+
+    def test_each_step_is_followed(self) -> None:
+        """By the matrix, after which the fault is gone; others say why not."""
+        remaining = {step for step in steps() if not is_followed(step)}
+        for beginning in UNFOLLOWED:
+            steps_of = {step for step in remaining
+                        if step.startswith(beginning)}
+            self.assertNotEqual(set(), steps_of, beginning)
+            remaining -= steps_of
+        self.assertEqual(set(), remaining)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of projects, images and networks."""
+
+from keystoneauth1 import loading
+from oslo_utils.fixture import uuidsentinel as uuids
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import resources
+from nova_aggregate_mirror.limits import deadline
+from tests.unit import servers
+
+KINDS = {
+    resources.PROJECT: '/v3/projects',
+    resources.IMAGE: '/v2/images',
+    resources.NETWORK: '/v2.0/networks',
+}
+
+
+class TestIdentifiers(servers.LoopbackTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.cloud = self.useFixture(servers.Cloud())
+        catalog = self.cloud.token(self.cloud.url)
+        catalog['token']['catalog'] += [
+            {'type': kind, 'name': kind, 'id': kind, 'endpoints': [
+                {'id': kind, 'interface': 'internal', 'region': 'R',
+                 'region_id': 'R', 'url': self.cloud.url + path}]}
+            for kind, path in (('identity', '/v3'), ('image', ''),
+                               ('network', ''))]
+        self.cloud.answers['/v3/auth/tokens'] = (201, catalog)
+        account = {
+            'auth_type': 'password', 'auth_url': self.cloud.url + '/v3',
+            'username': 'nova', 'password': 'secret',
+            'project_name': 'service', 'user_domain_name': 'Default',
+            'project_domain_name': 'Default'}
+        self.conf = servers.make_conf(**account)
+        for group, service_type in (('keystone', 'identity'),
+                                    ('glance', 'image'),
+                                    ('neutron', 'network')):
+            loading.register_session_conf_options(self.conf, group)
+            loading.register_adapter_conf_options(self.conf, group)
+            self.conf.set_default('service_type', service_type, group)
+            self.conf.set_default(
+                'valid_interfaces', ['internal', 'public'], group)
+        loading.register_auth_conf_options(self.conf, 'neutron')
+        self.conf.set_override('auth_section', 'placement', 'neutron')
+
+    def find(self, kind, name='demo'):
+        with deadline.within(servers.PATIENCE):
+            return resources.identifiers(
+                lambda: resources.adapter(self.conf, kind), kind, name)
+
+    def answer(self, kind, *names, status=200):
+        """Have resources of these names, with the IDs noun0 and so on."""
+        self.cloud.answers[KINDS[kind]] = (status, {kind.noun + 's': [
+            {'id': getattr(uuids, kind.noun + str(number)), 'name': name}
+            for number, name in enumerate(names)]})
+
+    def test_name(self):
+        """Each service has one, several or no resources with it."""
+        for kind in KINDS:
+            first, second = (
+                getattr(uuids, kind.noun + number) for number in '01')
+            self.answer(kind, 'demo', 'Demo')
+            self.assertEqual([first], self.find(kind))
+            self.answer(kind, 'demo', 'demo')
+            self.assertEqual(sorted([first, second]), self.find(kind))
+            self.answer(kind)
+            self.assertEqual([], self.find(kind))
+
+    def test_identifier(self):
+        """It is not compared with names."""
+        for kind, path in KINDS.items():
+            self.cloud.answers['%s/%s' % (path, uuids.demo)] = (200, {})
+            self.assertEqual([uuids.demo], self.find(kind, uuids.demo))
+
+    def test_service_that_refuses(self):
+        """The error names the service and the resource."""
+        for kind in KINDS:
+            self.answer(kind, status=403)
+            error = self.assertRaises(
+                exceptions.NotAuthorized, self.find, kind)
+            self.assertEqual(
+                '%s at %s answered 403 (looking up %s demo)' % (
+                    kind.service, self.cloud.url, kind.noun), str(error))
+
+    def test_no_deadline(self):
+        """The service could be silent for ever."""
+        self.assertRaises(
+            RuntimeError, resources.identifiers,
+            lambda: resources.adapter(self.conf, resources.IMAGE),
+            resources.IMAGE, 'demo')
