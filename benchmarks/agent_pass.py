@@ -5,10 +5,10 @@ import dataclasses
 import time
 
 from prometheus_client import parser
-import requests
 
 from tests.cloud import cloud
 from tests.cloud import config
+from tests.cloud import loopback
 from tests.cloud import processes
 
 INTERVAL: config.Options = {'aggregate_mirror': {'sync_interval': '1'}}
@@ -42,9 +42,7 @@ class Agent:
 
     def __init__(self, running: cloud.Cloud) -> None:
         self._running = running
-        # Proxy settings do not apply to the loopback interface.
-        self._http = requests.Session()
-        self._http.trust_env = False
+        self._http = loopback.session()
         running.start('agent-1')
         self._last = self._next(Metrics())
 

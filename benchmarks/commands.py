@@ -26,8 +26,7 @@ class Commands:
         self._placement = running.process('placement')
         self._result = path('measured.json')
         self._log = path('log/measured.log')
-        self.traffic = traffic.Traffic(path('log/placement.log'),
-                                       path('log/keystone.log'))
+        self.traffic = traffic.Traffic(path('log/placement.log'))
         create_journal(running)
 
     def sync(self, command: str) -> figures.Run:
@@ -67,7 +66,7 @@ class Commands:
                 '%s ended with status %d; the end of its output:\n%s'
                 % (command, ended, output[-2000:]))
         return figures.Run(
-            requests=self.traffic.since(), placement_cpu_seconds=(
+            placement_requests=self.traffic.since(), placement_cpu_seconds=(
                 self._placement.cpu_seconds() - before), **took), output
 
 

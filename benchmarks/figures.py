@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measured figures of runs, and the comparison of two commands."""
 
-from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 import statistics
 from typing import Any
 
-from benchmarks import traffic
+from tests.cloud import output
 
 NONE = ''
-MET = 'met'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,13 +22,8 @@ class Run:
     """CPU time of placement meanwhile, without its database."""
     peak_mib: float
     """Peak memory of the process."""
-    requests: Mapping[str, int]
-    """Requests by kind, see ``traffic``."""
-
-    @property
-    def placement_requests(self) -> int:
-        """Number of requests, without those for a token or discovery."""
-        return sum(self.requests[kind] for kind in traffic.PLACEMENT)
+    placement_requests: int
+    """Number of requests, without those for a token or discovery."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,8 +37,8 @@ class Pair:
     theirs: Any = None
 
 
-def alternate(count: int, ours: Callable[[], Any],
-              theirs: Callable[[], Any] | None = None) -> list[Pair]:
+def alternate(count: int, ours: abc.Callable[[], Any],
+              theirs: abc.Callable[[], Any] | None = None) -> list[Pair]:
     """Run both in turn, in the order A B B A.
 
     Gradual changes of the load thus affect both alike.
@@ -65,15 +57,15 @@ class Figure:
     """A line of the table."""
 
     name: str
-    value: Callable[[Any], float]
+    value: abc.Callable[[Any], float]
     decimals: int = 0
 
-    def spread(self, runs: Sequence[Any]) -> str:
+    def spread(self, runs: abc.Sequence[Any]) -> str:
         """Render the median and the range of all runs."""
         return spread([self.value(run) for run in runs if run],
                       self.decimals)
 
-    def ratios(self, pairs: Sequence[Pair]) -> list[float]:
+    def ratios(self, pairs: abc.Sequence[Pair]) -> list[float]:
         """Return the ratios of theirs to ours, where both are not 0."""
         values = [(self.value(pair.theirs), self.value(pair.ours))
                   for pair in pairs if pair.theirs]
@@ -88,7 +80,7 @@ PEAK = Figure('peak RSS, MiB', lambda run: run.peak_mib)
 REQUESTS = Figure('placement requests', lambda run: run.placement_requests)
 
 
-def spread(values: Sequence[float], decimals: int = 0) -> str:
+def spread(values: abc.Sequence[float], decimals: int = 0) -> str:
     """Render the median, and the minimum and maximum if they differ."""
     if not values:
         return NONE
@@ -100,40 +92,31 @@ def spread(values: Sequence[float], decimals: int = 0) -> str:
     return '%s (%s to %s)' % (median, least, greatest)
 
 
+def table(title: str, header: abc.Sequence[str],
+          rows: abc.Iterable[abc.Sequence[str]]) -> str:
+    """Render a table with a title."""
+    return '%s\n%s' % (title, output.columns([header, *rows]))
+
+
 class Lines:
-    """The lines of a table: name, theirs, ours, ratio and target."""
+    """The lines of a table: name, theirs, ours and ratio."""
 
     def __init__(self) -> None:
         self.rows: list[list[str]] = []
-        self.missed: list[str] = []
-        """Names of the lines whose targets are missed."""
 
-    def compare(self, state: str, pairs: Sequence[Pair],
-                shown: Sequence[Figure],
-                wanted: Mapping[str, float] = {}) -> None:
-        """Add a line for each figure that is not 0 in all runs.
-
-        :param wanted: minimum of the median ratio, by name of the figure
-        """
+    def compare(self, state: str, pairs: abc.Sequence[Pair],
+                shown: abc.Sequence[Figure]) -> None:
+        """Add a line for each figure that is not 0 in all runs."""
         for figure in shown:
             runs = [run for pair in pairs for run in (pair.theirs, pair.ours)
                     if run]
             if not any(map(figure.value, runs)):
                 continue
-            name = '%s: %s' % (state, figure.name)
-            ratios, target = figure.ratios(pairs), wanted.get(figure.name)
+            ratios = figure.ratios(pairs)
             self.rows.append([
-                name, figure.spread([pair.theirs for pair in pairs]),
+                '%s: %s' % (state, figure.name),
+                figure.spread([pair.theirs for pair in pairs]),
                 figure.spread([pair.ours for pair in pairs]),
                 # A ratio just below 1 must not be rounded to 1.
                 spread(ratios, 2 if ratios and statistics.median(
-                    ratios) < 2 else 1),
-                self.verdict(name, '%g or more' % target,
-                             statistics.median(ratios) >= target)
-                if target and ratios else NONE])
-
-    def verdict(self, name: str, target: str, good: bool) -> str:
-        """Describe a target, and note it if it is missed."""
-        if not good:
-            self.missed.append(name)
-        return '%s: %s' % (target, MET if good else 'MISSED')
+                    ratios) < 2 else 1)])

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compute hosts with inventory, some of them in an isolated aggregate."""
 
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
-import contextlib
+from collections import abc
 import dataclasses
 import json
 from typing import Any
@@ -12,50 +9,40 @@ import uuid
 
 from nova import objects
 import os_traits
-import sqlalchemy as sa
 
 from benchmarks import workload
 from tests.cloud import cloud
 from tests.cloud import seed
+from tests.cloud import sql
 
 ZONES, MEMBERSHIPS = 20, 3
 """Number of aggregates, and of aggregates per host."""
 BOUND = 20
 """Number of hosts in the aggregate that the flavor is bound to."""
-LONE = 20
-"""Number of aggregates with a single host."""
 CPUS, MEMORY_MB, DISK_GB = 64, 262144, 2000
 NODE_TRAITS = 60
 SCOPE = 'aggregate_instance_extra_specs:'
 BOUND_SPECS = {SCOPE + 'bound': 'true'}
 
-Groups = Sequence[tuple[Mapping[str, str], Sequence[str]]]
+Groups = abc.Sequence[tuple[abc.Mapping[str, str], abc.Sequence[str]]]
 
-_INVENTORY = sa.text(
+_INVENTORY = (
     'INSERT INTO inventories (resource_provider_id, resource_class_id, total,'
     ' reserved, min_unit, max_unit, step_size, allocation_ratio)'
     ' SELECT p.id, c.id, :total, 0, 1, :total, 1, :ratio'
     ' FROM resource_providers p, resource_classes c WHERE c.name = :name')
-_TRAITS = sa.text(
+_TRAITS = (
     'INSERT INTO resource_provider_traits (resource_provider_id, trait_id)'
     ' SELECT p.id, t.id FROM resource_providers p, traits t'
-    ' WHERE t.name IN :traits').bindparams(
-        sa.bindparam('traits', expanding=True))
-_AGGREGATE = sa.text('INSERT INTO placement_aggregates (uuid) VALUES (:uuid)')
-_ASSOCIATIONS = sa.text(
+    ' WHERE t.name IN :traits')
+_ASSOCIATIONS = (
     'INSERT INTO resource_provider_aggregates'
     ' (resource_provider_id, aggregate_id)'
     ' SELECT p.id, a.id FROM resource_providers p, placement_aggregates a'
-    ' WHERE a.uuid = :uuid AND p.name IN :hosts').bindparams(
-        sa.bindparam('hosts', expanding=True))
+    ' WHERE a.uuid = :uuid AND p.name IN :hosts')
 
 
-def lone_specs(number: int) -> dict[str, str]:
-    """Return the extra specs that select a single-host aggregate."""
-    return {SCOPE + 'lone': str(number)}
-
-
-def spread(names: Sequence[str], count: int) -> list[str]:
+def spread(names: abc.Sequence[str], count: int) -> list[str]:
     """Select ``count`` evenly spaced names."""
     return [names[(2 * number + 1) * len(names) // (2 * count)]
             for number in range(count)]
@@ -65,7 +52,7 @@ def spread(names: Sequence[str], count: int) -> list[str]:
 class Fleet:
     """Compute nodes of a cloud, and the providers of the bound aggregate."""
 
-    nodes: Sequence[seed.Node]
+    nodes: abc.Sequence[seed.Node]
     bound: frozenset[str]
     """UUIDs of the providers that the bound flavor may use."""
 
@@ -87,10 +74,7 @@ def seeded(running: cloud.Cloud, hosts: int, groups: Groups = ()) -> Fleet:
     metadata = {aggregate: {'rack': 'rack-%02d' % number}
                 for number, aggregate in enumerate(members)}
     bound = spread(size.host_names(), BOUND)
-    for values, chosen in (
-            *groups, ({'bound': 'true'}, bound),
-            *(({'lone': str(number)}, [host])
-              for number, host in enumerate(spread(size.host_names(), LONE)))):
+    for values, chosen in (*groups, ({'bound': 'true'}, bound)):
         aggregate = str(uuid.uuid4())
         members[aggregate], metadata[aggregate] = (
             list(chosen), dict(values))
@@ -103,12 +87,10 @@ def seeded(running: cloud.Cloud, hosts: int, groups: Groups = ()) -> Fleet:
 def _grow(running: cloud.Cloud) -> None:
     """Set the fields of nova's compute nodes as libvirt reports them."""
     objects.register_all()
-    engine = sa.create_engine(running.config.database_url('nova'),
-                              poolclass=sa.pool.NullPool)
     values = _reported()
-    table = sa.table('compute_nodes', *map(sa.column, values))
-    with engine.begin() as connection:
-        connection.execute(table.update().values(values))
+    sql.execute(
+        running.config.database_url('nova'), 'UPDATE compute_nodes SET '
+        + ', '.join('%s = :%s' % (name, name) for name in values), **values)
 
 
 def _reported() -> dict[str, Any]:
@@ -162,30 +144,20 @@ def _equip(running: cloud.Cloud) -> None:
     """Set the inventories and traits of the providers."""
     traits = ['OWNER_NOVA', *_traits('COMPUTE_')[:NODE_TRAITS // 2],
               *_traits('HW_CPU_X86_')[:NODE_TRAITS // 2]]
-    with placement(running) as connection:
-        for name, total, ratio in (
-                ('VCPU', CPUS, 4.0), ('MEMORY_MB', MEMORY_MB, 1.0),
-                ('DISK_GB', DISK_GB, 1.0)):
-            connection.execute(_INVENTORY, {
-                'name': name, 'total': total, 'ratio': ratio})
-        connection.execute(_TRAITS, {'traits': traits})
+    placement = running.config.database_url('placement')
+    for name, total, ratio in (('VCPU', CPUS, 4.0),
+                               ('MEMORY_MB', MEMORY_MB, 1.0),
+                               ('DISK_GB', DISK_GB, 1.0)):
+        sql.execute(placement, _INVENTORY, name=name, total=total, ratio=ratio)
+    sql.execute(placement, _TRAITS, traits=traits)
 
 
-def _mirror(running: cloud.Cloud, members: Mapping[str, Sequence[str]]
+def _mirror(running: cloud.Cloud, members: abc.Mapping[str, abc.Sequence[str]]
             ) -> None:
-    """Write the associations of a full sync to placement."""
-    with placement(running) as connection:
-        connection.execute(_AGGREGATE, [
-            {'uuid': aggregate} for aggregate in members])
-        for aggregate, hosts in members.items():
-            connection.execute(_ASSOCIATIONS, {
-                'uuid': aggregate, 'hosts': list(hosts)})
-
-
-@contextlib.contextmanager
-def placement(running: cloud.Cloud) -> Iterator[sa.engine.Connection]:
-    """Open a transaction in placement's database; REST takes minutes."""
-    engine = sa.create_engine(running.config.database_url('placement'),
-                              poolclass=sa.pool.NullPool)
-    with engine.begin() as connection:
-        yield connection
+    """Write the associations of a full sync; REST would take minutes."""
+    placement = running.config.database_url('placement')
+    sql.insert(placement, 'placement_aggregates', [
+        {'uuid': aggregate} for aggregate in members])
+    for aggregate, hosts in members.items():
+        sql.execute(
+            placement, _ASSOCIATIONS, uuid=aggregate, hosts=list(hosts))

@@ -2,9 +2,6 @@
 """Main program of benchmarks/run, in the environment that it created."""
 
 import argparse
-from collections.abc import Callable
-from collections.abc import Sequence
-import dataclasses
 import datetime
 import importlib
 import os
@@ -19,7 +16,6 @@ from benchmarks import commands
 from benchmarks import figures
 from benchmarks import parts
 from benchmarks import services
-from benchmarks import table
 from tests.cloud import processes
 from tests import databases
 
@@ -29,37 +25,7 @@ INTERRUPTED = 130
 ERRORS = (processes.CloudError, services.Void, exceptions.ClientException,
           sqlalchemy.exc.SQLAlchemyError, OSError)
 """Errors that stop a benchmark."""
-Measure = Callable[..., tuple[Sequence[table.Table], Sequence[str]]]
-"""Runs a benchmark with ``Services`` and the sizes of a part as arguments;
-returns its tables, and the missed targets."""
-PARTS_HEADER = ('', 'duration, s', 'load before', 'load after', 'targets')
-
-
-@dataclasses.dataclass(frozen=True)
-class Measured:
-    """A part of the report; without tables it could not be measured."""
-
-    part: parts.Part
-    tables: Sequence[table.Table]
-    missed: Sequence[str]
-    seconds: float
-    load_before: str
-    load_after: str
-
-    def row(self) -> list[str]:
-        """Return its row of the overview."""
-        return [self.part.title, '%.0f' % self.seconds, self.load_before,
-                self.load_after, self._verdict()]
-
-    def _verdict(self) -> str:
-        """Return the targets that are met or missed; empty without targets."""
-        if not self.tables:
-            return 'could not be measured'
-        if self.missed:
-            return 'MISSED: ' + '; '.join(self.missed)
-        met = sum(cell.endswith(figures.MET) for each in self.tables
-                  for row in each.rows for cell in row)
-        return '%d met' % met if met else figures.NONE
+PARTS_HEADER = ('', 'duration, s', 'load before', 'load after')
 
 
 def load() -> str:
@@ -75,30 +41,32 @@ def git(*arguments: str) -> str:
         stderr=subprocess.DEVNULL).stdout.strip()
 
 
-def environment(chosen: services.Services, quick: bool) -> dict[str, str]:
-    """Return the environment of the figures, by name."""
-    return {'date': datetime.datetime.now(datetime.UTC).date().isoformat(),
-            'commit': git('rev-parse', '--short=12', 'HEAD') + (
-                ', with changes' if git('status', '--porcelain') else ''),
-            'sizes': 'smallest (--quick)' if quick else 'default',
-            **chosen.description()}
+def environment(quick: bool) -> str:
+    """Return a table of the environment of the figures."""
+    return figures.table('Environment', ('', 'value'), {
+        'date': datetime.datetime.now(datetime.UTC).date().isoformat(),
+        'commit': git('rev-parse', '--short=12', 'HEAD') + (
+            ', with changes' if git('status', '--porcelain') else ''),
+        'sizes': 'smallest (--quick)' if quick else 'default',
+        **services.description()}.items())
 
 
-def measure(part: parts.Part, chosen: services.Services, quick: bool
-            ) -> Measured:
-    """Measure a part; an error is printed and does not stop the others."""
+def measure(part: parts.Part, quick: bool) -> str:
+    """Measure a part; return its table.
+
+    An error is printed, and does not stop the other parts.
+
+    :returns: empty if it could not be measured
+    """
     module = importlib.import_module('benchmarks.' + part.module)
-    before, start = load(), time.monotonic()
-    tables, missed = [], []
     try:
-        tables, missed = module.measure(
-            chosen, **{**part.sizes, **(part.quick if quick else {})})
+        text: str = module.measure(
+            **{**part.sizes, **(part.quick if quick else {})})
     except ERRORS as exc:
         tell(exc)
-    for each in tables:
-        print(each.text(), flush=True)
-    return Measured(part, tables, missed, time.monotonic() - start, before,
-                    load())
+        return ''
+    print(text, flush=True)
+    return text
 
 
 def tell(error: Exception) -> None:
@@ -109,25 +77,23 @@ def tell(error: Exception) -> None:
 
 def report(options: argparse.Namespace) -> int:
     """Measure the chosen parts, and publish the report."""
-    chosen = services.Services(options.database or databases.find('mysql'))
-    described = environment(chosen, options.quick)
-    measured = []
+    first, durations, texts = environment(options.quick), [], []
     for number, part in enumerate(options.parts, start=1):
+        before, start = load(), time.monotonic()
         print('\n[%d/%d] %s, load %s' % (
-            number, len(options.parts), part.title, load()), flush=True)
-        measured.append(measure(part, chosen, options.quick))
-    overview = [
-        table.Table('Environment', ('', 'value'),
-                    [list(each) for each in described.items()]),
-        table.Table('Parts', PARTS_HEADER, [each.row() for each in measured])]
-    print('\n' + '\n\n'.join(each.text() for each in overview))
+            number, len(options.parts), part.title, before), flush=True)
+        texts.append(measure(part, options.quick))
+        seconds = '%.0f' % (time.monotonic() - start)
+        durations.append((
+            part.title, seconds if texts[-1] else 'not measured', before,
+            load()))
+    overview = '\n\n'.join([
+        first, figures.table('Parts', PARTS_HEADER, durations)])
+    print('\n' + overview)
     if options.write:
-        options.write.write_text('\n'.join(each.rst() for each in (
-            *overview, *(shown for part in measured
-                         for shown in part.tables))))
-    if not all(each.tables for each in measured):
-        return COULD_NOT_RUN
-    return 1 if any(each.missed for each in measured) else 0
+        options.write.write_text('\n\n'.join(
+            [overview, *filter(None, texts)]) + '\n')
+    return 0 if all(texts) else COULD_NOT_RUN
 
 
 def main() -> int:

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts of a fleet that a request cannot have, each for one reason."""
 
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import itertools
-
-import sqlalchemy as sa
 
 from benchmarks import fleet
 from tests.cloud import cloud
+from tests.cloud import sql
 
 ZONE, OTHER_ZONE = 'az-1', 'az-2'
 TENANT, OTHER_TENANT = 'a' * 32, 'b' * 32
@@ -25,24 +23,24 @@ SEEDED = {ELSEWHERE: 'aggregate', THEIRS: 'forbidden', SLOW: 'aggregate'}
 ADDED = {FULL: 'resources', DISABLED: 'disabled', MISSING: 'missing'}
 """Obstacles that ``add`` adds, with the kind of their reason."""
 
-_RESERVE = sa.text(
+_RESERVE = (
     'UPDATE inventories SET reserved = total WHERE resource_class_id ='
     " (SELECT id FROM resource_classes WHERE name = 'VCPU')"
     ' AND resource_provider_id IN (SELECT id FROM resource_providers'
     ' WHERE name IN :hosts)')
-_TRAIT = sa.text(
+_TRAIT = (
     'INSERT INTO resource_provider_traits (resource_provider_id, trait_id)'
     ' SELECT p.id, t.id FROM resource_providers p, traits t'
     " WHERE t.name = 'COMPUTE_STATUS_DISABLED' AND p.name IN :hosts")
-_FORGET = sa.text(
+_FORGET = (
     'DELETE FROM resource_provider_aggregates WHERE resource_provider_id IN'
     ' (SELECT id FROM resource_providers WHERE name IN :hosts)')
-_DISABLE = sa.text(
+_DISABLE = (
     "UPDATE services SET disabled = 1, disabled_reason = 'new disks'"
     ' WHERE host IN :hosts')
 
 
-def by_obstacle(hosts: Sequence[str]) -> Mapping[str, list[str]]:
+def by_obstacle(hosts: abc.Sequence[str]) -> abc.Mapping[str, list[str]]:
     """Divide hosts by what excludes them."""
     found: dict[str, list[str]] = {name: [] for name in _CYCLE}
     for host, name in zip(hosts, itertools.cycle(_CYCLE)):
@@ -50,7 +48,7 @@ def by_obstacle(hosts: Sequence[str]) -> Mapping[str, list[str]]:
     return found
 
 
-def groups(hosts: Sequence[str]) -> fleet.Groups:
+def groups(hosts: abc.Sequence[str]) -> fleet.Groups:
     """Return the aggregates that the obstacles need."""
     found = by_obstacle(hosts)
 
@@ -64,19 +62,11 @@ def groups(hosts: Sequence[str]) -> fleet.Groups:
             ({'filter_tenant_id': OTHER_TENANT}, found[THEIRS])]
 
 
-def add(running: cloud.Cloud, hosts: Sequence[str]) -> None:
+def add(running: cloud.Cloud, hosts: abc.Sequence[str]) -> None:
     """Add the obstacles that no aggregate has, in nova and in placement."""
     found = by_obstacle(hosts)
-    with fleet.placement(running) as connection:
-        for statement, name in ((_RESERVE, FULL), (_TRAIT, DISABLED),
-                                (_FORGET, MISSING)):
-            connection.execute(_expanding(statement), {'hosts': found[name]})
-    engine = sa.create_engine(running.config.database_url('nova'),
-                              poolclass=sa.pool.NullPool)
-    with engine.begin() as connection:
-        connection.execute(_expanding(_DISABLE), {'hosts': found[DISABLED]})
-
-
-def _expanding(statement: sa.sql.expression.TextClause
-               ) -> sa.sql.expression.TextClause:
-    return statement.bindparams(sa.bindparam('hosts', expanding=True))
+    for database, statement, name in (
+            ('placement', _RESERVE, FULL), ('placement', _TRAIT, DISABLED),
+            ('placement', _FORGET, MISSING), ('nova', _DISABLE, DISABLED)):
+        sql.execute(running.config.database_url(database), statement,
+                    hosts=found[name])

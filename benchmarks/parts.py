@@ -2,24 +2,22 @@
 """Parts of a report, and the command line; needs no installed packages."""
 
 import argparse
-from collections.abc import Mapping
+from collections import abc
 import dataclasses
 import os
 import pathlib
 from typing import Any
 
-SQLITE, MYSQL = 'sqlite', 'mysql+pymysql://'
 _DESCRIPTION = """\
 Compare this package with stock nova, and write a report: the environment, the
-load before and after each part, medians with their ranges, ratios per pair,
-and the targets, met or missed. A complete run takes 25 minutes on an idle
-machine with two cores. --quick takes a few minutes, and only verifies that the
-benchmarks work.
+load before and after each part, medians with their ranges, and ratios per
+pair. A complete run takes 25 minutes on an idle machine with two cores.
+--quick takes a few minutes, and only verifies that the benchmarks work.
 """
 _EPILOG = """\
-exit status: 0 all targets are met, 1 a target is missed, 2 the command line is
-invalid or a part could not be measured, 3 a package or the database server is
-not available, 130 interrupted
+exit status: 0 all parts were measured, 2 the command line is invalid or a part
+could not be measured, 3 a package or the database server is not available, 130
+interrupted
 """
 
 
@@ -28,7 +26,7 @@ class Part:
     """A benchmark with its size.
 
     :param title: describes the comparison
-    :param module: has ``measure``, see ``measure.Measure``
+    :param module: has ``measure``, which returns a table
     :param sizes: arguments of ``measure``
     :param quick: those that ``--quick`` replaces
     :param reported: whether the part is in a report by default
@@ -37,8 +35,8 @@ class Part:
     name: str
     title: str
     module: str
-    sizes: Mapping[str, Any]
-    quick: Mapping[str, Any]
+    sizes: abc.Mapping[str, Any]
+    quick: abc.Mapping[str, Any]
     reported: bool = True
 
 
@@ -60,21 +58,11 @@ PARTS = (
          {'sizes': (500, 5000), 'runs': 1}),
     Part('recovery', 'Recovery after an outage of placement', 'recovery',
          {'hosts': 1000, 'pairs': 2}, {**_PAIR, 'hosts': 50}),
-    Part('add-host-server', 'The same, with the journal on the server',
-         'add_host', {'pairs': 4, 'calls': 40, 'on_server': True},
-         {**_PAIR, 'calls': 5}, reported=False),
     Part('sync-5000', 'Full sync of 5000 hosts compared with nova-manage',
          'sync', {'hosts': 5000, 'pairs': 1}, {'hosts': 200}, reported=False),
     Part('sync-20000', 'Full sync of 20,000 hosts', 'sync',
          {'hosts': 20000, 'pairs': 1, 'ours_only': True}, {'hosts': 200},
          reported=False))
-
-
-def _database(text: str) -> str:
-    if text != SQLITE and not text.startswith(MYSQL):
-        raise argparse.ArgumentTypeError(
-            '%s is neither "sqlite" nor %s...' % (text, MYSQL))
-    return text.rstrip('/')
 
 
 def _output(text: str) -> pathlib.Path:
@@ -99,18 +87,13 @@ def parse(argv: list[str]) -> argparse.Namespace:
                           else ' (only on request)') for part in PARTS))
     parser.add_argument(
         '--quick', action='store_true',
-        help='use the smallest sizes, most of which have no targets')
+        help='use the smallest sizes')
     parser.add_argument(
         '--verbose', action='store_true',
         help='show the output of the installation')
     parser.add_argument(
-        '--database', type=_database, metavar='URL',
-        help='MySQL server for the services\' databases, %sUSER@HOST, or '
-             'sqlite (default: the server on the loopback interface, or a '
-             'private one)' % MYSQL)
-    parser.add_argument(
         '--write', type=_output, metavar='FILE',
-        help='write the results as reStructuredText')
+        help='write the results to this file, too')
     options = parser.parse_args(argv)
     options.parts = [part for part in PARTS if part.name in options.parts]
     return options

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real nova-scheduler with an HTTP interface that reports time per stage.
+"""A real nova-scheduler with an HTTP interface that reports its times.
 
 Served by ``tests/cloud/child.py`` in a separate process. A POST of JSON
 replaces the message bus; everything else is nova's code.
 """
 
-from collections.abc import Callable
-from collections.abc import Iterator
-import contextlib
+from collections import abc
 import functools
 import json
 import os
@@ -20,73 +18,21 @@ from nova import context
 from nova import exception
 from nova import objects
 from nova.scheduler import manager
-from nova.scheduler import request_filter
-from nova.scheduler import utils
 from oslo_log import log as logging
 
-from nova_aggregate_mirror.source import metadata
 
 CONFIGURATION = 'BENCHMARK_NOVA_CONF'
 """Environment variable with the path of nova's configuration file."""
 
 
-class Stages:
-    """Durations of the stages of a request, and its candidates.
-
-    The duration of a stage excludes nested stages.
-    """
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self.candidates: list[str] = []
-        self._inner = [0.0]
-
-    def watch(self, owner: Any, name: str, stage: str) -> None:
-        """Wrap a function to measure its calls."""
-        function = getattr(owner, name)
-
-        @functools.wraps(function)
-        def watched(*args: Any, **kwargs: Any) -> Any:
-            with self._timed(stage):
-                return function(*args, **kwargs)
-
-        setattr(owner, name, watched)
-
-    @contextlib.contextmanager
-    def _timed(self, stage: str) -> Iterator[None]:
-        self._inner.append(0.0)
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            spent = time.perf_counter() - start
-            own = spent - self._inner.pop()
-            self._inner[-1] += spent
-            self.seconds[stage] = self.seconds.get(stage, 0.0) + own
-
-
 class Scheduler:
-    """Nova's SchedulerManager with instrumented stages."""
+    """Nova's SchedulerManager, with the candidates of each request."""
 
     def __init__(self) -> None:
         self._context = context.get_admin_context()
         self._manager = manager.SchedulerManager()
-        self._stages = Stages()
         self._placed: list[str] = []
-        hosts = self._manager.host_manager
-        for owner, name, stage in (
-                (request_filter, 'process_reqspec', 'request filters'),
-                (metadata.MetadataSource, 'read', 'our SQL query'),
-                (self._manager.placement_client, 'get_allocation_candidates',
-                 'allocation candidates'),
-                (objects.ServiceList, 'get_by_binary', 'all services'),
-                (objects.ComputeNodeList, 'get_all_by_uuids',
-                 'compute nodes of candidates'),
-                (hosts, '_get_host_states', 'host states of candidates'),
-                (hosts, 'get_filtered_hosts', 'host filters'),
-                (hosts, 'get_weighed_hosts', 'weighers'),
-                (utils, 'claim_resources', 'claim')):
-            self._stages.watch(owner, name, stage)
+        self._candidates: list[str] = []
         self._note_candidates(self._manager.placement_client)
 
     def sync(self, hosts: list[str]) -> dict[str, Any]:
@@ -110,7 +56,7 @@ class Scheduler:
             self._manager.select_destinations, self._context, spec_obj=spec,
             instance_uuids=[instance], return_objects=True,
             return_alternates=True)
-        self._stages.seconds, self._stages.candidates = {}, []
+        self._candidates = []
         answer = self._timed(call)
         if answer['host']:
             self._placed.append(instance)
@@ -123,7 +69,7 @@ class Scheduler:
                 self._context, self._placed.pop(), force=True)
         return {}
 
-    def _timed(self, call: Callable[[], Any]) -> dict[str, Any]:
+    def _timed(self, call: abc.Callable[[], Any]) -> dict[str, Any]:
         host = node = ''
         cpu, start = time.process_time(), time.perf_counter()
         try:
@@ -138,16 +84,14 @@ class Scheduler:
         seconds = time.perf_counter() - start
         cpu = time.process_time() - cpu
         return {'host': host, 'node': node, 'seconds': seconds,
-                'cpu_seconds': cpu,
-                'stages': dict(self._stages.seconds),
-                'candidates': self._stages.candidates}
+                'cpu_seconds': cpu, 'candidates': self._candidates}
 
     def _note_candidates(self, placement: Any) -> None:
         asked = placement.get_allocation_candidates
 
         def noted(*args: Any, **kwargs: Any) -> Any:
             found = asked(*args, **kwargs)
-            self._stages.candidates = sorted(found[1] or ())
+            self._candidates = sorted(found[1] or ())
             return found
 
         placement.get_allocation_candidates = noted

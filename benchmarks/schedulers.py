@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two real nova-schedulers, with stock nova and with this package."""
 
-from collections.abc import Iterator
+from collections import abc
 import contextlib
-import os
+import dataclasses
+import statistics
 from typing import Any
-
-import requests
 
 from benchmarks import commands
 from benchmarks import fleet
-from benchmarks import placing
 from benchmarks import services
 from tests.cloud import cloud
 from tests.cloud import config
@@ -57,6 +55,21 @@ def nova_conf(tracked: bool, isolation: bool = False
                     'AggregateMembershipFilter'))}}}
 
 
+@dataclasses.dataclass(frozen=True)
+class Median:
+    """Figures of the median call of a nova-scheduler."""
+
+    seconds: float
+    cpu_seconds: float
+    """CPU time of nova-scheduler, user and system."""
+    placement_cpu_seconds: float
+    """CPU time of placement meanwhile, without its database."""
+    candidates: float
+    """Number of hosts that placement returned."""
+    right: float
+    """Number of candidates that the flavor may use."""
+
+
 class Scheduler:
     """Client of a running nova-scheduler; see ``scheduler_service``."""
 
@@ -65,14 +78,12 @@ class Scheduler:
         self._url = url
         self._placement = running.process('placement')
         self._fleet = hosts
-        # Proxy settings do not apply to the loopback interface.
-        self._http = requests.Session()
-        self._http.trust_env = False
+        self._http = loopback.session()
         if tracked:
             self._ask('sync', hosts=hosts.hosts)
         self.measure(WARM_UP)
 
-    def measure(self, calls: int) -> placing.Run:
+    def measure(self, calls: int) -> Median:
         """Schedule servers with the bound flavor sequentially.
 
         :raises Void: when a server is scheduled to a wrong host, or to none
@@ -87,15 +98,13 @@ class Scheduler:
                 raise services.Void(
                     'A server was scheduled to host "%s", to which it is not '
                     'bound' % answer['host'])
-        return placing.run(answers, self._fleet.bound, spent,
-                           os.getloadavg()[0])
-
-    def found(self) -> int:
-        """Count the hosts of single-host aggregates that are selected."""
-        hosts = [self.schedule(extra_specs=fleet.lone_specs(number))['host']
-                 for number in range(fleet.LONE)]
-        self.clean()
-        return sum(map(bool, hosts))
+        candidates = [frozenset(answer['candidates']) for answer in answers]
+        return Median(
+            statistics.median(answer['seconds'] for answer in answers),
+            statistics.median(answer['cpu_seconds'] for answer in answers),
+            spent / calls, statistics.median(map(len, candidates)),
+            statistics.median(len(hosts & self._fleet.bound)
+                              for hosts in candidates))
 
     def schedule(self, **asked: Any) -> dict[str, Any]:
         """Schedule a server; see ``scheduler_service.Scheduler.schedule``."""
@@ -117,7 +126,7 @@ class Scheduler:
 
 @contextlib.contextmanager
 def started(running: cloud.Cloud, hosts: fleet.Fleet, tracked: bool
-            ) -> Iterator[dict[str, Scheduler]]:
+            ) -> abc.Iterator[dict[str, Scheduler]]:
     """Run two nova-schedulers, see ``nova_conf``."""
     with contextlib.ExitStack() as stack:
         yield {name: Scheduler(stack.enter_context(serving(
@@ -127,7 +136,7 @@ def started(running: cloud.Cloud, hosts: fleet.Fleet, tracked: bool
 
 @contextlib.contextmanager
 def serving(running: cloud.Cloud, name: str,
-            options: config.Options) -> Iterator[str]:
+            options: config.Options) -> abc.Iterator[str]:
     """Run a nova-scheduler; yields its URL."""
     port, = loopback.free_ports(1)
     path = running.config.path

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A nova-api with nova's own mirroring, for comparison."""
 
-from collections.abc import Iterator
+from collections import abc
 import contextlib
 import pathlib
 
@@ -12,7 +12,7 @@ from tests.cloud import cloud
 from tests.cloud import config
 from tests.cloud import programs
 
-OPTIONS: config.Options = {'aggregate_mirror': {'hooks': ''}}
+OPTIONS: config.Options = {'aggregate_mirror': {'mode': 'observe'}}
 """Options that disable this package."""
 NAME = 'stock'
 ACTIVE = 'Host aggregates are mirrored to placement by nova-aggregate-mirror'
@@ -21,7 +21,7 @@ ACTIVE = 'Host aggregates are mirrored to placement by nova-aggregate-mirror'
 
 @contextlib.contextmanager
 def nova_api(running: cloud.Cloud, server: programs.Server | None = None
-             ) -> Iterator[adapter.Adapter]:
+             ) -> abc.Iterator[adapter.Adapter]:
     """Run an additional nova-api without this package.
 
     :raises Void: when this package is active in it

@@ -1,25 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workload of compute hosts in aggregates."""
 
-from collections.abc import Mapping
+from collections import abc
 import dataclasses
 import uuid
-
-import sqlalchemy as sa
 
 from benchmarks import services
 from tests.cloud import cloud
 from tests.cloud import seed
+from tests.cloud import sql
 
-_STATE = sa.text(
+_STATE = (
     'SELECT p.uuid AS provider, p.generation, a.uuid AS aggregate'
     ' FROM resource_providers p'
     ' LEFT JOIN resource_provider_aggregates pa'
     ' ON pa.resource_provider_id = p.id'
     ' LEFT JOIN placement_aggregates a ON a.id = pa.aggregate_id')
-_COUNT = sa.text('SELECT COUNT(*) FROM resource_provider_aggregates')
-_DISBAND = sa.text('DELETE FROM aggregate_hosts')
-_EMPTY = sa.text('DELETE FROM resource_provider_aggregates')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +29,7 @@ class Size:
     def host_names(self) -> list[str]:
         return ['bench-%06d' % number for number in range(self.hosts)]
 
-    def members(self) -> Mapping[str, list[str]]:
+    def members(self) -> abc.Mapping[str, list[str]]:
         """Return new aggregate UUIDs with their evenly distributed hosts."""
         uuids = sorted(str(uuid.uuid4()) for _ in range(self.aggregates))
         members: dict[str, list[str]] = {each: [] for each in uuids}
@@ -47,8 +43,8 @@ class Size:
 class State:
     """Placement's aggregates and generations by provider."""
 
-    aggregates: Mapping[str, frozenset[str]]
-    generations: Mapping[str, int]
+    aggregates: abc.Mapping[str, frozenset[str]]
+    generations: abc.Mapping[str, int]
 
 
 class Workload:
@@ -59,37 +55,34 @@ class Workload:
         self._nodes = running.seed_hosts(size.host_names())
         self.members = size.members()
         seed.aggregates(running.config, self.members)
-        self._placement, self._nova_api = (
-            # No open connections, so that the database can be dropped.
-            sa.create_engine(running.config.database_url(name),
-                             poolclass=sa.pool.NullPool)
-            for name in ('placement', 'nova_api'))
+        self._placement, self._nova_api = map(
+            running.config.database_url, ('placement', 'nova_api'))
 
     def empty(self) -> None:
         """Remove all associations from placement."""
-        with self._placement.begin() as connection:
-            connection.execute(_EMPTY)
+        sql.execute(
+            self._placement, 'DELETE FROM resource_provider_aggregates')
 
     def disband(self) -> None:
         """Remove all hosts from all aggregates, in nova and in placement."""
-        with self._nova_api.begin() as connection:
-            connection.execute(_DISBAND)
+        sql.execute(self._nova_api, 'DELETE FROM aggregate_hosts')
         self.empty()
 
     def associations(self) -> int:
         """Return the number of associations in placement."""
-        with self._placement.connect() as connection:
-            return connection.execute(_COUNT).scalar_one()
+        [(count,)] = sql.execute(
+            self._placement,
+            'SELECT COUNT(*) FROM resource_provider_aggregates')
+        return count
 
     def state(self) -> State:
         """Read placement's state from its database, without requests."""
         aggregates: dict[str, set[str]] = {}
         generations = {}
-        with self._placement.connect() as connection:
-            for row in connection.execute(_STATE):
-                generations[row.provider] = row.generation
-                aggregates.setdefault(row.provider, set()).update(
-                    {row.aggregate} - {None})
+        for row in sql.execute(self._placement, _STATE):
+            generations[row.provider] = row.generation
+            aggregates.setdefault(row.provider, set()).update(
+                {row.aggregate} - {None})
         return State({provider: frozenset(found)
                       for provider, found in aggregates.items()}, generations)
 
