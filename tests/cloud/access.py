@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An administrator's access to a cloud: REST APIs and real clients."""
 
-from collections.abc import Callable
-from collections.abc import Iterable
+from collections import abc
 import functools
 import pathlib
 import subprocess
@@ -11,10 +10,10 @@ import sys
 from keystoneauth1 import adapter
 from keystoneauth1.identity import v3
 from keystoneauth1 import session
-import requests
 
 from tests.cloud import clients
 from tests.cloud import config
+from tests.cloud import loopback
 from tests.cloud import processes
 
 CONFLICTS = 10
@@ -56,9 +55,18 @@ class Access:
         """Return the administrator's adapter for placement, at 1.36."""
         return self.rest('placement', default_microversion='1.36')
 
+    def associations(self, provider: str) -> frozenset[str] | None:
+        """Return a provider's aggregates in placement; None without it."""
+        answer = self.placement().get(
+            '/resource_providers/%s/aggregates' % provider, raise_exc=False)
+        if answer.status_code == 404:
+            return None
+        answer.raise_for_status()
+        return frozenset(answer.json()['aggregates'])
+
     def change_aggregates(
             self, provider: str,
-            change: Callable[[frozenset[str]], Iterable[str]]) -> None:
+            change: abc.Callable[[frozenset[str]], abc.Iterable[str]]) -> None:
         """Change a provider's aggregates in placement, as another tool does.
 
         :param change: returns the new aggregates
@@ -113,7 +121,4 @@ class Access:
             self.config.auth_url, username=username,
             password=self.config.password, project_name=project,
             user_domain_id='default', project_domain_id='default')
-        http = requests.Session()
-        # The machine's proxy settings do not apply to the loopback interface.
-        http.trust_env = False
-        return session.Session(plugin, session=http)
+        return session.Session(plugin, session=loopback.session())

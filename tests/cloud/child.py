@@ -5,8 +5,7 @@ Run by path, never imported: the checkout must not be on the services' path, or
 a stock nova would find the package in it.
 """
 
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections import abc
 import contextlib
 import importlib
 import importlib.metadata
@@ -14,6 +13,7 @@ import json
 import os
 import pathlib
 import runpy
+import select
 import signal
 import socket
 import stat
@@ -22,12 +22,25 @@ import sys
 import threading
 import time
 from typing import Any
+import uuid
 
 # The program that serves the same application in a release that does not have
 # the module yet.
 PROGRAMS = {'keystone.wsgi.api': 'keystone-wsgi-public',
             'nova.wsgi.osapi_compute': 'nova-api-wsgi',
             'placement.wsgi.api': 'placement-api'}
+# The modules of a nova-api with this package, and of the agent.
+TEMPLATE = (
+    # The validators that this loads find this package, which then installs
+    # its hooks when the forked nova-api creates its AggregateAPI.
+    'nova.api.openstack.compute', 'nova.api.openstack.wsgi_app',
+    'nova.compute.api', 'nova_aggregate_mirror.hooks.mirror',
+    'nova_aggregate_mirror.hooks.attach', 'nova_aggregate_mirror.cmd.agent',
+    'nova_aggregate_mirror.agent.metrics_server', 'keystonemiddleware',
+    'keystonemiddleware.auth_token', 'openstack.connection',
+    'openstack.placement.v1._proxy', 'nova.scheduler.client.report',
+    'nova_aggregate_mirror.journal.db.migration', 'pymysql', 'psycopg2',
+    'waitress', 'outage_moments')
 
 
 def _die_with_parent() -> None:
@@ -37,7 +50,7 @@ def _die_with_parent() -> None:
     os.killpg(0, signal.SIGKILL)
 
 
-def _fork(main: Callable[[], int | None], argv: Sequence[str]) -> int:
+def _fork(main: abc.Callable[[], int | None], argv: abc.Sequence[str]) -> int:
     """Run a command of an imported program in a fork; return its pid.
 
     A fork costs nothing; importing keystone or nova takes seconds.
@@ -108,9 +121,8 @@ def placement(conf: str) -> None:
 def clients(entry_points: str, shell: str, *modules: str) -> None:
     """Run command lines of a client, each in a fork, until the socket closes.
 
-    A request is a line of JSON: the command line, the variables, the directory
-    and the files of standard output and standard error. The answer is a line
-    with the exit status.
+    A request has the command line, the variables, the directory and the files
+    of standard output and standard error; the answer is the exit status.
 
     :param entry_points: the prefix of the groups of entry points to load: some
         clients load all of their commands each time
@@ -126,29 +138,84 @@ def clients(entry_points: str, shell: str, *modules: str) -> None:
     for group in importlib.metadata.entry_points().groups:
         if group.startswith(entry_points):
             extension.ExtensionManager(group)
+
+    def run(argv: list[str], environment: dict[str, str], directory: str,
+            outputs: list[str]) -> int | None:
+        os.environ.clear()
+        os.environ.update(environment)
+        os.chdir(directory)
+        _redirect(*outputs)
+        sys.argv = argv
+        return main(argv[1:])
+
+    _serve_forks(run, lambda pid: os.waitstatus_to_exitcode(
+        os.waitpid(pid, 0)[1]))
+
+
+def template(plugin: str) -> None:
+    """Fork nova-apis and agents, which end with this process.
+
+    A nova-api takes seconds of processor time to import its modules, and a
+    fraction of that to start. A request has a task with its arguments, the
+    variables and the log; the answer is the process ID.
+
+    :param plugin: a folder with further entry points
+    """
+    sys.path.insert(0, plugin)
+    # Nova decides about threads before anything else is imported.
+    importlib.import_module('nova.monkey_patch').patch(backend='threading')
+    for name in TEMPLATE:
+        importlib.import_module(name)
+    # Reading the entry points of all packages takes a second.
+    importlib.import_module('stevedore.extension').ExtensionManager(
+        'nova_aggregate_mirror.hooks')
+    # Killed forks leave no zombies.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    own = os.getpid()
+
+    def run(task: list[str], environment: dict[str, str], log: str) -> None:
+        os.setsid()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.environ.update(environment)
+        _redirect(log, log)
+        threading.Thread(target=_die_with, args=(own,), daemon=True).start()
+        TASKS[task[0]](*task[1:])
+
+    _serve_forks(run, lambda pid: pid)
+
+
+def _die_with(parent: int) -> None:
+    # The descriptor is readable when the process has died.
+    select.select([os.pidfd_open(parent)], [], [])
+    os.killpg(0, signal.SIGKILL)
+
+
+def _serve_forks(run: abc.Callable[..., int | None],
+                 answer: abc.Callable[[int], int]) -> None:
+    """Fork a process for each request, until the socket closes.
+
+    A request is a line of JSON, the answer a line with a number.
+
+    :param run: gets the values of a request, and returns an exit status
+    :param answer: returns the answer about a process ID
+    """
+    # A fork replaces this descriptor.
     with socket.socket(fileno=sys.stdin.fileno()) as there:
         requests, answers = there.makefile('r'), there.makefile('w')
         for request in requests:
-            argv, environment, directory, outputs = json.loads(request)
-            pid = _fork(lambda: _client(
-                main, argv[1:], environment, directory, outputs), argv)
-            status = os.waitpid(pid, 0)[1]
-            answers.write('%d\n' % os.waitstatus_to_exitcode(status))
+            pid = _fork(lambda: run(*json.loads(request)), sys.argv)
+            answers.write('%d\n' % answer(pid))
             answers.flush()
 
 
-def _client(main: Callable[[Sequence[str]], int | None], argv: Sequence[str],
-            environment: dict[str, str], directory: str,
-            outputs: Sequence[str]) -> int | None:
-    os.environ.clear()
-    os.environ.update(environment)
-    os.chdir(directory)
-    with open(os.devnull) as nothing:
-        os.dup2(nothing.fileno(), 0)
-    for number, path in enumerate(outputs, start=1):
-        with open(path, 'w') as output:
-            os.dup2(output.fileno(), number)
-    return main(argv)
+def _redirect(*outputs: str) -> None:
+    """Open files as standard output and standard error; have no input."""
+    flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND
+    for descriptor, opened in enumerate((
+            os.open(os.devnull, os.O_RDONLY),
+            *(os.open(path, flags, 0o600) for path in outputs))):
+        os.dup2(opened, descriptor)
+        os.close(opened)
 
 
 def agent(*argv: str) -> None:
@@ -163,17 +230,114 @@ def serve(module: str, port: str, threads: str, frames: str = '0') -> None:
     :param frames: the number of stack frames to add below the application, see
         ``_deeper``
     """
-    waitress = importlib.import_module('waitress')
     # Services read sys.argv for configuration files when they are imported.
     del sys.argv[1:]
-    application = _logged(_application(module))
+    application = _logged(_application(module), port)
     for _frame in range(int(frames)):
         application = _deeper(application)
-    waitress.serve(application,
-                   host='127.0.0.1', port=int(port), threads=int(threads))
+    _listen(application, port, threads)
 
 
-def _application(module: str) -> Callable:
+def _listen(application: abc.Callable, port: str, threads: str) -> None:
+    importlib.import_module('waitress').serve(
+        application, host='127.0.0.1', port=int(port), threads=int(threads))
+
+
+def nova_services(port: str, others: str, *hosts: str) -> None:
+    """Serve nova-api, and run nova's other services in the same process.
+
+    They need no message broker: oslo.messaging's fake driver connects the
+    services of one process.
+
+    :param others: the port of the image and network services, which have one
+        image and nothing else
+    :param hosts: each has a nova-compute with a fake driver
+    """
+    del sys.argv[1:]
+    application = _logged(_application('nova.wsgi.osapi_compute'), port)
+    threading.Thread(
+        target=_listen, args=(_others, others, '1'), daemon=True).start()
+    # It also has to exist at the second start, and a fake driver writes none.
+    importlib.import_module('nova.virt.node').get_local_node_uuid()
+    _lock_early()
+    _wait_for_placement()
+    _start_nova('conductor', '')
+    _start_nova('scheduler', '')
+    _add_fake_driver()
+    for host in hosts:
+        _start_nova('compute', host)
+    importlib.import_module('nova.objects.host_mapping').discover_hosts(
+        importlib.import_module('nova.context').get_admin_context())
+    # A port that listens: the compute hosts can be used.
+    _listen(application, port, '4')
+
+
+def _lock_early() -> None:
+    """Let transactions in an SQLite file wait for each other.
+
+    One that reads before it writes fails at once if another wrote meanwhile.
+    """
+    engine = importlib.import_module('sqlalchemy.engine')
+    importlib.import_module('sqlalchemy.event').listen(
+        engine.Engine, 'before_cursor_execute', retval=True,
+        fn=lambda connection, cursor, statement, parameters, *_rest: (
+            'BEGIN IMMEDIATE' if statement == 'BEGIN' else statement,
+            parameters))
+
+
+def _wait_for_placement() -> None:
+    """Wait for the accounts: nova never asks again after a refusal."""
+    conf = importlib.import_module('nova.conf').CONF
+    loading = importlib.import_module('keystoneauth1.loading')
+    exceptions = importlib.import_module('keystoneauth1.exceptions')
+    auth = loading.load_auth_from_conf_options(conf, 'placement')
+    session = loading.load_session_from_conf_options(
+        conf, 'placement', auth=auth)
+    while True:
+        with contextlib.suppress(exceptions.ClientException):
+            session.get('/', endpoint_filter={'service_type': 'placement'})
+            return
+        auth.invalidate()
+        time.sleep(0.1)
+
+
+def _start_nova(name: str, host: str) -> None:
+    service = importlib.import_module('nova.service')
+    rpcapi = importlib.import_module('nova.%s.rpcapi' % name)
+    service.Service.create(host=host or None, binary='nova-%s' % name,
+                           topic=rpcapi.RPC_TOPIC).start()
+
+
+def _add_fake_driver() -> None:
+    fake = importlib.import_module('nova.virt.fake')
+
+    class Restartable(fake.FakeDriver):
+        def get_available_resource(self, nodename: str) -> dict[str, Any]:
+            return {**super().get_available_resource(nodename),
+                    'uuid': str(uuid.uuid5(uuid.NAMESPACE_DNS, nodename))}
+
+        def get_nodenames_by_uuid(self, refresh: bool = False
+                                  ) -> dict[str, str]:
+            return {self.get_available_resource(name)['uuid']: name
+                    for name in self.get_available_nodes()}
+
+    # Nova loads drivers from its own modules only.
+    fake.Restartable = Restartable
+
+
+def _others(environ: Any, start_response: Any) -> list[bytes]:
+    """Answer as an image service with any image, and as an empty network."""
+    *_rest, kind, name = environ['PATH_INFO'].split('/')
+    image = {'id': name, 'name': 'empty', 'status': 'active', 'size': 0,
+             'min_ram': 0, 'min_disk': 0, 'container_format': 'bare',
+             'disk_format': 'raw', 'visibility': 'public', 'tags': []}
+    answers = {'images': image, 'schemas': {
+        'name': 'image', 'properties': {key: {} for key in image}}}
+    start_response('200 OK', [('Content-Type', 'application/json')])
+    return [json.dumps(answers.get(kind, {name: []})).encode()]
+
+
+def _application(module: str) -> abc.Callable:
     """Import a module's WSGI application, or that of the older program."""
     try:
         return importlib.import_module(module).application
@@ -185,11 +349,18 @@ def _application(module: str) -> Callable:
     return runpy.run_path(str(program), run_name='wsgi')['application']
 
 
-def _logged(application: Callable) -> Callable:
-    """Log each request, which keystone does not do itself."""
+def _logged(application: abc.Callable, port: str) -> abc.Callable:
+    """Log each request, which keystone does not do itself.
+
+    While there is a file ``unavailable-PORT``, answer as a load balancer
+    without a server does.
+    """
     def logged(environ: Any, start_response: Any) -> Any:
         print(environ['REQUEST_METHOD'], environ['PATH_INFO'],
               file=sys.stderr, flush=True)
+        if os.path.exists('unavailable-%s' % port):
+            start_response('503 Service Unavailable', [])
+            return [b'']
         return application(environ, start_response)
 
     return logged
@@ -239,7 +410,7 @@ def measure(result: str, *command: str) -> None:
                    'peak_mib': usage.ru_maxrss / 1024}, output)
 
 
-def _deeper(application: Callable) -> Callable:
+def _deeper(application: abc.Callable) -> abc.Callable:
     """Add a stack frame that only calls the application.
 
     CPython keeps frames in chunks of memory. A loop whose calls cross the end
@@ -252,15 +423,17 @@ def _deeper(application: Callable) -> Callable:
     return deeper
 
 
+TASKS = {function.__name__: function for function in (
+    keystone, nova, placement, clients, template, agent, serve,
+    serve_processes, nova_services, measure)}
+
+
 def main() -> None:
     """Run the task that the command line names."""
     # A parent that provides no pipe does not want this.
     if stat.S_ISFIFO(os.fstat(sys.stdin.fileno()).st_mode):
         threading.Thread(target=_die_with_parent, daemon=True).start()
-    tasks = {'keystone': keystone, 'placement': placement, 'nova': nova,
-             'serve': serve, 'serve_processes': serve_processes,
-             'agent': agent, 'measure': measure, 'clients': clients}
-    tasks[sys.argv[1]](*sys.argv[2:])
+    TASKS[sys.argv[1]](*sys.argv[2:])
 
 
 if __name__ == '__main__':

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A running cloud: its processes, and an administrator's access to it."""
 
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections import abc
 from concurrent import futures
 import contextlib
 import pathlib
+from typing import Any
 from typing import Self
 
 from keystoneauth1 import adapter
@@ -20,6 +20,7 @@ from tests.cloud import seed
 from tests.cloud import services
 from tests.cloud import statefile
 
+AGENTS = ('agent-1', 'agent-2')
 SEEDING_THREADS = 8
 
 
@@ -71,12 +72,11 @@ class Cloud(access.Access):
                                  each['hypervisor_hostname'], each['id'])
                        for each in found), key=lambda node: node.name)
 
-    def seed_hosts(self, hosts: Sequence[str],
+    def seed_hosts(self, hosts: abc.Sequence[str],
                    nodes_per_host: int = 1) -> list[seed.Node]:
         """Add compute hosts to nova, and their providers to placement."""
         nodes = list(seed.nodes(hosts, nodes_per_host))
-        version = (self.config.directory / 'service_version').read_text()
-        seed.compute_hosts(self.config, int(version), nodes)
+        seed.compute_hosts(self.config, nodes)
         placement = self.placement()
 
         def create(node: seed.Node) -> None:
@@ -92,27 +92,47 @@ class Cloud(access.Access):
         """Return the process with a name."""
         return self.state.process(name)
 
-    def start(self, name: str) -> None:
-        """Start a process that does not run, and wait until it is ready."""
-        self.state.start(self.process(name)).wait_ready()
+    def start(self, *names: str) -> None:
+        """Start those processes that do not run, at the same time.
 
-    def stop(self, name: str) -> None:
-        """Stop a process: connections to it are refused."""
-        self.process(name).stop()
+        Each takes seconds to import its modules; wait until all are ready.
+        """
+        stopped = [process for process in map(self.process, names)
+                   if not process.alive()]
+        for process in stopped:
+            self.state.start(process)
+        for process in stopped:
+            process.wait_ready()
 
-    def kill(self, name: str) -> None:
-        """Kill a process at an arbitrary instruction."""
-        self.process(name).kill()
+    def stop(self, *names: str) -> None:
+        """Stop processes: connections to them are refused."""
+        processes.stop(map(self.process, names))
 
-    def restart(self, name: str) -> None:
-        """Stop a process and start it with its current configuration."""
-        self.stop(name)
-        self.start(name)
+    def kill(self, *names: str) -> None:
+        """Kill processes at an arbitrary instruction."""
+        for name in names:
+            self.process(name).kill()
 
-    def placement_requests(self) -> int:
-        """Count the requests that placement has answered since set-up."""
-        log = pathlib.Path(self.state.log('placement'))
-        return log.read_text(errors='replace').count('placement.requestlog')
+    def restart(self, *names: str) -> None:
+        """Stop processes, and start them with their current configuration."""
+        self.stop(*names)
+        self.start(*names)
+
+    def aggregates(self) -> dict[str, dict[str, Any]]:
+        """Return nova's aggregates by name, as its API shows them."""
+        return {aggregate['name']: aggregate for aggregate
+                in self.nova().get('/os-aggregates').json()['aggregates']}
+
+    def delete_aggregates(self, prefix: str) -> None:
+        """Empty and delete the aggregates whose names begin like this."""
+        nova = self.nova()
+        for name, aggregate in self.aggregates().items():
+            if name.startswith(prefix):
+                url = '/os-aggregates/%s' % aggregate['id']
+                for host in aggregate['hosts']:
+                    nova.post(url + '/action',
+                              json={'remove_host': {'host': host}})
+                nova.delete(url)
 
     def agent_lines(self) -> list[str]:
         """Return an agent's log lines, without times and process IDs."""
@@ -124,7 +144,7 @@ class Cloud(access.Access):
     @contextlib.contextmanager
     def another_nova_api(self, name: str, options: config.Options,
                          server: programs.Server | None = None
-                         ) -> Iterator[adapter.Adapter]:
+                         ) -> abc.Iterator[adapter.Adapter]:
         """Run a further nova-api on the same databases.
 
         :param options: added to its nova.conf

@@ -7,7 +7,6 @@ import pathlib
 import shutil
 import signal
 import sys
-import time
 
 from keystoneauth1 import exceptions
 import sqlalchemy.exc
@@ -19,10 +18,12 @@ from tests.cloud import full
 from tests.cloud import options
 from tests.cloud.outages import command as outages_command
 from tests.cloud.outages import endurance
+from tests.cloud import output
 from tests.cloud.parts import command as parts_command
 from tests.cloud import processes
 from tests.cloud import servers
 from tests.cloud.situations import command as situations_command
+from tests.cloud.situations import random_moves
 from tests.cloud import statefile
 
 FAILED = 1
@@ -30,12 +31,12 @@ UNAVAILABLE = 3
 INTERRUPTED = 130
 NOT_FOUND = 127
 # Commands that leave the cloud as it was.
-RESTORING = ('chaos', 'situations')
+RESTORING = ('chaos', 'situations', 'moves')
 
 
 def up(chosen: argparse.Namespace) -> int:
     """Start the cloud, unless it is up."""
-    started = time.monotonic()
+    tell = output.teller()
     try:
         state = statefile.State.read(chosen.directory)
     except statefile.NoCloud:
@@ -49,9 +50,6 @@ def up(chosen: argparse.Namespace) -> int:
               ' see "%s status", or remove it with "%s down"'
               % (options.tool(chosen), options.tool(chosen)), file=sys.stderr)
         return FAILED
-
-    def tell(line: str) -> None:
-        print('%5.0f s  %s' % (time.monotonic() - started, line), flush=True)
 
     servers.install()
     try:
@@ -78,13 +76,11 @@ def down(chosen: argparse.Namespace) -> int:
 def status(chosen: argparse.Namespace) -> int:
     """Show the processes; return 1 if any does not run."""
     state = statefile.State.read(chosen.directory)
-    cells = [('name', 'pid', 'port', 'alive', 'log')]
-    cells += [(each.name, str(each.pid), str(each.port or '-'),
-               'yes' if each.alive() else 'NO', each.log)
-              for each in state.processes]
-    widths = [max(map(len, column)) for column in zip(*cells)]
-    for line in cells:
-        print('  '.join(map(str.ljust, line, widths)).rstrip())
+    print(output.columns([
+        ('name', 'pid', 'port', 'alive', 'log'),
+        *((process.name, process.pid, process.port or '-',
+           'yes' if process.alive() else 'NO', process.log)
+          for process in state.processes)]))
     if not state.complete:
         print('The cloud is being started or stopped, or that was '
               'interrupted.')
@@ -124,6 +120,13 @@ def situations(chosen: argparse.Namespace) -> int:
         return situations_command.main(cloud.Cloud(_whole(chosen)), chosen)
 
 
+def moves(chosen: argparse.Namespace) -> int:
+    """Make random requests, and compare them with their explanations."""
+    _whole(chosen)
+    with lock.hold(chosen.directory):
+        return random_moves.main(cloud.Cloud(_whole(chosen)), chosen)
+
+
 def _whole(chosen: argparse.Namespace) -> statefile.State:
     """Return the state of a cloud that has started completely."""
     state = statefile.State.read(chosen.directory)
@@ -145,7 +148,7 @@ def _print_usage(chosen: argparse.Namespace) -> None:
 def main() -> int:
     """Run the command line; return the exit status."""
     commands = {'up': up, 'down': down, 'status': status, 'exec': execute,
-                'chaos': chaos, 'situations': situations,
+                'chaos': chaos, 'situations': situations, 'moves': moves,
                 'outages': outages_command.main, 'parts': parts_command.main,
                 'endure': endurance.main}
     chosen = options.cloud(sys.argv[1:])

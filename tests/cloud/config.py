@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a cloud consists of: its directory, ports, databases and hosts."""
 
-from collections.abc import Mapping
+from collections import abc
 import dataclasses
 import pathlib
 from typing import Any
@@ -17,7 +17,7 @@ PUBLIC = 'public'
 RACKS = ('rack-1', 'rack-2')
 NODES = 3
 
-Options = Mapping[str, Mapping[str, str | None]]
+Options = abc.Mapping[str, abc.Mapping[str, str | None]]
 """Sections of a configuration file, with their options; None removes one."""
 
 
@@ -43,7 +43,7 @@ class Config:
     directory: pathlib.Path
     database: str
     password: str
-    ports: Mapping[str, int]
+    ports: abc.Mapping[str, int]
     nova_options: Options = dataclasses.field(default_factory=dict)
     transport_url: str = 'fake:/'
     hosts: int = 0
@@ -118,7 +118,7 @@ class Config:
         return dataclasses.asdict(self) | {'directory': str(self.directory)}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+    def from_dict(cls, values: abc.Mapping[str, Any]) -> Self:
         """Read the output of ``to_dict``."""
         return cls(**{**values, 'directory': pathlib.Path(
             values['directory'])})

@@ -157,6 +157,7 @@ def _full_nova(cloud: config.Config, host: str) -> config.Options:
                       'query_placement_for_routed_network_aggregates': 'True'},
         # A failed build in a test must not lower a host's weight.
         'filter_scheduler': {'build_failure_weight_multiplier': '0'},
+        'quota': {'cores': '-1', 'instances': '-1', 'ram': '-1'},
         'neutron': _account(cloud, 'nova'),
         'glance': {'region_name': config.REGION},
     }

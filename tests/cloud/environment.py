@@ -4,8 +4,10 @@
 import contextlib
 import fcntl
 import hashlib
+import importlib.util
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -71,8 +73,21 @@ class Environment:
     def locked(self) -> 'typing.Iterator[None]':
         """Wait until no other process installs into it."""
         with open(self._lock, 'w') as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                print('Waiting for another process that installs into %s'
+                      % self.path, flush=True)
+                fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+    def remove(self) -> None:
+        """Remove it from the disk."""
+        with self.locked():
+            if self.path.exists():
+                shutil.rmtree(self.path)
+                print('Removed %s' % self.path)
+            self._lock.unlink()
 
     def make(self) -> None:
         """Create the environment, unless it is up to date."""
@@ -89,6 +104,10 @@ class Environment:
                 '%s is outdated, and is used by the clouds in these '
                 'directories: stop them first: %s'
                 % (self.path, ', '.join(users)))
+        if importlib.util.find_spec('ensurepip') is None:
+            raise CannotInstall(
+                'This Python cannot create a virtual environment: on Debian '
+                'and Ubuntu, install the package python3-venv')
         print('Installing %s into %s; '
               'this is done once and takes a minute or two'
               % (self._content, self.path), flush=True)
@@ -97,8 +116,7 @@ class Environment:
         # Keep the folder out of git, whatever the checkout's own rules are.
         (self.path / '.gitignore').write_text('*\n')
         self._run([sys.executable, '-m', 'venv', str(self.path)],
-                  'Python cannot create a virtual environment; on Debian and '
-                  'Ubuntu install the package python3-venv')
+                  'Python cannot create a virtual environment')
         self._install(*self._services)
         self._stamp('cloud', wanted)
 
@@ -161,8 +179,8 @@ class Environment:
         """Install packages with uv, which takes a tenth of pip's time."""
         options = ('install', '-c', str(TOP / 'constraints.txt'),
                    *requirements)
+        self._pip(*options[:3], 'uv')
         try:
-            self._run([str(self._python), '-m', 'pip', *options[:3], 'uv'], '')
             self._run([str(self._python), '-m', 'uv', 'pip', *options,
                        '--python', str(self._python)], '')
             # Unlike pip, uv leaves this to the first processes, which start at
@@ -175,21 +193,39 @@ class Environment:
             self._pip(*options)
 
     def _pip(self, *arguments: str, **variables: str) -> None:
-        pip = [str(self._python), '-m', 'pip']
         try:
-            self._run([*pip, *arguments], 'pip could not install',
-                      **variables)
-        except CannotInstall as exc:
+            self._run([str(self._python), '-m', 'pip', *arguments],
+                      'pip could not install', **variables)
+        except CannotInstall:
             # A broken package, or a pin to a version that does not exist, is
-            # an error and not an unreachable index: check whether pip can
-            # download anything.
-            with tempfile.TemporaryDirectory() as folder:
-                try:
-                    self._run([*pip, 'download', '--no-cache-dir', '--no-deps',
-                               '--dest', folder, 'pip'], '')
-                except CannotInstall:
-                    raise Unreachable(str(exc)) from None
+            # an error and not an unreachable index.
+            self._check_index()
             raise
+
+    def _check_index(self) -> None:
+        """Check that pip can download something, for instance itself.
+
+        :raises Unreachable: when it cannot, with the reason
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(
+                [str(self._python), '-m', 'pip', 'download', '-vv',
+                 '--retries', '0', '--no-cache-dir', '--no-deps', '--dest',
+                 folder, 'pip'], stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if not done.returncode:
+            return
+        if 'CERTIFICATE_VERIFY_FAILED' in done.stdout:
+            raise Unreachable(
+                'pip does not trust the certificate of the package index, as '
+                'behind a proxy that intercepts TLS: set PIP_CERT and '
+                'SSL_CERT_FILE to the file with the proxy\'s CA certificate')
+        reason = re.search(
+            r"Could not fetch URL (\S+): .*?([^:']+)'\)\) - skipping",
+            done.stdout)
+        raise Unreachable('pip cannot reach the package index: %s' % (
+            ': '.join(reason.groups()) if reason
+            else done.stdout.strip().splitlines()[-1]))
 
     def _run(self, command: 'list[str]', failure: str,
              **variables: str) -> None:

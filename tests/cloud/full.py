@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The full profile: every common service, two controllers, compute hosts."""
 
-from collections.abc import Callable
+from collections import abc
 import contextlib
 import pathlib
 import secrets
@@ -17,7 +17,6 @@ from tests.cloud import seed
 from tests.cloud import servers
 from tests.cloud import services
 from tests.cloud import statefile
-from tests.cloud import tempest
 
 # A check takes processor time from the processes that start.
 POLL = 0.5
@@ -25,7 +24,7 @@ POLL = 0.5
 SERVERS = {'mariadb', 'epmd', 'rabbitmq'}
 
 
-def up(directory: pathlib.Path, hosts: int, tell: Callable[[str], None]
+def up(directory: pathlib.Path, hosts: int, tell: abc.Callable[[str], None]
        ) -> cloud.Cloud:
     """Start a cloud; remove it again if that fails.
 
@@ -57,7 +56,7 @@ def down(state: statefile.State, keep_logs: bool = False) -> None:
     state.forget(keep_logs)
 
 
-def _start(state: statefile.State, hosts: int, tell: Callable[[str], None]
+def _start(state: statefile.State, hosts: int, tell: abc.Callable[[str], None]
            ) -> None:
     tell('Starting MariaDB and RabbitMQ')
     state.config = config.Config(
@@ -149,7 +148,7 @@ def _wait_for_network_agents(running: cloud.Cloud) -> None:
 def _furnish(running: cloud.Cloud) -> None:
     """Create what servers need: a flavor, an image and a network."""
     running.nova().post('/flavors', json={'flavor': {
-        'name': 'tiny', 'vcpus': 1, 'ram': 64, 'disk': 1}})
+        'id': 'tiny', 'name': 'tiny', 'vcpus': 1, 'ram': 64, 'disk': 1}})
     images = running.rest('image')
     image = images.post('/v2/images', json={
         'name': 'empty', 'disk_format': 'raw', 'container_format': 'bare',
@@ -164,5 +163,3 @@ def _furnish(running: cloud.Cloud) -> None:
     networks.post('/v2.0/subnets', json={'subnet': {
         'network_id': network, 'ip_version': 4, 'cidr': '10.1.0.0/16',
         'enable_dhcp': False, 'name': 'public'}})
-    tempest.make_accounts(running)
-    tempest.configure(running, running.config.directory / 'tempest')

@@ -4,8 +4,8 @@
 import contextlib
 import random
 import socket
-import urllib.error
-import urllib.request
+
+import requests
 
 TIMEOUT = 10
 
@@ -28,17 +28,19 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
+def session() -> requests.Session:
+    """Return an HTTP session without the proxy settings of the machine."""
+    http = requests.Session()
+    http.trust_env = False
+    return http
+
+
 def answers(url: str) -> bool:
     """Check whether a URL gives any answer other than a server error."""
-    # The machine's proxy settings do not apply to the loopback interface.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(url, timeout=TIMEOUT):
-            return True
-    except urllib.error.HTTPError as exc:
-        exc.close()
-        return exc.code < 500
-    except OSError:
+        with session() as http:
+            return http.get(url, timeout=TIMEOUT).status_code < 500
+    except requests.RequestException:
         return False
 
 

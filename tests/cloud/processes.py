@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes in their own sessions, identified by pid, and their logs."""
 
-from collections.abc import Callable
-from collections.abc import Iterable
+from collections import abc
 import contextlib
 import dataclasses
 import os
@@ -171,7 +170,7 @@ class Process:
             raise self._failure('took over %s s' % timeout)
         self.kill()
 
-    def wait(self, done: Callable[[], bool], what: str,
+    def wait(self, done: abc.Callable[[], bool], what: str,
              poll: float = POLL) -> None:
         """Wait until it has reached a condition.
 
@@ -216,7 +215,7 @@ def is_same(process: psutil.Process, created: float) -> bool:
     return abs(process.create_time() - created) < CLOCK_MOVES
 
 
-def stop(processes: Iterable[Process]) -> None:
+def stop(processes: abc.Iterable[Process]) -> None:
     """Terminate all of them at the same time; kill those that remain."""
     processes = list(processes)
     for each in processes:
@@ -227,7 +226,7 @@ def stop(processes: Iterable[Process]) -> None:
         each.kill()
 
 
-def wait_gone(processes: Iterable[Process]) -> None:
+def wait_gone(processes: abc.Iterable[Process]) -> None:
     """Wait until none of them runs, but no longer than ``STOP_TIMEOUT``."""
     deadline = time.monotonic() + STOP_TIMEOUT
     while any(each.alive() for each in processes):

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Command lines of a cloud's processes."""
 
-from collections.abc import Callable
+from collections import abc
 import pathlib
 import sys
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 
-Server = Callable[[str, int, int], list[str]]
+Server = abc.Callable[[str, int, int], list[str]]
 """Returns the command line that serves a WSGI module on a port with a number
 of threads or processes."""
 

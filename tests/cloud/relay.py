@@ -8,6 +8,7 @@ reset; while it is stopped by SIGSTOP, packets are swallowed.
 
 import asyncio
 import contextlib
+import re
 import socket
 import struct
 import sys
@@ -15,16 +16,20 @@ import sys
 CHUNK = 65536
 # Closes a socket with a reset.
 RESET = struct.pack('ii', 1, 0)
+REQUEST = re.compile(rb'^([A-Z]+ /\S*) HTTP/1\.1\r$', re.MULTILINE)
 
 
 class Relay:
     """A loopback port whose connections continue to another port.
 
     ``accepted`` counts its connections.
+
+    :param log: a file for the method and path of each HTTP request, or ''
     """
 
-    def __init__(self, port: int, target: int) -> None:
+    def __init__(self, port: int, target: int, log: str = '') -> None:
         self.accepted = 0
+        self._log = log
         self._port = port
         self._target = target
         self._server: asyncio.Server | None = None
@@ -96,6 +101,10 @@ class Relay:
             data = b' '
             while data:
                 data = await reader.read(CHUNK)
+                if self._log and not is_answer:
+                    with open(self._log, 'ab') as log:
+                        log.writelines(request + b'\n' for request
+                                       in REQUEST.findall(data))
                 # The end of the data is held like the data.
                 left = data or b'.'
                 while left:
@@ -123,11 +132,11 @@ def _reset(writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
 
 
-async def main(port: int, target: int) -> None:
+async def main(port: str, target: str, log: str = '') -> None:
     """Forward connections until this process is killed."""
-    await Relay(port, target).forward()
+    await Relay(int(port), int(target), log).forward()
     await asyncio.Event().wait()
 
 
 if __name__ == '__main__':
-    asyncio.run(main(*map(int, sys.argv[1:])))
+    asyncio.run(main(*sys.argv[1:]))

@@ -1,18 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The initial content of a cloud: accounts and compute hosts."""
 
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 from typing import Any
 import uuid
 
 from keystoneauth1 import adapter
-import sqlalchemy
 
 from tests.cloud import config
+from tests.cloud import sql
 
 
 # Down for a long time: nothing is scheduled there, and no call waits.
@@ -31,8 +28,8 @@ class Node:
 
 
 def accounts(identity: adapter.Adapter, cloud: config.Config,
-             others: Sequence[tuple[str, str, str]] = (),
-             roles: Sequence[str] = ('service',)) -> None:
+             others: abc.Sequence[tuple[str, str, str]] = (),
+             roles: abc.Sequence[str] = ('service',)) -> None:
     """Create the accounts of the services, and fill the catalog.
 
     :param others: services besides nova and placement: name, type and URL of
@@ -61,7 +58,7 @@ def accounts(identity: adapter.Adapter, cloud: config.Config,
                    url=url, region_id=config.REGION)
 
 
-def nodes(hosts: Sequence[str], nodes_per_host: int) -> Iterator[Node]:
+def nodes(hosts: abc.Sequence[str], nodes_per_host: int) -> abc.Iterator[Node]:
     """Name the compute nodes; a host's only node has the host's name."""
     for host in hosts:
         names = [host] if nodes_per_host == 1 else [
@@ -71,21 +68,18 @@ def nodes(hosts: Sequence[str], nodes_per_host: int) -> Iterator[Node]:
             yield Node(host, name, str(uuid.uuid4()))
 
 
-def compute_hosts(cloud: config.Config, version: int, seeded: Sequence[Node],
+def compute_hosts(cloud: config.Config, seeded: abc.Sequence[Node],
                   cell: str = 'cell1', database: str = 'nova') -> None:
     """Insert nova's rows of compute hosts that once reported.
 
     They are written directly into nova's tables: thousands of hosts take
     seconds.
 
-    :param version: of nova's service objects; nova-api refuses to start if a
-        service is too old
     :param cell: the name of the hosts' cell
     :param database: the name of that cell's database
     """
-    services(cloud, version, sorted({node.host for node in seeded}), cell,
-             database)
-    _insert(cloud, database, 'compute_nodes', [
+    services(cloud, sorted({node.host for node in seeded}), cell, database)
+    sql.insert(cloud.database_url(database), 'compute_nodes', [
         {'host': node.host, 'hypervisor_hostname': node.name,
          'uuid': node.uuid, 'vcpus': 8, 'memory_mb': 32768, 'local_gb': 500,
          'vcpus_used': 0, 'memory_mb_used': 0, 'local_gb_used': 0,
@@ -94,29 +88,28 @@ def compute_hosts(cloud: config.Config, version: int, seeded: Sequence[Node],
         for node in seeded])
 
 
-def services(cloud: config.Config, version: int, hosts: Sequence[str],
+def services(cloud: config.Config, hosts: abc.Sequence[str],
              cell: str = 'cell1', database: str = 'nova') -> None:
     """Insert a nova-compute service for each host, without a compute node.
 
     The parameters are those of ``compute_hosts``.
     """
-    _insert(cloud, database, 'services', [
+    # Nova-api refuses to start if a service is too old.
+    version = int((cloud.directory / 'service_version').read_text())
+    sql.insert(cloud.database_url(database), 'services', [
         {'host': host, 'binary': 'nova-compute', 'topic': 'compute',
          'uuid': str(uuid.uuid4()), 'report_count': 1, 'disabled': False,
          'forced_down': False, 'version': version, 'deleted': 0,
          'created_at': _LAST_SEEN, 'last_seen_up': _LAST_SEEN}
         for host in hosts])
-    mapping = sqlalchemy.text(
-        'SELECT id FROM cell_mappings WHERE name = :name')
-    engine = sqlalchemy.create_engine(cloud.database_url('nova_api'))
-    with engine.connect() as connection:
-        cell_id = connection.execute(mapping, {'name': cell}).scalar_one()
-    engine.dispose()
-    _insert(cloud, 'nova_api', 'host_mappings', [
-        {'host': host, 'cell_id': cell_id} for host in hosts])
+    [(number,)] = sql.execute(
+        cloud.database_url('nova_api'),
+        'SELECT id FROM cell_mappings WHERE name = :name', name=cell)
+    sql.insert(cloud.database_url('nova_api'), 'host_mappings', [
+        {'host': host, 'cell_id': number} for host in hosts])
 
 
-def servers(cloud: config.Config, placed: Iterable[tuple[str, str]],
+def servers(cloud: config.Config, placed: abc.Iterable[tuple[str, str]],
             request: str, database: str = 'nova') -> None:
     """Insert servers on hosts, each with the same request.
 
@@ -127,20 +120,19 @@ def servers(cloud: config.Config, placed: Iterable[tuple[str, str]],
     rows = list(placed)
     for start in range(0, len(rows), _CHUNK):
         some = rows[start:start + _CHUNK]
-        _insert(cloud, database, 'instances', [
+        sql.insert(cloud.database_url(database), 'instances', [
             {'uuid': server, 'host': host, 'node': host, 'deleted': 0,
              'vm_state': 'active', 'display_name': 'web',
              'project_id': 'project', 'launched_at': _LAST_SEEN}
             for server, host in some])
-        _insert(cloud, 'nova_api', 'request_specs', [
+        sql.insert(cloud.database_url('nova_api'), 'request_specs', [
             {'instance_uuid': server, 'spec': request}
             for server, _host in some])
 
 
 def aggregates(cloud: config.Config,
-               members: Mapping[str, Iterable[str]],
-               metadata: Mapping[str, Mapping[str, str]] | None = None
-               ) -> None:
+               members: abc.Mapping[str, abc.Iterable[str]],
+               metadata: abc.Mapping[str, abc.Mapping[str, str]] = {}) -> None:
     """Insert aggregates and their member hosts, without placement.
 
     :param members: aggregate UUID to its hosts; nova has no other aggregate
@@ -148,27 +140,13 @@ def aggregates(cloud: config.Config,
     """
     numbers = {aggregate: number
                for number, aggregate in enumerate(members, start=1)}
-    _insert(cloud, 'nova_api', 'aggregates', [
+    sql.insert(cloud.database_url('nova_api'), 'aggregates', [
         {'id': number, 'uuid': aggregate, 'name': 'aggregate-%02d' % number}
         for aggregate, number in numbers.items()])
-    _insert(cloud, 'nova_api', 'aggregate_hosts', [
+    sql.insert(cloud.database_url('nova_api'), 'aggregate_hosts', [
         {'aggregate_id': numbers[aggregate], 'host': host}
         for aggregate, hosts in members.items() for host in hosts])
-    if metadata:
-        _insert(cloud, 'nova_api', 'aggregate_metadata', [
-            {'aggregate_id': numbers[aggregate], 'key': key, 'value': value}
-            for aggregate, values in metadata.items()
-            for key, value in values.items()])
-
-
-def _insert(cloud: config.Config, database: str, table: str,
-            rows: Sequence[dict[str, Any]]) -> None:
-    statement = sqlalchemy.table(table, *(
-        # MariaDB reserves words that SQLAlchemy does not quote, such as
-        # binary.
-        sqlalchemy.column(sqlalchemy.sql.quoted_name(column, quote=True))
-        for column in rows[0])).insert()
-    engine = sqlalchemy.create_engine(cloud.database_url(database))
-    with engine.begin() as connection:
-        connection.execute(statement, rows)
-    engine.dispose()
+    sql.insert(cloud.database_url('nova_api'), 'aggregate_metadata', [
+        {'aggregate_id': numbers[aggregate], 'key': key, 'value': value}
+        for aggregate, values in metadata.items()
+        for key, value in values.items()])

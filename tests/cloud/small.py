@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The small profile: keystone, placement and nova-api, and no compute host."""
 
-from collections.abc import Iterator
+from collections import abc
 import contextlib
 import pathlib
 import secrets
@@ -21,7 +21,7 @@ from tests.cloud import statefile
 @contextlib.contextmanager
 def running(database: str = 'sqlite', server: programs.Server | None = None,
             nova_options: config.Options | None = None
-            ) -> Iterator[cloud.Cloud]:
+            ) -> abc.Iterator[cloud.Cloud]:
     """Start a new cloud in a temporary directory; remove it at the end.
 
     Nova has no compute hosts until ``seed_hosts`` is called, and the agent is
@@ -47,11 +47,12 @@ def running(database: str = 'sqlite', server: programs.Server | None = None,
 def _started(state: statefile.State, parts: services.Services,
              stack: contextlib.ExitStack) -> cloud.Cloud:
     if state.config.database == 'sqlite':
-        # A keystone of 2024 leaves reads open, and then cannot write without a
-        # write-ahead log.
-        with contextlib.closing(sqlite3.connect(
-                state.config.path('keystone.sqlite'))) as connection:
-            connection.execute('PRAGMA journal_mode = WAL')
+        # Without a write-ahead log, open reads prevent writes: a keystone of
+        # 2024 leaves reads open, and nova's services write concurrently.
+        for name in ('keystone', 'nova_api', 'nova', 'nova_cell0'):
+            with contextlib.closing(sqlite3.connect(
+                    state.config.path('%s.sqlite' % name))) as connection:
+                connection.execute('PRAGMA journal_mode = WAL')
     # Start everything that takes time in parallel.
     tasks = parts.set_up()
     for each in tasks.values():

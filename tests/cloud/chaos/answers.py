@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The answers that a user may get: pure, no I/O."""
 
-from collections.abc import Iterable
+from collections import abc
 import dataclasses
 
 from tests.cloud.chaos import faults
@@ -52,14 +52,14 @@ class Answer:
         return self.ended - self.began
 
 
-def met(answer: Answer, windows: Iterable[faults.Window]
+def met(answer: Answer, windows: abc.Iterable[faults.Window]
         ) -> list[faults.Window]:
     """Return the faults that overlap the request."""
     return [window for window in windows
             if window.overlaps(answer.began, answer.ended)]
 
 
-def delayed_by_mirror(answer: Answer, windows: Iterable[faults.Window]
+def delayed_by_mirror(answer: Answer, windows: abc.Iterable[faults.Window]
                       ) -> bool:
     """Check whether there were faults, but none that stock nova waits for."""
     targets = {window.target for window in met(answer, windows)}
@@ -68,7 +68,7 @@ def delayed_by_mirror(answer: Answer, windows: Iterable[faults.Window]
          'database-of-%s' % answer.controller})
 
 
-def excused(answer: Answer, windows: Iterable[faults.Window]) -> bool:
+def excused(answer: Answer, windows: abc.Iterable[faults.Window]) -> bool:
     """Check whether stock nova would also have given an unexpected answer.
 
     That is: the error of nova's own race, when a host is added to and removed

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Users who change host aggregates at random and check nova's answers."""
 
-from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 import itertools
 import random
@@ -15,6 +13,7 @@ import requests
 from tests.cloud.chaos import answers
 from tests.cloud.chaos import wiring
 from tests.cloud import cloud
+from tests.cloud import loopback
 
 PREFIX = 'chaos-'
 # The longest time that nova-api may take; faults are shorter.
@@ -54,8 +53,8 @@ class Client:
     """
 
     def __init__(self, running: cloud.Cloud, name: str, seed: str,
-                 shared: Sequence[Aggregate],
-                 keep: Callable[[answers.Answer], None]) -> None:
+                 shared: abc.Sequence[Aggregate],
+                 keep: abc.Callable[[answers.Answer], None]) -> None:
         self.token = ''
         self._name = name
         self._urls = {number: running.config.nova_url(number)
@@ -179,7 +178,7 @@ class Client:
             self._own.remove(one)
 
     def _act(self, operation: str, one: Aggregate, action: str,
-             body: Mapping[str, object], allowed: set[int] | None = None
+             body: abc.Mapping[str, object], allowed: set[int] | None = None
              ) -> answers.Answer:
         return self._ask(operation, 'post', '/%s/action' % one.id,
                          {action: body}, one, allowed)[0]
@@ -218,8 +217,7 @@ class Client:
               ) -> requests.Response:
         # Use a new connection per request: a connection opened before nova-api
         # died would fail after its restart.
-        with requests.Session() as http:
-            http.trust_env = False
+        with loopback.session() as http:
             return http.request(
                 method, '%s/os-aggregates%s' % (self._urls[controller], path),
                 json=body, timeout=PATIENCE, headers={

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random faults of a cloud, and how long they last."""
 
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections import abc
 import contextlib
 import dataclasses
 import functools
@@ -28,7 +25,6 @@ STARTS = 5
 
 NOVA_APIS = ('nova-api-1', 'nova-api-2')
 APIS = (*NOVA_APIS, 'placement', 'keystone')
-AGENTS = ('agent-1', 'agent-2')
 DIED = 'died'
 
 Choice = tuple[str, str]
@@ -62,7 +58,7 @@ class Faults:
     :param kinds: those of ``KINDS`` to choose from
     """
 
-    def __init__(self, running: cloud.Cloud, kinds: Collection[str],
+    def __init__(self, running: cloud.Cloud, kinds: abc.Collection[str],
                  seed: str) -> None:
         self.windows: list[Window] = []
         self._cloud = running
@@ -90,7 +86,7 @@ class Faults:
                 if each.ended is None]
 
     def tasks(self, name: str, stop: threading.Event
-              ) -> list[Callable[[], None]]:
+              ) -> list[abc.Callable[[], None]]:
         """Return tasks that make faults until the event, a thread for each."""
         return [functools.partial(self._run, random.Random(
             '%s/%s/%s' % (self._seed, name, number)), stop)
@@ -181,7 +177,7 @@ class Faults:
             return self._deck.pop()
 
     @contextlib.contextmanager
-    def _held(self, target: str) -> Iterator[bool]:
+    def _held(self, target: str) -> abc.Iterator[bool]:
         """Reserve a process; yield False if another fault has reserved it."""
         with self._mutex:
             mine = target not in self._busy
@@ -194,7 +190,7 @@ class Faults:
                     self._busy.discard(target)
 
     @contextlib.contextmanager
-    def _window(self, kind: str, target: str) -> Iterator[Window]:
+    def _window(self, kind: str, target: str) -> abc.Iterator[Window]:
         window = Window(kind, target, time.monotonic())
         self.windows.append(window)
         try:
@@ -203,7 +199,7 @@ class Faults:
             window.ended = time.monotonic()
 
 
-def shuffled(choices: Sequence[Choice], chance: random.Random
+def shuffled(choices: abc.Sequence[Choice], chance: random.Random
              ) -> list[Choice]:
     """Shuffle the choices; the last choices cover every kind.
 
@@ -215,11 +211,11 @@ def shuffled(choices: Sequence[Choice], chance: random.Random
     return sorted(order, key=lambda choice: choice in firsts.values())
 
 
-Act = Callable[[Faults, processes.Process, float, random.Random], None]
-KINDS: dict[str, tuple[Act, Sequence[str]]] = {
+Act = abc.Callable[[Faults, processes.Process, float, random.Random], None]
+KINDS: dict[str, tuple[Act, abc.Sequence[str]]] = {
     'worker': (Faults.kill_one, APIS),
-    'kill': (Faults.kill, APIS + AGENTS),
-    'pause': (Faults.pause, ('placement', *AGENTS)),
+    'kill': (Faults.kill, APIS + cloud.AGENTS),
+    'pause': (Faults.pause, ('placement', *cloud.AGENTS)),
     'refuse': (Faults.kill, wiring.relays()),
     'swallow': (Faults.pause, wiring.relays()),
     'mariadb': (Faults.kill, ('mariadb',)),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lock on a cloud: held by a run of chaos or situations, or by "down"."""
 
-from collections.abc import Iterator
+from collections import abc
 import contextlib
 import fcntl
 import pathlib
@@ -12,7 +12,7 @@ NAME = 'chaos.lock'
 
 
 @contextlib.contextmanager
-def hold(directory: pathlib.Path) -> Iterator[None]:
+def hold(directory: pathlib.Path) -> abc.Iterator[None]:
     """Hold the lock; it ends with this process, not with its children.
 
     :raises CloudError: when another run holds it

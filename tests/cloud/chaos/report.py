@@ -2,14 +2,15 @@
 """The results of a soak, as a table and as an exit status."""
 
 import collections
-from collections.abc import Iterable
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 import math
 
 from tests.cloud.chaos import answers
 from tests.cloud.chaos import faults
+from tests.cloud import cloud
 from tests.cloud import observer
+from tests.cloud import output
 
 # Without its database the journal cannot record what has changed.
 _JOURNAL = ('mariadb', 'journal-of-1', 'journal-of-2')
@@ -55,8 +56,8 @@ class Result:
                    for each in self.windows):
             self.lost += count
 
-    def add_rest(self, rows: Sequence[observer.Row],
-                 open_rows: Sequence[str]) -> None:
+    def add_rest(self, rows: abc.Sequence[observer.Row],
+                 open_rows: abc.Sequence[str]) -> None:
         """Add the state of placement and the journal after the repair.
 
         :param open_rows: of the journal, rendered for people
@@ -88,7 +89,7 @@ class Result:
         """
         return [died for died in self.windows
                 if died.kind == faults.DIED and (
-                    died.target in faults.AGENTS
+                    died.target in cloud.AGENTS
                     or died.target in faults.NOVA_APIS
                     and not any(each.target in _AT_START and each.overlaps(
                         died.began - GIVES_UP_WITHIN, died.found)
@@ -102,7 +103,7 @@ class Result:
             or self.wrong() or self.crashed())
 
 
-def differences(rows: Iterable[observer.Row]) -> int:
+def differences(rows: abc.Iterable[observer.Row]) -> int:
     """Count the associations in which placement differs from nova."""
     return sum(len(row.nova ^ row.placement) for row in rows)
 
@@ -146,27 +147,27 @@ def _operations(result: Result) -> str:
     cells += [[operation, *(str(counts[operation, status])
                             for status in statuses)]
               for operation in answers.STOCK]
-    return _columns(cells)
+    return output.columns(cells)
 
 
 def _faults(result: Result) -> str:
     counts = collections.Counter(
         (each.kind, each.target) for each in result.windows)
-    return _columns([['fault', 'of', 'times'], *(
+    return output.columns([['fault', 'of', 'times'], *(
         [kind, target, str(count)]
         for (kind, target), count in sorted(counts.items()))])
 
 
-def _slowest(given: Sequence[answers.Answer]) -> list[answers.Answer]:
+def _slowest(given: abc.Sequence[answers.Answer]) -> list[answers.Answer]:
     """Return the answer with the longest wait, if any."""
     return sorted(given, key=lambda each: each.seconds)[-1:]
 
 
-def _longest(given: Sequence[answers.Answer]) -> float:
+def _longest(given: abc.Sequence[answers.Answer]) -> float:
     return max((each.seconds for each in given), default=0.0)
 
 
-def _described(answer: answers.Answer, windows: Iterable[faults.Window]
+def _described(answer: answers.Answer, windows: abc.Iterable[faults.Window]
                ) -> str:
     during = ', '.join('%s %s' % (each.kind, each.target)
                        for each in answers.met(answer, windows))
@@ -176,9 +177,3 @@ def _described(answer: answers.Answer, windows: Iterable[faults.Window]
     return '%s by controller %s, %.1f s: %s%s, during: %s%s' % (
         answer.operation, answer.controller, answer.seconds,
         answer.status or 'none', instead, during or 'nothing', said)
-
-
-def _columns(cells: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*cells)]
-    return '\n'.join('  '.join(map(str.ljust, line, widths)).rstrip()
-                     for line in cells)

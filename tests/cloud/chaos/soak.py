@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rounds of operations and faults; after each, placement has to equal nova."""
 
-from collections.abc import Callable
-from collections.abc import Collection
+from collections import abc
 from concurrent import futures
 import functools
 import threading
@@ -13,6 +12,7 @@ from tests.cloud.chaos import faults
 from tests.cloud.chaos import report
 from tests.cloud import cloud
 from tests.cloud import observer
+from tests.cloud import output
 from tests.cloud import processes
 from tests import databases
 
@@ -37,8 +37,11 @@ class Soak:
     :raises CloudError: when placement does not equal nova at the beginning
     """
 
+    round_seconds = ROUND
+
     def __init__(self, running: cloud.Cloud, seed: str,
-                 kinds: Collection[str], tell: Callable[[str], None]) -> None:
+                 kinds: abc.Collection[str],
+                 tell: output.Tell) -> None:
         self.result = report.Result(seed)
         self._cloud = running
         self._tell = tell
@@ -84,16 +87,20 @@ class Soak:
                 self._rest(began)
         finally:
             self._faults.supervise()
+            self._end()
             self._remove_all()
         self._tell('All aggregates are deleted')
         if not (self.result.different or self.result.open_rows):
             self._rest(time.monotonic())
 
-    def _round(self, ended: Callable[[], bool]) -> None:
+    def _end(self) -> None:
+        """Prepare the cloud for the deletion of all aggregates."""
+
+    def _round(self, ended: abc.Callable[[], bool]) -> None:
         self.result.rounds += 1
         token = self._cloud.identity().get_token()
         stop = threading.Event()
-        end = time.monotonic() + ROUND
+        end = time.monotonic() + self.round_seconds
         tasks = self._faults.tasks('round-%s' % self.result.rounds, stop)
         for each in self._clients:
             each.token = token
@@ -104,7 +111,7 @@ class Soak:
                 while not (ended() or time.monotonic() > end
                            or any(each.done() for each in running)):
                     self._faults.supervise()
-                    self._tell(self._progress())
+                    self._tell(self._progress(), passing=True)
                     time.sleep(POLL)
             finally:
                 stop.set()
@@ -150,11 +157,15 @@ class Soak:
 
     def _open_rows(self) -> list[str]:
         """Read the journal rows that are not yet mirrored."""
-        where, _slash, prefix = self._cloud.config.database.rpartition('/')
         return ['row {}: {}, running {}, {} attempts: {}'.format(*row)
-                for row in databases.execute(
-                    where, 'SELECT id, host, running, attempts, last_error '
-                    'FROM %sjournal.dirty WHERE mirrored_at IS NULL' % prefix)]
+                for row in self._journal(
+                    'SELECT id, host, running, attempts, last_error '
+                    'FROM %sjournal.dirty WHERE mirrored_at IS NULL')]
+
+    def _journal(self, statement: str) -> list[tuple]:
+        """Read from the journal, whose name has a prefix."""
+        where, _slash, prefix = self._cloud.config.database.rpartition('/')
+        return databases.execute(where, statement % prefix)
 
     def _rows(self) -> list[observer.Row]:
         return observer.Observer(self._cloud, {FOREIGN: FOREIGN}).compare(
@@ -180,18 +191,11 @@ class Soak:
 
     def _remove_all(self) -> None:
         """Delete the aggregates of this run, or of a killed run."""
-        nova = self._cloud.nova()
-        for each in nova.get('/os-aggregates').json()['aggregates']:
-            if not each['name'].startswith(clients.PREFIX):
-                continue
-            url = '/os-aggregates/%s' % each['id']
-            for host in each['hosts']:
-                nova.post(url + '/action',
-                          json={'remove_host': {'host': host}})
-            nova.delete(url)
+        self._cloud.delete_aggregates(clients.PREFIX)
 
 
-def is_over(lasted: float, seconds: float, missing: Collection[str]) -> bool:
+def is_over(lasted: float, seconds: float, missing: abc.Collection[str]
+            ) -> bool:
     """Check whether a soak has to end.
 
     :param lasted: seconds since its beginning

@@ -2,11 +2,13 @@
 """The demonstration: a cloud, the story played in it, and the verdict."""
 
 import argparse
-from collections.abc import Callable
+from collections import abc
 import contextlib
 import importlib.metadata
+import pathlib
 import sys
 import sysconfig
+import textwrap
 import time
 
 from keystoneauth1 import exceptions
@@ -14,36 +16,48 @@ import sqlalchemy.exc
 
 from tests.cloud import clients
 from tests.cloud import cloud
+from tests.cloud.demo import hosts
 from tests.cloud.demo import steps
 from tests.cloud.demo import terminal
 from tests.cloud import options
 from tests.cloud import processes
-from tests.cloud import small
 
 PACKAGE = 'nova-aggregate-mirror'
+WIDTH = 79
+Step = abc.Callable[[steps.Scene], steps.Outcome]
 
 
-def play(scene: steps.Scene) -> list[str]:
-    """Play all steps of the story; return the lines of the failures."""
-    failed = []
-    for number, step in enumerate(steps.STORY, start=1):
-        problems = _problems(step, scene)
-        line = '%02d %s' % (number, step.__doc__)
-        print('[FAIL]' if problems else '[ok]', line)
-        complaints = ['       %s' % problem for problem in problems]
-        print(*complaints, sep='\n', end='\n' if complaints else '')
+def play(scene: steps.Scene, story: abc.Sequence[Step] = steps.STORY
+         ) -> int:
+    """Play the story; return the number of steps that did not go as told."""
+    widths = (44, 12, 12, 6)
+    _print_row('', ('Step', 'Expected', 'Observed', 'Result'), widths)
+    _print_row('', ['-' * width for width in widths], widths)
+    failures = 0
+    for number, step in enumerate(story, start=1):
+        outcome = _outcome(step, scene)
+        result = outcome.result(scene.stock)
+        failures += result == 'FAIL'
+        _print_row(str(number), (str(step.__doc__), outcome.expected,
+                                 outcome.observed, result), widths)
+        for line in outcome.evidence:
+            print(textwrap.fill(line, WIDTH, initial_indent='    ',
+                                subsequent_indent='      '))
         sys.stdout.flush()
-        if problems:
-            failed += [line, *complaints]
-    return failed
+    return failures
 
 
-def _problems(step: Callable[[steps.Scene], list[str]],
-              scene: steps.Scene) -> list[str]:
+def _print_row(number: str, cells: abc.Sequence[str],
+               widths: abc.Sequence[int]) -> None:
+    print(' '.join(['%2s' % number, *map(str.ljust, cells, widths)]).rstrip())
+
+
+def _outcome(step: Step, scene: steps.Scene) -> steps.Outcome:
     try:
         return step(scene)
-    except (exceptions.ClientException, LookupError) as exc:
-        return ['the step cannot continue: %s' % exc]
+    except (exceptions.ClientException, LookupError,
+            processes.CloudError) as exc:
+        return steps.Outcome('', 'cannot go on', evidence=[str(exc)])
 
 
 def _check_package(stock: bool) -> None:
@@ -59,13 +73,14 @@ def _check_package(stock: bool) -> None:
             '%s is not installed in %s' % (PACKAGE, sys.prefix))
 
 
-def _print_verdict(failed: list[str], stock: bool) -> None:
-    if not failed:
-        print('Every expectation held.')
-        return
-    print('Expectations that did not hold with stock nova:' if stock
-          else 'Expectations that did not hold:')
-    print(*failed, sep='\n')
+def _verdict(failures: int, stock: bool) -> str:
+    if failures:
+        return '%d of %d steps did not go as told.' % (
+            failures, len(steps.STORY))
+    if stock:
+        return ('Stock nova harms users as told. With this package: '
+                './tools/demo')
+    return 'Every expectation held. Without this package: ./tools/demo --stock'
 
 
 def _keep(running: cloud.Cloud, stock: bool) -> None:
@@ -84,6 +99,9 @@ def _keep(running: cloud.Cloud, stock: bool) -> None:
     if stock:
         print('To install the package, follow '
               'doc/source/install/virtual-environment.rst there.')
+    else:
+        print('Why gold-3 is in ERROR: sudo -u nova nova-aggregate-mirror-'
+              'manage scheduling explain --server gold-3')
     print('Ctrl-C stops the cloud.', flush=True)
     services.serve()
 
@@ -91,19 +109,21 @@ def _keep(running: cloud.Cloud, stock: bool) -> None:
 def _demonstrate(chosen: argparse.Namespace) -> int:
     started = time.monotonic()
     _check_package(chosen.stock)
-    print('Starting keystone, placement and nova-api', flush=True)
-    with small.running() as running:
-        print('They answer after %.0f s' % (time.monotonic() - started,),
-              flush=True)
-        with contextlib.closing(clients.Clients(running.programs)) as forked:
-            running.forked = forked
-            failed = play(steps.Scene(
-                running, chosen.stock, chosen.verbose))
-        _print_verdict(failed, chosen.stock)
-        print('Took %.0f s' % (time.monotonic() - started,), flush=True)
+    print('Starting keystone, placement and nova %s this package' % (
+        'without' if chosen.stock else 'with'), flush=True)
+    with hosts.running() as running, contextlib.closing(
+            clients.Clients(running.programs)) as forked:
+        running.forked = forked
+        if not chosen.stock:
+            running.start('agent-1')
+        failures = play(steps.Scene(running, chosen.stock, chosen.verbose))
+        print(_verdict(failures, chosen.stock))
+        print('Took %.0f s. %s stays on disk until ./tools/demo --clean' % (
+            time.monotonic() - started, pathlib.Path(sys.prefix).name),
+            flush=True)
         if chosen.keep:
             _keep(running, chosen.stock)
-    return 1 if failed else 0
+    return 1 if failures else 0
 
 
 def main() -> int:

@@ -6,7 +6,7 @@ shell that has read the file ``openrc`` finds programs of these names that act
 on this cloud; systemctl asks the process that runs it.
 """
 
-from collections.abc import Sequence
+from collections import abc
 import contextlib
 import pathlib
 import shlex
@@ -68,7 +68,7 @@ class Services:
             with contextlib.suppress(OSError):
                 connection.sendall(answer.encode())
 
-    def run(self, argv: Sequence[str]) -> str:
+    def run(self, argv: abc.Sequence[str]) -> str:
         """Run a command line of systemctl; return the error, or ''."""
         options = {one for one in argv if one.startswith('-')}
         verb, *names = [one for one in argv if one not in options] or ['']

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Integration tests on the full cloud, which all of them share."""
 
-from collections.abc import Iterator
+from collections import abc
 import pathlib
 import unittest
 
@@ -22,7 +22,8 @@ def load_tests(loader: unittest.TestLoader, tests: unittest.TestSuite,
     return tests
 
 
-def _flat(suites: 'list[unittest.TestSuite]') -> Iterator[unittest.TestCase]:
+def _flat(suites: 'list[unittest.TestSuite]'
+          ) -> abc.Iterator[unittest.TestCase]:
     for suite in suites:
         for member in suite:
             if isinstance(member, unittest.TestSuite):

@@ -5,8 +5,7 @@ Every operation is here, in each situation that nova answers differently; and
 so is deleting a compute service, which removes its host from aggregates.
 """
 
-from collections.abc import Callable
-from collections.abc import Mapping
+from collections import abc
 import dataclasses
 from typing import Any
 import uuid
@@ -47,7 +46,7 @@ class Call:
     situation: str
     method: str
     path: str
-    body: Mapping[str, Any] | None = None
+    body: abc.Mapping[str, Any] | None = None
     hosts: tuple[str, ...] | None = None
     zone: str | None = None
     user: str = ''
@@ -56,7 +55,7 @@ class Call:
     service: str = ''
 
 
-def _action(operation: str, situation: str, values: Mapping[str, Any],
+def _action(operation: str, situation: str, values: abc.Mapping[str, Any],
             path: str = '/os-aggregates/{id}/action', **options: Any) -> Call:
     name = operation.replace(' ', '_')
     return Call(operation, situation, 'POST', path, {name: values}, **options)
@@ -174,9 +173,9 @@ class Caller:
         the service if it no longer exists
     """
 
-    def __init__(self, users: Mapping[str, adapter.Adapter],
+    def __init__(self, users: abc.Mapping[str, adapter.Adapter],
                  helper: adapter.Adapter, zone: int, image: str,
-                 services: Callable[[str], str]) -> None:
+                 services: abc.Callable[[str], str]) -> None:
         self._users = users
         self._helper = helper
         self._zone = zone
@@ -219,7 +218,7 @@ class Caller:
         if isinstance(value, str):
             return value.format(name=self._name(), zone=ZONE,
                                 image=self._image)
-        if isinstance(value, Mapping):
+        if isinstance(value, abc.Mapping):
             return {key: self._filled(each) for key, each in value.items()}
         if isinstance(value, list):
             return [self._filled(each) for each in value]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options of some of the cloud's processes, until the test ends."""
 
-from collections.abc import Mapping
+from collections import abc
 import pathlib
 
 import fixtures
@@ -16,7 +16,7 @@ class Appended(fixtures.Fixture):
     :param text: sections and options that the files do not have
     """
 
-    def __init__(self, running: cloud.Cloud, files: Mapping[str, str],
+    def __init__(self, running: cloud.Cloud, files: abc.Mapping[str, str],
                  text: str) -> None:
         super().__init__()
         self._cloud = running
@@ -34,9 +34,5 @@ class Appended(fixtures.Fixture):
         self._restart()
 
     def _restart(self) -> None:
-        for name in self._files:
-            self._cloud.process(name).kill()
-        for name in self._files:
-            self._cloud.state.start(self._cloud.process(name))
-        for name in self._files:
-            self._cloud.process(name).wait_ready()
+        self._cloud.kill(*self._files)
+        self._cloud.start(*self._files)

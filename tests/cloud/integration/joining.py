@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A compute host that joins a running cloud, while users create servers."""
 
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections import abc
 from concurrent import futures
 import configparser
 import contextlib
@@ -21,7 +20,7 @@ from tests.cloud import processes
 
 # The host whose processes are the model of the new host's.
 MODEL = 'compute-1'
-Wait = Callable[[Callable[[], bool], str], None]
+Wait = abc.Callable[[abc.Callable[[], bool], str], None]
 
 
 class NewHost(fixtures.Fixture):
@@ -114,8 +113,8 @@ class NewHost(fixtures.Fixture):
 
 
 @contextlib.contextmanager
-def users(boot: Callable[[], dict[str, Any]]
-          ) -> Iterator[list[dict[str, Any]]]:
+def users(boot: abc.Callable[[], dict[str, Any]]
+          ) -> abc.Iterator[list[dict[str, Any]]]:
     """Let users create one server after the other; yields the servers.
 
     :param boot: creates a server and waits for its final status

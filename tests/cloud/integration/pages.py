@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measured tables of the documentation, compared so that they stay current."""
 
-from collections.abc import Iterable
-from collections.abc import Sequence
+from collections import abc
 import os
 import textwrap
 
@@ -28,8 +27,9 @@ def difference(name: str, text: str) -> str:
         path, VARIABLE, text)
 
 
-def figures(title: str, header: Sequence[object], widths: Sequence[int],
-            rows: Iterable[Sequence[object]]) -> str:
+def figures(title: str, header: abc.Sequence[object],
+            widths: abc.Sequence[int],
+            rows: abc.Iterable[abc.Sequence[object]]) -> str:
     """Render a table of short cells, a line per row."""
     lines = ['.. csv-table:: %s' % title, '   :header-rows: 1',
              '   :widths: %s' % ' '.join(map(str, widths)), '']
@@ -37,14 +37,14 @@ def figures(title: str, header: Sequence[object], widths: Sequence[int],
     return '\n'.join(lines) + '\n'
 
 
-def csv_row(cells: Iterable[object]) -> str:
+def csv_row(cells: abc.Iterable[object]) -> str:
     """Render a row of comma-separated values."""
     return ','.join('"%s"' % cell if ',' in str(cell) else str(cell)
                     for cell in cells)
 
 
-def texts(title: str, header: Sequence[str], widths: Sequence[int],
-          rows: Iterable[Sequence[str]]) -> str:
+def texts(title: str, header: abc.Sequence[str], widths: abc.Sequence[int],
+          rows: abc.Iterable[abc.Sequence[str]]) -> str:
     """Render a table of sentences, one or more lines per cell."""
     lines = ['.. list-table:: %s' % title, '   :header-rows: 1',
              '   :widths: %s' % ' '.join(map(str, widths)), '']

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A routed network: a segment and a subnet for each rack."""
 
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 import ipaddress
 from typing import Any
@@ -50,8 +49,8 @@ class RoutedNetwork(fixtures.Fixture):
     """
 
     def __init__(self, running: cloud.Cloud,
-                 wait_until: Callable[[Callable[[], bool], str], None],
-                 bits: Sequence[int]) -> None:
+                 wait_until: abc.Callable[[abc.Callable[[], bool], str], None],
+                 bits: abc.Sequence[int]) -> None:
         self._cloud = running
         self._wait_until = wait_until
         self._bits = bits
@@ -106,10 +105,6 @@ class RoutedNetwork(fixtures.Fixture):
             for each in self._list(kind):
                 self._neutron.delete('/v2.0/%ss/%s' % (kind, each['id']))
 
-    def delete_subnet(self, segment: Segment) -> None:
-        """Delete the subnet that makes a segment known to nova."""
-        self._neutron.delete('/v2.0/subnets/%s' % segment.subnet)
-
     def delete_port(self, port: str) -> None:
         """Delete a port, and release its address."""
         self._neutron.delete('/v2.0/ports/%s' % port)
@@ -121,9 +116,7 @@ class RoutedNetwork(fixtures.Fixture):
 
     def aggregate(self, segment: Segment) -> dict[str, Any]:
         """Return the nova aggregate that neutron created; empty if none."""
-        found = self._cloud.nova().get('/os-aggregates').json()['aggregates']
-        return next((each for each in found
-                     if each['name'] == NAME % segment.id), {})
+        return self._cloud.aggregates().get(NAME % segment.id, {})
 
     def aggregates(self, segment: Segment) -> list[str]:
         """Return the aggregates of a segment's provider in placement."""
@@ -134,13 +127,6 @@ class RoutedNetwork(fixtures.Fixture):
         answer = self._placement.get(
             '/resource_providers/%s/%s' % (segment.id, what), raise_exc=False)
         return answer.json() if answer.ok else {}
-
-    def write(self, segment: Segment, what: str, values: list[str]) -> None:
-        """Replace the traits or aggregates of a segment's provider."""
-        generation = self.read(segment, what)['resource_provider_generation']
-        self._placement.put(
-            '/resource_providers/%s/%s' % (segment.id, what),
-            json={what: values, 'resource_provider_generation': generation})
 
     def delete_provider(self, segment: Segment) -> None:
         """Delete a segment's resource provider, if it exists."""
@@ -158,11 +144,8 @@ class RoutedNetwork(fixtures.Fixture):
         return self._create('port', {'network_id': self.id} | (
             {'fixed_ips': [{'subnet_id': segment.subnet}]} if segment else {}))
 
-    def fill(self, segment: Segment, left: int = 0) -> list[str]:
-        """Use up the addresses of a segment with ports; return the ports.
-
-        :param left: addresses that remain, or that other ports have
-        """
+    def fill(self, segment: Segment) -> list[str]:
+        """Use up the addresses of a segment with ports; return the ports."""
         return [self._create('port', {
             'network_id': self.id,
             'fixed_ips': [{'subnet_id': segment.subnet}],
@@ -170,16 +153,12 @@ class RoutedNetwork(fixtures.Fixture):
             # placement refuses to reserve the whole inventory at neutron's
             # microversion.
             'device_owner': 'compute:test'})
-            for _address in list(segment.cidr.hosts())[left:]]
+            for _address in segment.cidr.hosts()]
 
     def addresses(self, port: str) -> list[str]:
         """Return the addresses of a port."""
         found = self._neutron.get('/v2.0/ports/%s' % port).json()['port']
         return [each['ip_address'] for each in found['fixed_ips']]
-
-    def ports(self) -> list[str]:
-        """Return all ports of the network."""
-        return [each['id'] for each in self._list('port')]
 
     def _create(self, kind: str, values: dict[str, Any]) -> str:
         answer = self._neutron.post('/v2.0/%ss' % kind, json={kind: values})

@@ -2,7 +2,6 @@
 """The base test case of routed networks."""
 
 from typing import Any
-import uuid
 
 from tests.cloud.integration import base
 from tests.cloud.integration import routed
@@ -18,7 +17,7 @@ class TestCase(base.TestCase):
         super().setUp()
         self.prepare()
         self.routed = self.useFixture(
-            routed.RoutedNetwork(self.cloud, self.wait_until, self.bits))
+            routed.RoutedNetwork(self.cloud, self.scene.wait_until, self.bits))
         self.first, self.second = self.routed.segments
 
     def prepare(self) -> None:
@@ -41,31 +40,6 @@ class TestCase(base.TestCase):
         segment, = (each for each in self.routed.segments
                     if server[base.HOST] in each.hosts)
         return segment
-
-    def zone(self, *hosts: str) -> str:
-        """Create a zone with hosts, for this test alone; return its name."""
-        name = 'zone-%s' % uuid.uuid4().hex[:8]
-        aggregate = self.aggregate(name)
-        for host in hosts:
-            self.add_host(aggregate, host)
-        return name
-
-    def take_no_servers(self, *hosts: str) -> None:
-        """Disable hosts until the test ends."""
-        for host in hosts:
-            self.addCleanup(self._set, host, 'enabled')
-            self._set(host, 'disabled')
-
-    def keep_one_host_of_each(self) -> None:
-        """Disable all but the first host of each segment."""
-        for segment in self.routed.segments:
-            self.take_no_servers(*sorted(segment.hosts)[1:])
-
-    def _set(self, host: str, status: str) -> None:
-        nova = self.cloud.nova()
-        service, = (each['id'] for each in nova.get(
-            '/os-services?host=%s' % host).json()['services'])
-        nova.put('/os-services/%s' % service, json={'status': status})
 
     def uuid(self, segment: routed.Segment) -> str:
         """Return the UUID of the aggregate that neutron created."""

@@ -17,119 +17,80 @@ from tests.cloud import cloud
 from tests.cloud import loopback
 from tests.cloud import processes
 from tests.cloud import programs
-from tests.cloud import services
 
 NAME = 'nova-api-stock'
-REGION = 'Stock'
 PACKAGE = 'nova_aggregate_mirror'
-LOOK = ('import importlib.metadata as found; '
-        'print(found.version("%s"))' % PACKAGE)
+VERSION = 'import importlib.metadata; importlib.metadata.version("%s")'
 
 
 class StockNova(fixtures.Fixture):
-    """A nova-api without this package, with its own region.
+    """A nova-api without this package, with the endpoint ``url``.
 
-    The agents are stopped meanwhile: they would repair what it does. They are
-    started at the end, and repair it.
-
-    :param workers: its processes; each has its own memory of placement
+    It is a single process, whose placement client has a known state.
     """
 
-    def __init__(self, running: cloud.Cloud,
-                 workers: int = services.WORKERS) -> None:
+    def __init__(self, running: cloud.Cloud) -> None:
         super().__init__()
         self._cloud = running
-        self._workers = workers
 
     def _setUp(self) -> None:
         state = self._cloud.state
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        self.python = environment(state.programs, folder)
+        self._python = environment(self._cloud.programs, folder)
         port, = loopback.free_ports(1)
-        self.cloud = _StockCloud(state, 'http://127.0.0.1:%s/v2.1' % port)
-        self.cloud.forked = self._cloud.forked
-        for name in ('agent-1', 'agent-2'):
-            self.addCleanup(self._cloud.start, name)
-            processes.stop([self._cloud.process(name)])
-        self._serve(port)
-        self._publish()
-
-    def has_package(self) -> bool:
-        """Check whether its Python finds this package."""
-        return has_package(self.python)
-
-    def _serve(self, port: int) -> None:
-        state = self._cloud.state
-        other = state.process('nova-api-1')
+        self.url = 'http://127.0.0.1:%s/v2.1' % port
         write_conf(state.config.path('controller-1.conf'),
                    state.config.path('stock.conf'))
-        argv = programs.uwsgi(
-            'nova.wsgi.osapi_compute', port, self._workers)
-        files = 'OS_NOVA_CONFIG_FILES'
+        variables = {
+            name: value.replace('controller-1.conf', 'stock.conf')
+            for name, value in state.process('nova-api-1').environment.items()}
+        _python, *argv = programs.uwsgi('nova.wsgi.osapi_compute', port, 1)
         process = processes.Process(
-            NAME, [str(self.python), *argv[1:]], state.log(NAME),
-            other.environment | {files: other.environment[files].replace(
-                'controller-1.conf', 'stock.conf')},
-            port, self.cloud.url)
+            NAME, [str(self._python), *argv], state.log(NAME), variables, port,
+            self.url)
         self.addCleanup(self._forget, process)
         state.start(process).wait_ready()
 
     def _forget(self, process: processes.Process) -> None:
-        processes.stop([process])
+        process.stop()
         state = self._cloud.state
         state.processes.remove(process)
         state.write()
 
-    def _publish(self) -> None:
-        """Register its endpoint, as the compute service of its region."""
-        identity = self._cloud.identity()
-        identity.put('/regions/%s' % REGION, json={'region': {}})
-        self.addCleanup(identity.delete, '/regions/%s' % REGION)
-        service, = identity.get('/services?type=compute').json()['services']
-        made = identity.post('/endpoints', json={'endpoint': {
-            'service_id': service['id'], 'interface': 'public',
-            'url': self.cloud.url, 'region_id': REGION}}).json()['endpoint']
-        self.addCleanup(identity.delete, '/endpoints/%s' % made['id'])
+    def has_package(self) -> bool:
+        """Check whether its Python finds this package.
+
+        :raises CloudError: when that Python does not run
+        """
+        look = subprocess.run(
+            [self._python, '-P', '-c', VERSION % PACKAGE], text=True,
+            capture_output=True, stdin=subprocess.DEVNULL,
+            env=processes.clean_environment())
+        if look.returncode and 'PackageNotFoundError' not in look.stderr:
+            raise processes.CloudError(look.stderr[-500:])
+        return look.returncode == 0
 
 
-class _StockCloud(cloud.Cloud):
+def environment(source: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
+    """Create an environment without this package; return its Python.
 
-    def __init__(self, *arguments: object) -> None:
-        state, self.url = arguments
-        super().__init__(state)
-        self._url = self.url
-
-
-def has_package(python: pathlib.Path) -> bool:
-    """Check whether a Python finds this package.
-
-    :raises CloudError: when that Python does not run
+    :param source: the directory of the programs that the package is beside
     """
-    found = subprocess.run([python, '-P', '-c', LOOK], capture_output=True,
-                           text=True, stdin=subprocess.DEVNULL,
-                           env=processes.clean_environment())
-    if found.returncode and 'PackageNotFoundError' not in found.stderr:
-        raise processes.CloudError('%s: %s' % (python, found.stderr[-500:]))
-    return found.returncode == 0
-
-
-def environment(programs: str, folder: pathlib.Path) -> pathlib.Path:
-    """Create an environment without this package; return its Python."""
-    python = pathlib.Path(programs) / 'python'
-    made = folder / 'environment'
-    subprocess.run([python, '-m', 'venv', '--without-pip', made], check=True,
-                   capture_output=True, stdin=subprocess.DEVNULL)
-    packages, = python.parent.parent.glob('lib/python*/site-packages')
-    target = made / packages.relative_to(python.parent.parent)
-    for each in packages.iterdir():
-        if not re.search(PACKAGE, each.name):
-            (target / each.name).symlink_to(each)
+    target = folder / 'environment'
+    subprocess.run(
+        [source / 'python', '-m', 'venv', '--without-pip', target],
+        check=True, capture_output=True, stdin=subprocess.DEVNULL)
+    packages, = source.parent.glob('lib/python*/site-packages')
+    for path in packages.iterdir():
+        if not re.search(PACKAGE, path.name):
+            (target / packages.relative_to(source.parent) / path.name
+             ).symlink_to(path)
     # The cloud's own script would run with the cloud's Python.
-    uwsgi = (python.parent / 'uwsgi').read_text()
-    (made / 'bin' / 'uwsgi').write_text(
-        '#!%s/bin/python\n' % made + uwsgi.partition('\n')[2])
-    (made / 'bin' / 'uwsgi').chmod(0o755)
-    return made / 'bin' / 'python'
+    script = (source / 'uwsgi').read_text().partition('\n')[2]
+    uwsgi = target / 'bin' / 'uwsgi'
+    uwsgi.write_text('#!%s/bin/python\n%s' % (target, script))
+    uwsgi.chmod(0o755)
+    return target / 'bin' / 'python'
 
 
 def write_conf(source: str, target: str) -> None:

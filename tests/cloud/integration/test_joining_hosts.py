@@ -6,11 +6,11 @@ weighers prefer it to all others.
 """
 
 from concurrent import futures
-import uuid
 
 from tests.cloud.integration import appended
 from tests.cloud.integration import base
 from tests.cloud.integration import joining
+from tests.cloud.situations import furnish
 
 # Nova registers new compute services as disabled.
 DISABLED = '''
@@ -23,12 +23,10 @@ class TestWaiting(base.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.zone = 'zone-%s' % uuid.uuid4().hex[:8]
-        self.name = self.aggregate(self.zone)
-        self.remove_quota()
+        self.zone = furnish.zone(self.scene)
         # Removed after the servers.
         self.host = self.useFixture(
-            joining.NewHost(self.cloud, self.wait_until))
+            joining.NewHost(self.cloud, self.scene.wait_until))
         self.useFixture(appended.Appended(
             self.cloud, {'conductor': 'nova.conf'}, DISABLED))
 
@@ -44,28 +42,25 @@ class TestWaiting(base.TestCase):
             self.assertEqual('disabled', self.host.service()['status'])
             # One for each other node, and one that would be the new host's.
             count = len(servers) + len(self.cloud.nodes())
-            self.wait_until(lambda: len(servers) >= count,
-                            'users have created %s servers' % count)
+            self.scene.wait_until(lambda: len(servers) >= count,
+                                  'users have created %s servers' % count)
             self.assertEqual([], self.host.servers())
 
             self.cloud.stop('placement')
-            self.addCleanup(self.start_placement)
-            self.add_host(self.name, self.host.name)
+            self.addCleanup(self.cloud.start, 'placement')
+            self.add_host(self.zone, self.host.name)
             waiting = pool.submit(
                 self.cloud.run, 'openstack', 'aggregate', 'mirror', 'wait',
                 self.host.name, '--timeout', '120')
-            self.start_placement()
+            self.cloud.start('placement')
             status, out, err = waiting.result()
             self.assertEqual(0, status, out + err)
-            self.assertEqual({self.host.name}, self.placement_has(self.name))
+            self.assertEqual({self.host.name}, self.placement_has(self.zone))
             self.assertEqual([], self.host.servers())
 
             self.run_client('openstack', 'compute', 'service', 'set',
                             '--enable', self.host.name, 'nova-compute')
-            self.wait_until(self.host.servers, 'a server is on the new host')
+            self.scene.wait_until(
+                self.host.servers, 'a server is on the new host')
         server = self.boot(zone=self.zone)
         self.assertEqual(self.host.name, server[base.HOST], server)
-
-    def start_placement(self):
-        if not self.cloud.process('placement').alive():
-            self.cloud.start('placement')

@@ -10,6 +10,7 @@ import uuid
 import testscenarios
 
 from tests.cloud.integration import base
+from tests.cloud.situations import servers
 
 OPENSTACK = {
     'list': 'openstack aggregate list --long',
@@ -57,7 +58,8 @@ class OperationsTest(base.TestCase):
                       'new': 'second-%s' % uuid.uuid4().hex[:8],
                       'zone': 'zone-a'}
         for name in ('name', 'new'):
-            self.addCleanup(self.delete_aggregate, self.names[name])
+            self.addCleanup(
+                self.cloud.delete_aggregates, self.names[name])
 
     def do(self, operation, **names):
         """Run a command, compare, and return its output."""
@@ -68,11 +70,10 @@ class OperationsTest(base.TestCase):
 
     def members(self):
         """Return the aggregate's hosts in nova; check placement's."""
-        found = {each['name']: each for each in self.cloud.nova().get(
-            '/os-aggregates').json()['aggregates']}[self.names['name']]
-        nodes = set().union(*(NODES[host] for host in found['hosts']))
+        hosts = self.cloud.aggregates()[self.names['name']]['hosts']
+        nodes = set().union(*(NODES[host] for host in hosts))
         self.assertEqual(nodes, self.placement_has(self.names['name']))
-        return set(found['hosts'])
+        return set(hosts)
 
 
 class TestLife(testscenarios.WithScenarios, OperationsTest):
@@ -89,7 +90,7 @@ class TestLife(testscenarios.WithScenarios, OperationsTest):
         self.do('rename')
         self.names['name'] = self.names['new']
         self.do('tag')
-        self.do('images', image=self.image())
+        self.do('images', image=servers.image_of(self.scene))
         self.do('zone', zone='zone-b')
         self.do('untag')
         self.do('add', host='compute-1')
@@ -128,8 +129,8 @@ class TestNames(base.TestCase):
         """MariaDB ignores the case: nova removes the host, and then fails."""
         name = self.aggregate()
         self.add_host(name, 'compute-1')
-        nova, url = self.cloud.nova(), self.url_of(name)
-        nova.post(url + '/action', raise_exc=False, json={
-            'remove_host': {'host': 'COMPUTE-1'}})
-        self.assertEqual([], nova.get(url).json()['aggregate']['hosts'])
+        self.cloud.nova().post(
+            '/os-aggregates/%s/action' % self.cloud.aggregates()[name]['id'],
+            json={'remove_host': {'host': 'COMPUTE-1'}}, raise_exc=False)
+        self.assertEqual([], self.cloud.aggregates()[name]['hosts'])
         self.assertEqual(frozenset(), self.placement_has(name))

@@ -37,41 +37,36 @@ class TestProblems(testtools.TestCase):
             measure.Measured(CASE, stock, ours, 0.0, tuple(different)),
             {'add': HEALTHY}, 5.0)
 
-    def test_answer_without_a_fault_is_good(self):
-        """Stock nova fails because of its own mirroring, this does not."""
-        stock = dataclasses.replace(HEALTHY, status=500, message='placement')
-        self.assertEqual([], self.problems(stock, HEALTHY))
-        self.assertEqual([], self.problems(stock, stock))
+    def test_answers(self):
+        """Only stock nova's, without a fault or under the same, is accepted.
 
-    def test_another_answer_is_wrong(self):
-        """Neither another status nor another message is accepted."""
+        Stock nova fails because of its own mirroring, this does not.
+        """
         stock = dataclasses.replace(HEALTHY, status=500, message='placement')
+        for ours in HEALTHY, stock:
+            self.assertEqual([], self.problems(stock, ours))
         for changes in ({'status': 409}, {'message': 'the journal'}):
             ours = dataclasses.replace(stock, **changes)
             self.assertEqual(['the answer is %s' % judge.described(ours)],
                              self.problems(stock, ours))
-
-    def test_no_answer_is_good_only_if_stock_nova_has_none(self):
-        """The hook may not keep a request that nova has answered."""
         none = dataclasses.replace(HEALTHY, status=0, seconds=60.0)
         self.assertEqual([], self.problems(none, none))
         self.assertEqual(2, len(self.problems(HEALTHY, none)))
 
-    def test_time_is_limited(self):
-        """The hook has inline_timeout and a second, as has the request."""
-        none = dataclasses.replace(HEALTHY, status=0, seconds=60.0)
-        for stock in HEALTHY, none:
-            slow = dataclasses.replace(
-                HEALTHY, seconds=6.0, before=2.0, after=3.9)
-            self.assertEqual([], self.problems(stock, slow))
-            slow = dataclasses.replace(slow, after=4.1)
-            self.assertEqual(['the hook took 6.1 s'],
-                             self.problems(stock, slow))
-        slow = dataclasses.replace(HEALTHY, seconds=6.2)
-        self.assertEqual(['it took 6.1 s longer'],
-                         self.problems(HEALTHY, slow))
+    def test_time_and_result(self):
+        """The hook has inline_timeout and a second, as has the request.
 
-    def test_difference_is_wrong(self):
-        """Placement has to equal nova, and foreign associations survive."""
-        self.assertEqual(['a host is in - instead of foreign'], self.problems(
-            HEALTHY, HEALTHY, ['a host is in - instead of foreign']))
+        Placement has to equal nova, and foreign associations survive.
+        """
+        none = dataclasses.replace(HEALTHY, status=0, seconds=60.0)
+        for stock, seconds, after, problems in (
+                (HEALTHY, 6.0, 3.9, []), (none, 6.0, 3.9, []),
+                (HEALTHY, 6.0, 4.1, ['the hook took 6.1 s']),
+                (none, 6.0, 4.1, ['the hook took 6.1 s']),
+                (HEALTHY, 6.2, 0.0, ['it took 6.1 s longer'])):
+            self.assertEqual(problems, self.problems(
+                stock, dataclasses.replace(
+                    HEALTHY, seconds=seconds, before=2.0, after=after)))
+        different = ['a host is in - instead of foreign']
+        self.assertEqual(different, self.problems(
+            HEALTHY, HEALTHY, different))

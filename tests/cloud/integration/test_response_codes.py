@@ -14,7 +14,8 @@ from tests.cloud.integration import pages
 from tests.cloud.integration import stock
 from tests.cloud import seed
 from tests.cloud import services
-from tests.cloud import tempest
+from tests.cloud.situations import furnish
+from tests.cloud.situations import servers
 from tests import databases
 
 WELL = 'answers'
@@ -61,10 +62,10 @@ OF_NOVA = {('delete a service', situation) for situation in (
 
 class TestResponseCodes(base.TestCase):
 
-    without_agents = True
-
     def test_answers_are_those_of_a_healthy_placement(self):
         """Placement's state changes no answer; the page has all answers."""
+        # They would repair what stock nova misses; at the end, they do.
+        self.stop_agents()
         self._furnish()
         nova, package = self._measure()
         for call in aggregate_calls.CALLS:
@@ -96,22 +97,19 @@ class TestResponseCodes(base.TestCase):
 
     def _furnish(self):
         """Create what the calls need, for this test alone."""
-        nova = self.cloud.nova()
-        zone = nova.post('/os-aggregates', json={'aggregate': {
-            'name': aggregate_calls.ZONE,
-            'availability_zone': aggregate_calls.ZONE}}).json()['aggregate']
-        self.addCleanup(self.delete_aggregate, aggregate_calls.ZONE)
-        self.zone = zone['id']
-        nova.post('/os-aggregates/%s/action' % self.zone, json={
-            'add_host': {'host': aggregate_calls.ZONED}})
-        self.boot(zone=aggregate_calls.ZONE)
+        zone = furnish.aggregate(
+            self.scene, aggregate_calls.ZONED, name=aggregate_calls.ZONE,
+            availability_zone=aggregate_calls.ZONE)
+        self.zone = self.cloud.aggregates()[zone]['id']
+        self.boot(zone=zone)
         self.boot(zone='nova:%s' % aggregate_calls.BUSY)
-        self.addCleanup(self._delete_aggregates)
+        self.addCleanup(self.cloud.delete_aggregates, aggregate_calls.PREFIX)
         # Before the aggregates: nova removes no host without a compute node.
         self.addCleanup(self._forget_services)
         self._service(aggregate_calls.BARE)
-        self.wait_until(self._has_asked(self.cloud.process('nova-api-1')),
-                        'each process of nova-api has asked placement')
+        self.scene.wait_until(
+            self._has_asked(self.cloud.process('nova-api-1')),
+            'each process of nova-api has asked placement')
 
     def _has_asked(self, process):
         """Return a check that makes all nova-api processes use placement.
@@ -139,26 +137,18 @@ class TestResponseCodes(base.TestCase):
         nova, files = self.cloud.nova(), self.cloud.config
         url = '/os-services?binary=nova-compute&host=%s' % host
         if not nova.get(url).json()['services']:
-            with open(files.path('service_version')) as written:
-                version = int(written.read())
             if host in WITH_NODE:
                 node, = seed.nodes([host], 1)
-                seed.compute_hosts(files, version, [node])
+                seed.compute_hosts(files, [node])
                 # Placement may be unavailable; the provider is not needed
                 # then.
                 with contextlib.suppress(exceptions.ClientException):
                     self.cloud.placement().post('/resource_providers', json={
                         'name': node.name, 'uuid': node.uuid})
             else:
-                seed.services(files, version, [host])
+                seed.services(files, [host])
         service, = nova.get(url).json()['services']
         return service['id']
-
-    def _delete_aggregates(self):
-        for each in self.cloud.nova().get(
-                '/os-aggregates').json()['aggregates']:
-            if each['name'].startswith(aggregate_calls.PREFIX):
-                self.delete_aggregate(each['name'])
 
     def _forget_services(self):
         for host in MADE:
@@ -183,10 +173,11 @@ class TestResponseCodes(base.TestCase):
         """
         answers = tuple({(call.operation, call.situation): {}
                          for call in aggregate_calls.CALLS} for _ in range(2))
-        # A single process: the state of its placement client is known.
-        with stock.StockNova(self.cloud, workers=1) as nova:
+        member = self.account('member')
+        with stock.StockNova(self.cloud) as nova:
             self.assertFalse(nova.has_package())
-            callers = [self._caller(nova.cloud), self._caller(self.cloud)]
+            callers = [self._caller(self.cloud.nova(url), member)
+                       for url in (nova.url, '')]
             for how in PLACEMENT:
                 with contextlib.ExitStack() as stack:
                     if how != WELL:
@@ -198,17 +189,19 @@ class TestResponseCodes(base.TestCase):
                                 caller.answer(call))
         return answers
 
-    def _caller(self, running):
-        """Return a sender of calls to the nova-api of a cloud."""
-        admin = running.nova()
+    def _caller(self, admin, name):
+        """Return a sender of calls to a nova-api.
+
+        :param admin: the administrator's access to it
+        :param name: of the account that is no administrator
+        """
         member = adapter.Adapter(
-            running.new_session('%s-member' % tempest.PROJECT,
-                                tempest.PROJECT),
-            endpoint_override=admin.endpoint_override, service_type='compute',
+            self.cloud.new_session(name, name), service_type='compute',
+            endpoint_override=admin.endpoint_override,
             default_microversion=admin.default_microversion)
         return aggregate_calls.Caller(
             {'': admin, aggregate_calls.MEMBER: member}, self.cloud.nova(),
-            self.zone, self.image(), self._service)
+            self.zone, servers.image_of(self.scene), self._service)
 
 
 def _described(answers):

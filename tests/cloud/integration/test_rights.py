@@ -5,7 +5,6 @@ The account has this role in a single project, and no other.
 """
 
 import json
-import uuid
 
 import testscenarios
 
@@ -14,6 +13,7 @@ from tests.cloud.integration import appended
 from tests.cloud.integration import base
 from tests.cloud.integration import routed
 from tests.cloud.situations import schedulers
+from tests.cloud.situations import servers
 
 MANAGE = 'nova-aggregate-mirror-manage'
 STATUS = 'nova-aggregate-mirror-status'
@@ -30,21 +30,7 @@ class RightsTest(base.TestCase):
 
     def setUp(self):
         super().setUp()
-        identity = self.cloud.identity()
-
-        def create(kind, **values):
-            made = identity.post('/%ss' % kind, json={kind: {
-                'domain_id': 'default', **values}}).json()[kind]
-            self.addCleanup(identity.delete, '/%ss/%s' % (kind, made['id']))
-            return made['id']
-
-        self.name = 'limited-%s' % uuid.uuid4().hex[:8]
-        project = create('project', name=self.name)
-        user = create('user', name=self.name,
-                      password=self.cloud.config.password)
-        role, = (role['id'] for role in identity.get('/roles').json()['roles']
-                 if role['name'] == self.role)
-        identity.put('/projects/%s/users/%s/roles/%s' % (project, user, role))
+        self.name = self.account(self.role)
         account = {'username': self.name, 'project_name': self.name}
         config_files.write_file(self.cloud.config, 'limited.conf', {
             'placement': account, 'neutron': account})
@@ -75,7 +61,7 @@ class TestService(testscenarios.WithScenarios, RightsTest):
         self.add_host(name, 'compute-1')
         argv = list(self.argv)
         if 'public' in argv:
-            argv[-1] = self.public()['uuid']
+            argv[-1] = servers.network_of(self.scene)
         status, out, err = self.run_limited(*argv)
         self.assertIn(status, self.statuses, out + err)
         for word in '403', 'may not', 'refused':
@@ -98,8 +84,8 @@ class TestProcesses(RightsTest):
         self.use('agent-1')
         node, = self.nodes('compute-1')
         self.move(node, remove=[self.uuid_of(name)])
-        self.wait_until(lambda: self.placement_has(name),
-                        'the agent has repaired the association')
+        self.scene.wait_until(lambda: self.placement_has(name),
+                              'the agent has repaired the association')
 
     def use(self, process):
         """Restart a process of the first controller with the account."""
@@ -118,7 +104,7 @@ class TestSegments(testscenarios.WithScenarios, RightsTest):
 
     def test_full_segment(self):
         network = self.useFixture(routed.RoutedNetwork(
-            self.cloud, self.wait_until, (30, 30)))
+            self.cloud, self.scene.wait_until, (30, 30)))
         network.fill(network.segments[1])
         with open(self.cloud.config.path('limited.conf'), 'a') as conf:
             conf.write(schedulers.OPTIONS[schedulers.OURS])

@@ -2,6 +2,8 @@
 """Request filters and the guard on routed networks."""
 
 from tests.cloud.integration import routed_case
+from tests.cloud.situations import furnish
+from tests.cloud.situations import hosts
 from tests.cloud.situations import schedulers
 
 
@@ -9,16 +11,14 @@ class TestNarrowing(routed_case.TestCase):
 
     def test_flavor_and_segment(self):
         """A server's host is in its flavor's aggregate and its segment."""
-        name = self.aggregate()
-        self.run_client('openstack', 'aggregate', 'set',
-                        '--property', 'disk=fast', name)
-        for segment in self.routed.segments:
-            self.add_host(name, min(segment.hosts))
+        furnish.aggregate(self.scene, *(
+            min(segment.hosts) for segment in self.routed.segments),
+            disk='fast')
         # Messages about aggregates reach nova-scheduler in any order; only at
         # its start it reads them from the database.
         self.use_scheduler(schedulers.OURS)
-        flavor = self.flavor(
-            **{'aggregate_instance_extra_specs:disk': 'fast'})
+        flavor = furnish.flavor(self.scene, specs={
+            'aggregate_instance_extra_specs:disk': 'fast'})
         for segment in self.routed.segments:
             server = self.boot({'port': self.routed.port(segment)}, flavor)
             self.assert_in(segment, server)
@@ -30,7 +30,7 @@ class TestNarrowing(routed_case.TestCase):
         wrong = min(self.second.hosts)
         for node in self.nodes(wrong):
             self.move(node, add=[self.uuid(self.first)])
-        self.take_no_servers(*self.first.hosts)
+        hosts.disable(self.scene, *self.first.hosts)
         # Stock nova's scheduler uses the wrong host.
         believed = self.boot({'port': self.routed.port(self.first)})
         self.assertEqual([wrong], self.hosts_tried(believed))

@@ -3,11 +3,12 @@
 
 from concurrent import futures
 import os
-import uuid
 
 from tests.cloud.integration import base
 from tests.cloud.integration import routed_case
+from tests.cloud.situations import hosts
 from tests.cloud.situations import schedulers
+from tests.cloud.situations import servers
 
 SERVERS = int(os.environ.get('AGGREGATE_MIRROR_SERVERS', 5))
 AT_ONCE = 4
@@ -19,9 +20,6 @@ BITS = 25, 29
 class FullSegmentTest(routed_case.TestCase):
 
     bits = BITS
-
-    def prepare(self):
-        self.remove_quota()
 
     def narrow(self):
         self.use_scheduler(schedulers.OURS)
@@ -68,7 +66,7 @@ class TestOneFullSegment(FullSegmentTest):
         Nova's port of a server is deleted with the server.
         """
         freed, *_rest = self.routed.fill(self.second)
-        self.take_no_servers(*self.first.hosts)
+        hosts.disable(self.scene, *self.first.hosts)
         self.narrow()
         refused = self.boot(self.network())
         self.assert_refused_at_once(refused)
@@ -77,25 +75,6 @@ class TestOneFullSegment(FullSegmentTest):
         self.assert_in(self.second, server)
         self.delete_server(server)
         self.assert_in(self.second, self.boot(self.network()))
-
-    @base.in_unit_tests
-    def test_other_conditions(self):
-        """A port with an address, a second network and a zone are kept."""
-        port = self.routed.port(self.second)
-        self.routed.fill(self.second, left=1)
-        zone = self.zone(min(self.first.hosts), min(self.second.hosts))
-        self.narrow()
-        self.assert_in(self.second, self.boot({'port': port}))
-        server = self.boot({'port': self.routed.port()})
-        self.assert_in(self.first, server)
-        self.assertEqual([server[base.HOST]], self.hosts_tried(server))
-        server = self.boot(others=[self.network()])
-        self.assertEqual('ACTIVE', server['status'], server.get('fault'))
-        self.assertIn(server[base.HOST], self.first.hosts)
-        self.assertEqual({'public', 'routed'}, server['addresses'].keys())
-        server = self.boot(self.network(), zone=zone)
-        self.assert_in(self.first, server)
-        self.assertEqual([min(self.first.hosts)], self.hosts_tried(server))
 
 
 @base.in_unit_tests
@@ -106,9 +85,13 @@ class TestBothSegments(FullSegmentTest):
     def test_twelve_addresses(self):
         """Ten servers, created at once, take six and four; then two more."""
         self.narrow()
-        servers = self.boot_at_once('server-%s' % uuid.uuid4().hex[:8], 10)
+        request = servers.Create(self.scene, 'tiny', count=10, values={
+            'networks': [self.network()]})
+        request.make()
+        running = [server for server in request.servers
+                   if server['status'] == 'ACTIVE']
         self.assertEqual([4, 6], sorted(
-            sum(server[base.HOST] in segment.hosts for server in servers)
+            sum(server[base.HOST] in segment.hosts for server in running)
             for segment in self.routed.segments))
         for _server in range(2):
             self.segment_of(self.boot(self.network()))
@@ -119,19 +102,3 @@ class TestBothSegments(FullSegmentTest):
                      and 'has no valid host' in line)
         for name in (self.routed.id, self.first.id, self.second.id):
             self.assertIn(name, line)
-
-    def boot_at_once(self, name, count):
-        """Create servers in one request; return those that run."""
-        nova = self.cloud.nova()
-        self.boot(self.network(), name=name, min_count=count, max_count=count)
-        url, servers = '/servers/detail?name=' + name, []
-
-        def done():
-            servers[:] = nova.get(url).json()['servers']
-            return len(servers) == count and all(
-                server['status'] != 'BUILD' for server in servers)
-
-        self.wait_until(done, 'nova is done with %s' % name)
-        for server in servers:
-            self.addCleanup(self.delete_server, server)
-        return [server for server in servers if server['status'] == 'ACTIVE']

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all lanes share: servers, keystone, placement and imported nova."""
 
-from collections.abc import Iterator
+from collections import abc
 import contextlib
 import dataclasses
 import pathlib
@@ -11,11 +11,11 @@ import tempfile
 from tests.cloud import cloud
 from tests.cloud import config
 from tests.cloud import config_files
+from tests.cloud import forks
 from tests.cloud import full
 from tests.cloud import loopback
-from tests.cloud.outages import forks
-from tests.cloud.outages import run
 from tests.cloud.outages import wires
+from tests.cloud import output
 from tests.cloud import processes
 from tests.cloud import programs
 from tests.cloud import seed
@@ -23,6 +23,9 @@ from tests.cloud import servers
 from tests.cloud import services
 from tests.cloud import statefile
 from tests import databases
+
+# The hooks that report each moment of a call.
+PLUGIN = pathlib.Path(__file__).resolve().parent / 'plugin'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Backbone:
 
     state: statefile.State
     config: config.Config
-    template: forks.Template
+    template: forks.Forker
     wires: wires.Wires
     mysql: str
     postgresql: str
@@ -45,8 +48,8 @@ class Backbone:
 
 
 @contextlib.contextmanager
-def running(postgresql: bool, tell: run.Tell, token_seconds: int = 3600
-            ) -> Iterator[Backbone]:
+def running(postgresql: bool, tell: output.Tell, token_seconds: int = 3600
+            ) -> abc.Iterator[Backbone]:
     """Start what all lanes share; remove it at the end.
 
     :param postgresql: whether lanes have journals on PostgreSQL
@@ -58,8 +61,8 @@ def running(postgresql: bool, tell: run.Tell, token_seconds: int = 3600
             contextlib.ExitStack() as stack:
         state = statefile.State.create(pathlib.Path(directory))
         stack.callback(full.down, state)
-        template = stack.enter_context(
-            forks.Template(state.log('template')))
+        template = _template(state)
+        stack.callback(template.close)
         other = _postgresql() if postgresql else ''
         tell('Starting MariaDB')
         database = servers.database(state)
@@ -78,6 +81,14 @@ def running(postgresql: bool, tell: run.Tell, token_seconds: int = 3600
         tell('Creating the tables, and starting keystone and placement')
         _start(found)
         yield found
+
+
+def _template(state: statefile.State) -> forks.Forker:
+    """Start the process from which nova-apis and agents are forked."""
+    with open(state.log('template'), 'ab') as log:
+        return forks.Forker(
+            programs.child('template', str(PLUGIN)), stdout=log, stderr=log,
+            env={**processes.clean_environment(), **services.NATIVE})
 
 
 def _postgresql() -> str:

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cells of the table of outages, and a selection with every pair: pure."""
+"""The cases of outages, and a selection with every pair: pure."""
 
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 import itertools
 
 NONE = 'none'
-PARTIES: Mapping[str, str] = {
+PARTIES: abc.Mapping[str, str] = {
     'keystone': 'keystone',
     'placement': 'placement',
     'journal-sqlite': 'the journal on SQLite',
@@ -17,27 +15,24 @@ PARTIES: Mapping[str, str] = {
     'api-database': "nova's API database",
     'cell': "the host's cell",
     'other-cell': 'another cell'}
-FAULTS: Mapping[str, str] = {
+FAULTS: abc.Mapping[str, str] = {
     'refuses': 'refuses',
     'silent': 'accepts and is silent',
     'middle': 'stops in mid-answer',
     'locks': 'locks the table',
     'returns': 'comes back'}
 # The moment at which the fault begins: what the hooks of the tests call it.
-MOMENTS: Mapping[str, str] = {
+MOMENTS: abc.Mapping[str, str] = {
     'begin': "before the hook", 'ready': "before nova's method",
     'returned': "after nova's method"}
-CALLS: Mapping[str, str] = {
+CALLS: abc.Mapping[str, str] = {
     'add': 'add host', 'remove': 'remove host', 'delete': 'delete aggregate',
     'service': 'delete service'}
 
-_NO_DATABASE = 'it is no database'
-_NO_SOCKET = 'a file has no socket'
-IMPOSSIBLE: Mapping[tuple[str, str], str] = {
-    ('keystone', 'locks'): _NO_DATABASE,
-    ('placement', 'locks'): _NO_DATABASE,
-    ('journal-sqlite', 'silent'): _NO_SOCKET,
-    ('journal-sqlite', 'middle'): _NO_SOCKET}
+# Placement and keystone have no tables to lock, an SQLite file has no socket.
+IMPOSSIBLE = {
+    ('keystone', 'locks'), ('placement', 'locks'),
+    ('journal-sqlite', 'silent'), ('journal-sqlite', 'middle')}
 DEFAULT_JOURNAL = 'mysql'
 
 # Parts of the promise that a case is exempted from: any time, the time of nova
@@ -76,7 +71,7 @@ class Case:
     def exempt(self) -> str:
         """Return the part of the promise that is not kept, or ''.
 
-        The page gives the reasons.
+        tests/cloud/README.rst gives the reasons.
         """
         if ((self.party, self.fault) in _UNBOUNDED
                 and self.moment != 'begin'):
@@ -93,8 +88,8 @@ class Case:
         return ' '.join(dataclasses.astuple(self))
 
 
-def table(parties: Sequence[str] = (), faults: Sequence[str] = (),
-          moments: Sequence[str] = (), calls: Sequence[str] = ()
+def table(parties: abc.Sequence[str] = (), faults: abc.Sequence[str] = (),
+          moments: abc.Sequence[str] = (), calls: abc.Sequence[str] = ()
           ) -> list[Case]:
     """List the cells of the table that can exist, in its order.
 
@@ -110,7 +105,7 @@ def healthy() -> list[Case]:
     return [Case(NONE, NONE, NONE, call) for call in CALLS]
 
 
-def pairs(cases: Sequence[Case]) -> list[Case]:
+def pairs(cases: abc.Sequence[Case]) -> list[Case]:
     """Select cases so that every pair of their values occurs; same each time.
 
     :param cases: in order of preference
@@ -125,6 +120,6 @@ def pairs(cases: Sequence[Case]) -> list[Case]:
     return [case for case in cases if case in chosen]
 
 
-def _pairs(case: Case) -> Iterator[tuple[tuple[int, str], ...]]:
+def _pairs(case: Case) -> abc.Iterator[tuple[tuple[int, str], ...]]:
     return itertools.combinations(
         enumerate(dataclasses.astuple(case)), 2)

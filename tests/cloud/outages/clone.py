@@ -3,6 +3,7 @@
 
 import sqlalchemy as sa
 
+from tests.cloud import sql
 from tests import databases
 
 
@@ -11,12 +12,10 @@ def mysql(address: str, source: str, target: str) -> None:
 
     :param address: the URL of the server
     """
-    databases.execute(address, databases.SERVERS['mysql'].create % target)
-    engine = sa.create_engine(
-        databases.without_tls(sa.engine.make_url(address).set(
-            database=source)), isolation_level='AUTOCOMMIT',
-        poolclass=sa.pool.NullPool)
-    with engine.connect() as connection:
+    sql.execute(address, databases.SERVERS['mysql'].create % target)
+    with sql.engine('%s/%s' % (address, source)).connect() as connection:
+        connection.execution_options(isolation_level='AUTOCOMMIT')
+
         def run(statement: str) -> sa.engine.CursorResult:
             # A percent sign is no parameter here.
             return connection.exec_driver_sql(statement.replace('%', '%%'))
@@ -34,5 +33,5 @@ def mysql(address: str, source: str, target: str) -> None:
 
 def postgresql(address: str, source: str, target: str) -> None:
     """Create a database with the content of another, which is not in use."""
-    databases.execute(address, 'CREATE DATABASE %s TEMPLATE %s' % (
+    sql.execute(address, 'CREATE DATABASE %s TEMPLATE %s' % (
         target, source))

@@ -2,10 +2,8 @@
 """The command ``tools/cloud outages``: progress, a table, an exit status."""
 
 import argparse
-from collections.abc import Sequence
+from collections import abc
 import contextlib
-import importlib.metadata
-import platform
 
 from tests.cloud.outages import backbone
 from tests.cloud.outages import cases
@@ -14,14 +12,12 @@ from tests.cloud.outages import lane
 from tests.cloud.outages import measure
 from tests.cloud.outages import page
 from tests.cloud.outages import run
+from tests.cloud import output
 from tests.cloud import servers
-from tests import databases
 
 # Seconds; the selection of pairs has to be short.
 INLINE_TIMEOUT, CUT = 5.0, 60.0
 PAIRS_INLINE_TIMEOUT, PAIRS_CUT = 2.5, 8.0
-PACKAGES = ('nova', 'openstack-placement', 'keystone', 'SQLAlchemy', 'oslo.db',
-            'PyMySQL', 'psycopg2-binary')
 
 
 def main(chosen: argparse.Namespace) -> int:
@@ -31,7 +27,7 @@ def main(chosen: argparse.Namespace) -> int:
     :raises Unavailable: when a server is not installed
     """
     servers.install()
-    tell, healthy = run.teller(), cases.healthy()
+    tell, healthy = output.teller(), cases.healthy()
     table, inline_timeout, cut = _plan(chosen)
 
     def problems(result: measure.Measured) -> list[str]:
@@ -47,7 +43,6 @@ def main(chosen: argparse.Namespace) -> int:
     try:
         with backbone.running(postgresql, tell) as shared, \
                 contextlib.ExitStack() as stack:
-            about = _about(shared)
             tell('Creating %d lanes' % chosen.jobs)
             measurers = [measure.Measurer(stack.enter_context(lane.Lane(
                 shared, number + 1, inline_timeout)), cut)
@@ -60,7 +55,7 @@ def main(chosen: argparse.Namespace) -> int:
             '  stock: %s\n  ours:  %s\n%s' % (
                 result.stock, result.ours, result.ours.log)))
     if chosen.write and len(measured.results) == len(measured.cases):
-        page.write(measured.results, measured.failures(), [*about.items()])
+        page.write(measured.results)
     return status
 
 
@@ -77,8 +72,8 @@ def _plan(chosen: argparse.Namespace
     return table, INLINE_TIMEOUT, CUT
 
 
-def _measure(measured: run.Run, table: Sequence[cases.Case],
-             measurers: Sequence[measure.Measurer]) -> None:
+def _measure(measured: run.Run, table: abc.Sequence[cases.Case],
+             measurers: abc.Sequence[measure.Measurer]) -> None:
     first = measurers[0]
     for case in cases.healthy():
         measured.attempt(case, first.measure)
@@ -88,15 +83,3 @@ def _measure(measured: run.Run, table: Sequence[cases.Case],
     measured.measure(run.Queue(table), [
         (each.measure, lambda each=each: each.journal) for each in measurers])
     measured.repeat(first.measure)
-
-
-def _about(shared: backbone.Backbone) -> dict[str, str]:
-    """Return the versions of a run."""
-    found = {'Python': platform.python_version(), **{
-        name: importlib.metadata.version(name) for name in PACKAGES}}
-    found['MariaDB'] = databases.execute(shared.mysql, 'SELECT VERSION()')[
-        0][0]
-    if shared.postgresql:
-        found['PostgreSQL'] = databases.execute(
-            shared.postgresql, 'SHOW server_version')[0][0]
-    return found

@@ -6,7 +6,7 @@ Each party is silent at the same time, on a lane of its own.
 
 import argparse
 import collections
-from collections.abc import Sequence
+from collections import abc
 from concurrent import futures
 import contextlib
 import dataclasses
@@ -21,8 +21,8 @@ import requests
 from tests.cloud.integration import pages
 from tests.cloud.outages import backbone
 from tests.cloud.outages import lane as lanes
-from tests.cloud.outages import run
 from tests.cloud.outages import world as worlds
+from tests.cloud import output
 from tests.cloud import processes
 from tests.cloud import servers
 from tests.cloud import services
@@ -230,15 +230,11 @@ class Endurance:
     def _call(self, host: str) -> None:
         action, began = self._next[host], time.monotonic()
         status, text = 0, 'no answer'
-        url = '%s/os-aggregates/%d/action' % (
-            self._lane.url(lanes.OURS), self._world.aggregates[worlds.FIRST])
+        path = '/os-aggregates/%d/action' % (
+            self._world.aggregates[worlds.FIRST])
         try:
-            # A new connection per call: idle connections would be counted.
-            with requests.Session() as http:
-                http.trust_env = False
-                answer = http.post(
-                    url, json={action: {'host': host}}, timeout=PATIENCE,
-                    headers={'X-Auth-Token': self._lane.token()})
+            answer = self._lane.send(
+                lanes.OURS, 'POST', path, {action: {'host': host}}, PATIENCE)
             status, text = answer.status_code, answer.text
         except requests.RequestException as exc:
             text = str(exc)
@@ -260,7 +256,7 @@ def main(arguments: argparse.Namespace) -> int:
     :raises Unavailable: when a server is not installed
     """
     servers.install()
-    tell = run.teller()
+    tell = output.teller()
     with backbone.running(False, tell, TOKEN_SECONDS) as shared, \
             contextlib.ExitStack() as stack:
         silences = [Endurance(stack.enter_context(lanes.Lane(
@@ -281,7 +277,7 @@ def main(arguments: argparse.Namespace) -> int:
     return 1 if any(result.problems for result in results) else 0
 
 
-def _run(silences: Sequence[Endurance], tell: run.Tell) -> None:
+def _run(silences: abc.Sequence[Endurance], tell: output.Tell) -> None:
     """Run all silences at the same time."""
     with futures.ThreadPoolExecutor(len(silences)) as pool:
         running = [pool.submit(silence.run) for silence in silences]

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """How each party of a lane fails, and how it comes back."""
 
-from collections.abc import Iterator
+from collections import abc
 import contextlib
 import sqlite3
 import threading
 
-import sqlalchemy as sa
-
 from tests.cloud.outages import cases
 from tests.cloud.outages import lane as lanes
+from tests.cloud import sql
 
 # Tables that calls use.
 JOURNAL = ('dirty', 'ledger')
@@ -61,15 +60,14 @@ class Fault:
 
 
 @contextlib.contextmanager
-def _locked(lane: lanes.Lane, party: str) -> Iterator[None]:
+def _locked(lane: lanes.Lane, party: str) -> abc.Iterator[None]:
     """Lock the tables of a database on a server."""
     if party.startswith('journal'):
         url = lane.journal_url()
     else:
         url = lane.database(lane.cells.get(party, 'nova_api'))
-    engine = sa.create_engine(url, poolclass=sa.pool.NullPool)
-    with engine.connect() as connection:
-        if engine.dialect.name == 'postgresql':
+    with sql.engine(url).connect() as connection:
+        if connection.dialect.name == 'postgresql':
             statements = (
                 "SET LOCAL lock_timeout = '%ds'" % LOCK_TIMEOUT,
                 'LOCK TABLE %s' % ', '.join(LOCKED[party]))
@@ -84,7 +82,7 @@ def _locked(lane: lanes.Lane, party: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _written(lane: lanes.Lane) -> Iterator[None]:
+def _written(lane: lanes.Lane) -> abc.Iterator[None]:
     """Hold the lock for writing of the journal's file."""
     with contextlib.closing(sqlite3.connect(
             lane.journal_file, LOCK_TIMEOUT, isolation_level=None,
@@ -94,7 +92,7 @@ def _written(lane: lanes.Lane) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _moved(lane: lanes.Lane) -> Iterator[None]:
+def _moved(lane: lanes.Lane) -> abc.Iterator[None]:
     """Put a file in the place of the directory of the journal's file."""
     folder = lane.journal_file.parent
     moved = folder.with_name('moved')

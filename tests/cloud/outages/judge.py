@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is wrong with a measured case: pure."""
 
-from collections.abc import Mapping
+from collections import abc
 
 from tests.cloud.outages import cases
 from tests.cloud.outages import measure
@@ -9,7 +9,7 @@ from tests.cloud.outages import measure
 # Seconds that the hook may take in addition to inline_timeout.
 MARGIN = 1.0
 
-Healthy = Mapping[str, measure.Answer]
+Healthy = abc.Mapping[str, measure.Answer]
 """Call to stock nova's answer without a fault."""
 
 

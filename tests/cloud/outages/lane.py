@@ -5,24 +5,29 @@ Lanes share keystone and placement, each through a wire of its own; everything
 else is the lane's own: databases, journals, nova-apis and the agent.
 """
 
-from collections.abc import Mapping
+from collections import abc
 import dataclasses
 import pathlib
 import sys
+from typing import Any
 from typing import Self
 
+import requests
 import sqlalchemy as sa
 
 from tests.cloud import access
 from tests.cloud import config
 from tests.cloud import config_files
+from tests.cloud import forks
 from tests.cloud import loopback
 from tests.cloud.outages import backbone
 from tests.cloud.outages import clone
-from tests.cloud.outages import forks
 from tests.cloud.outages import moments
 from tests.cloud.outages.plugin import outage_moments
 from tests.cloud.outages import wires
+from tests.cloud import seed
+from tests.cloud import services
+from tests.cloud import sql
 from tests.cloud import statefile
 
 # Seconds; short enough to wait for what only the full sync repairs.
@@ -46,8 +51,8 @@ class Lane(access.Access):
 
     def __init__(self, shared: backbone.Backbone, number: int,
                  inline_timeout: float = 5.0,
-                 hooks: Mapping[str, str] = HOOKS,
-                 cells: Mapping[str, str] = CELLS) -> None:
+                 hooks: abc.Mapping[str, str] = HOOKS,
+                 cells: abc.Mapping[str, str] = CELLS) -> None:
         self.inline_timeout = inline_timeout
         self.hooks = hooks
         self.cells = cells
@@ -58,6 +63,8 @@ class Lane(access.Access):
         directory = shared.state.directory / ('lane-%d' % number)
         for folder in ('log', 'lock', 'state', 'journal'):
             (directory / folder).mkdir(mode=0o700, parents=True)
+        (directory / 'service_version').symlink_to(
+            shared.state.directory / 'service_version')
         ports = loopback.free_ports(2)
         self.config = dataclasses.replace(
             shared.config, directory=directory,
@@ -101,14 +108,19 @@ class Lane(access.Access):
         for name in names:
             self.processes[name].wait_ready()
 
-    def url(self, name: str) -> str:
-        """Return the endpoint of a nova-api: ``STOCK`` or ``OURS``."""
-        return self.processes[name].ready
+    def send(self, name: str, method: str, path: str, body: Any,
+             timeout: float) -> requests.Response:
+        """Send a request of the administrator to a nova-api.
 
-    def token(self) -> str:
-        """Return a token of the administrator."""
-        found: str = self._session.get_token()
-        return found
+        It has a new connection: an idle one would be counted, or lost when
+        nova-api is killed.
+        """
+        with loopback.session() as http:
+            return http.request(
+                method, self.processes[name].ready + path, json=body,
+                timeout=timeout, headers={
+                    'X-Auth-Token': self._session.get_token(),
+                    'OpenStack-API-Version': 'compute 2.96'})
 
     def database(self, name: str) -> str:
         """Return the URL of a database of nova, not through a wire."""
@@ -132,6 +144,12 @@ class Lane(access.Access):
     def journal_file(self) -> pathlib.Path:
         """Return the file of the journal on SQLite."""
         return self.config.directory / 'journal' / 'journal.sqlite'
+
+    def seed(self, cell: str, nodes: abc.Sequence[seed.Node]) -> None:
+        """Insert compute hosts into a cell."""
+        number = [*self.cells].index(cell) + 1
+        seed.compute_hosts(
+            self.config, nodes, 'cell%d' % number, self.cells[cell])
 
     def _create_databases(self) -> None:
         shared = self._shared
@@ -166,21 +184,18 @@ class Lane(access.Access):
             port=self.wires[party].port).render_as_string(hide_password=False)
 
     def _map_cells(self) -> None:
-        engine = sa.create_engine(
-            self.database('nova_api'), poolclass=sa.pool.NullPool)
-        with engine.begin() as connection:
-            for number, (party, database) in enumerate(
-                    self.cells.items(), start=1):
-                # The first cell was created with the tables.
-                connection.execute(sa.text(
-                    "UPDATE cell_mappings SET database_connection = :url "
-                    "WHERE name = :name" if number == 1 else
-                    "INSERT INTO cell_mappings (uuid, name, transport_url, "
-                    "database_connection, disabled) "
-                    "SELECT UUID(), :name, transport_url, :url, 0 "
-                    "FROM cell_mappings WHERE name = 'cell1'"), {
-                        'name': 'cell%d' % number,
-                        'url': self.through(party, database)})
+        for number, (party, database) in enumerate(
+                self.cells.items(), start=1):
+            # The first cell was created with the tables.
+            sql.execute(
+                self.database('nova_api'),
+                "UPDATE cell_mappings SET database_connection = :url "
+                "WHERE name = :name" if number == 1 else
+                "INSERT INTO cell_mappings (uuid, name, transport_url, "
+                "database_connection, disabled) "
+                "SELECT UUID(), :name, transport_url, :url, 0 "
+                "FROM cell_mappings WHERE name = 'cell1'",
+                name='cell%d' % number, url=self.through(party, database))
 
     def _process(self, name: str) -> forks.Forked:
         log = self.config.path('log/%s.log' % name)
@@ -194,7 +209,8 @@ class Lane(access.Access):
         port = (self.stock_port if name == STOCK
                 else self.config.ports['nova-api-1'])
         return forks.Forked(
-            name, ['nova_api', str(port)], log, {
+            name, ['serve', 'nova.wsgi.osapi_compute', str(port),
+                   str(services.THREADS)], log, {
                 'OS_NOVA_CONFIG_DIR': str(self.config.directory),
                 'OS_NOVA_CONFIG_FILES': '%s/etc/nova/api-paste.ini;%s.conf' % (
                     sys.prefix, name),

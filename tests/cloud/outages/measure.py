@@ -81,9 +81,6 @@ class Measurer:
         self._lane = lane
         self._cut = cut
         self._world = worlds.World(lane)
-        self._http = requests.Session()
-        # The machine's proxy settings do not apply to the loopback interface.
-        self._http.trust_env = False
         self._usable: set[str] = set()
 
     @property
@@ -197,11 +194,8 @@ class Measurer:
 
     def _send(self, name: str, request: worlds.Request, timeout: float
               ) -> requests.Response:
-        return self._http.request(
-            request.method, self._lane.url(name) + request.path,
-            json=request.body, timeout=timeout, headers={
-                'X-Auth-Token': self._lane.token(),
-                'OpenStack-API-Version': 'compute 2.96'})
+        return self._lane.send(
+            name, request.method, request.path, request.body, timeout)
 
     def _heal(self, case: cases.Case) -> tuple[float, tuple[str, ...]]:
         """Wait until placement equals nova, and stays so."""

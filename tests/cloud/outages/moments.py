@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The moments of a call, as the hooks in nova-api report them."""
 
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 import json
 import pathlib
@@ -83,7 +82,7 @@ class Recording:
     :param begin: begins the fault
     """
 
-    def __init__(self, moment: str, begin: Callable[[], None]) -> None:
+    def __init__(self, moment: str, begin: abc.Callable[[], None]) -> None:
         self.moments: list[Moment] = []
         self.error: Exception | None = None
         self._moment = moment
@@ -122,7 +121,7 @@ class Recording:
                 seconds(self.moments, RETURNED, DONE))
 
 
-def seconds(moments: Sequence[Moment], begin: str, end: str) -> float:
+def seconds(moments: abc.Sequence[Moment], begin: str, end: str) -> float:
     """Return the time between each such moment and the next moment.
 
     :param begin: ``BEGIN`` and ``READY`` enclose ``before`` of the hooks

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of the documentation's page of outages."""
+"""The figures of outages, and the table of them in the documentation."""
 
-from collections.abc import Collection
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import csv
 import io
+import itertools
 
 from tests.cloud import environment
 from tests.cloud.integration import pages
 from tests.cloud.outages import cases
 from tests.cloud.outages import measure
 
-FOLDER = environment.TOP / 'doc' / 'source' / 'admin' / 'outages'
+FOLDER = environment.TOP / 'doc' / 'source' / 'user' / 'comparison'
 HEADER = (
     'party', 'fault', 'moment', 'call', 'stock status', 'stock message',
     'stock seconds', 'stock seconds in nova\'s method', 'status', 'message',
@@ -20,26 +19,20 @@ HEADER = (
     'seconds in nova\'s method', 'seconds of the hook after nova\'s method',
     'seconds until placement equalled nova')
 
-Results = Mapping[cases.Case, measure.Measured]
+Results = abc.Mapping[cases.Case, measure.Measured]
 
 
-def write(results: Results, failures: Collection[cases.Case],
-          about: Sequence[tuple[str, str]]) -> None:
-    """Write the tables of a complete run.
-
-    :param failures: the cases that break the promise
-    :param about: what the run consisted of: names and values
-    """
-    FOLDER.mkdir(exist_ok=True)
-    (FOLDER / 'about.inc').write_text(pages.figures(
-        'The run', ('', ''), (60, 40), [
-            *about, *_totals(results), ('Failed cells', '%d%s' % (
-                len(failures), ': ' * bool(failures) + ', '.join(
-                    map(str, failures))))]))
-    (FOLDER / 'tables.inc').write_text('\n'.join(
-        [_without_fault(results),
-         *(_of_party(party, results) for party in cases.PARTIES)]))
-    (FOLDER / 'figures.csv').write_text(figures(results))
+def write(results: Results) -> None:
+    """Write the table and the figures of a complete run."""
+    (FOLDER / 'outages.inc').write_text(pages.figures(
+        'Worst responses: nova alone / this package',
+        ('Unavailable', 'Fault', *cases.CALLS.values()),
+        (18, 18, *[16] * len(cases.CALLS)), [
+            ('None', '', *(cell(results[case]) for case in cases.healthy())),
+            *(_row(results, *pair) for pair in itertools.product(
+                cases.PARTIES, cases.FAULTS)
+              if pair not in cases.IMPOSSIBLE)]))
+    (FOLDER / 'outages.csv').write_text(figures(results))
 
 
 def figures(results: Results) -> str:
@@ -59,9 +52,10 @@ def figures(results: Results) -> str:
     return output.getvalue()
 
 
-def cell(measured: measure.Measured) -> str:
-    """Describe both answers, as in ``500 0.1 / 200 1.2``."""
-    return '%s / %s' % (shown(measured.stock), shown(measured.ours))
+def cell(*measured: measure.Measured) -> str:
+    """Describe the worst answers, as in ``500 0.1 / 200 1.2``."""
+    return ' / '.join(shown(max(answers, key=_badness)) for answers in (
+        [each.stock for each in measured], [each.ours for each in measured]))
 
 
 def shown(answer: measure.Answer) -> str:
@@ -71,44 +65,15 @@ def shown(answer: measure.Answer) -> str:
     return '%d %.1f' % (answer.status, answer.seconds)
 
 
-def _totals(results: Results) -> list[tuple[str, str]]:
-    both = [(each.stock, each.ours) for each in results.values()]
-    limited = [each for case, each in results.items()
-               if case.exempt != cases.TIME]
-    return [
-        ('Cells', str(len(results))),
-        ('Calls without a response of nova alone',
-         str(sum(not stock.status for stock, _ours in both))),
-        ('Calls without a response with this package',
-         str(sum(not ours.status for _stock, ours in both))),
-        ('Longest time of this package in a call', '%.1f s' % max(
-            each.ours.hook for each in limited)),
-        ('Longest time until placement equalled nova', '%.1f s' % max(
-            each.healed for each in results.values()))]
-
-
-def _without_fault(results: Results) -> str:
-    return pages.figures(
-        'Without a fault', tuple(cases.CALLS.values()),
-        [25] * len(cases.CALLS),
-        [[cell(results[each]) for each in cases.healthy()]])
-
-
-def _of_party(party: str, results: Results) -> str:
-    rows = []
-    for fault, name in cases.FAULTS.items():
-        reason = cases.IMPOSSIBLE.get((party, fault))
-        if reason:
-            rows.append((name, reason, *['n/a'] * len(cases.CALLS)))
-            continue
-        rows += [(name, moment, *(
-            cell(results[cases.Case(party, fault, key, call)])
-            for call in cases.CALLS)) for key, moment in cases.MOMENTS.items()]
+def _row(results: Results, party: str, fault: str) -> tuple[str, ...]:
     name = cases.PARTIES[party]
-    return pages.figures(
-        name[0].upper() + name[1:],
-        ('Fault', 'Begins', *cases.CALLS.values()),
-        (16, 20, *[16] * len(cases.CALLS)), rows)
+    return (name[0].upper() + name[1:], cases.FAULTS[fault], *(
+        cell(*(results[cases.Case(party, fault, moment, call)]
+               for moment in cases.MOMENTS)) for call in cases.CALLS))
+
+
+def _badness(answer: measure.Answer) -> tuple[bool, int, float]:
+    return not answer.status, answer.status, answer.seconds
 
 
 def _seconds(answer: measure.Answer, *parts: float) -> list[str]:

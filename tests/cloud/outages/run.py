@@ -1,38 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run of a table: cases, threads that measure them, results."""
 
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Sequence
+from collections import abc
 import http.client
 import threading
-import time
 from typing import Any
 
 from keystoneauth1 import exceptions
 import requests
 import sqlalchemy as sa
 
+from tests.cloud import output
 from tests.cloud import processes
 
 # Errors of what is used to prepare a case.
 ERRORS = (requests.RequestException, exceptions.ClientException, OSError,
           http.client.HTTPException, sa.exc.SQLAlchemyError,
           processes.CloudError)
-Tell = Callable[[str], None]
-"""Is called with each progress message."""
-Measure = Callable[[Any], Any]
+Measure = abc.Callable[[Any], Any]
 """Measures a case."""
-
-
-def teller() -> Tell:
-    """Return a printer of progress, with the seconds since now."""
-    began = time.monotonic()
-
-    def tell(text: str) -> None:
-        print('%5.0f s  %s' % (time.monotonic() - began, text), flush=True)
-
-    return tell
 
 
 class Queue:
@@ -41,7 +27,7 @@ class Queue:
     :param cases: each with the kind of database that has its journal
     """
 
-    def __init__(self, cases: Iterable[Any]) -> None:
+    def __init__(self, cases: abc.Iterable[Any]) -> None:
         self._left = list(cases)
         self._mutex = threading.Lock()
 
@@ -71,9 +57,10 @@ class Run:
     :param described: describes a measured case in a line
     """
 
-    def __init__(self, cases: Sequence[Any],
-                 problems: Callable[[Any], Sequence[str]],
-                 described: Callable[[Any], str], tell: Tell) -> None:
+    def __init__(self, cases: abc.Sequence[Any],
+                 problems: abc.Callable[[Any], abc.Sequence[str]],
+                 described: abc.Callable[[Any], str], tell: output.Tell
+                 ) -> None:
         self.cases = cases
         self.errors: dict[Any, str] = {}
         """Why a case could not be measured."""
@@ -88,7 +75,7 @@ class Run:
         return {case: measured[case] for case in self.cases
                 if case in measured}
 
-    def failures(self) -> dict[Any, Sequence[str]]:
+    def failures(self) -> dict[Any, abc.Sequence[str]]:
         """Return the problems of each case that breaks the promise."""
         problems = {case: self._problems(result)
                     for case, result in self.results.items()}
@@ -113,13 +100,14 @@ class Run:
             '; WRONG: ' + '; '.join(problems) if problems else ''))
 
     def measure(self, queue: Queue,
-                workers: Iterable[tuple[Measure, Callable[[], str]]]) -> None:
+                workers: abc.Iterable[tuple[Measure, abc.Callable[[], str]]]
+                ) -> None:
         """Measure all cases of a queue.
 
         :param workers: for each thread a function that measures, and one that
             returns the journal that it prefers
         """
-        def work(measure: Measure, journal: Callable[[], str]) -> None:
+        def work(measure: Measure, journal: abc.Callable[[], str]) -> None:
             while (case := queue.take(journal())) is not None:
                 self.attempt(case, measure)
 
@@ -143,7 +131,7 @@ class Run:
             self._tell('Measuring %s again' % case)
             self.attempt(case, measure)
 
-    def summarize(self, log: Callable[[Any], str]) -> int:
+    def summarize(self, log: abc.Callable[[Any], str]) -> int:
         """Print all details of each failure; return the exit status.
 
         :param log: returns the logs of a measured case

@@ -2,7 +2,7 @@
 """Relays in front of the parties of a cloud, run by a thread."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections import abc
 import threading
 from typing import Any
 from typing import Self
@@ -40,7 +40,7 @@ class Wires:
         self._made.append(Wire(self, port, target))
         return self._made[-1]
 
-    def run(self, work: Coroutine[Any, Any, None]) -> None:
+    def run(self, work: abc.Coroutine[Any, Any, None]) -> None:
         """Run a coroutine of a relay, and wait until it has ended."""
         asyncio.run_coroutine_threadsafe(work, self._loop).result()
 

@@ -5,16 +5,15 @@ Nova's databases and placement are used directly, so that a nova-api which has
 not been used yet stays like that.
 """
 
-from collections.abc import Iterable
+from collections import abc
 import dataclasses
 import itertools
 from typing import Any
 import uuid
 
-import sqlalchemy as sa
-
 from tests.cloud.outages import lane as lanes
 from tests.cloud import seed
+from tests.cloud import sql
 
 CELL, OTHER_CELL = 'cell', 'other-cell'
 # An aggregate for each role: in the calls, always with members, and for the
@@ -45,12 +44,8 @@ class World:
 
     def __init__(self, lane: lanes.Lane) -> None:
         self._lane = lane
-        self._placement = lane.placement()
-        self._api = _engine(lane.database('nova_api'))
-        self._cell = _engine(lane.database(lane.cells[CELL]))
-        version = int((lane.config.directory.parent / 'service_version'
-                       ).read_text())
-        self._version = version
+        self._api = lane.database('nova_api')
+        self._cell = lane.database(lane.cells[CELL])
         self._numbers = itertools.count(1)
         # All lanes share placement, where names are unique.
         self._prefix = lane.config.directory.name
@@ -93,17 +88,13 @@ class World:
         return [Request('POST', action, {name: {'host': self.host}}, self.host)
                 for name in ('add_host', 'remove_host')]
 
-    def place(self, host: str, names: Iterable[str]) -> None:
+    def place(self, host: str, names: abc.Iterable[str]) -> None:
         """Make a host a member of exactly these aggregates, everywhere."""
-        with self._api.begin() as connection:
-            connection.execute(sa.text(
-                'DELETE FROM aggregate_hosts WHERE host = :host'),
-                {'host': host})
-            for name in names:
-                connection.execute(sa.text(
-                    'INSERT INTO aggregate_hosts (host, aggregate_id) '
-                    'VALUES (:host, :number)'),
-                    {'host': host, 'number': self.aggregates[name]})
+        sql.execute(self._api, 'DELETE FROM aggregate_hosts '
+                    'WHERE host = :host', host=host)
+        sql.insert(self._api, 'aggregate_hosts', [
+            {'host': host, 'aggregate_id': self.aggregates[name]}
+            for name in names])
         self._write(self._nodes[host],
                     {self.foreign, *self._members().get(host, ())})
 
@@ -112,7 +103,7 @@ class World:
         members, found = self._members(), []
         existing = self._existing()
         for host, provider in self._nodes.items():
-            has = self._read(provider)
+            has = self._lane.associations(provider)
             # Nova deletes the provider before the service.
             if has is None and host not in (self.host, self._other):
                 continue
@@ -121,7 +112,7 @@ class World:
                 wanted |= members.get(host, set())
             found += self._compare(host, wanted, has)
         known = self._uuids()
-        has = self._read(self._storage)
+        has = self._lane.associations(self._storage)
         found += self._compare(STORAGE, {self.foreign, *(
             uuid for uuid in has or () if uuid in known.values())}, has)
         return found
@@ -131,26 +122,28 @@ class World:
         self._write(self._storage, {self.foreign})
         for host in set(self._nodes) - {self.host, self._other}:
             provider = self._nodes.pop(host)
-            self._placement.delete('/resource_providers/%s' % provider,
-                                   raise_exc=False)
-            for engine, table in ((self._api, 'aggregate_hosts'),
-                                  (self._api, 'host_mappings'),
-                                  (self._cell, 'services'),
-                                  (self._cell, 'compute_nodes')):
-                _run(engine, 'DELETE FROM %s WHERE host = :host' % table,
-                     host=host)
+            self._lane.placement().delete(
+                '/resource_providers/%s' % provider, raise_exc=False)
+            for database, table in ((self._api, 'aggregate_hosts'),
+                                    (self._api, 'host_mappings'),
+                                    (self._cell, 'services'),
+                                    (self._cell, 'compute_nodes')):
+                sql.execute(
+                    database, 'DELETE FROM %s WHERE host = :host' % table,
+                    host=host)
         for name in set(self.aggregates) - {FIRST, SECOND, WARM}:
-            _run(self._api, 'DELETE FROM aggregates WHERE id = :number',
-                 number=self.aggregates.pop(name))
+            sql.execute(
+                self._api, 'DELETE FROM aggregates WHERE id = :number',
+                number=self.aggregates.pop(name))
 
-    def _compare(self, name: str, wanted: set[str], has: set[str] | None
-                 ) -> list[str]:
+    def _compare(self, name: str, wanted: abc.Set[str],
+                 has: abc.Set[str] | None) -> list[str]:
         if has == wanted:
             return []
         names = {uuid: name for name, uuid in self._uuids().items()}
         names[self.foreign] = 'foreign'
 
-        def shown(some: set[str]) -> str:
+        def shown(some: abc.Set[str]) -> str:
             return ', '.join(sorted(
                 names.get(uuid, uuid) for uuid in some)) or '-'
 
@@ -160,71 +153,51 @@ class World:
 
     def _create_aggregate(self, name: str) -> tuple[int, str]:
         made = str(uuid.uuid4())
-        with self._api.begin() as connection:
-            number = connection.execute(sa.text(
-                'INSERT INTO aggregates (uuid, name, created_at) '
-                'VALUES (:uuid, :name, NOW())'),
-                {'uuid': made, 'name': name}).lastrowid
+        [(number,)] = sql.execute(
+            self._api, 'INSERT INTO aggregates (uuid, name, created_at) '
+            'VALUES (:uuid, :name, NOW())',
+            'SELECT id FROM aggregates WHERE uuid = :uuid AND name = :name',
+            uuid=made, name=name)
         self.aggregates[name] = number
         return number, made
 
     def create_host(self, host: str, cell: str = CELL) -> str:
         """Create a host; return the UUID of its compute service."""
         node, = seed.nodes([host], 1)
-        seed.compute_hosts(self._lane.config, self._version, [node],
-                           'cell%d' % ([*self._lane.cells].index(cell) + 1),
-                           self._lane.cells[cell])
+        self._lane.seed(cell, [node])
         self._nodes[host] = self._create_provider(host, node.uuid)
         if cell != CELL:
             return ''
-        return _run(self._cell, 'SELECT uuid FROM services WHERE host = :host',
-                    host=host)[0][0]
+        [(service,)] = sql.execute(
+            self._cell, 'SELECT uuid FROM services WHERE host = :host',
+            host=host)
+        return service
 
     def _create_provider(self, name: str, provider: str = '') -> str:
         provider = provider or str(uuid.uuid4())
-        self._placement.post('/resource_providers', json={
+        self._lane.placement().post('/resource_providers', json={
             'name': name, 'uuid': provider})
         self._write(provider, {self.foreign})
         return provider
-
-    def _read(self, provider: str) -> set[str] | None:
-        """Return the aggregates of a provider; None if it does not exist."""
-        answer = self._placement.get(
-            '/resource_providers/%s/aggregates' % provider, raise_exc=False)
-        if answer.status_code == 404:
-            return None
-        answer.raise_for_status()
-        return set(answer.json()['aggregates'])
 
     def _write(self, provider: str, aggregates: set[str]) -> None:
         self._lane.change_aggregates(provider, lambda _before: aggregates)
 
     def _members(self) -> dict[str, set[str]]:
         found: dict[str, set[str]] = {}
-        for host, aggregate in _run(
+        for host, aggregate in sql.execute(
                 self._api, 'SELECT host, uuid FROM aggregate_hosts '
                 'JOIN aggregates ON aggregates.id = aggregate_id'):
             found.setdefault(host, set()).add(aggregate)
         return found
 
     def _uuids(self) -> dict[str, str]:
-        return dict(map(tuple, _run(
+        return dict(map(tuple, sql.execute(
             self._api, 'SELECT name, uuid FROM aggregates')))
 
     def _existing(self) -> set[str]:
         """Return the hosts that have a compute node in nova."""
-        return {row[0] for database in self._lane.cells.values()
-                for row in _run(
-                    _engine(self._lane.database(database)),
+        return {host for database in self._lane.cells.values()
+                for host, in sql.execute(
+                    self._lane.database(database),
                     'SELECT host FROM compute_nodes WHERE deleted = 0')}
-
-
-def _engine(url: str) -> sa.engine.Engine:
-    return sa.create_engine(url, poolclass=sa.pool.NullPool)
-
-
-def _run(engine: sa.engine.Engine, statement: str, **values: Any
-         ) -> list[Any]:
-    with engine.begin() as connection:
-        result = connection.execute(sa.text(statement), values)
-        return list(result) if result.returns_rows else []

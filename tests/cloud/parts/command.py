@@ -6,6 +6,7 @@ import itertools
 
 from tests.cloud.outages import backbone
 from tests.cloud.outages import run
+from tests.cloud import output
 from tests.cloud.parts import judge
 from tests.cloud.parts import measure
 from tests.cloud.parts import page
@@ -31,7 +32,7 @@ def main(arguments: argparse.Namespace) -> int:
         lambda result: ', '.join(
             '%s %s' % (name, judge.shown(seconds))
             for name, seconds in result.figures.items()),
-        tell := run.teller())
+        tell := output.teller())
     numbers = itertools.count(1)
     postgresql = any(line.journal == 'postgresql' for line in lines)
     with backbone.running(postgresql, tell) as shared:
@@ -43,9 +44,5 @@ def main(arguments: argparse.Namespace) -> int:
                 run.Queue(line for line in lines if line.is_heavy == heavy),
                 [(attempt, str)] * jobs)
         measured.repeat(attempt)
-    text = page.table([*measured.results.values()])
-    print(text)
-    status = measured.summarize(lambda result: result.logs)
-    if arguments.write:
-        page.FILE.write_text(text)
-    return status
+    print(page.table([*measured.results.values()]))
+    return measured.summarize(lambda result: result.logs)

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How each bad part is made bad, and repaired."""
 
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterator
+from collections import abc
 import contextlib
 import signal
 import socket
@@ -15,6 +13,7 @@ from tests.cloud.outages import wires
 from tests.cloud.parts import proxy
 from tests.cloud.parts import scene as scenes
 from tests.cloud.parts import situations
+from tests.cloud import sql
 
 # Seconds; nothing holds a lock that long.
 LOCK_TIMEOUT = 5
@@ -23,13 +22,12 @@ CHUNK = 50
 # Connections that fill the queue of a socket whose owner accepts none.
 FILLING = 2
 
-Wire = Callable[[wires.Wire], contextlib.AbstractContextManager[None]]
-Lock = Callable[[sa.engine.Connection, Collection[str]], None]
+Lock = abc.Callable[[sa.engine.Connection, abc.Collection[str]], None]
 
 
 @contextlib.contextmanager
 def begun(situation: situations.Situation, lane: lanes.Lane,
-          scene: scenes.Scene, proxied: proxy.Proxy) -> Iterator[None]:
+          scene: scenes.Scene, proxied: proxy.Proxy) -> abc.Iterator[None]:
     """Make the part bad, with its handed-over rows in the journal.
 
     The agent is stopped meanwhile, which would mirror the rows.
@@ -46,9 +44,8 @@ def begun(situation: situations.Situation, lane: lanes.Lane,
                 scene.hand_over(scene.healthy[:1], running=True)
             if situation.is_cell:
                 for cell in scene.bad_cells:
-                    stack.enter_context(
-                        _slow(scene, cell) if situation.part == 'cell-slow'
-                        else WIRES[situation.part](lane.wires[cell]))
+                    _break(stack, scene, situation.part, cell,
+                           lane.wires[cell])
             elif situation.part in LOCKS:
                 stack.enter_context(_locked(
                     scene, LOCKS[situation.part], rows))
@@ -62,28 +59,24 @@ def begun(situation: situations.Situation, lane: lanes.Lane,
         yield
 
 
-@contextlib.contextmanager
-def _refusing(wire: wires.Wire) -> Iterator[None]:
-    wire.refuse()
-    try:
-        yield
-    finally:
-        wire.forward()
+def _break(stack: contextlib.ExitStack, scene: scenes.Scene, part: str,
+           cell: str, wire: wires.Wire) -> None:
+    """Make a cell bad until the end of the stack."""
+    if part == 'cell-slow':
+        stack.enter_context(_slow(scene, cell))
+    elif part == 'cell-off':
+        stack.enter_context(_off(wire))
+    else:
+        stack.callback(wire.forward)
+        {'cell-refuses': wire.refuse, 'cell-silent': wire.hold}[part]()
 
 
 @contextlib.contextmanager
-def _holding(wire: wires.Wire) -> Iterator[None]:
-    wire.hold()
-    try:
-        yield
-    finally:
-        wire.forward()
-
-
-@contextlib.contextmanager
-def _off(wire: wires.Wire) -> Iterator[None]:
+def _off(wire: wires.Wire) -> abc.Iterator[None]:
     """Let nothing answer a request for a connection."""
-    with _refusing(wire), contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
+        stack.callback(wire.forward)
+        wire.refuse()
         silent = stack.enter_context(socket.socket())
         silent.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         silent.bind(('127.0.0.1', wire.port))
@@ -96,12 +89,8 @@ def _off(wire: wires.Wire) -> Iterator[None]:
         yield
 
 
-WIRES: dict[str, Wire] = {
-    'cell-refuses': _refusing, 'cell-off': _off, 'cell-silent': _holding}
-
-
 @contextlib.contextmanager
-def _slow(scene: scenes.Scene, cell: str) -> Iterator[None]:
+def _slow(scene: scenes.Scene, cell: str) -> abc.Iterator[None]:
     """Let each statement about the compute nodes of a cell take long."""
     scene.execute(cell, 'RENAME TABLE compute_nodes TO nodes')
     scene.execute(cell, 'CREATE VIEW compute_nodes AS SELECT nodes.* '
@@ -115,10 +104,10 @@ def _slow(scene: scenes.Scene, cell: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _locked(scene: scenes.Scene, lock: Lock, rows: Collection[str]
-            ) -> Iterator[None]:
+def _locked(scene: scenes.Scene, lock: Lock, rows: abc.Collection[str]
+            ) -> abc.Iterator[None]:
     """Hold a lock, as a controller that lost power in its transaction."""
-    with scene.journal.connect() as connection:
+    with sql.engine(scene.journal).connect() as connection:
         mysql = connection.dialect.name == 'mysql'
         connection.exec_driver_sql(
             'SET SESSION innodb_lock_wait_timeout = %d, lock_wait_timeout = %d'
@@ -128,7 +117,7 @@ def _locked(scene: scenes.Scene, lock: Lock, rows: Collection[str]
         yield
 
 
-def _lock_rows(connection: sa.engine.Connection, rows: Collection[str]
+def _lock_rows(connection: sa.engine.Connection, rows: abc.Collection[str]
                ) -> None:
     ordered = sorted(rows)
     for start in range(0, len(ordered), CHUNK):
@@ -138,7 +127,7 @@ def _lock_rows(connection: sa.engine.Connection, rows: Collection[str]
                              expanding=True))).all()
 
 
-def _lock_range(connection: sa.engine.Connection, _rows: Collection[str]
+def _lock_range(connection: sa.engine.Connection, _rows: abc.Collection[str]
                 ) -> None:
     # Also what will be inserted there.
     connection.execute(
@@ -146,7 +135,7 @@ def _lock_range(connection: sa.engine.Connection, _rows: Collection[str]
         {'first': scenes.BAD_ROW}).all()
 
 
-def _lock_table(connection: sa.engine.Connection, _rows: Collection[str]
+def _lock_table(connection: sa.engine.Connection, _rows: abc.Collection[str]
                 ) -> None:
     connection.exec_driver_sql('LOCK TABLES dirty WRITE')
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each measurement may take, in seconds: pure."""
 
-from collections.abc import Mapping
+from collections import abc
 import math
 
 from tests.cloud.parts import situations
@@ -20,7 +20,7 @@ ADD, DRAINED, FIRST_SYNC, LATER_SYNC, DELETE = (
     'add host', 'drain', 'first full sync', 'later full sync',
     'delete service')
 
-Figures = Mapping[str, float]
+Figures = abc.Mapping[str, float]
 """Measurement to its seconds; infinite if it was not seen."""
 
 

@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The measurements of a situation, on a lane of its own."""
 
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections import abc
 import contextlib
 import dataclasses
 import math
 import threading
 import time
 from typing import Any
-
-import requests
 
 from tests.cloud.outages import backbone
 from tests.cloud.outages import lane as lanes
@@ -83,9 +80,6 @@ class _Measurer:
         self._lane = lane
         self._scene = scene
         self._situation = situation
-        self._http = requests.Session()
-        # The machine's proxy settings do not apply to the loopback interface.
-        self._http.trust_env = False
         self._problems: list[str] = []
 
     def run(self, proxied: proxy.Proxy) -> Measured:
@@ -144,7 +138,7 @@ class _Measurer:
                 if not self._scene.is_mirrored(host)]
         return seconds
 
-    def _wait(self, done: Callable[[], bool]) -> float:
+    def _wait(self, done: abc.Callable[[], bool]) -> float:
         began = time.monotonic()
         while not done():
             if time.monotonic() - began > judge.PATIENCE:
@@ -169,11 +163,8 @@ class _Measurer:
               ) -> float:
         recording = moments.Recording('', lambda: None)
         with self._recorded(recording):
-            answer = self._http.request(
-                method, self._lane.url(lanes.OURS) + path, json=body,
-                timeout=judge.PATIENCE, headers={
-                    'X-Auth-Token': self._lane.token(),
-                    'OpenStack-API-Version': 'compute 2.96'})
+            answer = self._lane.send(
+                lanes.OURS, method, path, body, judge.PATIENCE)
         if answer.status_code != status:
             self._problems.append('%s %s: %d %s' % (
                 method, path, answer.status_code, answer.text))
@@ -181,7 +172,7 @@ class _Measurer:
         return before + after
 
     @contextlib.contextmanager
-    def _recorded(self, recording: moments.Recording) -> Iterator[None]:
+    def _recorded(self, recording: moments.Recording) -> abc.Iterator[None]:
         self._lane.listener.record(recording)
         try:
             yield

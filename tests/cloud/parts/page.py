@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of bad parts, for the terminal and for the documentation."""
+"""The table of bad parts."""
 
-from collections.abc import Sequence
+from collections import abc
 
 from tests.cloud.integration import pages
-from tests.cloud.outages import page
 from tests.cloud.parts import judge
 from tests.cloud.parts import measure
 from tests.cloud.parts import situations
 
-FILE = page.FOLDER / 'parts.inc'
 HEADER = ('Bad part', 'Extent', 'Add host', 'Drain', 'First sync',
           'Later sync', 'Delete service')
 WIDTHS = (34, 26, 10, 10, 10, 10, 10)
@@ -17,7 +15,7 @@ COLUMNS = (judge.ADD, judge.DRAINED, judge.FIRST_SYNC, judge.LATER_SYNC,
            judge.DELETE)
 
 
-def table(results: Sequence[measure.Measured]) -> str:
+def table(results: abc.Sequence[measure.Measured]) -> str:
     """Render the figures, in seconds."""
     return pages.figures('Seconds with one bad part', HEADER, WIDTHS, [
         (*_names(measured.situation), *(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A proxy of placement that answers for some providers itself."""
 
-from collections.abc import Collection
+from collections import abc
 import http.client
 import http.server
 import json
@@ -34,7 +34,7 @@ class Proxy:
     def __init__(self, target: int) -> None:
         self.part = ''
         """A key of ``ANSWERS`` while providers are bad."""
-        self.providers: Collection[str] = ()
+        self.providers: abc.Collection[str] = ()
         """UUIDs of the providers that are bad."""
         proxy = self
 

@@ -4,10 +4,7 @@
 Nova's databases, the journal and placement are filled directly.
 """
 
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 import functools
 import itertools
@@ -15,12 +12,11 @@ import time
 from typing import Any
 import uuid
 
-import sqlalchemy as sa
-
 from tests.cloud import config
 from tests.cloud.outages import lane as lanes
 from tests.cloud.parts import situations
 from tests.cloud import seed
+from tests.cloud import sql
 
 HEALTHY = 10
 """Healthy hosts."""
@@ -52,11 +48,8 @@ class Scene:
     def __init__(self, lane: lanes.Lane, number: int, shared: config.Config,
                  situation: situations.Situation) -> None:
         self._lane = lane
-        self._placement = lane.placement()
         self._situation = situation
         self._number = number
-        self._version = int(
-            (shared.directory / 'service_version').read_text())
         self._prefix = 'lane-%d' % number
         self.bad_cells = [*lane.cells][-situation.bad_cells:]
         self.healthy = [self._name('healthy', index)
@@ -64,15 +57,15 @@ class Scene:
         self.leaving = self._name('leaving')
         self.special = self._name('special') if situation.included else ''
         """The host of the bad part that is measured, or ''."""
-        self.bad: Mapping[str, Collection[str]] = {}
+        self.bad: abc.Mapping[str, abc.Collection[str]] = {}
         """The other hosts of the bad part, with their providers."""
         self._providers: dict[str, str] = {}
         """Healthy host to its provider."""
-        self._engines = {name: _engine(url) for name, url in {
+        self._urls = {
             'api': lane.database('nova_api'),
             'placement': shared.database_url('placement'),
             **{cell: lane.database(database)
-               for cell, database in lane.cells.items()}}.items()}
+               for cell, database in lane.cells.items()}}
         names = ['first', 'second', 'stale', *(
             'leaving-%d' % index for index in range(AGGREGATES))]
         self.aggregates = {name: str(uuid.uuid4()) for name in names}
@@ -127,33 +120,26 @@ class Scene:
         return {cell: [*seed.nodes(hosts[index::len(cells)], 1)]
                 for index, cell in enumerate(cells)}
 
-    def _create_hosts(self, cell: str, nodes: Sequence[seed.Node]) -> None:
-        create = functools.partial(
-            seed.compute_hosts, self._lane.config, self._version)
+    def _create_hosts(self, cell: str, nodes: abc.Sequence[seed.Node]) -> None:
         if self._situation.part == 'upper-case':
             nodes = [dataclasses.replace(node, uuid=node.uuid.upper())
                      if node.host == self.special else node for node in nodes]
         if nodes:
-            create(nodes, 'cell%d' % ([*self._lane.cells].index(cell) + 1),
-                   self._lane.cells[cell])
+            self._lane.seed(cell, nodes)
         if self._situation.part == 'duplicate':
             # The host was renamed and moved here from another cell.
             stale = self._name('stale')
-            create([seed.Node(stale, stale, self._providers[self.special])],
-                   'cell2', self._lane.cells['cell-2'])
+            self._lane.seed('cell-2', [
+                seed.Node(stale, stale, self._providers[self.special])])
             self.execute('api', 'DELETE FROM host_mappings '
                          'WHERE host = :host', host=stale)
 
-    def _create_providers(self, nodes: Sequence[seed.Node]) -> None:
+    def _create_providers(self, nodes: abc.Sequence[seed.Node]) -> None:
         """Insert providers: a thousand requests take too long."""
-        first = self._number * NUMBERS
-        with self._engines['placement'].begin() as connection:
-            connection.execute(sa.text(
-                'INSERT INTO resource_providers '
-                '(id, uuid, name, generation, root_provider_id, created_at) '
-                'VALUES (:id, :uuid, :name, 1, :id, NOW())'), [
-                    {'id': number, 'uuid': node.uuid, 'name': node.name}
-                    for number, node in enumerate(nodes, first)])
+        sql.insert(self._urls['placement'], 'resource_providers', [
+            {'id': number, 'uuid': node.uuid, 'name': node.name,
+             'generation': 1, 'root_provider_id': number}
+            for number, node in enumerate(nodes, self._number * NUMBERS)])
 
     def remove(self) -> None:
         """Remove the providers from the placement of all lanes."""
@@ -170,15 +156,11 @@ class Scene:
 
     def add_bad_members(self) -> None:
         """Make the hosts of the bad part members, without placement."""
-        if self.bad:
-            with self._engines['api'].begin() as connection:
-                connection.execute(sa.text(
-                    'INSERT INTO aggregate_hosts (host, aggregate_id) '
-                    'VALUES (:host, :number)'), [
-                        {'host': host, 'number': self._numbers['second']}
-                        for host in self.bad])
+        sql.insert(self._urls['api'], 'aggregate_hosts', [
+            {'host': host, 'aggregate_id': self._numbers['second']}
+            for host in self.bad])
 
-    def hand_over(self, hosts: Iterable[str], running: bool = False
+    def hand_over(self, hosts: abc.Iterable[str], running: bool = False
                   ) -> list[str]:
         """Hand over a row of each host; return their IDs.
 
@@ -195,35 +177,31 @@ class Scene:
                 'request_id': 'req-%s' % uuid.uuid4(), 'running': running,
                 'created_at': time.time(), 'attempts': 1,
                 'last_error': 'placement was unavailable'})
-        if rows:
-            with self.journal.begin() as connection:
-                connection.execute(sa.insert(sa.table(
-                    'dirty', *map(sa.column, rows[0]))), rows)
+        sql.insert(self.journal, 'dirty', rows)
         return [row['id'] for row in rows]
 
-    def remaining(self, rows: Collection[str]) -> int:
+    def remaining(self, rows: list[str]) -> int:
         """Return how many of the rows are still in the journal."""
-        with self.journal.connect() as connection:
-            return connection.execute(
-                sa.select(sa.func.count()).select_from(sa.table('dirty'))
-                .where(sa.column('id').in_(rows))).scalar_one()
+        [(count,)] = sql.execute(
+            self.journal, 'SELECT COUNT(*) FROM dirty WHERE id IN :rows',
+            rows=rows)
+        return count
 
     @functools.cached_property
-    def journal(self) -> sa.engine.Engine:
-        """Return the database of the journal."""
-        return _engine(self._lane.journal_url())
+    def journal(self) -> str:
+        """Return the URL of the journal."""
+        return self._lane.journal_url()
 
     def execute(self, database: str, statement: str, **values: Any) -> None:
         """Execute a statement in a database: ``api``, or that of a cell."""
-        with self._engines[database].begin() as connection:
-            connection.execute(sa.text(statement), values)
+        sql.execute(self._urls[database], statement, **values)
 
     def service(self) -> str:
         """Return the UUID of the service of the leaving host."""
-        with self._engines[CELL].begin() as connection:
-            return connection.execute(
-                sa.text('SELECT uuid FROM services WHERE host = :host'),
-                {'host': self.leaving}).scalar_one()
+        [(service,)] = sql.execute(
+            self._urls[CELL], 'SELECT uuid FROM services WHERE host = :host',
+            host=self.leaving)
+        return service
 
     def add_request(self, host: str) -> tuple[str, Any]:
         """Return path and body of a request that adds a host, to nova-api."""
@@ -249,14 +227,8 @@ class Scene:
 
     def _read(self, host: str) -> set[str]:
         """Return the aggregates of a host's provider."""
-        return set(self._placement.get(
-            '/resource_providers/%s/aggregates' % self._providers[host]
-        ).json()['aggregates'])
+        return set(self._lane.associations(self._providers[host]) or ())
 
     def _write(self, host: str, aggregates: set[str]) -> None:
         self._lane.change_aggregates(
             self._providers[host], lambda _before: aggregates)
-
-
-def _engine(url: str) -> sa.engine.Engine:
-    return sa.create_engine(url, poolclass=sa.pool.NullPool)

@@ -2,7 +2,7 @@
 """The lines of the table of bad parts, and the selection of the tests: pure.
 """
 
-from collections.abc import Mapping
+from collections import abc
 import dataclasses
 
 SLOW = 6
@@ -10,7 +10,7 @@ SLOW = 6
 MANY = 300
 """Compute nodes of one host."""
 NONE = 'none'
-PARTS: Mapping[str, str] = {
+PARTS: abc.Mapping[str, str] = {
     NONE: 'None',
     'cell-refuses': 'Cell refuses connections',
     'cell-off': 'Cell whose server is powered off',
@@ -27,7 +27,7 @@ PARTS: Mapping[str, str] = {
     'upper-case': 'Compute node UUID in upper case'}
 INLINE, DRAIN, SYNC = 'inline', 'drain', 'sync'
 # Measurements that include the host of the bad part itself: it is healthy.
-INCLUDED: Mapping[str, frozenset[str]] = {
+INCLUDED: abc.Mapping[str, frozenset[str]] = {
     'cell-slow': frozenset({SYNC}),
     'duplicate': frozenset({INLINE, DRAIN, SYNC}),
     'upper-case': frozenset({INLINE, DRAIN, SYNC})}

@@ -5,6 +5,8 @@ import sqlalchemy as sa
 
 from tests.cloud.outages import wires
 from tests.cloud.situations import scene
+from tests.cloud import sql
+
 _CELL = 'cell1'
 
 
@@ -16,13 +18,14 @@ class CellDatabase:
     """
 
     def __init__(self, at: scene.Scene) -> None:
-        self._engine = sa.create_engine(
-            at.cloud.config.database_url('nova_api'),
-            poolclass=sa.pool.NullPool)
+        self._api = at.cloud.config.database_url('nova_api')
         there = sa.engine.make_url(at.cloud.config.database_url('nova'))
         self._wire = at.enter(wires.Wires()).to(there.port)
+        [(before,)] = sql.execute(
+            self._api, 'SELECT database_connection FROM cell_mappings '
+            'WHERE name = :name', name=_CELL)
         at.later(at.schedulers.restart)
-        at.later(self._write, self._read())
+        at.later(self._write, before)
         self._write(there.set(port=self._wire.port).render_as_string(
             hide_password=False))
         at.schedulers.restart()
@@ -35,14 +38,7 @@ class CellDatabase:
         """Accept connections again."""
         self._wire.forward()
 
-    def _read(self) -> str:
-        with self._engine.connect() as connection:
-            return str(connection.execute(sa.text(
-                'SELECT database_connection FROM cell_mappings '
-                'WHERE name = :name'), {'name': _CELL}).scalar_one())
-
     def _write(self, url: str) -> None:
-        with self._engine.begin() as connection:
-            connection.execute(sa.text(
-                'UPDATE cell_mappings SET database_connection = :url '
-                'WHERE name = :name'), {'url': url, 'name': _CELL})
+        sql.execute(
+            self._api, 'UPDATE cell_mappings SET database_connection = :url '
+            'WHERE name = :name', url=url, name=_CELL)

@@ -23,13 +23,13 @@ def main(running: cloud.Cloud, chosen: argparse.Namespace) -> int:
             unknown[0], ', '.join(known)), file=sys.stderr)
         return INVALID
     running.forked = clients.Clients(running.programs)
-    played, began = run.Run(running), page.about()
+    played = run.Run(running)
     try:
         played.play([known[name] for name in chosen.only or known])
     finally:
         running.forked.close()
         if chosen.write:
-            page.update(played.results, list(known), began)
+            page.update(played.results, list(known))
     rows = observer.Observer(running, {}).compare(running.nodes())
     if not all(row.equal for row in rows):
         print('Placement differs from nova in the end:\n'

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Flavors, images, aggregates and groups, until the end of a situation."""
 
-from collections.abc import Mapping
+from collections import abc
 
 from tests.cloud.situations import scene
 
 
 def flavor(at: scene.Scene, vcpus: int = 1, ram: int = 64, disk: int = 1,
-           specs: Mapping[str, str] = {}) -> str:
+           specs: abc.Mapping[str, str] = {}) -> str:
     """Create a flavor; return its ID, which is also its name."""
     name = at.name('flavor')
     at.nova.post('/flavors', json={'flavor': {
@@ -41,13 +41,12 @@ def aggregate(at: scene.Scene, *hosts: str, name: str = '', **metadata: str
               ) -> str:
     """Create an aggregate with hosts and metadata; return its name."""
     name = name or at.name('aggregate')
-    zone = metadata.pop('availability_zone', None)
-    made = at.nova.post('/os-aggregates', json={'aggregate': {
-        'name': name, 'availability_zone': zone}}).json()['aggregate']
-    at.later(_remove, at, made['id'])
+    at.nova.post('/os-aggregates', json={'aggregate': {
+        'name': name, 'availability_zone': metadata.pop(
+            'availability_zone', None)}})
+    at.later(at.cloud.delete_aggregates, name)
     if metadata:
-        at.nova.post('/os-aggregates/%s/action' % made['id'],
-                     json={'set_metadata': {'metadata': metadata}})
+        _act(at, name, {'set_metadata': {'metadata': metadata}})
     for host in hosts:
         add_host(at, name, host)
     return name
@@ -55,19 +54,17 @@ def aggregate(at: scene.Scene, *hosts: str, name: str = '', **metadata: str
 
 def add_host(at: scene.Scene, name: str, host: str) -> None:
     """Add a host to an aggregate."""
-    at.nova.post('/os-aggregates/%s/action' % _aggregate(at, name)['id'],
-                 json={'add_host': {'host': host}})
+    _act(at, name, {'add_host': {'host': host}})
 
 
 def remove_host(at: scene.Scene, name: str, host: str) -> None:
     """Remove a host from an aggregate."""
-    at.nova.post('/os-aggregates/%s/action' % _aggregate(at, name)['id'],
-                 json={'remove_host': {'host': host}})
+    _act(at, name, {'remove_host': {'host': host}})
 
 
 def uuid(at: scene.Scene, name: str) -> str:
     """Return the UUID of an aggregate."""
-    return str(_aggregate(at, name)['uuid'])
+    return str(at.cloud.aggregates()[name]['uuid'])
 
 
 def group(at: scene.Scene, policy: str) -> str:
@@ -79,15 +76,7 @@ def group(at: scene.Scene, policy: str) -> str:
     return made
 
 
-def _aggregate(at: scene.Scene, name: str) -> dict[str, object]:
-    found: list[dict[str, object]] = at.nova.get(
-        '/os-aggregates').json()['aggregates']
-    return next(one for one in found if one['name'] == name)
-
-
-def _remove(at: scene.Scene, number: int) -> None:
-    """Empty an aggregate and delete it."""
-    url = '/os-aggregates/%s' % number
-    for host in at.nova.get(url).json()['aggregate']['hosts']:
-        at.nova.post(url + '/action', json={'remove_host': {'host': host}})
-    at.nova.delete(url)
+def _act(at: scene.Scene, name: str, action: abc.Mapping[str, object]
+         ) -> None:
+    at.nova.post('/os-aggregates/%s/action' % (
+        at.cloud.aggregates()[name]['id']), json=dict(action))

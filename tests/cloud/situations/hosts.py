@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compute hosts: their services, and their providers in placement."""
 
-from collections.abc import Callable
-from collections.abc import Mapping
+from collections import abc
 from typing import Any
 import uuid
 
@@ -79,7 +78,7 @@ def capacity(at: scene.Scene, host: str, resource: str, amount: int) -> None:
 
     Nova-compute keeps an allocation ratio that was set in placement.
     """
-    def write(ratio: Callable[[Mapping[str, Any]], float]) -> float:
+    def write(ratio: abc.Callable[[abc.Mapping[str, Any]], float]) -> float:
         url = '%s/inventories/%s' % (_provider(at, host), resource)
 
         def written() -> bool:
@@ -104,8 +103,8 @@ def capacity(at: scene.Scene, host: str, resource: str, amount: int) -> None:
 def add_trait(at: scene.Scene, host: str, name: str) -> None:
     """Give a host's provider a trait until the situation ends."""
     _create_trait(at, name)
-    at.later(_traits, at, _provider(at, host), set(), {name})
-    _traits(at, _provider(at, host), {name}, set())
+    at.later(change_traits, at, _provider(at, host), set(), {name})
+    change_traits(at, _provider(at, host), {name}, set())
 
 
 def custom_trait(at: scene.Scene) -> str:
@@ -122,16 +121,24 @@ def traits(at: scene.Scene, host: str) -> list[str]:
     return found
 
 
-def aggregates(at: scene.Scene, host: str) -> list[str]:
-    """Return the aggregates of a host's provider."""
-    found: list[str] = at.placement.get(
-        '%s/aggregates' % _provider(at, host)).json()['aggregates']
-    return found
-
-
 def drop_trait(at: scene.Scene, host: str, name: str) -> None:
     """Remove a trait from a host's provider."""
-    _traits(at, _provider(at, host), set(), {name})
+    change_traits(at, _provider(at, host), set(), {name})
+
+
+def change_traits(at: scene.Scene, url: str, add: set[str],
+                  remove: set[str]) -> None:
+    """Change the traits of the provider at a URL."""
+    def written() -> bool:
+        found = at.placement.get(url + '/traits').json()
+        found['traits'] = sorted({*found['traits'], *add} - remove)
+        answer = at.placement.put(url + '/traits', json=found,
+                                  raise_exc=False)
+        if answer.status_code != CONFLICT:
+            answer.raise_for_status()
+        return bool(answer.ok)
+
+    at.wait_until(written, 'the traits of %s are changed' % url)
 
 
 def provider(at: scene.Scene, host: str) -> str:
@@ -148,6 +155,8 @@ def child(at: scene.Scene, host: str, resource: str, total: int) -> str:
         'uuid': made, 'name': at.name('child'),
         'parent_provider_uuid': provider(at, host)})
     url = '/resource_providers/%s' % made
+    # After the deletion, because nova-compute remembers its child providers.
+    at.later(restart, at, host)
     at.later(at.placement.delete, url)
     at.placement.put(url + '/inventories', json={
         'resource_provider_generation': 0,
@@ -175,26 +184,12 @@ def _create_trait(at: scene.Scene, name: str) -> None:
         at.placement.put('/traits/%s' % name)
 
 
-def _traits(at: scene.Scene, url: str, add: set[str], remove: set[str]
-            ) -> None:
-    def written() -> bool:
-        found = at.placement.get(url + '/traits').json()
-        found['traits'] = sorted({*found['traits'], *add} - remove)
-        answer = at.placement.put(url + '/traits', json=found,
-                                  raise_exc=False)
-        if answer.status_code != CONFLICT:
-            answer.raise_for_status()
-        return bool(answer.ok)
-
-    at.wait_until(written, 'the traits of %s are changed' % url)
-
-
 def _service(at: scene.Scene, host: str) -> dict[str, Any]:
     [found] = at.nova.get('/os-services?host=%s' % host).json()['services']
     return dict(found)
 
 
-def _put(at: scene.Scene, host: str, values: Mapping[str, Any]) -> None:
+def _put(at: scene.Scene, host: str, values: abc.Mapping[str, Any]) -> None:
     at.nova.put('/os-services/%s' % _service(at, host)['id'],
                 json=dict(values))
 

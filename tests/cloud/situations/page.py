@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of the documentation's page of requests without a host."""
 
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import csv
 import importlib.metadata
 import platform
@@ -34,27 +33,25 @@ _RANDOM = (
     (re.compile(r'since \d+ s'), lambda found: 'since N s'))
 
 
-def about() -> dict[str, str]:
-    """Return what identifies a run that begins now."""
+def _about() -> dict[str, str]:
+    """Return what identifies a run that ends now."""
     commit = subprocess.run(
         ['git', 'rev-parse', '--short', 'HEAD'], cwd=environment.TOP,
         capture_output=True, text=True, check=True).stdout.strip()
     return dict(zip(RUN, (time.strftime('%Y-%m-%d'), commit)))
 
 
-def update(results: Sequence[run.Result], names: Sequence[str],
-           began: Mapping[str, str]) -> None:
+def update(results: abc.Sequence[run.Result], names: abc.Sequence[str]
+           ) -> None:
     """Replace the rows of a run, and drop those that were not as expected.
 
     :param names: all situations, in the order of the table
-    :param began: see ``about``
     """
-    FOLDER.mkdir(exist_ok=True)
-    rows = _read()
+    rows, about = _read(), _about()
     for one in results:
         rows.pop(one.situation.name, None)
         if not one.problems:
-            rows[one.situation.name] = {**_row(one), **began}
+            rows[one.situation.name] = {**_row(one), **about}
     kept = [rows[name] for name in names if name in rows]
     with open(FIGURES, 'w', newline='') as output:
         writer = csv.DictWriter(
@@ -62,15 +59,13 @@ def update(results: Sequence[run.Result], names: Sequence[str],
         writer.writeheader()
         writer.writerows(kept)
     (FOLDER / 'situations.inc').write_text('\n'.join([
-        pages.figures('The run', ('', ''), (40, 60), _versions(kept)),
+        _versions(),
         pages.texts('Situations', HEADER, (24, 18, 32, 26), [
             (row['title'], row['reported'], row['explained'], row['done'])
             for row in kept])]))
 
 
 def _read() -> dict[str, dict[str, str]]:
-    if not FIGURES.exists():
-        return {}
     with open(FIGURES, newline='') as lines:
         return {row['name']: row for row in csv.DictReader(lines)}
 
@@ -94,10 +89,7 @@ def _plain(text: str) -> str:
     return re.sub(r'([*`|_]+)(?=\s|$)', r'\\\1', text.strip())
 
 
-def _versions(rows: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:
-    return [
-        *((name, ' '.join(sorted({row[name] for row in rows})))
-          for name in RUN),
-        ('Python', platform.python_version()),
-        *((name, importlib.metadata.version(name)) for name in PACKAGES),
-        ('situations', str(len(rows)))]
+def _versions() -> str:
+    return 'With Python %s, %s:\n' % (platform.python_version(), ', '.join(
+        '%s %s' % (name, importlib.metadata.version(name))
+        for name in PACKAGES))

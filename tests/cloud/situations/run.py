@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run of the table: each situation is set up, explained and resolved."""
 
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections import abc
+import contextlib
 import dataclasses
-import time
 
 from keystoneauth1 import exceptions
 
 from tests.cloud import cloud
+from tests.cloud import output
 from tests.cloud import processes
 from tests.cloud.situations import explained
 from tests.cloud.situations import scene
 from tests.cloud.situations import schedulers
 from tests.cloud.situations import situation
 
-AGENTS = ('agent-1', 'agent-2')
 ERRORS = (scene.Failed, processes.CloudError, exceptions.ClientException,
           StopIteration, LookupError)
 
@@ -51,44 +50,39 @@ class Run:
     def __init__(self, running: cloud.Cloud) -> None:
         self._cloud = running
         self._schedulers = schedulers.Schedulers(running)
-        self._began = time.monotonic()
         self.results: list[Result] = []
 
-    def tell(self, text: str) -> None:
-        """Print a line of progress."""
-        print('%5.0f s  %s' % (time.monotonic() - self._began, text),
-              flush=True)
-
-    def play(self, situations: Sequence[situation.Situation]) -> None:
+    def play(self, situations: abc.Sequence[situation.Situation]) -> None:
         """Play situations, so that few processes have to be restarted."""
-        nova = self._cloud.nova()
-        quota = '/os-quota-sets/%s' % nova.get_project_id()
-        nova.put(quota, json={'quota_set': {
-            'cores': -1, 'ram': -1, 'instances': -1}})
+        tell = output.teller()
         try:
             for one in sorted(situations, key=lambda one: (
                     one.scheduler, not one.agents)):
                 self._schedulers.use(one.scheduler)
-                self._run_agents(one.agents)
+                if one.agents:
+                    self._cloud.start(*cloud.AGENTS)
+                else:
+                    self._cloud.kill(*cloud.AGENTS)
                 result = Result(one)
                 self.results.append(result)
                 self._attempt(result)
-                self.tell(str(result))
+                tell(str(result))
         finally:
             self._schedulers.use('')
-            self._run_agents(True)
-            nova.delete(quota)
+            self._cloud.start(*cloud.AGENTS)
 
     def _attempt(self, result: Result) -> None:
         try:
-            with scene.Scene(self._cloud, self._schedulers) as at:
+            with contextlib.ExitStack() as stack:
+                at = scene.Scene(
+                    self._cloud, self._schedulers, stack.callback)
                 self._play(at, result, result.situation.play(at))
         except ERRORS as exc:
             result.problems.append('%s: %s' % (
                 type(exc).__name__, ' '.join(str(exc).split())))
 
     def _play(self, at: scene.Scene, result: Result,
-              rounds: Iterator[situation.Round]) -> None:
+              rounds: abc.Iterator[situation.Round]) -> None:
         last: situation.Round | None = None
         # The situation continues, and follows the advice, for the next round.
         for one in rounds:
@@ -111,20 +105,6 @@ class Run:
         if (last.takes or last.host) not in outcome.hosts:
             result.problems.append('it did not get ' + (
                 last.takes or last.host))
-
-    def _run_agents(self, wanted: bool) -> None:
-        """Start or kill the agents of this package."""
-        agents = [self._cloud.process(name) for name in AGENTS]
-        if not wanted:
-            for each in agents:
-                each.kill()
-            return
-        stopped = [each for each in agents if not each.alive()]
-        # They import nova at the same time.
-        for each in stopped:
-            self._cloud.state.start(each)
-        for each in stopped:
-            each.wait_ready()
 
 
 def _check_refusal(expected: situation.Round, result: Result) -> None:

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A situation's access to the cloud, and the clean-up of what it created."""
 
-from collections.abc import Callable
-from collections.abc import Sequence
-import contextlib
+from collections import abc
 import functools
 import shlex
 import time
@@ -14,7 +12,7 @@ from tests.cloud import cloud
 from tests.cloud.situations import schedulers
 
 MANAGE = 'nova-aggregate-mirror-manage'
-PATIENCE = 120
+PATIENCE = 180
 POLL = 0.5
 
 
@@ -23,23 +21,18 @@ class Failed(Exception):
 
 
 class Scene:
-    """The cloud during a situation; leave it to restore the cloud.
+    """The cloud during a situation or a test.
 
     :param used: nova-scheduler, which a situation may restart
+    :param later: registers a function that is called with arguments at the
+        end, in reverse order, to restore the cloud
     """
 
-    def __init__(self, running: cloud.Cloud, used: schedulers.Schedulers
-                 ) -> None:
+    def __init__(self, running: cloud.Cloud, used: schedulers.Schedulers,
+                 later: abc.Callable[..., Any]) -> None:
         self.cloud = running
         self.schedulers = used
-        self._stack = contextlib.ExitStack()
-
-    def __enter__(self) -> 'Scene':
-        self._stack.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> bool | None:
-        return self._stack.__exit__(*error)
+        self.later = later
 
     @functools.cached_property
     def nova(self) -> Any:
@@ -51,19 +44,17 @@ class Scene:
         """The administrator's adapter for placement."""
         return self.cloud.placement()
 
-    def later(self, function: Callable[..., Any], *arguments: Any) -> None:
-        """Call a function when the situation ends, in reverse order."""
-        self._stack.callback(function, *arguments)
-
     def enter(self, context: Any) -> Any:
-        """Enter a context, such as a fixture, until the situation ends."""
-        return self._stack.enter_context(context)
+        """Enter a context, such as a fixture, until the end."""
+        entered = context.__enter__()
+        self.later(context.__exit__, None, None, None)
+        return entered
 
     def name(self, kind: str) -> str:
         """Return a name for something of this situation alone."""
         return '%s-%s' % (kind, uuid.uuid4().hex[:8])
 
-    def wait_until(self, done: Callable[[], bool], what: str) -> None:
+    def wait_until(self, done: abc.Callable[[], bool], what: str) -> None:
         """Wait for a result of other processes.
 
         :raises Failed: when it takes too long
@@ -74,7 +65,7 @@ class Scene:
                 raise Failed('%s: not within %s s' % (what, PATIENCE))
             time.sleep(POLL)
 
-    def run(self, command: str | Sequence[str]) -> tuple[int, str, str]:
+    def run(self, command: str | abc.Sequence[str]) -> tuple[int, str, str]:
         """Run a command of an operator.
 
         The commands of this package get the configuration of nova-scheduler.
@@ -88,7 +79,7 @@ class Scene:
                          for word in ('--config-file', each)]
         return self.cloud.run(*argv)
 
-    def check(self, command: str | Sequence[str]) -> None:
+    def check(self, command: str | abc.Sequence[str]) -> None:
         """Run a command that has to succeed.
 
         :raises Failed: when it does not

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Configurations of nova-scheduler, and the change from one to another."""
 
-from collections.abc import Sequence
+from collections import abc
 
 from tests.cloud import cloud
 
@@ -45,16 +45,25 @@ enable_isolated_aggregate_filtering = True
 """Name to the options besides nova.conf; '' is the cloud's own."""
 
 
+_LOG = '[DEFAULT]\ndefault_log_levels = nova.service=DEBUG\n'
+
+
 class Schedulers:
     """The cloud's nova-scheduler, restarted with other options."""
 
     def __init__(self, running: cloud.Cloud) -> None:
         self._cloud = running
-        self._plain = list(running.process('scheduler').argv)
+        path = running.state.directory / 'situations-log.conf'
+        path.write_text(_LOG)
+        scheduler = running.process('scheduler')
+        # The same command line if an earlier run has added the file.
+        if str(path) not in scheduler.argv:
+            scheduler.argv += ['--config-file', str(path)]
+        self._plain = list(scheduler.argv)
         self.current = ''
 
     @property
-    def options(self) -> Sequence[str]:
+    def options(self) -> abc.Sequence[str]:
         """The configuration files besides nova.conf."""
         if not self.current:
             return []
@@ -73,7 +82,7 @@ class Schedulers:
             argv += ['--config-file', path]
         self.restart(argv)
 
-    def restart(self, argv: Sequence[str] = ()) -> None:
+    def restart(self, argv: abc.Sequence[str] = ()) -> None:
         """Restart nova-scheduler, which reads all aggregates again.
 
         :param argv: its command line, by default the present one
@@ -96,5 +105,6 @@ class Schedulers:
             scheduler.wait(serves, 'did not start')
 
 
-# The log line of a service with its queue.
-READY = 'Starting scheduler node'
+# The log line of a service whose queues exist. What is sent before that is
+# lost, such as an aggregate that has changed since it was read.
+READY = 'Join ServiceGroup membership for this service scheduler'

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers of a situation: created, moved and deleted."""
 
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 from typing import Any
 
 from tests.cloud.situations import scene
@@ -27,28 +26,28 @@ class Create:
 
     def __init__(self, at: scene.Scene, flavor: str, zone: str = '',
                  image: str = '', count: int = 1,
-                 hints: Mapping[str, Any] = {},
-                 values: Mapping[str, Any] = {},
-                 explained: Sequence[str] = (), nova: Any = None) -> None:
+                 hints: abc.Mapping[str, Any] = {},
+                 values: abc.Mapping[str, Any] = {},
+                 explained: abc.Sequence[str] = (), nova: Any = None) -> None:
         self._scene = at
         self._nova = nova or at.nova
         named = {'availability_zone': zone} if zone else {}
-        several = {'min_count': count, 'max_count': count} if (
-            count > 1) else {}
         self._body = {'server': {
-            'flavorRef': flavor, 'imageRef': image or _image(at),
-            'networks': [{'uuid': _network(at)}],
-            **named, **several, **values}}
+            'flavorRef': flavor, 'imageRef': image or image_of(at),
+            'networks': [{'uuid': network_of(at)}],
+            'min_count': count, 'max_count': count, **named, **values}}
         if hints:
             self._body['os:scheduler_hints'] = hints
         self._explained = explained
-        self.id = ''
+        self._name = self.id = ''
+        self.servers: list[dict[str, Any]] = []
+        """The servers in their final status, as nova's API shows them."""
 
     def make(self) -> situation.Outcome:
         """Create the servers; delete those of an earlier attempt."""
         if self.id:
             self._delete(self._name)
-        at = self._scene
+        at, building = self._scene, '/servers?all_tenants=1&status=BUILD&name='
         self._name = at.name('server')
         self._body['server']['name'] = self._name
         answer = self._nova.post(
@@ -57,33 +56,37 @@ class Create:
             return _refusal(answer)
         self.id = answer.json()['server']['id']
         at.later(self._delete, self._name)
-        found: list[dict[str, Any]] = []
 
         def settled() -> bool:
-            found[:] = self._servers(self._name)
+            # Nova reads the details, but not this list, from neutron.
+            if at.nova.get(building + self._name).json()['servers']:
+                return False
+            self.servers = self._named(self._name)
             # Nova sets the status ERROR first, and the fault later.
-            return bool(found) and all(
-                one['status'] == 'ACTIVE' or 'fault' in one for one in found)
+            return bool(self.servers) and all(
+                server['status'] == 'ACTIVE' or 'fault' in server
+                for server in self.servers)
 
         at.wait_until(settled, 'nova is done with %s' % self.id)
-        failed = [one for one in found if one['status'] != 'ACTIVE']
+        faults = [server['fault']['message'] for server in self.servers
+                  if server['status'] != 'ACTIVE']
         return situation.Outcome(
-            frozenset(one[HOST] for one in found if not failed),
-            failed[0]['fault']['message'] if failed else '')
+            frozenset(server[HOST] for server in self.servers if not faults),
+            faults[0] if faults else '')
 
-    def arguments(self) -> Sequence[str]:
+    def arguments(self) -> abc.Sequence[str]:
         if '--flavor' in self._explained:
             return self._explained
         return ['--server', self.id, *self._explained]
 
-    def _servers(self, name: str) -> list[dict[str, Any]]:
+    def _named(self, name: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self._scene.nova.get(
             '/servers/detail?all_tenants=1&name=%s' % name).json()['servers']
         return found
 
     def _delete(self, name: str) -> None:
-        for one in self._servers(name):
-            delete(self._scene, one['id'])
+        for server in self._named(name):
+            delete(self._scene, server['id'])
 
 
 class Move:
@@ -95,7 +98,8 @@ class Move:
     """
 
     def __init__(self, at: scene.Scene, server: str,
-                 operation: Sequence[str], action: Mapping[str, Any]) -> None:
+                 operation: abc.Sequence[str], action: abc.Mapping[str, Any]
+                 ) -> None:
         self._scene = at
         self._server = server
         self._operation = operation
@@ -122,8 +126,9 @@ class Move:
             messages = [one['details'] or one['event']
                         for one in reversed(shown['events'])
                         if one['result'] == 'Error']
-            moved = not messages and (
-                server[HOST] not in (None, before[HOST]))
+            # A rebuild is the only move that stays.
+            moved = not messages and server[HOST] and (
+                'rebuild' in self._action or server[HOST] != before[HOST])
             found[:] = [situation.Outcome(
                 frozenset([server[HOST]] if moved else ()),
                 ''.join(messages[:1]) or 'status ' + server['status'])]
@@ -132,7 +137,7 @@ class Move:
         at.wait_until(settled, 'nova is done with %s' % self._action)
         return found[0]
 
-    def arguments(self) -> Sequence[str]:
+    def arguments(self) -> abc.Sequence[str]:
         return ['--server', self._server, '--for', *self._operation]
 
     def _read(self) -> dict[str, Any]:
@@ -186,12 +191,14 @@ def _refusal(answer: Any) -> situation.Outcome:
     return situation.Outcome(frozenset(), error['message'])
 
 
-def _image(at: scene.Scene) -> str:
+def image_of(at: scene.Scene) -> str:
+    """Return the ID of the cloud's image."""
     found = at.cloud.rest('image').get('/v2/images?name=%s' % IMAGE).json()
     return str(found['images'][0]['id'])
 
 
-def _network(at: scene.Scene) -> str:
+def network_of(at: scene.Scene) -> str:
+    """Return the ID of the network that all hosts reach."""
     found = at.cloud.rest('network').get(
         '/v2.0/networks?name=%s' % NETWORK).json()
     return str(found['networks'][0]['id'])

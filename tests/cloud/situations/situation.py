@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a situation consists of, and what it expects of an explanation."""
 
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 from typing import Protocol
 
@@ -31,7 +29,7 @@ class Request(Protocol):
     def make(self) -> Outcome:
         """Make the request, again if it was made; wait for the outcome."""
 
-    def arguments(self) -> Sequence[str]:
+    def arguments(self) -> abc.Sequence[str]:
         """Return the arguments that explain the last request."""
 
 
@@ -67,7 +65,7 @@ class Round:
     note: str = ''
 
 
-Play = Callable[[scene.Scene], Iterator[Round]]
+Play = abc.Callable[[scene.Scene], abc.Iterator[Round]]
 """Sets up a situation and yields; then follows the advice if it is no
 command."""
 

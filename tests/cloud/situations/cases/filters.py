@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nova's host filters, and limits on the number of candidates."""
 
-from collections.abc import Iterator
+from collections import abc
 import json
 
 from tests.cloud.situations import furnish
@@ -14,7 +14,7 @@ from tests.cloud.situations import situation
 HOST, OTHER = 'compute-1', 'compute-2'
 SPEC = 'aggregate_instance_extra_specs:'
 
-Rounds = Iterator[situation.Round]
+Rounds = abc.Iterator[situation.Round]
 Situation = situation.Situation
 
 

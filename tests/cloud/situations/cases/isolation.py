@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Aggregates for tenants, flavors and images: in queries, and in filters."""
 
-from collections.abc import Iterator
+from collections import abc
 
 from tests.cloud.situations import furnish
 from tests.cloud.situations import hosts
@@ -19,7 +19,7 @@ _SET = 'openstack aggregate set --property %s=fast %s'
 # A property of images that nova knows.
 PROPERTY = 'os_distro'
 
-Rounds = Iterator[situation.Round]
+Rounds = abc.Iterator[situation.Round]
 Situation = situation.Situation
 
 

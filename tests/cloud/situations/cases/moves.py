@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Moves of servers that find no host."""
 
-from collections.abc import Iterator
+from collections import abc
 
 from tests.cloud.situations import furnish
 from tests.cloud.situations import hosts
@@ -13,7 +13,7 @@ SOURCE, HOST = 'compute-1', 'compute-2'
 ADD = 'openstack aggregate add host'
 ENABLE = 'openstack compute service set --enable'
 
-Rounds = Iterator[situation.Round]
+Rounds = abc.Iterator[situation.Round]
 Situation = situation.Situation
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Routed networks: segments that a host does not reach, or that are full."""
 
-from collections.abc import Iterator
+from collections import abc
 
 from tests.cloud.integration import routed
 from tests.cloud.situations import furnish
@@ -14,7 +14,7 @@ from tests.cloud.situations import situation
 SHARING = 'MISC_SHARES_VIA_AGGREGATE'
 ADDRESS = 'IPV4_ADDRESS'
 
-Rounds = Iterator[situation.Round]
+Rounds = abc.Iterator[situation.Round]
 Situation = situation.Situation
 
 
@@ -38,7 +38,8 @@ def full(at: scene.Scene) -> Rounds:
     network = _network(at, 30, 30)
     wanted = furnish.flavor(at, specs={'resources:' + ADDRESS: '1'})
     for each in network.segments:
-        network.write(each, 'traits', [SHARING])
+        hosts.change_traits(
+            at, '/resource_providers/%s' % each.id, {SHARING}, set())
     others = [servers.boot(at, wanted, values={
         'networks': [{'uuid': network.id}]})
         for each in network.segments for _address in each.cidr.hosts()]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resources, traits and request groups that no provider has."""
 
-from collections.abc import Iterator
+from collections import abc
 
 from tests.cloud.situations import furnish
 from tests.cloud.situations import hosts
@@ -13,7 +13,7 @@ HOST = 'compute-1'
 TRAIT = 'openstack resource provider trait set'
 GROUP = 'inventory list'
 
-Rounds = Iterator[situation.Round]
+Rounds = abc.Iterator[situation.Round]
 Situation = situation.Situation
 
 
@@ -73,8 +73,8 @@ def of_child(at: scene.Scene) -> Rounds:
     other = servers.boot(at, wanted, HOST)
     yield situation.Round(
         servers.Create(at, wanted), HOST, 'resources',
-        'cannot provide 1 %s' % resource, 'the providers below it',
-        'delete the other server')
+        'have fewer than 1 %s free' % resource,
+        'delete or move servers, or add hosts', 'delete the other server')
     servers.delete(at, other)
 
 

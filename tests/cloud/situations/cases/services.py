@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nova-compute that is disabled, down or without a provider."""
 
-from collections.abc import Iterator
+from collections import abc
 
 from tests.cloud.situations import cells
 from tests.cloud.situations import furnish
@@ -14,7 +14,7 @@ HOST = 'compute-1'
 DISABLED = 'COMPUTE_STATUS_DISABLED'
 RESTART = 'restart nova-compute on the host'
 
-Rounds = Iterator[situation.Round]
+Rounds = abc.Iterator[situation.Round]
 Situation = situation.Situation
 
 
@@ -62,8 +62,8 @@ def left_over(at: scene.Scene) -> Rounds:
 
 def no_provider(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, HOST)
-    url = '/resource_providers/%s' % hosts.provider(at, HOST)
-    at.placement.delete(url)
+    provider = hosts.provider(at, HOST)
+    at.placement.delete('/resource_providers/%s' % provider)
     yield situation.Round(
         _create(at, zone), HOST, 'no_provider', 'without a resource provider',
         RESTART, 'restart nova-compute; the agent adds the provider to its '
@@ -71,8 +71,7 @@ def no_provider(at: scene.Scene) -> Rounds:
     hosts.restart(at, HOST)
     aggregate = furnish.uuid(at, zone)
     at.wait_until(
-        lambda: aggregate in at.placement.get(
-            url + '/aggregates', raise_exc=False).json().get('aggregates', ()),
+        lambda: aggregate in (at.cloud.associations(provider) or ()),
         'the new provider is in its aggregates')
 
 

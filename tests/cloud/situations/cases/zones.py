@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Availability zones, requested hosts, and drift of placement."""
 
-from collections.abc import Iterator
+from collections import abc
 
 from tests.cloud.situations import furnish
 from tests.cloud.situations import hosts
@@ -15,7 +15,7 @@ AGENT = 'agent-1'
 ADD = 'openstack aggregate add host'
 SYNC = scene.MANAGE + ' placement sync_aggregates'
 
-Rounds = Iterator[situation.Round]
+Rounds = abc.Iterator[situation.Round]
 Situation = situation.Situation
 
 
@@ -67,8 +67,10 @@ def pending(at: scene.Scene) -> Rounds:
     at.later(at.cloud.kill, AGENT)
     at.cloud.start(AGENT)
     aggregate = furnish.uuid(at, zone)
-    at.wait_until(lambda: aggregate in hosts.aggregates(at, HOST),
-                  'the agent has mirrored %s' % HOST)
+    provider = hosts.provider(at, HOST)
+    at.wait_until(
+        lambda: aggregate in (at.cloud.associations(provider) or ()),
+        'the agent has mirrored %s' % HOST)
 
 
 def stale(at: scene.Scene) -> Rounds:

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands of tools/cloud, run by tests."""
+
+import subprocess
+import sys
+
+import testtools
+from testtools import content
+
+from tests.cloud import command
+from tests.cloud import environment
+
+PATIENCE = 900
+
+
+def call(*argv: object, seconds: float = PATIENCE
+         ) -> 'subprocess.CompletedProcess[str]':
+    """Run a command line to its end."""
+    return subprocess.run(
+        [sys.executable, environment.TOP / 'tools' / 'cloud',
+         *map(str, argv)], capture_output=True, text=True,
+        stdin=subprocess.DEVNULL, timeout=seconds)
+
+
+def check(test: testtools.TestCase,
+          ended: 'subprocess.CompletedProcess[str]') -> str:
+    """Check that a command has succeeded; return its output.
+
+    The test is skipped if a server cannot be installed here.
+    """
+    if ended.returncode == command.UNAVAILABLE:
+        test.skipTest(ended.stderr[-500:])
+    test.addDetail('tools/cloud', content.text_content(
+        ended.stdout + ended.stderr))
+    test.assertEqual(0, ended.returncode, 'see the details')
+    return ended.stdout

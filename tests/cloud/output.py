@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The output of a command: progress, and tables."""
+
+from collections import abc
+import sys
+import time
+from typing import Protocol
+
+# Seconds between two passing lines if the output is not a terminal.
+INTERVAL = 10
+
+
+class Tell(Protocol):
+    """Prints a line of progress."""
+
+    def __call__(self, text: str, passing: bool = False) -> None:
+        """Print a text with the seconds since the beginning.
+
+        :param passing: whether the next text may replace it
+        """
+
+
+def teller() -> Tell:
+    """Return a printer of progress that begins now."""
+    began, printed = time.monotonic(), -float(INTERVAL)
+    terminal = sys.stdout.isatty()
+
+    def tell(text: str, passing: bool = False) -> None:
+        nonlocal printed
+        now = time.monotonic() - began
+        line = '%5.0f s  %s' % (now, text)
+        if terminal:
+            print('\r\033[K%s' % (line[:100] if passing else line),
+                  end='' if passing else '\n', flush=True)
+        elif not passing or now - printed >= INTERVAL:
+            printed = now
+            print(line, flush=True)
+
+    return tell
+
+
+def columns(rows: abc.Iterable[abc.Iterable[object]]) -> str:
+    """Render rows of cells as left-aligned columns."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells)]
+    return '\n'.join('  '.join(map(str.ljust, row, widths)).rstrip()
+                     for row in cells)
