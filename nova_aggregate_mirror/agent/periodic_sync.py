@@ -145,7 +145,7 @@ class PeriodicSync:
         """Log a comparison that differs from the previous one."""
         observed = result.summary().replace('\n', ' ')
         if observed and observed != self._observed:
-            LOG.info('Full sync, observed only: %s', observed)
+            LOG.info('Full sync, observed only. %s', observed)
         self._observed = observed
 
     def _by_zone(self, drift: abc.Iterable[associations.Association]

@@ -156,6 +156,8 @@ class Result:
         if not text and self.judgement == 'partial':
             text = ('No association was changed' if self.request.write
                     else 'No association would be changed')
+        elif text and not self.request.write:
+            text = 'Placement differs from nova: ' + text
         lines = [text + '.'] if text else []
         stale = self.among(State.STALE_KEPT)
         if stale and not self.sync.refused:

@@ -21,6 +21,9 @@ _STATUS = (
     'down; 6 a compute node has no resource provider yet; %s; 255 nova-api '
     'could not be read, or has no such host or aggregate.')
 
+_REPAIR = ('The agent\'s next sync changes placement, unless it observes; '
+           '"openstack aggregate mirror sync --prune" does so now.')
+
 
 def _add_scope(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -53,9 +56,11 @@ class Diff(command.Lister):
             hosts=frozenset(parsed_args.hosts)))
         if result.sync.not_compared:
             raise result.sync.not_compared
-        command.tell([*result.summary().splitlines(), *result.faults()])
-        return sync_result.COLUMNS, result.rows(
+        rows = result.rows(
             (sync_result.State.MISSING, sync_result.State.STALE))
+        command.tell([*result.summary().splitlines(),
+                      *([_REPAIR] if rows else []), *result.faults()])
+        return sync_result.COLUMNS, rows
 
     def in_table(self, columns: Any, rows: Any) -> command.Table:
         return sync_result.IN_TABLE, sync_result.in_table(rows)

@@ -11,6 +11,10 @@ from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror import source
 
+REBUILT = ('if that is nova\'s placement, restart nova-compute on each '
+           'compute host, then run "nova-manage placement heal_allocations" '
+           'for the servers; otherwise ')
+
 
 @dataclasses.dataclass(frozen=True)
 class Selection:
@@ -102,10 +106,9 @@ def check_placement(context: context.Context, providers: abc.Collection[str],
                 plurals.count(len(providers), 'resource provider'),
                 plurals.count(len(nodes), 'compute node'),
                 ', with no UUID in common' if providers else '',
-                context.placement.endpoint()), step=(
-                    'correct ' + context.placement.options if providers else
-                    'if that is nova\'s placement, restart nova-compute on '
-                    'each compute host'))
+                context.placement.endpoint()),
+            step=('' if providers else REBUILT) + 'correct '
+            + context.placement.options)
 
 
 def find_foreign(context: context.Context, compared: comparison.Comparison,

@@ -160,8 +160,8 @@ class TestProcess(testtools.TestCase):
                 ('associations_removed_total', {'loop': 'sync'}, 0),
                 ('observing', {}, 1), ('leader', {}, 0)):
             self.assertEqual(value, self.figure(name, **labels), name)
-        self.assertIn('Full sync, observed only: 1 association to remove.',
-                      self.log())
+        self.assertIn('Full sync, observed only. Placement differs from nova: '
+                      '1 association to remove.', self.log())
         self.write_conf()
         process.send_signal(signal.SIGHUP)
         self.wait_for(lambda: not self.cloud.drift())

@@ -266,7 +266,9 @@ NOVA: dict[str, Fault] = {
         faults.rebuilt, 'placement has 0 resource providers and nova has 13 '
         'compute nodes; ',
         'if that is nova\'s placement, restart nova-compute on each compute '
-        'host', (STATUS, SYNC, AGENT)),
+        'host, then run "nova-manage placement heal_allocations" for the '
+        'servers; otherwise correct [placement] in nova.conf',
+        (STATUS, SYNC, AGENT)),
     'stopped': Fault(
         faults.restored('api_database', connection=faults.REFUSED),
         'nova\'s API database refused the connection',

@@ -152,7 +152,9 @@ class TestSync(ClientTest):
         missing = [('add', 'h1', node, 'zone', self.zone.uuid)
                    for node in sorted(host.nodes)]
         gone = ('remove', 'stale', stale.nodes[0], 'rack', self.rack.uuid)
-        rows, _errors = self.mirror('diff', status=7)
+        rows, errors = self.mirror('diff', status=7)
+        self.assertIn('"openstack aggregate mirror sync --prune" does so now',
+                      errors)
         self.assertEqual([*missing, gone], [tuple(row.values())
                                             for row in rows])
         document, errors = self.mirror('sync', '--dry-run', status=7)
@@ -161,7 +163,8 @@ class TestSync(ClientTest):
             [tuple(len(document[key]) for key in (
                 'add', 'remove', 'stale_kept')),
              document['dry_run'], document['exit_status']])
-        self.assertIn('2 associations to add.', errors)
+        self.assertIn('Placement differs from nova: 2 associations to add.',
+                      errors)
         self.assertEqual(set(), self.left(host))
         _document, errors = self.mirror('sync')
         self.assertIn('--prune removes stale associations', errors)

@@ -55,8 +55,9 @@ class TestSummary(testtools.TestCase):
         self.assertEqual('1 association added, 2 removed.',
                          self.summary('missing', 'stale', 'stale'))
         self.assertEqual('1 association removed.', self.summary('stale'))
-        self.assertEqual('2 associations to add.', self.summary(
-            'missing', 'missing', write=False))
+        self.assertEqual(
+            'Placement differs from nova: 2 associations to add.',
+            self.summary('missing', 'missing', write=False))
 
     def test_nothing_to_change(self):
         """What was compared is counted, that of the selection only."""
