@@ -15,6 +15,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
+from nova_aggregate_mirror.reconcile import brake
 from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import converge
@@ -189,7 +190,7 @@ def _refusal(compared: Comparison, changes: list[plan.Change],
     """Return why the brake refuses the requested removals, if it does."""
     if share is None or share == UNLIMITED:
         return None
-    return plan.refusal(
+    return brake.refusal(
         changes, compared.current, compared.nova.desired(), compared.owned,
         share, sum(len(aggregates & compared.expired)
                    for aggregates in compared.foreign().values()))
