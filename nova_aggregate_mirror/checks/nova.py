@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of nova: options, the API database and the hook."""
+"""Checks of nova: the API database and the hook."""
 
-import difflib
 from importlib import metadata
 
 from oslo_config import cfg
@@ -23,37 +22,6 @@ UPGRADE = 'pip install --upgrade WHEEL_OR_REPOSITORY'
 # The bit of wsrep_sync_wait for reads, and the option of oslo.db for it.
 READS, WAIT = 1, 'mysql_wsrep_sync_wait = 1'
 MIRROR_HOOK = ('[aggregate_mirror]', 'hooks = mirror')
-
-
-def options(deployment: inputs.Deployment) -> checks.Findings:
-    """Check that every option of this package has a valid value.
-
-    An invalid option gets its default, so that the other checks can run.
-    """
-    conf = deployment.conf
-    mistakes = nova_aggregate_mirror.conf.mistakes(conf)
-    findings = [
-        checks.failure(
-            '[%s] %s: %s. Nova-api does not load the mirror until this is '
-            'corrected. A valid value is:'
-            % (group, name, reason.rstrip('.')),
-            '[%s]' % group, '%s = %s' % (
-                name, ','.join(value) if isinstance(
-                    value := conf[group][name], list) else value))
-        for (group, name), reason in sorted(mistakes.items())]
-    findings += [
-        checks.warning('[%s] in %s sets %s, which is no option%s' % (
-            group, file, name, _suggestion(conf, group, name)))
-        for file, group, name in nova_aggregate_mirror.conf.unknown(conf)]
-    files = [*(conf.config_file or ()), *(conf.config_dir or ())]
-    return findings or [checks.good(
-        'Options were read from %s.' % (
-            ', '.join(files) or 'the environment'))]
-
-
-def _suggestion(conf: cfg.ConfigOpts, group: str, name: str) -> str:
-    similar = difflib.get_close_matches(name, list(conf[group]), 1)
-    return '; the option is %s.' % similar[0] if similar else '. Delete it.'
 
 
 def database(deployment: inputs.Deployment) -> checks.Findings:

@@ -16,6 +16,7 @@ from nova_aggregate_mirror.checks import drift
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import journal
 from nova_aggregate_mirror.checks import nova
+from nova_aggregate_mirror.checks import options
 from nova_aggregate_mirror.checks import placement
 from nova_aggregate_mirror.checks import scheduler
 from nova_aggregate_mirror.cmd import components
@@ -54,7 +55,7 @@ UNROUTED = _unset('scheduler', 'query_placement_for_routed_network_aggregates')
 
 CHECKS = (
     # Of nova-api: what it loads, and where it records operations.
-    Check('Options', nova.options),
+    Check('Options', options.values),
     Check(DATABASE, nova.database),
     Check('Galera', nova.galera, (DATABASE,)),
     Check('Hook', nova.hook),
