@@ -32,7 +32,7 @@ if 'forkserver' in multiprocessing.get_all_start_methods():
     _SERVER.set_forkserver_preload([
         *PROGRAMS, 'nova_aggregate_mirror.html_report.answer',
         'nova_aggregate_mirror.html_report.render',
-        'nova_aggregate_mirror.osc.sync',
+        'nova_aggregate_mirror.osc.diff',
         'nova_aggregate_mirror.osc.aggregates',
         'nova_aggregate_mirror.osc.servers',
         'nova_aggregate_mirror.osc.wait', 'osc_placement.plugin',

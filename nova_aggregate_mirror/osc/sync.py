@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``openstack aggregate mirror diff`` and ``sync``: drift and its repair."""
+"""``openstack aggregate mirror sync``: the repair of drift."""
 
 import argparse
 import dataclasses
@@ -14,18 +14,15 @@ from nova_aggregate_mirror.console import sync_run
 from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror.reconcile import full_sync
 
-_STATUS = (
+STATUS = (
     'Exit status, the lowest that applies: 0 %s; 1 the client itself could '
     'not authenticate; 2 placement, or a provider in it, could not be read; '
     '%s5 nova-api lists no compute node of a member host, or its cell is '
     'down; 6 a compute node has no resource provider yet; %s; 255 nova-api '
     'could not be read, or has no such host or aggregate.')
 
-_REPAIR = ('The agent\'s next sync changes placement, unless it observes; '
-           '"openstack aggregate mirror sync --prune" does so now.')
 
-
-def _add_scope(parser: argparse.ArgumentParser) -> None:
+def add_scope(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--aggregate', metavar='<aggregate>', action='append', default=[],
         dest='aggregates',
@@ -36,36 +33,6 @@ def _add_scope(parser: argparse.ArgumentParser) -> None:
         help='Only the compute nodes of this host; may be repeated')
 
 
-class Diff(command.Lister):
-    """List the associations that are missing or stale in placement.
-
-    Providers that differ are read again, and nova after that, as in a sync.
-    Nothing is changed.
-    """
-
-    _epilog = _STATUS % ('nothing differs', '', '7 something differs')
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        _add_scope(parser)
-        return parser
-
-    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
-        result = _sync(self, parsed_args, full_sync.Request(
-            full_sync.UNLIMITED, write=False,
-            hosts=frozenset(parsed_args.hosts)))
-        if result.sync.not_compared:
-            raise result.sync.not_compared
-        rows = result.rows(
-            (sync_result.State.MISSING, sync_result.State.STALE))
-        command.tell([*result.summary().splitlines(),
-                      *([_REPAIR] if rows else []), *result.faults()])
-        return sync_result.COLUMNS, rows
-
-    def in_table(self, columns: Any, rows: Any) -> command.Table:
-        return sync_result.IN_TABLE, sync_result.in_table(rows)
-
-
 class Sync(command.Lister):
     """Make placement's aggregates equal to nova's host aggregates.
 
@@ -74,7 +41,7 @@ class Sync(command.Lister):
     that are no host aggregates, and providers that are no compute nodes.
     """
 
-    _epilog = _STATUS % (
+    _epilog = STATUS % (
         'everything is mirrored', '3 a provider could not be updated; ',
         '7 --dry-run found something to add or to remove; 8 too many '
         'associations would have been removed, so none was, see --force; '
@@ -82,7 +49,7 @@ class Sync(command.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        _add_scope(parser)
+        add_scope(parser)
         parser.add_argument(
             '--dry-run', action='store_true',
             help='Only list the changes')
@@ -101,7 +68,7 @@ class Sync(command.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         request = arguments.request(
             parsed_args, parsed_args.prune, conf.MAX_REMOVED_SHARE)
-        self._result = _sync(self, parsed_args, request)
+        self._result = run(self, parsed_args, request)
         command.tell([*self._result.summary().splitlines(),
                       *self._result.faults()])
         return sync_result.COLUMNS, self._result.rows()
@@ -119,8 +86,8 @@ class Sync(command.Lister):
         return 0
 
 
-def _sync(lister: command.Lister, parsed_args: argparse.Namespace,
-          request: full_sync.Request) -> sync_result.Result:
+def run(lister: command.Lister, parsed_args: argparse.Namespace,
+        request: full_sync.Request) -> sync_result.Result:
     """Run a sync, and set the exit status."""
     request = dataclasses.replace(
         request, aggregates=lister.clients.find(parsed_args.aggregates))

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack aggregate mirror diff``: the drift."""
+
+import argparse
+from typing import Any
+
+from nova_aggregate_mirror.console import sync_result
+from nova_aggregate_mirror.osc import command
+from nova_aggregate_mirror.osc import sync
+from nova_aggregate_mirror.reconcile import full_sync
+
+_REPAIR = ('The agent\'s next sync changes placement, unless it observes; '
+           '"openstack aggregate mirror sync --prune" does so now.')
+
+
+class Diff(command.Lister):
+    """List the associations that are missing or stale in placement.
+
+    Providers that differ are read again, and nova after that, as in a sync.
+    Nothing is changed.
+    """
+
+    _epilog = sync.STATUS % ('nothing differs', '', '7 something differs')
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        sync.add_scope(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
+        result = sync.run(self, parsed_args, full_sync.Request(
+            full_sync.UNLIMITED, write=False,
+            hosts=frozenset(parsed_args.hosts)))
+        if result.sync.not_compared:
+            raise result.sync.not_compared
+        rows = result.rows(
+            (sync_result.State.MISSING, sync_result.State.STALE))
+        command.tell([*result.summary().splitlines(),
+                      *([_REPAIR] if rows else []), *result.faults()])
+        return sync_result.COLUMNS, rows
+
+    def in_table(self, columns: Any, rows: Any) -> command.Table:
+        return sync_result.IN_TABLE, sync_result.in_table(rows)
