@@ -11,7 +11,7 @@ import functools
 from oslo_upgradecheck import upgradecheck
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.limits import observations
+from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror import plurals
 
 Code = upgradecheck.Code
@@ -60,7 +60,7 @@ def failed(exc: exceptions.MirrorError, advice: str = '', *cure: str
     :param advice: a sentence, for an error without a step of its own
     :param cure: the commands or lines that it announces
     """
-    if exc.failure.step not in ('', observations.CHECK):
+    if exc.failure.step not in ('', driver_failures.CHECK):
         return failure('%s.' % exc)
     return advised(exc, advice, *cure)
 

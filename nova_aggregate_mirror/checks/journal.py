@@ -25,7 +25,7 @@ from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import modes
 from nova_aggregate_mirror.journal import presence
-from nova_aggregate_mirror.journal import trial
+from nova_aggregate_mirror.journal import trial_writes
 
 # Seconds; a running agent mirrors an operation within a few of them.
 OVERDUE = 60
@@ -116,7 +116,7 @@ def writes(deployment: inputs.Deployment) -> checks.Findings:
     if deployment.journal is None:
         return [checks.skipped(EMPTY)]
     try:
-        trial.write(deployment.journal.database)
+        trial_writes.write(deployment.journal.database)
     except exceptions.JournalUnavailable as exc:
         return [checks.failed(exc)]
     return []

@@ -8,7 +8,7 @@ from typing import Any
 from nova.conf import CONF
 from oslo_log import log as logging
 
-from nova_aggregate_mirror.cmd import unreadable
+from nova_aggregate_mirror.cmd import unreadable_files
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
@@ -44,8 +44,8 @@ def _check_readable() -> None:
     # Oslo.config does not find a file in a directory that it cannot enter.
     if 'config_dir' in CONF:
         given = CONF.config_file or CONF.config_dir
-        unreadable.check([*CONF.config_dir, *(() if given else NOVA_CONF)],
-                         CONF.prog)
+        unreadable_files.check(
+            [*CONF.config_dir, *(() if given else NOVA_CONF)], CONF.prog)
 
 
 def check_configuration() -> None:

@@ -20,8 +20,8 @@ from oslo_utils import importutils
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror.limits import observations
 
 
 def prepare(conf: cfg.ConfigOpts) -> Any:
@@ -80,7 +80,7 @@ def translated() -> abc.Iterator[None]:
         yield
     except db_exception.DBError as exc:
         raise exceptions.NovaUnavailable(
-            observations.of_database(exc)[0], 'a database of nova') from exc
+            driver_failures.of_database(exc)[0], 'a database of nova') from exc
     except (nova_exception.NovaException, NotImplementedError,
             ValueError) as exc:
         raise exceptions.InvalidConfiguration(

@@ -14,7 +14,7 @@ from typing import TextIO
 
 from oslo_config import cfg
 
-from nova_aggregate_mirror.cmd import unreadable
+from nova_aggregate_mirror.cmd import unreadable_files
 from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import printable
@@ -53,7 +53,7 @@ def run(program: str, command: abc.Callable[[], int]) -> int:
     except cfg.ConfigFilesPermissionDeniedError as exc:
         problem: Exception = exc
         try:
-            unreadable.check(exc.config_files, program)
+            unreadable_files.check(exc.config_files, program)
         except exceptions.MirrorError as refusal:
             problem = refusal
         print('%s: %s' % (program, problem), file=sys.stderr)

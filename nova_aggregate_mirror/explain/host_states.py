@@ -15,7 +15,7 @@ from nova.scheduler import host_manager
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filter_runs
-from nova_aggregate_mirror.limits import observations
+from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror.source import connections
@@ -160,7 +160,7 @@ class HostManager(host_manager.HostManager):
                     return query(target)
             except connections.ERRORS as exc:
                 return exceptions.CellUnavailable(
-                    observations.of_database(exc)[0],
+                    driver_failures.of_database(exc)[0],
                     party='cell %s' % cell.identity)
 
         return self._for_each(ask, cells)

@@ -9,8 +9,8 @@ from nova.scheduler import host_manager
 from nova.scheduler import manager
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.scheduler import free_addresses
 from nova_aggregate_mirror.scheduler import request_spec
-from nova_aggregate_mirror.scheduler import room
 from nova_aggregate_mirror import signatures
 
 # Methods that are called or overridden and are not public in nova, and those
@@ -44,7 +44,7 @@ def check() -> None:
         for difference in signatures.differences(owner, expected)]
     spec = objects.RequestSpec()
     with contextlib.suppress(AttributeError):
-        request_spec.set_room(spec, room.Room(()))
+        request_spec.set_room(spec, free_addresses.Room(()))
     if request_spec.get_room(spec) is None:
         differences.append('RequestSpec keeps no attribute of a filter')
     if differences:

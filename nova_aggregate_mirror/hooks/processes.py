@@ -11,8 +11,8 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import presence
 from nova_aggregate_mirror.journal import store
-from nova_aggregate_mirror.limits import breaker
 from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror.limits import placement_breaker
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import database
@@ -40,7 +40,7 @@ class Process:
         self.unrecorded = reconciler.Reconciler(
             journal.Ledger(), self.source, self.placement, self.journal.rows)
         """For operations that may be missing from the journal."""
-        self.breaker = breaker.PlacementBreaker()
+        self.breaker = placement_breaker.PlacementBreaker()
 
     def check(self) -> None:
         """Check that the journal belongs to this nova, if nova can be read.

@@ -20,7 +20,7 @@ import urllib3
 
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import deadline
-from nova_aggregate_mirror.limits import observations
+from nova_aggregate_mirror.limits import driver_failures
 
 # Connections in the pool; threads beyond this number open a new connection for
 # each request.
@@ -184,7 +184,7 @@ class Adapter(session.TCPKeepAliveAdapter):
                 return super().send(request, stream, bounds, *args, **kwargs)
             except requests.ConnectionError as exc:
                 if (_OPENED.get() or request.method != 'GET'
-                        or not observations.is_closed(exc, handled)):
+                        or not driver_failures.is_closed(exc, handled)):
                     raise
         return super().send(request, stream, _bounds(request, timeout),
                             *args, **kwargs)

@@ -14,7 +14,7 @@ import requests
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import adapter
 from nova_aggregate_mirror.http import errors
-from nova_aggregate_mirror.limits import observations
+from nova_aggregate_mirror.limits import driver_failures
 
 # Keystoneauth declares these options as optional because any option of a row
 # is sufficient. Plugins that have the option in the key need one of each row.
@@ -40,7 +40,7 @@ ROLES = {'placement': 'service', 'neutron': 'admin'}
 class ConfiguredSteps:
     """The next steps for a service, with its section of nova.conf."""
 
-    catalog = observations.CHECK
+    catalog = driver_failures.CHECK
 
     def __init__(self, conf: cfg.ConfigOpts, group: str) -> None:
         self._conf = conf

@@ -28,7 +28,7 @@ from urllib3 import exceptions as urllib3_exceptions
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import deadline
-from nova_aggregate_mirror.limits import observations
+from nova_aggregate_mirror.limits import driver_failures
 
 LOG = logging.getLogger(__name__)
 
@@ -439,10 +439,10 @@ def _observation(exc: Exception, waited: float,
         return 'was silent for %.1f s' % waited
     via = ('is behind a proxy that '
            if isinstance(exc, requests_exceptions.ProxyError) else '')
-    for cause in observations.causes(exc, handled):
+    for cause in driver_failures.causes(exc, handled):
         if isinstance(cause, UnreadableBody):
             return str(cause)
-        observation = observations.of_socket(cause) or next(
+        observation = driver_failures.of_socket(cause) or next(
             (text for cls, text in _OBSERVATIONS if isinstance(cause, cls)),
             '')
         if observation:
@@ -462,7 +462,7 @@ def _explanation(call: Call, kind: Kind, exc: Exception, exchange: Exchange,
     if kind in _CONFIGURATION:
         return 'cannot be asked: %s' % _safe_text(exc), ''
     if any(isinstance(cause, ks_exceptions.EmptyCatalog)
-           for cause in observations.causes(exc, exchange.handled)):
+           for cause in driver_failures.causes(exc, exchange.handled)):
         return NO_CATALOG, call.steps.scope
     if isinstance(exc, _CATALOG):
         return (' for '.join(filter(None, (NOT_IN_CATALOG, call.selection))),
@@ -478,11 +478,11 @@ def _explanation(call: Call, kind: Kind, exc: Exception, exchange: Exchange,
 def _step(call: Call, exc: Exception, exchange: Exchange) -> str:
     """Return the step after a request that failed, if there is one."""
     if any(isinstance(cause, requests_exceptions.ProxyError)
-           for cause in observations.causes(exc, exchange.handled)):
+           for cause in driver_failures.causes(exc, exchange.handled)):
         return PROXY
     if exchange.is_login and exchange.failure == REFUSED:
         return call.steps.account
-    return observations.of_certificate(exc, call.steps.cafile)
+    return driver_failures.of_certificate(exc, call.steps.cafile)
 
 
 def _safe_text(exc: BaseException) -> str:

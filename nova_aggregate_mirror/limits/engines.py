@@ -24,7 +24,7 @@ from sqlalchemy import exc as sa_exc
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import deadline
-from nova_aggregate_mirror.limits import observations
+from nova_aggregate_mirror.limits import driver_failures
 
 # Errors of a database that is unavailable, misconfigured or partly migrated.
 # ImportError is a driver that is not installed.
@@ -113,11 +113,11 @@ class Limits:
             raise _TooLate('was not asked: no time is left')
 
 
-class _TooLate(observations.Observed):
+class _TooLate(driver_failures.Observed):
     """A statement was not begun, which says nothing about its database."""
 
 
-class LostLock(observations.Observed):
+class LostLock(driver_failures.Observed):
     """A statement waited in vain for a lock that another session holds."""
 
 
@@ -139,7 +139,7 @@ class DatabaseBreaker:
         """
         began, handled = self._now(), sys.exception()
         if began < self._until and not insist:
-            raise observations.Observed(
+            raise driver_failures.Observed(
                 'is not tried again yet: it %s' % self._why)
         # A pool may send a ping, which no event precedes.
         self._limits.check()
@@ -153,8 +153,8 @@ class DatabaseBreaker:
                 self._until = self._now() + self._limits.backoff
                 self._why = (exc.failure.observation if isinstance(
                     exc, exceptions.MirrorError) else
-                    observations.of_database(exc, self._now() - began,
-                                             handled=handled)[0])
+                    driver_failures.of_database(
+                        exc, self._now() - began, handled=handled)[0])
             raise
         self._until = 0.0
 

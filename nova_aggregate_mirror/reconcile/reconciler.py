@@ -9,7 +9,7 @@ import typing
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal import row_locks
+from nova_aggregate_mirror.journal import locked_rows
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.reconcile import context
@@ -57,7 +57,7 @@ class Reconciler:
     def converge_and_close(
             self, rows: abc.Iterable[journal.Row],
             before: source.Memberships | None = None,
-            locks: row_locks.RowLocks | None = None) -> Outcome:
+            locks: locked_rows.RowLocks | None = None) -> Outcome:
         """Converge the hosts of these rows, and close the rows in sync.
 
         :param rows: rows that were handed over before this call, or the
@@ -103,7 +103,7 @@ class Reconciler:
             return False
 
     def drain(self, rows: abc.Collection[journal.Row],
-              locks: row_locks.RowLocks | None = None) -> Outcome:
+              locks: locked_rows.RowLocks | None = None) -> Outcome:
         """Converge the hosts of these rows; close the rows handed over.
 
         The row of an operation that may still run is converged and kept.
@@ -111,7 +111,7 @@ class Reconciler:
         :param locks: writes to the journal, and collects the rows that other
             sessions lock
         """
-        locks = locks or row_locks.RowLocks()
+        locks = locks or locked_rows.RowLocks()
         outcome = self.converge_and_close(
             (row for row in rows if not row.running), locks=locks)
         running = [row for row in rows if row.running]

@@ -13,7 +13,7 @@ from nova.scheduler import utils
 from oslo_versionedobjects import exception as object_exception
 
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror.scheduler import room
+from nova_aggregate_mirror.scheduler import free_addresses
 
 
 RequestSpec: TypeAlias = objects.RequestSpec
@@ -60,14 +60,15 @@ def servers(spec: RequestSpec) -> int:
     return _field(spec, 'num_instances') or 1
 
 
-def set_room(spec: RequestSpec, free: room.Room) -> None:
+def set_room(spec: RequestSpec, free: free_addresses.Room) -> None:
     """Keep the free addresses for the host filter of the same request."""
     spec.aggregate_mirror_room = free
 
 
-def get_room(spec: RequestSpec) -> room.Room | None:
+def get_room(spec: RequestSpec) -> free_addresses.Room | None:
     """Return the free addresses if some segments have too few for all."""
-    free: room.Room | None = getattr(spec, 'aggregate_mirror_room', None)
+    free: free_addresses.Room | None = getattr(
+        spec, 'aggregate_mirror_room', None)
     return free
 
 

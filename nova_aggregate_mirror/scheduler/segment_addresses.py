@@ -16,9 +16,9 @@ from nova_aggregate_mirror.http import networks
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.scheduler import constraints
+from nova_aggregate_mirror.scheduler import free_addresses
 from nova_aggregate_mirror.scheduler import query_filter
 from nova_aggregate_mirror.scheduler import request_spec
-from nova_aggregate_mirror.scheduler import room
 
 LOG = logging.getLogger(__name__)
 
@@ -103,12 +103,12 @@ class SegmentAddresses(query_filter.QueryFilter):
                           network, ', '.join(sorted(full)))
             if full < limits.keys():
                 rooms.append([
-                    room.Segment(uuids, limits.get(segment))
+                    free_addresses.Segment(uuids, limits.get(segment))
                     for segment, uuids in left.items()])
         for replacement in replacements:
             request_spec.replace(spec, *replacement)
         if rooms:
-            request_spec.set_room(spec, room.Room(rooms))
+            request_spec.set_room(spec, free_addresses.Room(rooms))
         return bool(replacements)
 
     def _of_segments(self, ports: abc.Iterable[str]

@@ -19,8 +19,8 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import backoff
+from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror.limits import observations
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import nova_tables
@@ -173,7 +173,7 @@ def _attempt(read: abc.Callable[[], Nodes]
         return read()
     except connections.ERRORS as exc:
         error = exceptions.CellUnavailable(
-            'its database ' + observations.of_database(
+            'its database ' + driver_failures.of_database(
                 exc, time.monotonic() - began, handled=handled)[0])
         error.__cause__ = exc
         return error

@@ -12,8 +12,8 @@ from nova.conf import CONF
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror.limits import observations
 
 # ValueError is an invalid port in the URL.
 ERRORS = (*engines.ERRORS, ValueError)
@@ -77,7 +77,7 @@ class ApiDatabase:
             with self._pool.reading() as connection:
                 yield connection
         except ERRORS as exc:
-            observation, step = observations.of_database(
+            observation, step = driver_failures.of_database(
                 exc, time.monotonic() - began, '[api_database] connection',
                 handled)
             raise exceptions.NovaUnavailable(

@@ -14,7 +14,7 @@ import testtools
 from testtools import content
 from testtools import matchers
 
-from nova_aggregate_mirror.limits import observations
+from nova_aggregate_mirror.limits import driver_failures
 from tests import faults
 from tests.unit import servers
 
@@ -153,12 +153,12 @@ KEYSTONE: dict[str, Fault] = {
         'placement has no endpoint in the catalog for region Elsewhere, '
         'interface internal,public', SELECTION, client='placement has no '
         'endpoint in the catalog for region Elsewhere, interface internal',
-        line=observations.CHECK),
+        line=driver_failures.CHECK),
     'interface': Fault(
         faults.option('placement', valid_interfaces='admin'),
         'placement has no endpoint in the catalog for interface admin',
         SELECTION, client='placement has no endpoint in the catalog for '
-        'interface admin', line=observations.CHECK),
+        'interface admin', line=driver_failures.CHECK),
     'no endpoint': Fault(
         faults.keystone(201, servers.Cloud.token()),
         'placement has no endpoint in the catalog for interface '
@@ -167,7 +167,7 @@ KEYSTONE: dict[str, Fault] = {
         '--name placement placement\n  openstack endpoint create --region '
         'RegionOne placement internal URL',
         client='placement has no endpoint in the catalog for interface '
-        'internal', line=observations.CHECK),
+        'internal', line=driver_failures.CHECK),
     'scope': Fault(
         faults.unscoped, 'placement has no endpoint, because the token has no '
         'catalog', 'Add the project:\n  [placement]\n'
@@ -242,7 +242,7 @@ JOURNALS: dict[str, Fault] = {
     'development': Fault(
         faults.altered('ALTER TABLE dirty DROP COLUMN attempts'),
         'lacks a column', 'drop the database and create it again',
-        (STATUS, ROWS, API), line=observations.CHECK),
+        (STATUS, ROWS, API), line=driver_failures.CHECK),
     'another nova': Fault(
         faults.altered('INSERT INTO cells (cell_uuid) VALUES (\'%s\')'
                        % uuidutils.generate_uuid()),

@@ -11,7 +11,7 @@ import testtools
 import nova_aggregate_mirror
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
-from nova_aggregate_mirror.limits import observations
+from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.placement import connection
 from tests.functional import test_fault_matrix
 from tests.unit import servers
@@ -62,7 +62,7 @@ UNFOLLOWED = {
     'give your user the role': CLIENT + 'diff writes nothing',
     'use nova 19.0 (Stein) or later':
         CLIENT + 'tests.functional.test_api_source',
-    'install the package': PACKAGES + 'tests.unit.limits.test_observations',
+    'install the package': PACKAGES + 'tests.unit.limits.test_driver_failures',
     'create another application credential, with the role':
         'the status check has it as commands',
     'pip install python-novaclient': PACKAGES + 'tests.unit.source',
@@ -114,10 +114,10 @@ def announced(call: ast.Call, names: Names) -> abc.Iterator[str]:
 
 def steps() -> abc.Iterator[str]:
     """List the texts of all steps: those of errors, and those of checks."""
-    for steps_of in (observations.STEPS, observations.DRIVERS,
-                     observations.CERTIFICATES):
+    for steps_of in (driver_failures.STEPS, driver_failures.DRIVERS,
+                     driver_failures.CERTIFICATES):
         yield from steps_of.values()
-    yield from (observations.USABLE, errors.PROXY, errors.MISPLACED)
+    yield from (driver_failures.USABLE, errors.PROXY, errors.MISPLACED)
     for access in (*(auth.ConfiguredSteps(servers.make_conf(
             auth_type=kind, username='mirror'), 'placement') for kind in (
                 'password', 'v3applicationcredential')),

@@ -21,8 +21,8 @@ from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.journal import rows
-from nova_aggregate_mirror.limits import breaker
 from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror.limits import placement_breaker
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
 from tests.simulation import databases
@@ -215,7 +215,8 @@ class Parts:
         self.unrecorded = reconciler.Reconciler(
             journal.Ledger(), self.source, self.placement,
             self.journal.rows)
-        self.breaker = breaker.PlacementBreaker(lambda: cloud.world.now)
+        self.breaker = placement_breaker.PlacementBreaker(
+            lambda: cloud.world.now)
         self.prepare: abc.Callable[[drain.Drain], object] = lambda drain: None
         """The mutant's change to an agent's drain."""
 

@@ -15,8 +15,8 @@ import sqlalchemy as sa
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal.db import sqlite
+from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror.limits import observations
 
 SYNC_COMMAND = 'nova-aggregate-mirror-manage db sync'
 
@@ -46,9 +46,9 @@ def translated() -> abc.Iterator[None]:
     except engines.LostLock as exc:
         raise exceptions.JournalLocked(str(exc), JOURNAL) from exc
     except engines.ERRORS as exc:
-        kind = (exceptions.JournalDamaged if observations.is_damage(exc)
+        kind = (exceptions.JournalDamaged if driver_failures.is_damage(exc)
                 else exceptions.JournalUnavailable)
-        observation, step = observations.of_database(
+        observation, step = driver_failures.of_database(
             exc, time.monotonic() - began,
             '[aggregate_mirror_database] connection', handled)
         raise kind(observation, JOURNAL, step=step) from exc
@@ -58,7 +58,7 @@ def is_conflict(exc: Exception) -> bool:
     """Check whether the error is a conflict, which a retry resolves."""
     # MariaDB 11.6.2 and later report the code; older oslo.db lacks it.
     return isinstance(exc, db_exc.DBDeadlock) or any(
-        cause.args[:1] == (CHANGED,) for cause in observations.causes(exc))
+        cause.args[:1] == (CHANGED,) for cause in driver_failures.causes(exc))
 
 
 def sqlite_file(conf: cfg.ConfigOpts) -> pathlib.Path | None:

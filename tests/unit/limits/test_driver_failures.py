@@ -12,7 +12,7 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
-from nova_aggregate_mirror.limits import observations
+from nova_aggregate_mirror.limits import driver_failures
 
 # Errors of callers, which no statement of this package can have.
 CALLERS = {'CausedByException', 'DBInvalidUnicodeParameter', 'InvalidSortKey',
@@ -49,11 +49,11 @@ class TestObservations(testtools.TestCase):
             error.sqlstate = '42000'  # type: ignore[attr-defined]
             for wrapped in (error, db_exc.DBError(error), sa.exc.DBAPIError(
                     'SELECT 1', {}, error)):
-                self.assertEqual((text, step), observations.of_database(
+                self.assertEqual((text, step), driver_failures.of_database(
                     wrapped, option='[x] y'))
         self.assertEqual('refused the user or the password',
-                         observations.of_database(Postgres('28P01'))[0])
-        self.assertEqual('is read-only', observations.of_database(
+                         driver_failures.of_database(Postgres('28P01'))[0])
+        self.assertEqual('is read-only', driver_failures.of_database(
             sa.exc.DBAPIError('SELECT 1', {}, Postgres('25006')))[0])
 
     def test_driver_that_is_not_installed(self) -> None:
@@ -68,7 +68,7 @@ class TestObservations(testtools.TestCase):
             with mock.patch.dict(sys.modules, {module: None}):
                 error = self.assertRaises(
                     ModuleNotFoundError, sa.create_engine, url + 'host/name')
-            observation, advice = observations.of_database(
+            observation, advice = driver_failures.of_database(
                 error, option='[x] y')
             self.assertEqual('needs the Python module %s, which is not '
                              'installed' % module, observation)
@@ -82,14 +82,14 @@ class TestObservations(testtools.TestCase):
                 (OSError(113, 'x'), 'could not be reached: No route to host')):
             error = Exception(2003, 'any text')
             error.__cause__ = cause
-            self.assertEqual(text, observations.of_database(
+            self.assertEqual(text, driver_failures.of_database(
                 db_exc.DBConnectionError(error), 2.0)[0])
 
     def test_damage(self) -> None:
         """Only SQLite's own error for it."""
-        self.assertTrue(observations.is_damage(
+        self.assertTrue(driver_failures.is_damage(
             db_exc.DBError(sqlite3.DatabaseError('any text'))))
-        self.assertFalse(observations.is_damage(
+        self.assertFalse(driver_failures.is_damage(
             db_exc.DBError(sqlite3.OperationalError('any text'))))
 
     def test_every_class_is_translated(self) -> None:

@@ -11,7 +11,7 @@ from oslo_config import cfg
 import testtools
 
 from nova_aggregate_mirror.cmd import program
-from nova_aggregate_mirror.cmd import unreadable
+from nova_aggregate_mirror.cmd import unreadable_files
 from nova_aggregate_mirror import exceptions
 
 NOBODY = 65534
@@ -44,8 +44,8 @@ class TestUnreadable(testtools.TestCase):
     def refusal(self, path):
         with self.other_user():
             return str(self.assertRaises(
-                exceptions.InvalidConfiguration, unreadable.check, [path],
-                'mirror'))
+                exceptions.InvalidConfiguration, unreadable_files.check,
+                [path], 'mirror'))
 
     def test_owner_and_group(self):
         """Who may read the file may run the command."""
@@ -70,7 +70,8 @@ class TestUnreadable(testtools.TestCase):
         self.assertIn('%s, which' % self.folder, self.refusal(self.file))
         self.folder.chmod(0o755)
         with self.other_user():
-            unreadable.check([self.file, self.folder, '/none/none'], 'mirror')
+            unreadable_files.check(
+                [self.file, self.folder, '/none/none'], 'mirror')
 
     def test_program(self):
         """It prints this line, and exits with 255."""

@@ -4,7 +4,7 @@
 import testtools
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.limits import breaker
+from nova_aggregate_mirror.limits import placement_breaker
 
 BACKOFF = 30.0
 
@@ -14,7 +14,7 @@ class TestBreaker(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.clock = 100.0
-        self.breaker = breaker.PlacementBreaker(lambda: self.clock)
+        self.breaker = placement_breaker.PlacementBreaker(lambda: self.clock)
 
     def fail_with(self, error, after=0.0, backoff=BACKOFF):
         began = self.clock
@@ -52,7 +52,7 @@ class TestBreaker(testtools.TestCase):
         for kind in (exceptions.ServiceUnreachable, exceptions.NotAuthorized,
                      exceptions.MalformedAnswer):
             self.fail_with(kind('reason'))
-            self.assert_lasts(breaker.REFUSED_PAUSE)
+            self.assert_lasts(placement_breaker.REFUSED_PAUSE)
 
     def test_shorter_option_holds(self):
         """A shorter inline_backoff applies; 0 disables the back-off."""
