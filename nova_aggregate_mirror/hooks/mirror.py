@@ -162,7 +162,8 @@ class Mirror:
             request.is_reported = True
             LOG.error('Aggregate %s, host %s (request %s): %s. This operation '
                       'and the next ones of its request are mirrored without '
-                      'the journal; the next full sync repairs what fails.',
+                      'the journal; when it works again, a full sync repairs '
+                      'what fails.',
                       *_names(operation), request.failure)
         return _RowState(row, possible=possible)
 
