@@ -29,7 +29,7 @@ class Discovery:
     def __init__(self, conf: cfg.ConfigOpts, group: str) -> None:
         self.conf = conf
         self.group = group
-        self.steps = auth.ConfiguredSteps(conf, group)
+        self.account = auth.Account(conf, group)
 
     def authenticate(self) -> None:
         """Get a token.
@@ -74,7 +74,7 @@ class Discovery:
         """
         url = endpoint.rstrip('/') + '/'
         call = errors.Call(
-            self.group, 'GET %s' % url, url, steps=self.steps)
+            self.group, 'GET %s' % url, url, steps=self.account.steps)
         with self._bounded(call):
             response = self._adapter.session.get(
                 url, authenticated=False, raise_exc=False,
@@ -93,7 +93,7 @@ class Discovery:
     @contextlib.contextmanager
     def _asking(self, occasion: str) -> abc.Iterator[ks_adapter.Adapter]:
         with self._bounded(errors.Call(
-                self.group, occasion, steps=self.steps)):
+                self.group, occasion, steps=self.account.steps)):
             adapter = self._adapter
             with errors.parsing():
                 yield adapter

@@ -79,14 +79,14 @@ def _authentication(service: discovery.Discovery) -> checks.Findings:
     try:
         service.authenticate()
     except exceptions.NotAuthorized as exc:
-        if service.steps.is_application_credential:
+        if service.account.is_application_credential:
             return [_renewal(service, exc)]
-        user, _project, domain = service.steps.user
+        user, _project, domain = service.account.user
         return [checks.advised(
             exc, 'Create the account unless it exists, and set its password '
             'to that in [%s]:' % section,
             'openstack user create --or-show --domain %s %s' % (domain, user),
-            service.steps.role_command,
+            service.account.role_command,
             'openstack user set --password-prompt %s' % user)]
     except exceptions.MirrorError as exc:
         url = '[%s]' % section, 'auth_url = %s' % EXAMPLE['auth_url']
@@ -101,8 +101,9 @@ def _renewal(service: discovery.Discovery, exc: exceptions.NotAuthorized
     Its roles are those of its creation: no role can be added later.
     """
     return checks.advised(
-        exc, 'As the user that nova uses, create another application '
-        'credential, and set its ID and secret:',
+        exc, 'As the owner of the application credential, who needs the role '
+        '%s, create another one, and set its ID and secret:'
+        % auth.ROLES[service.group],
         'openstack application credential create --role %s %s-2'
         % (auth.ROLES[service.group], service.group),
         '[%s]' % auth.section(service.conf, service.group),
@@ -215,7 +216,7 @@ def rights(deployment: inputs.Deployment) -> checks.Findings:
             continue
         except exceptions.MirrorError as exc:
             if (isinstance(exc, exceptions.Forbidden) and exc.failure.step
-                    and service.steps.is_application_credential):
+                    and service.account.is_application_credential):
                 return [_renewal(service, exc)]
             return [unavailable(exc)]
     return [checks.good('The account may list providers, and read and write '

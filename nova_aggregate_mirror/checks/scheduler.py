@@ -105,7 +105,7 @@ def segments(deployment: inputs.Deployment) -> checks.Findings:
         'confine servers of their networks to the hosts that reach them. '
         'Neutron shows the subnets of other projects to administrators only. '
         'Run:' % (len(hidden), len(uuids), checks.some(hidden)),
-        auth.ConfiguredSteps(conf, 'neutron').role_command)]
+        auth.Account(conf, 'neutron').role_command)]
 
 
 def _unknown(names: list[str]) -> checks.Findings:

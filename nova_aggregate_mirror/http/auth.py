@@ -37,34 +37,37 @@ _NEEDED = {
 ROLES = {'placement': 'service', 'neutron': 'admin'}
 
 
-class ConfiguredSteps:
-    """The next steps for a service, with its section of nova.conf."""
-
-    catalog = driver_failures.CHECK
+class Account:
+    """The account for a service, with its section of nova.conf."""
 
     def __init__(self, conf: cfg.ConfigOpts, group: str) -> None:
         self._conf = conf
         self._group = group
-        self.token = (
-            'correct auth_url of [keystone_authtoken] in %s.conf, and restart '
-            '%s' % (group, group))
-        self.scope = (
-            'add project_name and project_domain_name to [%s] in nova.conf'
-            % group)
-        self.cafile = 'cafile of [%s] in nova.conf' % group
 
     @property
-    def account(self) -> str:
-        return 'correct %s of [%s] in nova.conf' % (
-            'the application credential' if self.is_application_credential
-            else 'username (%s) and password' % self.user[0],
-            section(self._conf, self._group))
-
-    @property
-    def role(self) -> str:
-        return ('create another application credential, with the role %s'
-                % ROLES[self._group] if self.is_application_credential
-                else 'run "%s"' % self.role_command)
+    def steps(self) -> errors.Steps:
+        """The next steps after failures of requests with this account."""
+        group = self._group
+        section_name = section(self._conf, group)
+        selection = '%s of [%s] in nova.conf' % (
+            'endpoint_override' if self._conf[group].endpoint_override
+            else 'region_name', group)
+        return errors.Steps(
+            account='correct %s of [%s] in nova.conf' % (
+                'the application credential' if self.is_application_credential
+                else 'username (%s) and password' % self.user[0],
+                section_name),
+            catalog=driver_failures.CHECK,
+            scope='add project_name and project_domain_name to [%s] in '
+                  'nova.conf' % group,
+            token='correct auth_url of [keystone_authtoken] in %s.conf, and '
+                  'restart %s' % (group, group),
+            role=('create another application credential, with the role %s'
+                  % ROLES[group] if self.is_application_credential
+                  else 'run "%s"' % self.role_command),
+            cafile='cafile of [%s] in nova.conf' % group,
+            address=selection if self._conf[group].endpoint_override else '',
+            selection=selection)
 
     @property
     def is_application_credential(self) -> bool:

@@ -14,7 +14,6 @@ import logging as library_log
 import re
 import sys
 import time
-from typing import Protocol
 import urllib.parse
 
 from keystoneauth1 import exceptions as ks_exceptions
@@ -106,7 +105,8 @@ MORE_TIME = 'raise [aggregate_mirror] inline_timeout to do more within a call'
 
 PROXY = 'correct the proxy, or no_proxy, in the environment of this process'
 
-MISPLACED = 'correct the URL of %s in the catalog'
+MISPLACED = 'correct %s'
+_IN_CATALOG = 'the URL of %s in the catalog'
 REFUSED = 'refused the credentials with 401'
 NOT_IN_CATALOG = 'has no endpoint in the catalog'
 NO_CATALOG = 'has no endpoint, because the token has no catalog'
@@ -127,39 +127,28 @@ _PARSING = (LookupError, TypeError, AttributeError, AssertionError,
             RecursionError, OverflowError)
 
 
-class Steps(Protocol):
-    """The next steps that depend on where a service is configured."""
+@dataclasses.dataclass(frozen=True)
+class Steps:
+    """The next steps that depend on where a service is configured.
 
-    @property
-    def account(self) -> str:
-        """After keystone refused the credentials."""
+    :param account: after keystone refused the credentials
+    :param catalog: after keystone has sent no endpoint of the service
+    :param scope: after keystone has sent a token without a catalog
+    :param token: after the service did not accept a new token of keystone
+    :param role: after the service refused a right
+    :param cafile: the option with the authorities of certificates
+    :param address: where the URL of the service is; empty for the catalog
+    :param selection: the option that selects the endpoint
+    """
 
-    @property
-    def catalog(self) -> str:
-        """After keystone has sent no endpoint of the service."""
-
-    @property
-    def scope(self) -> str:
-        """After keystone has sent a token without a catalog."""
-
-    @property
-    def token(self) -> str:
-        """After the service did not accept a new token of keystone."""
-
-    @property
-    def role(self) -> str:
-        """After the service refused a right."""
-
-    @property
-    def cafile(self) -> str:
-        """The option with the authorities of certificates."""
-
-
-class Unknown:
-    """Steps for a service of which it is not known."""
-
-    account = catalog = scope = token = role = ''
-    cafile = 'cafile in its section of nova.conf'
+    account: str = ''
+    catalog: str = ''
+    scope: str = ''
+    token: str = ''
+    role: str = ''
+    cafile: str = 'cafile in its section of nova.conf'
+    address: str = ''
+    selection: str = ''
 
 
 class UnreadableBody(requests_exceptions.ContentDecodingError):
@@ -184,7 +173,7 @@ class Call:
     selection: str = ''
     kind: Kind | None = None
     step: str = ''
-    steps: Steps = Unknown()
+    steps: Steps = Steps()
 
     def error(self, kind: Kind, observation: str,
               party: str = '', step: str = '') -> exceptions.MirrorError:
@@ -198,6 +187,11 @@ class Call:
                 and deadline.is_budget() else step))
         error.meaning = kind
         return error
+
+    @property
+    def address(self) -> str:
+        """Where the URL of the service is configured."""
+        return self.steps.address or _IN_CATALOG % self.service
 
     def malformed(self, content: str) -> exceptions.MirrorError:
         """Create the error for an answer that is not as it should be."""
@@ -363,7 +357,7 @@ def unusable(call: Call, response: requests.Response
     """Create the error for a response whose body is not of the service."""
     return call.error(exceptions.MalformedAnswer, _answer(response)
                       + _UNUSABLE, _party(call.service, response.url),
-                      MISPLACED % call.service)
+                      MISPLACED % call.address)
 
 
 def selection(region: str | None, interfaces: str) -> str:
@@ -470,7 +464,7 @@ def _explanation(call: Call, kind: Kind, exc: Exception, exchange: Exchange,
     if exchange.answer:
         # The request was answered with success, but not as it should be.
         return exchange.answer + _UNUSABLE, (
-            '' if exchange.is_login else MISPLACED % call.service)
+            '' if exchange.is_login else MISPLACED % call.address)
     return (_observation(exc, waited, exchange.handled),
             _step(call, exc, exchange))
 
@@ -482,7 +476,9 @@ def _step(call: Call, exc: Exception, exchange: Exchange) -> str:
         return PROXY
     if exchange.is_login and exchange.failure == REFUSED:
         return call.steps.account
-    return driver_failures.of_certificate(exc, call.steps.cafile)
+    return driver_failures.of_certificate(
+        exc, call.steps.cafile,
+        'auth_url' if exchange.is_login else call.address)
 
 
 def _safe_text(exc: BaseException) -> str:

@@ -72,7 +72,7 @@ STEPS = {
 
 
 _AUTHORITY = 'set %s to the file of the authority that signed it'
-_OTHER_NAME = 'correct the URL to a name of the certificate'
+_OTHER_NAME = 'change the host in %s to a name of the certificate'
 # By OpenSSL's codes.
 CERTIFICATES = {
     9: 'correct the clock of this host', 10: 'renew the certificate',
@@ -162,15 +162,16 @@ def of_database(exc: BaseException, waited: float = 0.0, option: str = '',
         lines[0] if lines else type(exc).__name__), ''
 
 
-def of_certificate(exc: BaseException, cafile: str) -> str:
+def of_certificate(exc: BaseException, cafile: str, address: str) -> str:
     """Return the next step for a certificate that was refused; else empty.
 
     :param cafile: the option with the authorities
+    :param address: where the URL is configured
     """
     step = next((
         CERTIFICATES.get(cause.verify_code, '') for cause in causes(exc)
         if isinstance(cause, ssl.SSLCertVerificationError)), '')
-    return _filled(step, cafile)
+    return _filled(step, address if step is _OTHER_NAME else cafile)
 
 
 def _filled(step: str, option: str) -> str:

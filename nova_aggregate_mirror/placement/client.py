@@ -205,8 +205,8 @@ class Client:
 
     @property
     def options(self) -> str:
-        """Where region, interface and endpoint are configured."""
-        return self._access.options
+        """The option that selects the endpoint."""
+        return self._access.steps.selection
 
     def call(self, method: str, path: str, provider: str | None = None,
              version: str = MICROVERSION, **body: Any

@@ -37,9 +37,6 @@ class Access(Protocol):
     def connect(self) -> openstack.connection.Connection:
         """Return an SDK connection; it makes no request yet."""
 
-    options: str
-    """Where these are configured, for a message."""
-
     @property
     def steps(self) -> errors.Steps:
         """The next steps after some failures."""
@@ -87,11 +84,13 @@ class Slot:
 class Configured:
     """Access configured by the ``[placement]`` section of nova.conf."""
 
-    options = '[placement] in nova.conf'
-
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
-        self.steps = auth.ConfiguredSteps(conf, _GROUP)
+        self._account = auth.Account(conf, _GROUP)
+
+    @property
+    def steps(self) -> errors.Steps:
+        return self._account.steps
 
     @property
     def timeout(self) -> float:
@@ -112,17 +111,16 @@ class Configured:
                 group.endpoint_override or '')
 
 
-class ClientSteps:
-    """The next steps for a user of the openstack client."""
-
-    account = 'correct the account in the options of the openstack client'
-    catalog = 'correct the options of the openstack client'
-    scope = 'add a project to the options of the openstack client'
+CLIENT = errors.Steps(
+    account='correct the account in the options of the openstack client',
+    catalog='correct the options of the openstack client',
+    scope='add a project to the options of the openstack client',
     # The token may have been given, and be old.
-    token = ('unless your token has expired, correct auth_url of '
-             '[keystone_authtoken] in placement.conf, and restart placement')
-    role = 'give your user the role admin, or another that may do this'
-    cafile = 'OS_CACERT'
+    token='unless your token has expired, correct auth_url of '
+          '[keystone_authtoken] in placement.conf, and restart placement',
+    role='give your user the role admin, or another that may do this',
+    cafile='OS_CACERT', selection='the options of the openstack client')
+"""The next steps for a user of the openstack client."""
 
 
 class Connected:
@@ -132,8 +130,7 @@ class Connected:
         on, for all its users
     """
 
-    options = 'the options of the openstack client'
-    steps = ClientSteps()
+    steps = CLIENT
 
     def __init__(self, sdk: openstack.connection.Connection,
                  timeout: float) -> None:

@@ -59,9 +59,10 @@ class Fault:
         return self.line or (self.step if self.step[:1].islower() else '')
 
 
-RENEWAL = ('As the user that nova uses, create another application '
-           'credential, and set its ID and secret:\n  openstack application '
-           'credential create --role service placement-2')
+RENEWAL = ('As the owner of the application credential, who needs the role '
+           'service, create another one, and set its ID and secret:\n  '
+           'openstack application credential create --role service '
+           'placement-2')
 SELECTION = ('Select an existing endpoint, for example:\n  [placement]\n  '
              'region_name = R\n  valid_interfaces = internal')
 ON_EACH = 'On each listed host, run:\n  systemctl restart nova-compute'
@@ -117,7 +118,8 @@ PLACEMENT: dict[str, Fault] = {
     'another name': Fault(
         faults.misnamed, 'has a certificate that is not accepted: '
         'ip address mismatch, certificate is not valid for \'127.0.0.1\'',
-        'correct the URL to a name of the certificate'),
+        'change the host in the URL of placement in the catalog to a name of '
+        'the certificate'),
 }
 KEYSTONE: dict[str, Fault] = {
     'refuses': Fault(
@@ -261,13 +263,14 @@ DATABASE = 'nova-api has its databases open'
 NOVA: dict[str, Fault] = {
     'another placement': Fault(
         faults.other_placement, 'compute nodes, with no UUID in common',
-        'correct [placement] in nova.conf', (STATUS, SYNC, AGENT)),
+        'correct endpoint_override of [placement] in nova.conf',
+        (STATUS, SYNC, AGENT)),
     'no providers': Fault(
         faults.rebuilt, 'placement has 0 resource providers and nova has 13 '
         'compute nodes; ',
         'if that is nova\'s placement, restart nova-compute on each compute '
         'host, then run "nova-manage placement heal_allocations" for the '
-        'servers; otherwise correct [placement] in nova.conf',
+        'servers; otherwise correct region_name of [placement] in nova.conf',
         (STATUS, SYNC, AGENT)),
     'stopped': Fault(
         faults.restored('api_database', connection=faults.REFUSED),

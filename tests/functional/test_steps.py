@@ -117,13 +117,14 @@ def steps() -> abc.Iterator[str]:
     for steps_of in (driver_failures.STEPS, driver_failures.DRIVERS,
                      driver_failures.CERTIFICATES):
         yield from steps_of.values()
-    yield from (driver_failures.USABLE, errors.PROXY, errors.MISPLACED)
-    for access in (*(auth.ConfiguredSteps(servers.make_conf(
-            auth_type=kind, username='mirror'), 'placement') for kind in (
-                'password', 'v3applicationcredential')),
-            connection.ClientSteps()):
+    yield from (driver_failures.USABLE, errors.PROXY)
+    accounts = [auth.Account(servers.make_conf(
+        auth_type=kind, username='mirror'), 'placement')
+        for kind in ('password', 'v3applicationcredential')]
+    for access in (*(account.steps for account in accounts),
+                   connection.CLIENT):
         yield from (access.account, access.catalog, access.scope, access.token,
-                    access.role)
+                    access.role, errors.Call('placement', '').address)
     trees = {path: ast.parse(path.read_text())
              for path in sorted(ROOT.rglob('*.py'))}
     everywhere = {
@@ -131,8 +132,8 @@ def steps() -> abc.Iterator[str]:
         in assigned(tree, (path.parent if path.stem == '__init__' else path
                            ).stem + '.').items()}
     # Of what gives access to placement, as its clients have it.
-    everywhere['context.placement.options'] = assigned(
-        trees[ROOT / 'placement' / 'connection.py'])['options']
+    everywhere['context.placement.options'] = ast.Constant(
+        'region_name of [placement] in nova.conf')
     for path, tree in trees.items():
         names = {**everywhere, **assigned(tree)}
         for node in ast.walk(tree):

@@ -101,7 +101,7 @@ class Placement:
     def release(self) -> None:
         self.idle = 0
 
-    options = '[placement] in nova.conf'
+    options = 'region_name of [placement] in nova.conf'
 
     def endpoint(self) -> str:
         return 'region RegionOne'

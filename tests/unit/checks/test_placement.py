@@ -100,7 +100,7 @@ class TestPlacement(ChecksTest):
                                ('corp', ' --user-domain corp')):
             self.assertEqual(
                 'openstack role add --project service --user mirror%s service'
-                % option, auth.ConfiguredSteps(
+                % option, auth.Account(
                     servers.make_conf(**self.account(
                         user_domain_name=domain)), 'placement').role_command)
 
