@@ -7,6 +7,7 @@ import logging
 import re
 from typing import Any
 
+from nova.objects import instance_pci_requests
 from nova.scheduler import filters as nova_filters
 from nova.scheduler import host_manager
 from oslo_db import exception as db_exception
@@ -64,7 +65,10 @@ class _Messages(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         args: Any = record.args or ()
-        args = [*args.values()] if isinstance(args, abc.Mapping) else [*args]
+        if isinstance(args, abc.Mapping):
+            record.args = args = {
+                name: _readable(arg) for name, arg in args.items()}
+            args = [*args.values()]
         states = [state for arg in args for state in self._states.get(
             arg if isinstance(arg, str) else id(arg), ())]
         # A host may have several nodes.
@@ -80,6 +84,16 @@ class _Messages(logging.Handler):
         if state.uuid not in self._last:
             return ''
         return _without_names(self._last[state.uuid].getMessage(), state)
+
+
+def _readable(arg: Any) -> Any:
+    """Return requests of PCI devices as their numbers and aliases."""
+    if not isinstance(arg, instance_pci_requests.InstancePCIRequests):
+        return arg
+    # Those of ports have no alias.
+    return ', '.join('%d %s' % (
+        request.count, request.alias_name or 'for port %s'
+        % request.requester_id) for request in arg.requests)
 
 
 def _without_names(text: str, state: host_manager.HostState) -> str:

@@ -233,7 +233,7 @@ class TestPci(FiltersTest):
             {'card': 'acceptable', 'other': without, 'bare': without},
             self.reasons(answer))
         self.assertIn("PciPassthroughFilter: bare doesn't have the required "
-                      'PCI devices', self.details(answer)['bare'])
+                      'PCI devices (1 nic)', self.details(answer)['bare'])
         self.compute('card', pci_device_pools=objects.PciDevicePoolList())
         self.assertEqual('0 of 3 hosts: 3 ' + without, rendering.sentence(
             self.compared(lambda: self.described(self.wanted))))
