@@ -33,6 +33,7 @@ Exit status:
 """
 
 from collections import abc
+import dataclasses
 import sys
 import time
 import typing
@@ -51,7 +52,7 @@ from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import rendering
 from nova_aggregate_mirror.html_report import output
 from nova_aggregate_mirror.http import resources
-from nova_aggregate_mirror.journal import rows
+from nova_aggregate_mirror.journal import history
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
@@ -65,44 +66,44 @@ if typing.TYPE_CHECKING:
 HOST, NO_HOST = 0, 1
 
 
-def run(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
-        journal: rows.Rows) -> int:
+def run(conf: cfg.ConfigOpts, nova: database.DatabaseSource) -> int:
     """Explain the request of the command line; return the exit status."""
     args = conf.command
     if args.html is not None:
-        answer = _write_page(conf, nova, journal, args.html)
+        answer = _write_page(conf, nova, args.html)
     else:
-        answer = _explain(conf, nova, journal)
+        answer = _explain(conf, nova)
         _show(args.format, answer)
     return HOST if answer.possible else NO_HOST
 
 
 def _write_page(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
-                journal: rows.Rows, name: str) -> explanation.Answer:
+                name: str) -> explanation.Answer:
     """Write the HTML page, and print the summary."""
     # Imported here, so that the tables do not need the template engine.
     from nova_aggregate_mirror.html_report import answer as page
     with output.replaced(name) as write:
-        answer = _explain(conf, nova, journal)
+        answer = _explain(conf, nova)
         write(page.render(answer, time.time()))
     report.summarize(name, rendering.sentence(answer))
     return answer
 
 
-def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
-             journal: rows.Rows) -> explanation.Answer:
+def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource
+             ) -> explanation.Answer:
     args = conf.command
     operation, flavor = explain_arguments.check(args)
     placement = components.placement()
     # This fails in time if a database is unavailable.
     truth = nova.read_all()
     _check_hosts(args.hosts, truth)
-    pending, notes = _pending(journal)
+    pending, syncs, notes = _journaled()
     # Nova's scheduler takes seconds to import, and other commands need none.
     with start.importing():
         from nova_aggregate_mirror.cmd import nova_objects
         context = nova_objects.prepare(conf)
         from nova_aggregate_mirror.explain import gather
+        from nova_aggregate_mirror.explain import server_record
         from nova_aggregate_mirror.explain import steps
     nova_objects.bound(conf)
     with nova_objects.translated():
@@ -114,7 +115,9 @@ def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
                              conf.aggregate_mirror.sync_workers).each,
                          components.servers()),
             request, args.hosts)
-    return steps.explain(facts)
+    answer = steps.explain(facts)
+    return dataclasses.replace(answer, notes=[
+        *answer.notes, *server_record.later_syncs(answer, syncs)])
 
 
 def _request(conf: cfg.ConfigOpts, context: Any, placement: client.Client,
@@ -170,12 +173,15 @@ def _image(conf: cfg.ConfigOpts, identifier: str,
     return {**image, 'properties': {**image['properties'], **dict(properties)}}
 
 
-def _pending(journal: rows.Rows) -> tuple[dict[str, float], list[str]]:
-    """Return host to the age of its oldest row, and notes."""
+def _journaled() -> tuple[
+        dict[str, float], list[history.Entry], list[str]]:
+    """Return host to the age of its oldest row, the full syncs, and notes."""
     try:
+        journal = components.journal()
         # The oldest rows come first, and of each host the oldest row counts.
         return {row.dirty.host: time.time() - row.created_at
-                for row in reversed(journal.all())
-                if row.mirrored_at is None}, []
+                for row in reversed(journal.rows.all())
+                if row.mirrored_at is None}, journal.history.newest(), []
     except exceptions.JournalUnavailable as exc:
-        return {}, ['What is pending in the journal is not known: %s' % exc]
+        return {}, [], ['What is pending in the journal is not known: %s'
+                        % exc]

@@ -86,7 +86,7 @@ def show_report() -> int:
 
 def scheduling_explain() -> int:
     components.check_configuration()
-    return explain.run(CONF, components.source(), components.journal().rows)
+    return explain.run(CONF, components.source())
 
 
 def db_sync() -> int:

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's own record of a server: its state, its faults, its last action."""
+"""Nova's own record of a server, and syncs since the failure that it has."""
 
+from collections import abc
+import datetime
 from typing import Any
 
+from nova.compute import vm_states
 from nova.db.main import api as main_db
 from nova.db.main import models
 from nova import objects
 from oslo_utils import timeutils
 
 from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror import plurals
 
 FAULTS = 10
 """Latest faults that are shown; each host that was tried leaves one."""
@@ -16,6 +21,10 @@ FAULTS = 10
 
 UNFINISHED = 'not finished'
 """The result of an event that still goes on."""
+
+FAULT = 'fault'
+CHANGED = ('The server failed at %s. Full syncs that ended after that, the '
+           'last at %s, changed placement: %s. This answer is that of now.')
 
 
 def read(context: Any, instance: Any) -> explanation.ServerRecord:
@@ -28,7 +37,7 @@ def read(context: Any, instance: Any) -> explanation.ServerRecord:
         context, [instance.uuid]))
     entries = [
         explanation.RecordEntry(
-            _text(fault.created_at), 'fault', fault.host or '',
+            _text(fault.created_at), FAULT, fault.host or '',
             fault.message or '') for fault in reversed(faults[:FAULTS])]
     entries += [
         explanation.RecordEntry(
@@ -41,6 +50,26 @@ def read(context: Any, instance: Any) -> explanation.ServerRecord:
         (faults[0].message or '') if faults else '',
         # Times are whole seconds.
         sorted(entries, key=lambda entry: entry.time))
+
+
+def later_syncs(answer: explanation.Answer, syncs: abc.Iterable[history.Entry]
+                ) -> list[str]:
+    """Note what syncs changed since a failure, if a host is left now."""
+    record = answer.record
+    failed = max((
+        entry.time for entry in record.entries if entry.result == 'Error'
+        or record.state == vm_states.ERROR and entry.event == FAULT
+    ), default='') if record and answer.possible else ''
+    later = [sync for sync in syncs if failed and _ended(sync) > failed
+             and (sync.added or sync.removed) and not sync.observed]
+    return [CHANGED % (failed, max(map(_ended, later)), plurals.associations(
+        sum(sync.added for sync in later),
+        sum(sync.removed for sync in later)))] if later else []
+
+
+def _ended(sync: history.Entry) -> str:
+    return _text(datetime.datetime.fromtimestamp(
+        sync.ended_at, datetime.timezone.utc))
 
 
 @main_db.pick_context_manager_reader  # type: ignore[untyped-decorator]

@@ -3,8 +3,10 @@
 
 import json
 import pathlib
+import time
 
 import fixtures as base_fixtures
+from nova.conf import CONF
 from nova import context as nova_context
 from nova.db.api import api as api_db
 from nova.db.main import api as main_db
@@ -13,7 +15,10 @@ from nova import objects
 from oslo_utils.fixture import uuidsentinel
 import sqlalchemy as sa
 
+from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.journal import store
 from tests.functional import test_manage
+from tests import placed
 from tests.unit import servers
 
 PASSWORD = 'hunter2'
@@ -245,6 +250,51 @@ class TestRefusals(ExplainTest):
                     uuidsentinel.server, '[' * 60000))
         self.assert_refused('(RecursionError). Describe the server with',
                             '--server', uuidsentinel.server)
+
+
+class TestJournal(ExplainTest):
+    """What the journal adds, and how the command does without it."""
+
+    def failed(self):
+        """Create a server in ERROR, with its fault, in no host."""
+        nova = self.cloud.nova
+        server = placed.create_server(
+            nova, objects.Flavor.get_by_name(
+                nova_context.get_admin_context(), 'm1.small'), '')
+        with nova.in_cell('cell1') as context:
+            instance = objects.Instance.get_by_uuid(context, server)
+            instance.vm_state = 'error'
+            instance.save()
+            objects.InstanceFault(
+                context, instance_uuid=server, code=500, details='',
+                message='No valid host was found.', host=None).create()
+        objects.InstanceMapping(
+            nova_context.get_admin_context(), instance_uuid=server,
+            project_id=placed.PROJECT, user_id='user',
+            cell_mapping=nova.cell('cell1'), queued_for_delete=False).create()
+        return server
+
+    def test_sync_after_the_failure_of_a_server(self):
+        """A note says that placement has changed, also in JSON."""
+        server, now = self.failed(), time.time()
+        store.Journal(CONF).history.note(history.Entry(
+            'agent', 'api1', now + 60, now + 61, 1.0, added=3))
+        done = self.explain('--server', server, '--format', 'json')
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertIn('changed placement: 3 associations added.',
+                      ''.join(json.loads(done.stdout)['notes']))
+
+    def test_journal_that_is_unavailable(self):
+        """A note says so, and the hosts are explained."""
+        server = self.failed()
+        self.write_conf(more=MORE + (
+            '[aggregate_mirror_database]\nconnection = '
+            'mysql+pymysql://u:%s@127.0.0.1:1/journal\n' % PASSWORD))
+        done = self.explain('--server', server)
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertIn('(near)', done.stdout)
+        self.assertIn('What is pending in the journal is not known: the '
+                      'journal', ' '.join(done.stdout.split()))
 
 
 class TestPage(ExplainTest):
