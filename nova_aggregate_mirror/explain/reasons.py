@@ -47,7 +47,9 @@ OTHER_CELL = Reason(
     'that')
 NO_SERVICE = Reason(
     'no_service', 'without a nova-compute service', '',
-    'restart nova-compute on the host: it creates its service')
+    'restart nova-compute on the host: it creates its service; if it has '
+    'servers it does not start: restore its row in the table services of its '
+    'cell')
 DISABLED_CELL = Reason(
     'disabled_cell', 'in a disabled cell', '', 'enable the cell with '
     '"nova-manage cell_v2 update_cell --enable --cell_uuid" and its UUID from '
@@ -122,7 +124,13 @@ OF_AGGREGATES = frozenset(
 
 
 def acceptable(node: str, facts: Facts) -> Reason:
-    """Return that a node is acceptable, and whether builds failed on it."""
+    """Return that a node is acceptable, and what may be wrong with it."""
+    host = facts.host(node)
+    if host in facts.down:
+        down = of_down(host in facts.forced_down)
+        return dataclasses.replace(
+            ACCEPTABLE, detail='but %s, which no filter checks for this '
+            'request' % down.phrase, advice=down.advice)
     score = facts.scores.get(node, {}).get('BuildFailureWeigher', 0.0)
     if score >= 0.0:
         return ACCEPTABLE
@@ -215,13 +223,17 @@ def _of_resource(condition: Condition, node: str, facts: Facts) -> Reason:
         amount, _parts(facts.disk, amount) if name == 'DISK_GB' else '',
         inventory.free, inventory.total, inventory.ratio,
         ', %d reserved' % inventory.reserved if inventory.reserved else '')
-    if inventory.reserved >= inventory.total:
+    most = min(inventory.usable, inventory.max_unit)
+    everything = inventory.reserved >= inventory.total
+    if everything or name in _RESERVATIONS and most < amount <= min(
+            int(inventory.reserved * inventory.ratio), inventory.max_unit,
+            int(inventory.total * inventory.ratio) - inventory.used):
         return Reason(
-            'reserved', 'have all %s reserved' % name, detail,
+            'reserved', 'have %s %s reserved' % (
+                'all' if everything else 'too much', name), detail,
             _RESERVATIONS.get(name, 'if it is an ironic node, it is in use, '
                               'in maintenance or being cleaned; see '
                               '"openstack baremetal node list"'))
-    most = min(inventory.usable, inventory.max_unit)
     if amount > most:
         return Reason(
             'max_unit', 'allow at most %d %s for a server' % (most, name),

@@ -66,6 +66,28 @@ class TestResources(testtools.TestCase):
             self.assertEqual('do not allocate %d VCPU to a server' % amount,
                              self.shortage(amount).phrase)
 
+    def test_what_is_reserved(self):
+        """The option is named only if a lower value of it is enough."""
+        much = {'reserved': 60, 'used': 0, 'max_unit': 64}
+        for name, amount, changes, phrase in (
+                ('VCPU', 8, {**much, 'reserved': 64}, 'have all %s reserved'),
+                ('VCPU', 64, much, 'have too much %s reserved'),
+                ('VCPU', 64, {**much, 'used': 192},
+                 'have too much %s reserved'),
+                ('VCPU', 64, {**much, 'used': 193},
+                 'allow at most 16 %s for a server'),
+                ('VCPU', 18, {**much, 'max_unit': 17},
+                 'allow at most 16 %s for a server'),
+                # Nova-compute reserves some memory by default.
+                ('MEMORY_MB', 64, {**much, 'reserved': 4, 'ratio': 1.0},
+                 'allow at most 60 %s for a server'),
+                ('CUSTOM_SLOT', 64, much, 'allow at most 16 %s for a server')):
+            observed = reason(
+                'resources', '%s:%d' % (name, amount), known=facts.Facts(
+                    NOVA, figures={'n1': {
+                        name: dataclasses.replace(FREE, **changes)}}))
+            self.assertEqual(phrase % name, observed.phrase, changes)
+
     def test_no_inventory(self):
         """The host does not have such a resource."""
         self.assertEqual('have no VGPU', self.shortage(1, 'VGPU').phrase)
