@@ -5,6 +5,7 @@ from collections import abc
 import dataclasses
 from typing import Any
 
+from nova import availability_zones
 from nova import block_device
 from nova.conf import CONF
 from nova import exception as nova_exception
@@ -42,13 +43,13 @@ def described(context: Any, server: ServerDescription
               ) -> requests.SchedulingRequest:
     """Build the request of a server that does not exist.
 
-    :raises UnknownName: when nova has no such flavor, server group or zone
+    :raises UnknownName: when nova has no such flavor or server group
     :raises InvalidConfiguration: an option of nova needs a further argument
     """
     image = requests.decoded(server.image)
     from_volume = server.from_volume or _boots_from_volume(image)
     _require_inputs(server.project, from_volume, image)
-    zone, forced = _zone(context, server.zone)
+    zone, host, node = _zone(context, server.zone)
     flavor = requests.flavor(context, server.flavor)
     meta = objects.ImageMeta.from_dict(image)
     notes = list(_of_zone(server.zone, zone, from_volume))
@@ -58,8 +59,9 @@ def described(context: Any, server: ServerDescription
         context, uuidutils.generate_uuid(), image, flavor,
         hardware.numa_get_constraints(flavor, meta),
         pci_request.get_pci_requests_from_flavor(flavor),
-        {**forced, 'scheduler_hints': {
-            name: list(values) for name, values in server.hints.items()}},
+        utils.build_filter_properties({
+            name: list(values) for name, values in server.hints.items()},
+            host, node, flavor),
         _group(context, server.hints), zone or None, project_id=server.project)
     utils.setup_instance_group(context, spec)
     spec.num_instances = server.count
@@ -70,8 +72,7 @@ def described(context: Any, server: ServerDescription
     networks.replace(spec)
     about = {'flavor': flavor.name, 'image': image.get('name') or '',
              'project': server.project, 'zone': zone,
-             **{name.removeprefix('force_').removesuffix('s'): value
-                for name, [value] in forced.items()},
+             'host': host or '', 'node': node or '',
              'networks': ', '.join(server.networks),
              'ports': ', '.join(server.ports),
              'hints': ', '.join(
@@ -79,7 +80,9 @@ def described(context: Any, server: ServerDescription
                  for name, values in sorted(server.hints.items())
                  for value in values)}
     request = requests.SchedulingRequest(
-        spec=spec, about=requests.present(about), notes=notes)
+        spec=spec, about=requests.present(about), notes=notes,
+        # With a host, nova-api does not check the zone.
+        zone=zone if host is None else '')
     if server.count > 1 and server.ports:
         request.refuse('nova-api', 'a port is for one server',
                        'request the servers with networks')
@@ -95,30 +98,30 @@ def _of_zone(argument: str, zone: str, from_volume: bool) -> abc.Iterator[str]:
     """Note the options by which nova-api chooses the zone of a request."""
     if zone and not argument:
         yield requests.of_api('default_schedule_zone')
+    if not zone and argument.partition(':')[0]:
+        yield ('Nova-api drops the zone of --zone %s: the host is not in it, '
+               'or only a node is named.' % argument)
     if from_volume and not zone and not CONF.cinder.cross_az_attach:
         yield ('Nova-api requests the zone of a volume that exists already '
                '([cinder] cross_az_attach is False): give it with --zone.')
 
 
-def _zone(context: Any, zone: str) -> tuple[str, dict[str, list[str]]]:
+def _zone(context: Any, zone: str) -> tuple[str, str | None, str | None]:
     """Return the availability zone, and the host and node that it forces.
 
     As in nova-api, a zone may be followed by a host and a node, separated by
-    colons; with a host, nova does not check that the zone exists.
+    colons, and is dropped unless the host is in it; a node alone is in the
+    default zone for nova-api.
     """
-    name: str = zone or CONF.default_schedule_zone or ''
-    forced: dict[str, list[str]] = {}
-    if ':' in zone:
-        from nova.compute import api
-        name, host, node = api.API.parse_availability_zone(context, zone)
-        forced = {option: [value] for option, value in (
-            ('force_hosts', host), ('force_nodes', node)) if value}
-        if host is not None:
-            return name or '', forced
-    if name:
-        requests.check_zone(context, name, '' if zone else (
-            ' ([DEFAULT] default_schedule_zone)'))
-    return name or '', forced
+    if ':' not in zone:
+        return zone or CONF.default_schedule_zone or '', None, None
+    from nova.compute import api
+    zone, host, node = api.API.parse_availability_zone(context, zone)
+    # Before nova 33, eventlet patches Python if nova-api's own is imported.
+    if (host or node) and zone != (
+            availability_zones.get_host_availability_zone(context, host)):
+        zone = ''
+    return zone or '', host, node
 
 
 def _boots_from_volume(image: abc.Mapping[str, Any]) -> bool:

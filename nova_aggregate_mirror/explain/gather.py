@@ -110,6 +110,8 @@ def _before_scheduling(cloud: Cloud, request: requests.SchedulingRequest,
             nova, cells_down={**nova.cells_down, **down}, nodes={
                 node: nova.nodes[node]
                 for node in nova.nodes_of(services.keys())})
+    if request.zone:
+        request.check_zone(cloud.context, services)
     return Facts(
         nova, request.about, request.record, request.notes,
         _disk(request.spec),
@@ -235,7 +237,7 @@ def _run_nova(request: requests.SchedulingRequest, trial: rehearsal.Rehearsal,
         unread_extra_specs=unread.extra_specs(spec, manager, acceptable),
         unread_metadata=unread.metadata(spec, acceptable),
         refused_hosts={
-            state.uuid: message for state in acceptable
+            state.uuid: message for state in (acceptable if source else ())
             for message in [request.refuses_host(
                 state, source)] if message},
         count=spec.num_instances,

@@ -69,8 +69,6 @@ class PreparedRequest(requests.SchedulingRequest):
     """The new one of a resize."""
     image: abc.Mapping[str, Any] | None
     """The new one of a rebuild, as nova gets it from glance."""
-    zone: str
-    """The new one of an unshelve."""
 
     @property
     def replaces_image(self) -> bool:
@@ -102,12 +100,17 @@ class PreparedRequest(requests.SchedulingRequest):
                     service, 'the nova-compute of %s is %s' % (
                         host, down.phrase), '%s; if the host is lost, '
                     'evacuate the server' % down.advice)
+            except IndexError:
+                # Nova-api fails with this, too.
+                self.refuse(service, 'host %s is %s' % (
+                    host, reasons.NO_SERVICE.phrase),
+                    reasons.NO_SERVICE.advice)
 
     @property
     def service(self) -> Any:
         """The nova-compute of the server's host."""
-        return next(service for service in self.instance.services
-                    if service.binary == 'nova-compute')
+        return [service for service in self.instance.services
+                if service.binary == 'nova-compute'][0]
 
 
 Step = abc.Callable[[PreparedRequest], None]
@@ -154,6 +157,15 @@ def fitting_flavor(request: PreparedRequest) -> None:
                 request.instance.system_metadata), new, request.spec.is_bfv)
 
 
+def source_node(request: PreparedRequest, service: str = 'nova-conductor'
+                ) -> Any:
+    """Of ``MigrationTask`` and ``LiveMigrationTask``: it must exist."""
+    with request.refused_by(service, _NODE):
+        return objects.ComputeNode.get_by_host_and_nodename(
+            request.cell_context, request.instance.host,
+            request.instance.node)
+
+
 def new_flavor(request: PreparedRequest) -> None:
     """Of ``API.resize``: the flavor, and what nova-api calculates from it."""
     spec = request.spec
@@ -176,11 +188,12 @@ def leave_host(request: PreparedRequest) -> None:
 def lost_host(request: PreparedRequest) -> None:
     """Of ``API.evacuate``: the nova-compute of the host must be down."""
     host = request.instance.host
-    if servicegroup.API().service_is_up(request.service):
-        request.refuse(
-            'nova-api', 'the nova-compute of %s is up' % host, 'migrate the '
-            'server; only if the host is lost: openstack compute service set '
-            '--down %s nova-compute' % shlex.quote(host))
+    with request.checked_by('nova-api'):
+        if servicegroup.API().service_is_up(request.service):
+            request.refuse(
+                'nova-api', 'the nova-compute of %s is up' % host, 'migrate '
+                'the server; only if the host is lost: openstack compute '
+                'service set --down %s nova-compute' % shlex.quote(host))
 
 
 def leave_host_in_migration(request: PreparedRequest) -> None:
@@ -189,12 +202,9 @@ def leave_host_in_migration(request: PreparedRequest) -> None:
     The host of a vCenter is a cluster, within which a server may move.
     """
     leave_host(request)
-    with request.refused_by('nova-api', _NODE):
-        node = objects.ComputeNode.get_by_host_and_nodename(
-            request.cell_context, request.instance.host,
-            request.instance.node)
-        if node.uuid in request.placement.having(SAME_HOST):
-            request.spec.ignore_hosts = []
+    node = source_node(request, 'nova-api')
+    if node and node.uuid in request.placement.having(SAME_HOST):
+        request.spec.ignore_hosts = []
 
 
 def leave_host_in_resize(request: PreparedRequest) -> None:
@@ -340,8 +350,9 @@ PREPARATIONS: abc.Mapping[str, tuple[Step, ...]] = {
     'migrate': (checks('resize'), flavor_of_server, leave_host_in_migration,
                 *_MOVE),
     'resize': (checks('resize'), new_flavor, leave_host_in_resize, *_MOVE,
-               fitting_flavor),
-    'live-migrate': (checks('live_migrate'), live_migration, leave_host),
+               fitting_flavor, source_node),
+    'live-migrate': (checks('live_migrate'), live_migration, leave_host,
+                     source_node),
     'evacuate': (checks('evacuate'), lost_host, leave_host, *_MOVE),
     'unshelve': (checks('unshelve'), offloaded, *_MOVE),
     'rebuild': (checks('rebuild'), new_image, stay_in_cell, heal,

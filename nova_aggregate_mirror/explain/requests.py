@@ -39,6 +39,8 @@ class SchedulingRequest:
     refuses_host: abc.Callable[[Any, Any], str] = lambda _state, _source: ''
     """Nova-conductor's check of a host that nova-scheduler has chosen, and of
     the source: why it does not take it, or empty."""
+    zone: str = ''
+    """An availability zone that nova-api checks."""
     creates: bool = True
     """Whether it is for a new server."""
 
@@ -54,6 +56,35 @@ class SchedulingRequest:
         except nova_exception.NovaException as exc:
             self.refuse(service, str(exc), advice)
 
+    def check_zone(self, context: Any, services: abc.Mapping[str, Any]
+                   ) -> None:
+        """Refuse a zone without an enabled nova-compute, as nova-api does.
+
+        :raises UnknownName: when nova has no such zone
+        """
+        default, internal = (CONF.default_availability_zone,
+                             # That of nova's other services.
+                             CONF.internal_service_availability_zone)
+        zones, names = dict[str, str](), {default, internal}
+        for aggregate in objects.AggregateList.get_by_metadata_key(
+                context, 'availability_zone'):
+            name = aggregate.metadata['availability_zone']
+            names.add(name)
+            zones |= dict.fromkeys(aggregate.hosts, name)
+        if self.zone not in names:
+            raise exceptions.UnknownName(
+                'nova has no availability zone %s%s, and refuses servers for '
+                'it; it has %s' % (
+                    self.zone, ' ([DEFAULT] default_schedule_zone)'
+                    if self.zone == CONF.default_schedule_zone else '',
+                    plurals.some(names)))
+        if self.zone not in {internal, *(
+                zones.get(host, default)
+                for host, service in services.items()
+                if not service.disabled)}:
+            self.refuse('nova-api', 'no nova-compute in zone %s is enabled'
+                        % self.zone, 'enable one, or use another zone')
+
 
 def flavor(context: Any, name: str) -> Any:
     """Read a flavor.
@@ -68,18 +99,6 @@ def flavor(context: Any, name: str) -> Any:
     raise exceptions.UnknownName(
         'nova has no flavor with the name or ID %s; see "openstack flavor '
         'list --all"' % name)
-
-
-def check_zone(context: Any, name: str, origin: str = '') -> None:
-    """Check that nova has an availability zone."""
-    zones = {CONF.default_availability_zone} | {
-        aggregate.metadata['availability_zone']
-        for aggregate in objects.AggregateList.get_by_metadata_key(
-            context, 'availability_zone')}
-    if name not in zones:
-        raise exceptions.UnknownName(
-            'nova has no availability zone %s%s, and refuses servers for it; '
-            'it has %s' % (name, origin, plurals.some(zones)))
 
 
 def decoded(image: abc.Mapping[str, Any]) -> dict[str, Any]:

@@ -55,8 +55,6 @@ def of_server(context: Any, placement: client.Client, server: str,
         raise exceptions.UnknownName(
             'server %s is on no host, so that there is nothing to %s; use '
             '--for create to see why it has none' % (server, operation))
-    if changes.zone:
-        requests.check_zone(context, changes.zone)
     notes: list[str] = []
     networks = network_requests.RequestedNetworks(
         changes.networks, changes.ports, notes)

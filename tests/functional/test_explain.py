@@ -282,7 +282,7 @@ class TestQueries(explaining.ExplainingTest):
         return counts
 
     def test_server(self):
-        """At most 5 in its cell and 3 in the API database."""
+        """At most 6 in its cell and 3 in the API database."""
         wanted, large = self.flavor(), self._create_flavor(vcpu=3)
         server = self.boot(flavor_id=wanted, host='first')
         without = self.statements(lambda: self.described(wanted))
@@ -295,7 +295,7 @@ class TestQueries(explaining.ExplainingTest):
                 flavor=large if operation == 'resize' else ''))
             added = {database: counts[database] - without[database]
                      for database in ('cell', 'API')}
-            self.assertLessEqual(added['cell'], 5, operation)
+            self.assertLessEqual(added['cell'], 6, operation)
             self.assertLessEqual(added['API'], 3, operation)
 
 
@@ -303,20 +303,6 @@ class TestRequests(explaining.ExplainingTest):
     """What nova-api and nova make of a request before they ask placement."""
 
     hosts = ('first', 'second')
-
-    def test_host_and_node_in_the_zone(self):
-        """Nova does not check the zone then, and takes this host only."""
-        wanted = self.flavor()
-        for zone in ('nova:second', 'nova::second', 'typo:second:second',
-                     ':second'):
-            answer = self.compared(lambda: self.described(wanted, zone))
-            self.assertEqual(
-                {'first': 'not the requested host', 'second': 'acceptable'},
-                self.reasons(answer), zone)
-            server = self.boot(flavor_id=wanted, az=zone)
-            self.assertEqual('second', server[HOST], zone)
-        self.assertRaises(exceptions.UnknownName, self.described, wanted,
-                          'typo::second')
 
     def test_flavor_that_requests_nothing(self):
         """Nova asks placement, which refuses that."""
@@ -335,6 +321,83 @@ class TestRequests(explaining.ExplainingTest):
         [first, _second] = self.explain_flavor(wanted).verdicts
         self.assertIn('asked 1201 (1000 root disk + 200 ephemeral disk + 1 '
                       'swap), free 1028', first.detail)
+
+
+class TestZones(explaining.ExplainingTest):
+    """One host in a zone and one in none, as nova-api takes their zones."""
+
+    hosts = ('inside', 'outside')
+
+    def setUp(self):
+        super().setUp()
+        self.flags(instances=-1, cores=-1, group='quota')
+        self.aggregate('east', ['inside'], availability_zone=ZONE)
+        self.wanted = self.flavor()
+
+    def compare(self, zone, *hosts):
+        """Explain and create a server: nova takes the first of the hosts."""
+        try:
+            acceptable = self.explain_flavor(self.wanted, zone).acceptable
+        except exceptions.UnknownName:
+            acceptable = ()
+        try:
+            host = self.boot(flavor_id=self.wanted, az=zone)[HOST]
+        except client.OpenStackApiException:
+            host = None
+        self.assertEqual(
+            (hosts, (*hosts, None)[0]),
+            (tuple(verdict.host for verdict in acceptable), host), zone)
+        return acceptable
+
+    def test_host_and_node_in_the_zone(self):
+        """Nova drops a zone that is not the host's, or that has a node only.
+
+        With a host it does not check that the zone exists.
+        """
+        for zone in ('az-1:inside', 'nova:inside', 'typo:inside:inside',
+                     ':inside', 'nova::inside', 'typo::inside'):
+            self.compare(zone, 'inside')
+        for zone in ('nova:outside', 'az-1:outside', 'az-1::outside'):
+            self.compare(zone, 'outside')
+        for zone in ('az-1:typo', 'nova::typo', 'az-1:outside:inside', 'typo'):
+            self.compare(zone)
+        for zone in ('nova', 'internal', 'typo:'):
+            self.compare(zone, 'inside', 'outside')
+        for zone, dropped in ('az-1:inside', False), ('az-1:outside', True):
+            self.assertEqual(dropped, 'Nova-api drops the zone' in ''.join(
+                self.explain_flavor(self.wanted, zone).notes))
+
+    def test_zone_without_an_enabled_host(self):
+        """Nova-api refuses it, also the default one and for an unshelve."""
+        server = self.boot(flavor_id=self.wanted)
+        self._shelve_server(server, 'SHELVED_OFFLOADED')
+        self.aggregate('west', ['outside'], availability_zone='az-2')
+        for zone in ('nova', 'nova::inside'):
+            self.compare(zone)
+        self.compare('nova:inside', 'inside')
+        self.admin_api.put_service(
+            self.service('inside'), {'status': 'disabled'})
+        for zone in (ZONE, 'az-1:inside', 'az-1::inside'):
+            self.compare(zone)
+        failure = 'no nova-compute in zone az-1 is enabled'
+        self.assertEqual(
+            failure, self.explain_flavor(self.wanted, ZONE).failure)
+        self.assertEqual(failure, self.explain_server(
+            server, 'unshelve', zone=ZONE).failure)
+        error = self.assertRaises(
+            client.OpenStackApiException, self.admin_api.post_server_action,
+            server['id'], {'unshelve': {'availability_zone': ZONE}})
+        self.assertIn('requested availability zone is not available',
+                      str(error))
+
+    def test_host_that_is_down(self):
+        """If it is requested, nova takes it without asking a filter."""
+        self.admin_api.put_service_force_down(self.service('inside'), True)
+        self.compare(ZONE)
+        [inside] = self.compare('az-1:inside', 'inside')
+        self.assertEqual('but forced down, which no filter checks for this '
+                         'request', inside.reason.detail)
+        self.assertIn('set --up inside', inside.reason.of('inside').advice)
 
 
 class TestHolders(explaining.ExplainingTest):
@@ -488,14 +551,24 @@ class TestHolders(explaining.ExplainingTest):
 
     def test_option_that_reserves(self):
         """Nova-compute reports the lower value."""
-        for reserved, phrase in ((10, 'have all VCPU reserved'),
-                                 (0, 'acceptable')):
-            self.flags(reserved_host_cpus=reserved)
-            self.restart('second')
-            second = self.verdicts()['second']
-            self.assertEqual(phrase, second.reason.phrase)
-            self.assertEqual(bool(reserved), 'reserved_host_cpus of the host'
-                             in second.advice)
+        self.flags(cpu_allocation_ratio=1.0, ram_allocation_ratio=1.0,
+                   disk_allocation_ratio=1.0)
+        self.wanted = self._create_flavor(
+            memory_mb=2048, vcpu=4, disk=100, ephemeral=0)
+        for option, resource, total, unit in (
+                ('reserved_host_cpus', 'VCPU', 10, 1),
+                ('reserved_host_memory_mb', 'MEMORY_MB', 8192, 1),
+                ('reserved_host_disk_mb', 'DISK_GB', 1028, 1024)):
+            phrase = 'have %%s %s reserved' % resource
+            for reserved, reason in ((total, phrase % 'all'),
+                                     (total - 1, phrase % 'too much'),
+                                     (0, 'acceptable')):
+                self.flags(**{option: reserved * unit})
+                self.restart('second')
+                second = self.verdicts()['second']
+                self.assertEqual(reason, second.reason.phrase)
+                self.assertEqual(bool(reserved), 'lower [DEFAULT] %s of the '
+                                 'host' % option in second.advice)
 
     def test_nova_compute_of_an_older_release(self):
         """Restarted with nova 34, as is said, it adds the trait."""

@@ -335,9 +335,12 @@ class TestCells(FiltersTest):
             'first': 'mapped to no cell', 'second': 'acceptable',
             'far': 'acceptable'},
             self.reasons(self.explain_flavor(self.wanted)))
-        failed = self.boot(flavor_id=self.wanted)
-        self.assertIn("Host 'first' is not mapped to any cell",
-                      failed['fault']['message'])
+        self.assertEqual([], self.explain_flavor(
+            self.wanted, 'nova:first').acceptable)
+        for zone in None, 'nova:first':
+            failed = self.boot(flavor_id=self.wanted, az=zone)
+            self.assertIn("Host 'first' is not mapped to any cell",
+                          failed['fault']['message'])
         self.assertEqual('acceptable', self.reasons(
             self.explain_server(server, 'migrate'))['first'])
         self.admin_api.post_server_action(server['id'], {'migrate': None})
@@ -456,9 +459,3 @@ class TestCells(FiltersTest):
     def rename(self, table, name):
         """Rename a table of the second cell's database."""
         self.execute('cell2', 'ALTER TABLE %s RENAME TO %s' % (table, name))
-
-    def execute(self, cell, statement):
-        with nova_context.target_cell(
-                self.context, self.cell_mappings[cell]) as target:
-            with target.db_connection.writer.get_engine().begin() as database:
-                database.execute(sa.text(statement))

@@ -278,6 +278,48 @@ class TestRefusals(PreparedRequestsTest):
         self.admin_api.put_service_force_down(self.service('first'), True)
         self.assert_prepared({'evacuate': {}}, 'evacuate')
 
+    def test_host_without_a_service(self):
+        """Nova fails, and moves the server once its row is restored.
+
+        Nova-compute does not create it if it has servers.
+        """
+        rename = "UPDATE services SET host = '%s' WHERE host = '%s'"
+        self.execute('cell1', rename % ('nodeless', 'first'))
+        for operation in 'migrate', 'live-migrate', 'evacuate':
+            refusal = self.of_server(self.server, operation).refusal
+            self.assertEqual('host first is without a nova-compute service',
+                             refusal.reason)
+            self.assertIn('restore its row', refusal.advice)
+            self.assert_nova_refuses(operation, refusal)
+        self.assertRaises(
+            exception.InvalidConfiguration, self.restart_compute_service,
+            self.computes['first'])
+        self.execute('cell1', rename % ('first', 'nodeless'))
+        self.restart_compute_service(self.computes['first'])
+        self.assert_prepared({'migrate': None}, 'migrate')
+
+    def test_host_without_a_compute_node(self):
+        """Nova-conductor notices that when it has chosen another host."""
+        wanted = self._create_flavor(name='m1.other')
+        self.execute('cell1', "UPDATE compute_nodes SET deleted = id "
+                     "WHERE host = 'first'")
+        for operation, changes, action, event in (
+                ('resize', {'flavor': wanted}, {'resize': {
+                    'flavorRef': wanted}}, 'cold_migrate'),
+                ('live-migrate', {}, self.ACTIONS['live-migrate'],
+                 'conductor_live_migrate_instance')):
+            answer = self.explain_server(self.server, operation, **changes)
+            self.assertEqual('Compute host first could not be found.',
+                             answer.failure)
+            self.admin_api.post_server_action(self.server['id'], action)
+            self._wait_for_action_fail_completion(
+                self.server, operation.replace('-', '_').replace(
+                    'live_migrate', instance_actions.LIVE_MIGRATION), event)
+        self.assert_refused({'migrate': None}, 'migrate',
+                            'Compute host first could not be found.')
+        self.restart_compute_service(self.computes['first'])
+        self.assert_prepared({'migrate': None}, 'migrate')
+
     def test_power_state(self):
         """Nova-conductor moves a server live only if it runs."""
         self.update(power_state=power_state.SHUTDOWN)

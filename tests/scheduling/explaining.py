@@ -12,6 +12,7 @@ from nova import objects
 from nova.scheduler.client import report
 from nova.scheduler import manager as nova_manager
 import oslo_messaging
+import sqlalchemy as sa
 
 from nova_aggregate_mirror.explain import descriptions
 from nova_aggregate_mirror.explain import explanation
@@ -154,6 +155,13 @@ class ExplainingTest(cloud.CloudTest):
         """Return a context of the cell that has the hosts."""
         return self.enterContext(nova_context.target_cell(
             self.context, self.cell_mappings['cell1']))
+
+    def execute(self, cell: str, statement: str) -> None:
+        """Change a cell's database."""
+        with nova_context.target_cell(
+                self.context, self.cell_mappings[cell]) as target:
+            with target.db_connection.writer.get_engine().begin() as database:
+                database.execute(sa.text(statement))
 
     def uuid(self, aggregate: int) -> str:
         """Return the UUID of an aggregate."""
