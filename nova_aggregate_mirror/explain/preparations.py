@@ -40,7 +40,6 @@ KEPT_IMAGE = ('With the image that it has, nova rebuilds the server on its '
               'host without nova-scheduler. Give another image with --image.')
 ONE_ZONE = ('Nova-api refuses a zone other than that of the server\'s volumes '
             '([cinder] cross_az_attach is False).')
-_NODE = 'restart nova-compute on the host: it creates its compute node'
 ONLY_COMPUTE = ('Whether processor, disks and networks of a host allow the '
                 'live migration, only its nova-compute knows.')
 SAME_HOST = 'COMPUTE_SAME_HOST_COLD_MIGRATE'
@@ -159,8 +158,8 @@ def fitting_flavor(request: PreparedRequest) -> None:
 
 def source_node(request: PreparedRequest, service: str = 'nova-conductor'
                 ) -> Any:
-    """Of ``MigrationTask`` and ``LiveMigrationTask``: it must exist."""
-    with request.refused_by(service, _NODE):
+    """Of ``MigrationTask``: it must exist."""
+    with request.refused_by(service, requests.NODE):
         return objects.ComputeNode.get_by_host_and_nodename(
             request.cell_context, request.instance.host,
             request.instance.node)
@@ -351,8 +350,7 @@ PREPARATIONS: abc.Mapping[str, tuple[Step, ...]] = {
                 *_MOVE),
     'resize': (checks('resize'), new_flavor, leave_host_in_resize, *_MOVE,
                fitting_flavor, source_node),
-    'live-migrate': (checks('live_migrate'), live_migration, leave_host,
-                     source_node),
+    'live-migrate': (checks('live_migrate'), live_migration, leave_host),
     'evacuate': (checks('evacuate'), lost_host, leave_host, *_MOVE),
     'unshelve': (checks('unshelve'), offloaded, *_MOVE),
     'rebuild': (checks('rebuild'), new_image, stay_in_cell, heal,

@@ -20,6 +20,8 @@ from nova_aggregate_mirror.scheduler import request_spec
 # Image properties about the disks of a server.
 _DEVICES = ('block_device_mapping', 'mappings')
 
+NODE = 'restart nova-compute on the host: it creates its compute node'
+
 
 @dataclasses.dataclass(kw_only=True)
 class SchedulingRequest:
