@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How findings become rows, and which checks are skipped."""
 
+import importlib
+import inspect
+import pkgutil
 import subprocess
 import sys
 
@@ -8,6 +11,7 @@ from oslo_upgradecheck import upgradecheck
 import testtools
 
 from nova_aggregate_mirror import checks
+from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.cmd import status
 from nova_aggregate_mirror import exceptions
 
@@ -85,6 +89,20 @@ class TestRows(testtools.TestCase):
             self.assertLessEqual(set(check.needs), before)
             before.add(check.name)
         self.assertEqual(len(status.CHECKS), len(before))
+
+    def test_each_check_is_a_row(self):
+        """No function that checks a deployment is left out."""
+        modules = [importlib.import_module(module.name) for module
+                   in pkgutil.iter_modules(checks.__path__,
+                                           checks.__name__ + '.')]
+        functions = {
+            function for module in modules
+            for name, function in inspect.getmembers(
+                module, inspect.isfunction)
+            if not name.startswith('_') and [*inspect.get_annotations(
+                function).values()] == [inputs.Deployment, checks.Findings]}
+        self.assertEqual(functions, {
+            check.find for check in status.CHECKS})
 
     def test_details_keep_their_lines(self):
         """Prose is wrapped between words; a command is never wrapped."""
