@@ -127,9 +127,9 @@ RULES = (
     # Nova's documentation warns of it, and no nova refuses it.
     AuditRule(audit.DEFAULT_ZONE, 'whether the zone requested is that of '
               'hosts without a zone', lambda conf: False, default_zone),
-    # The rules of nova's host filters, in the query or not.
+    # The rules of request filters, in the query or in nova's host filters.
     *(of_filter(row.name, row.metadata)
-      for row in filter_table.FILTERS if row.host_filter),
+      for row in filter_table.FILTERS if row.metadata),
     # Nova's own request filter for tenants.
     AuditRule('tenant_isolation',
               'with ``limit_tenants_to_placement_aggregate`` the tenant\'s '

@@ -6,6 +6,7 @@ The output has how often the query alone was exact.
 
 import collections
 import dataclasses
+from importlib import metadata
 import logging
 import os
 
@@ -15,6 +16,8 @@ from nova.conf import CONF
 from nova import exception as nova_exception
 import testtools
 
+from nova_aggregate_mirror.audit import rules
+from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror.scheduler import filters
 from nova_aggregate_mirror.scheduler import narrowing
 from nova_aggregate_mirror.scheduler import request_filters
@@ -145,6 +148,18 @@ class TestEquivalence(testtools.TestCase):
     def test_all_together(self):
         """All rules are combined in a single query."""
         self.compare(*sorted(oracle.FILTERS))
+
+    def test_every_filter_is_compared(self):
+        """It has keys here, a filter of nova or the oracle, and an audit."""
+        plugins = {entry.name: entry.load() for entry in metadata.entry_points(
+            group=filter_table.NAMESPACE)}
+        names = {name for name, plugin in plugins.items()
+                 if hasattr(plugin, 'rules')}
+        self.assertEqual(names, worlds.KEYS.keys())
+        self.assertEqual(names, oracle.FILTERS.keys())
+        # The zone of a server is audited whatever its filters are.
+        self.assertEqual(
+            set(), names - {filter_table.DEFAULT_ZONE, *rules.NAMES})
 
     def test_budget_only_widens(self):
         """Aggregates beyond the budget exclude no host."""
