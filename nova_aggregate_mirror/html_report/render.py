@@ -89,9 +89,9 @@ def verdict(collected: collect.Collected) -> str:
     problems = [*result.failures, *filter(None, [collected.journal.trouble])]
     if not problems:
         return differs if parts else 'Placement is in sync with nova'
-    return '%s; the page lists %s' % (
-        differs if parts else 'No difference was found',
-        plurals.count(len(problems), 'problem'))
+    count = plurals.count(len(problems), 'problem')
+    return ('%s; the page lists %s' % (differs, count) if parts else
+            '%s on the page; otherwise no difference was found' % count)
 
 
 def values(collected: collect.Collected) -> dict[str, Any]:

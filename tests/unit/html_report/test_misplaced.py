@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The misplaced servers of the report: groups, bounds and escaping."""
 
+import dataclasses
 import re
 import uuid
 
@@ -156,6 +157,15 @@ class TestSection(testtools.TestCase):
                          render.verdict(found))
         self.assertIn('<div class="misplaced"><dt>misplaced servers</dt>'
                       '<dd>1</dd>', page(found.findings))
+
+    def test_verdict_of_an_incomplete_page(self):
+        """What is missing on it comes first."""
+        found = collected(findings([]))
+        self.assertEqual(
+            '1 problem on the page; otherwise no difference was found',
+            render.verdict(dataclasses.replace(
+                found, journal=dataclasses.replace(
+                    found.journal, trouble='it is silent'))))
 
     def test_incomplete_audit(self):
         """Nothing found is not known to be nothing."""
