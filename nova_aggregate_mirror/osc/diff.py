@@ -9,8 +9,9 @@ from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror.osc import sync
 from nova_aggregate_mirror.reconcile import full_sync
 
-_REPAIR = ('The agent\'s next sync changes placement, unless it observes; '
-           '"openstack aggregate mirror sync --prune" does so now.')
+_REPAIR = ('"openstack aggregate mirror sync --prune" changes placement; the '
+           'agent\'s next sync does so, too, unless it observes or finds too '
+           'many to remove.')
 
 
 class Diff(command.Lister):

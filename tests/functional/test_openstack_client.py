@@ -153,7 +153,7 @@ class TestSync(ClientTest):
                    for node in sorted(host.nodes)]
         gone = ('remove', 'stale', stale.nodes[0], 'rack', self.rack.uuid)
         rows, errors = self.mirror('diff', status=7)
-        self.assertIn('"openstack aggregate mirror sync --prune" does so now',
+        self.assertIn('"openstack aggregate mirror sync --prune" changes',
                       errors)
         self.assertEqual([*missing, gone], [tuple(row.values())
                                             for row in rows])
