@@ -168,10 +168,10 @@ def _change(database: transactions.Transactions, mode: str,
             row: lease.LeaseRow) -> lease.LeaseRow | None:
     """Wait for a write to a lease that an agent holds; None without one."""
     for _second in range(math.ceil(min(row.seconds, LONGEST_WATCH))):
+        time.sleep(1)
         current = lease.read(database, mode)
         if current and current != row:
             return current
-        time.sleep(1)
     return None
 
 

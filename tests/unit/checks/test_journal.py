@@ -166,6 +166,14 @@ class TestJournal(doubles.TestCase):
         self.assertEqual(checks.Code.WARNING, finding.code)
         self.assertIn('the last leader was the agent on', finding.text)
 
+    def test_renewal_in_the_last_second(self):
+        """The whole time that the finding names was observed."""
+        leader = lease.Lease(self.journal.database, 2)
+        leader.step()
+        renewals = iter([lambda: None, leader.step])
+        self.assertEqual(checks.Code.SUCCESS, self.agent(
+            lambda _seconds: next(renewals)()).code)
+
     def test_agent_of_the_other_mode(self) -> None:
         """The step is that of the check of the modes."""
         self.record('h1')
