@@ -132,7 +132,8 @@ def _before_scheduling(cloud: Cloud, request: requests.SchedulingRequest,
             host for cell in manager.cells.values() if cell.disabled
             for host in manager.services[cell.uuid]}),
         pending=cloud.pending, refusal=request.refusal,
-        unmapped=nova.nodes_unmapped if request.creates else frozenset())
+        unmapped=nova.nodes_unmapped.intersection(
+            nova.nodes if request.creates else ()))
 
 
 def _disk(spec: Any) -> abc.Mapping[str, int]:

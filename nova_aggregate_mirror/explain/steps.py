@@ -147,7 +147,8 @@ STEPS: tuple[abc.Callable[[Facts, Nodes], Exclusions], ...] = (
 
 Each gets the compute nodes that passed the steps before it, and yields its
 conditions with the nodes that each of them excludes. If it is known that other
-nodes do not meet a condition either, they may be among them.
+nodes do not meet a condition either, they may be among them; all are compute
+nodes of ``facts.nova``.
 """
 
 

@@ -413,8 +413,10 @@ class TestCells(FiltersTest):
     def test_cell_that_fails_while_it_is_explained(self):
         """A note names it, as if it had failed before.
 
-        Its hosts are not explained as if they had no nova-compute.
+        Its hosts are not explained as if they had no nova-compute, or no
+        mapping, which nova-conductor needs for a creation.
         """
+        objects.HostMapping.get_by_host(self.context, 'far').destroy()
         self.rename('services', 'unreadable')
         self.addCleanup(self.rename, 'unreadable', 'services')
         answer = self.compared(lambda: self.described(self.wanted))
