@@ -65,7 +65,9 @@ class RequestedNetworks:
         """Note what is not known of a server."""
         if self._networks or self._ports or instance is None:
             return
-        if not instance.host and not spec.requested_resources:
+        # An offloaded server, which was launched once, keeps its ports.
+        if not (instance.host or instance.launched_at
+                or spec.requested_resources):
             self._notes.append(
                 'Neutron does not know the ports of a server that was on no '
                 'host: give those that request resources, such as bandwidth, '

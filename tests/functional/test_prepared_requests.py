@@ -184,6 +184,9 @@ class TestOperations(PreparedRequestsTest):
         self.assert_prepared({'unshelve': None}, 'unshelve')
         self.assert_prepared({'unshelve': {'availability_zone': OTHER}},
                              'unshelve', zone=OTHER)
+        for port in self.neutron._ports.values():
+            port.pop('resource_request', None)
+        self.assertEqual([], self.of_server(self.server, 'unshelve').notes)
 
     def test_rebuild(self):
         image = self.glance.create(self.context, {
