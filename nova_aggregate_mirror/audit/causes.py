@@ -55,30 +55,40 @@ def cause(server: source.PlacedServer, rule: constraints.Rule, forced: bool,
                            arrived)
     if drift:
         return audit.Cause(audit.DRIFT, 'created' + drift, arrived)
-    return audit.Cause(
+    return _changed(server, rule, aggregates, hints=True) or audit.Cause(
         audit.UNKNOWN, 'not recorded: the host was removed from an aggregate, '
         'an aggregate was changed, or placement differed from nova')
 
 
 def _changed(server: source.PlacedServer, rule: constraints.Rule,
-             aggregates: source.Aggregates) -> audit.Cause | None:
-    """Return the latest change of the host's aggregates, if it explains it.
+             aggregates: source.Aggregates, hints: bool = False
+             ) -> audit.Cause | None:
+    """Return the change of the host's aggregates that may have broken a rule.
 
     Nova keeps no record of a host that was removed from an aggregate.
+
+    :param hints: whether to return an addition that breaks no required rule,
+        because the host may have left a matching aggregate for it
     """
     if server.arrived is None:
         return None
     changes: list[tuple[float, str]] = []
-    for uuid, added in aggregates.members.get(server.host, {}).items():
+    additions: list[tuple[float, str]] = []
+    for uuid, since in aggregates.members.get(server.host, {}).items():
         keys = [key for key in aggregates.metadata.get(uuid, {})
                 if key in rule.keys]
+        added = since or 0.0
+        changed = max((aggregates.changed.get((uuid, key)) or 0.0
+                       for key in keys), default=0.0)
         title = _listed(frozenset({uuid}), aggregates.names)
-        if keys:
-            changes.append((added or 0.0, 'the host was added to %s' % title))
-        changes += [
-            (aggregates.changed.get((uuid, key)) or 0.0,
-             'the metadata of %s was changed' % title) for key in keys]
-    at, text = max(changes, default=(0.0, ''))
+        if changed > max(added, server.arrived):
+            changes.append(
+                (changed, 'the metadata of %s was changed' % title))
+        if hints and keys if rule.required else uuid in rule.restricting:
+            additions.append((added, 'the host was added to %s' % title))
+    # The first aggregate that restricts the host excludes the server already.
+    select = max if changes or rule.required else min
+    at, text = select(changes or additions, default=(0.0, ''))
     if at <= server.arrived:
         return None
     return audit.Cause(

@@ -25,10 +25,56 @@ def known(added=None, changed=None):
 class TestCause(testtools.TestCase):
 
     def cause(self, aggregates, arrived=100.0, forced=False, syncs=(),
-              moved=''):
+              moved='', rule=RULE):
         return causes.cause(
             source.PlacedServer('u', 'n', 'h1', 'p', 'active', arrived, moved),
-            RULE, forced, aggregates, syncs)
+            rule, forced, aggregates, syncs)
+
+    def restricted(self, added, changed=(), **options):
+        """Return the cause for a host in aggregates of another tenant."""
+        metadata = dict.fromkeys(added, {'filter_tenant_id': 'a'})
+        [rule] = filter_rules.tenant_isolation('b', metadata, True)
+        return self.cause(source.Aggregates({}, metadata, {'h1': added}, {
+            (uuid, 'filter_tenant_id'): at for uuid, at in changed}),
+            rule=rule, **options)
+
+    def test_restricting_aggregate(self):
+        """It is no cause if another one restricted the host before."""
+        for added, changed, kind, since in (
+                ({'x': 10.0, 'y': 200.0}, (), audit.FORCED, 100.0),
+                ({'x': None, 'y': 200.0}, (), audit.FORCED, 100.0),
+                ({'x': 150.0, 'y': 200.0}, (), audit.CHANGED, 150.0),
+                ({'x': 150.0}, [('x', 120.0)], audit.CHANGED, 150.0),
+                # It may have been an aggregate of both tenants.
+                ({'x': 10.0, 'y': 10.0}, [('y', 200.0)],
+                 audit.CHANGED, 200.0)):
+            found = self.restricted(added, changed, forced=True)
+            self.assertEqual((kind, since), (found.kind, found.since), added)
+        self.assertEqual(audit.UNKNOWN, self.restricted(
+            {'x': 10.0, 'y': 200.0}).kind)
+
+    def test_aggregate_that_does_not_restrict(self):
+        """Nova before 30 ignores keys with a suffix."""
+        metadata = {'x': {'filter_tenant_id': 'a'},
+                    'y': {'filter_tenant_id_2': 'a'}}
+        [rule] = filter_rules.tenant_isolation('b', metadata, False)
+        for added, kind in (({'x': 200.0, 'y': 10.0}, audit.CHANGED),
+                            ({'x': 10.0, 'y': 200.0}, audit.UNKNOWN)):
+            self.assertEqual(kind, self.cause(source.Aggregates(
+                {}, metadata, {'h1': added}), rule=rule).kind)
+
+    def test_added_aggregate_that_does_not_match(self):
+        """It breaks no rule: it hints at a host that left another one."""
+        for options, kind in (
+                ({'forced': True}, audit.FORCED),
+                ({'moved': 'evacuation'}, audit.MOVED),
+                ({'syncs': [causes.PastSync(50.0, 60.0, 0),
+                            causes.PastSync(110.0, 120.0, 1)]}, audit.DRIFT),
+                ({}, audit.CHANGED)):
+            self.assertEqual(
+                kind, self.cause(known(200.0), **options).kind, options)
+            self.assertEqual(audit.CHANGED, self.cause(
+                known(200.0, 300.0), **options).kind, options)
 
     def test_latest_change_after_the_arrival(self):
         """Other metadata does not explain it."""
