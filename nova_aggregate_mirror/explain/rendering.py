@@ -108,8 +108,8 @@ def document(answer: explanation.Answer) -> dict[str, Any]:
             {'host': verdict.host, 'node': verdict.node,
              'weight': verdict.weight, 'weights': dict(verdict.scores),
              'step': verdict.step,
-             **_document(verdict.reason.of(verdict.host)),
-             'also': [_document(reason.of(verdict.host))
+             **_document(verdict.reason.with_host(verdict.host)),
+             'also': [_document(reason.with_host(verdict.host))
                       for reason in verdict.also]}
             for verdict in answer.verdicts],
         'count': answer.count,
@@ -164,16 +164,18 @@ def groups(answer: explanation.Answer) -> list[list[explanation.Verdict]]:
 def reasons(verdicts: list[explanation.Verdict]) -> list[explanation.Reason]:
     """Return the reasons of a group; a single host is named in them.
 
-    One that differs between the hosts is its phrase only.
+    A reason that differs between the verdicts is its phrase only.
     """
-    if not verdicts[1:]:
-        [verdict] = verdicts
-        return [reason.of(verdict.host)
-                for reason in (verdict.reason, *verdict.also)]
-    return [first if {first} == {first, *others} else
-            explanation.Reason(first.kind, first.phrase)
-            for first, *others in zip(*(
-                (verdict.reason, *verdict.also) for verdict in verdicts))]
+    common = []
+    for reason, *others in zip(*((verdict.reason, *verdict.also)
+                                 for verdict in verdicts), strict=True):
+        is_common = all(other == reason for other in others)
+        common.append(reason if is_common else
+                      explanation.Reason(reason.kind, reason.phrase))
+    hosts = {verdict.host for verdict in verdicts}
+    if len(hosts) > 1:
+        return common
+    return [reason.with_host(verdicts[0].host) for reason in common]
 
 
 def _document(reason: explanation.Reason) -> dict[str, str]:

@@ -91,6 +91,13 @@ class TestText(testtools.TestCase):
         ], rendering.hosts(answer()))
         self.assertIn('also: disabled', rendering.text(answer()))
 
+    def test_several_nodes_of_a_host(self):
+        """Their advice has the name of the host, as that of one node has."""
+        self.assertEqual(
+            [(2, 'a with 2 nodes', 'disabled', '', 'enable a', 'disabled')],
+            rendering.hosts(explanation.Answer(
+                {}, [], [verdict('a', OFF, 0, OFF)] * 2)))
+
     def test_further_reasons_with_other_figures(self):
         """Hosts share a row if the phrases are the same."""
         few, none = (explanation.Reason('resources', 'full', detail)
