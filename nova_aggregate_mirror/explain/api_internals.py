@@ -79,7 +79,7 @@ def states(method: str) -> list[str]:
     return sorted(
         state for layer in _layers(method)
         for name, cell in zip(layer.__code__.co_freevars,
-                              layer.__closure__ or ())
+                              layer.__closure__ or (), strict=True)
         if name == 'vm_state' for state in cell.cell_contents or ())
 
 

@@ -52,7 +52,7 @@ def described(context: Any, server: ServerDescription
     zone, host, node = _zone(context, server.zone)
     flavor = requests.flavor(context, server.flavor)
     meta = objects.ImageMeta.from_dict(image)
-    notes = list(_of_zone(server.zone, zone, from_volume))
+    notes = list(_zone_notes(server.zone, zone, from_volume))
     networks = network_requests.RequestedNetworks(
         server.networks, server.ports, notes)
     spec = objects.RequestSpec.from_components(
@@ -94,10 +94,11 @@ def described(context: Any, server: ServerDescription
     return request
 
 
-def _of_zone(argument: str, zone: str, from_volume: bool) -> abc.Iterator[str]:
+def _zone_notes(argument: str, zone: str, from_volume: bool
+                ) -> abc.Iterator[str]:
     """Note the options by which nova-api chooses the zone of a request."""
     if zone and not argument:
-        yield requests.of_api('default_schedule_zone')
+        yield requests.api_option_note('default_schedule_zone')
     if not zone and argument.partition(':')[0]:
         yield ('Nova-api drops the zone of --zone %s: the host is not in it, '
                'or only a node is named.' % argument)

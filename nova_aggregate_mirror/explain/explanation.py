@@ -27,7 +27,7 @@ class Reason:
     detail: str = ''
     advice: str = ''
 
-    def of(self, host: str) -> 'Reason':
+    def with_host(self, host: str) -> 'Reason':
         """Return it with the name of a host."""
         return dataclasses.replace(
             self, detail=self.detail.replace(HOST, host),
@@ -64,12 +64,12 @@ class Verdict:
     @property
     def detail(self) -> str:
         """The detail of the reason, with the name of the host."""
-        return self.reason.of(self.host).detail
+        return self.reason.with_host(self.host).detail
 
     @property
     def advice(self) -> str:
         """The advice of the reason, with the name of the host."""
-        return self.reason.of(self.host).advice
+        return self.reason.with_host(self.host).advice
 
 
 @dataclasses.dataclass(frozen=True)

@@ -76,7 +76,7 @@ class _Messages(logging.Handler):
         for state in nodes or states:
             self._last[state.uuid] = record
 
-    def about(self, state: host_manager.HostState) -> str:
+    def last_message(self, state: host_manager.HostState) -> str:
         """Return the last message about a host state; empty if none is.
 
         A filter may also log something about each host that passes it.
@@ -147,7 +147,7 @@ class Recorder:
             broken = host_filter.broken_rules(rejected, spec)
         self.runs.append(facts.FilterRun(
             type(host_filter).__name__,
-            {state.uuid: messages.about(state) for state in rejected},
+            {state.uuid: messages.last_message(state) for state in rejected},
             frozenset(state.uuid for state, subjects in broken if subjects),
             '' if module.startswith(NOVAS) else module))
         return passed

@@ -77,10 +77,12 @@ def narrow(reader: candidates.CandidateReader, sharing: frozenset[str],
         functools.partial(_providers, reader), for_each, queries,
         placement_query.singles(queries), single)
     joint_answers = _ask(
-        functools.partial(_candidates, reader, dict(zip(queries, answers))),
+        functools.partial(
+            _candidates, reader, dict(zip(queries, answers, strict=True))),
         for_each, queries, placement_query.prefixes(queries), remaining)
     passed = []
-    for by_itself, together in zip(single_answers, joint_answers):
+    for by_itself, together in zip(
+            single_answers, joint_answers, strict=True):
         # Placement may change between two queries.
         failing = remaining - together - complete
         passed.append(existing - failing - (single - by_itself - complete))
@@ -114,8 +116,8 @@ def _ask(ask: abc.Callable[..., frozenset[str]], for_each: parallel.Each,
             # A part may not be a query, for example without resources.
             return nodes
 
-    pending = [[part for part in zip(queries, parts) if part[1] and nodes]
-               for parts in rows]
+    pending = [[part for part in zip(queries, parts, strict=True)
+                if part[1] and nodes] for parts in rows]
     answers = iter(for_each(answer, [part for row in pending for part in row]))
     return [nodes & frozenset().union(*(next(answers) for _part in row))
             for row in pending]
@@ -149,7 +151,8 @@ def read_figures(reader: candidates.CandidateReader, for_each: parallel.Each,
     """
     figures: dict[str, Inventories] = {}
     remaining = funnel.existing
-    for condition, passed in zip(funnel.conditions, funnel.passed):
+    for condition, passed in zip(
+            funnel.conditions, funnel.passed, strict=True):
         if condition.kind == placement_query.RESOURCES:
             failing = sorted(
                 (node for node in nodes if node not in passed
@@ -157,14 +160,16 @@ def read_figures(reader: candidates.CandidateReader, for_each: parallel.Each,
                 key=lambda node: node not in remaining)[:FIGURES]
             responses = for_each(
                 lambda node: _inventories(reader, funnel.trees[node]), failing)
-            figures |= {node: inventories for node, inventories
-                        in zip(failing, responses) if inventories is not None}
+            figures |= {
+                node: inventories for node, inventories
+                in zip(failing, responses, strict=True)
+                if inventories is not None}
         remaining = remaining & passed
     return figures
 
 
-def lacking(funnel: Funnel, figures: abc.Mapping[str, Inventories]
-            ) -> abc.Mapping[str, abc.Collection[str]]:
+def scarce_providers(funnel: Funnel, figures: abc.Mapping[str, Inventories]
+                     ) -> abc.Mapping[str, abc.Collection[str]]:
     """Return node to those of its providers that have too few resources."""
     providers: dict[str, set[str]] = {}
     for condition in funnel.conditions:
@@ -185,7 +190,7 @@ def limited(reader: candidates.CandidateReader,
     """Return the providers within nova's limit, and a limit that cuts."""
     providers: frozenset[str] = frozenset()
     limit = ''
-    for query, answer in zip(queries, answers):
+    for query, answer in zip(queries, answers, strict=True):
         if query.limit and len(answer.requests) > int(query.limit):
             limit = query.limit
             answer = reader.candidates(

@@ -190,7 +190,7 @@ def _ask_placement(cloud: Cloud,
     try:
         return dataclasses.replace(facts, holders=holders.read(
             reader, cloud.for_each, cloud.servers,
-            funnel.lacking(narrowed, figures), facts.nova.nodes))
+            funnel.scarce_providers(narrowed, figures), facts.nova.nodes))
     except exceptions.MirrorError as exc:
         return dataclasses.replace(facts, notes=[
             *facts.notes, 'Who holds the resources of full hosts is not '

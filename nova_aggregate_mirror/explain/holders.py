@@ -53,7 +53,7 @@ def read(reader: candidates.CandidateReader, for_each: parallel.Each,
     """
     providers = sorted(frozenset().union(*lacking.values()))
     allocations = dict(zip(providers, for_each(
-        functools.partial(_allocations, reader), providers)))
+        functools.partial(_allocations, reader), providers), strict=True))
     consumers = servers.consumers(frozenset().union(*allocations.values()))
     return {node: [
         _holder(consumer, amounts, consumers.get(consumer), provider,
@@ -93,12 +93,12 @@ def _holder(uuid: str, amounts: abc.Mapping[str, int],
         return Holder('%s, which is no server or migration of nova' % uuid,
                       amounts, audit)
     if consumer.move:
-        return _of_move(consumer, amounts, audit)
-    return _of_server(consumer, amounts, audit, host)
+        return _move_holder(consumer, amounts, audit)
+    return _server_holder(consumer, amounts, audit, host)
 
 
-def _of_move(consumer: database_servers.Consumer,
-             amounts: abc.Mapping[str, int], audit: str) -> Holder:
+def _move_holder(consumer: database_servers.Consumer,
+                 amounts: abc.Mapping[str, int], audit: str) -> Holder:
     """Return a migration that holds the old host of its server."""
     subject = 'the %s of server %s' % (consumer.move, consumer.server)
     if consumer.status == 'finished':
@@ -110,9 +110,9 @@ def _of_move(consumer: database_servers.Consumer,
         audit if consumer.status in ENDED else WAIT % consumer.server)
 
 
-def _of_server(consumer: database_servers.Consumer,
-               amounts: abc.Mapping[str, int], audit: str, host: str
-               ) -> Holder:
+def _server_holder(consumer: database_servers.Consumer,
+                   amounts: abc.Mapping[str, int], audit: str, host: str
+                   ) -> Holder:
     """Return a server, which may be on another host."""
     subject = 'server %s (%s)' % (consumer.name, consumer.server)
     if consumer.host == host:

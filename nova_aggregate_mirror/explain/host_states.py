@@ -108,12 +108,11 @@ class HostManager(host_manager.HostManager):
 
         :returns: the name of each such cell, to the reason
         """
-        cells = list(self.cells.values())
         down: dict[str, str] = {}
-        for cell, services in zip(cells, self._ask(
-                context, cells, lambda target:
+        for cell, services in self._ask(
+                context, self.cells.values(), lambda target:
                 objects.ServiceList.get_by_binary(
-                    target, 'nova-compute', include_disabled=True))):
+                    target, 'nova-compute', include_disabled=True)):
             if isinstance(services, exceptions.CellUnavailable):
                 down['%s (%s)' % (cell.name, cell.uuid)] = (
                     services.failure.observation)
@@ -139,27 +138,27 @@ class HostManager(host_manager.HostManager):
         :raises CellUnavailable: nova only logs that a cell has failed
         """
         nodes, services = {}, dict[str, Any]()
-        for cell, of_cell in zip(cells, self._ask(
+        for cell, computes in self._ask(
                 context, cells, lambda target:
                 objects.ComputeNodeList.get_all(target)
                 if compute_uuids is None else
                 objects.ComputeNodeList.get_all_by_uuids(
-                    target, compute_uuids))):
-            if isinstance(of_cell, exceptions.CellUnavailable):
-                raise of_cell
-            nodes[cell.uuid] = of_cell
+                    target, compute_uuids)):
+            if isinstance(computes, exceptions.CellUnavailable):
+                raise computes
+            nodes[cell.uuid] = computes
             services |= self.services.get(cell.uuid, {})
         return nodes, services
 
     def _ask(self, context: Any, cells: abc.Iterable[Any],
-             query: abc.Callable[[Any], Any]) -> list[Any]:
-        """Run a query in each cell; one that fails is CellUnavailable."""
-        def ask(cell: Any) -> Any:
+             query: abc.Callable[[Any], Any]) -> list[tuple[Any, Any]]:
+        """Return each cell and its answer to a query, or CellUnavailable."""
+        def ask(cell: Any) -> tuple[Any, Any]:
             try:
                 with nova_context.target_cell(context, cell) as target:
-                    return query(target)
+                    return cell, query(target)
             except connections.ERRORS as exc:
-                return exceptions.CellUnavailable(
+                return cell, exceptions.CellUnavailable(
                     driver_failures.of_database(exc)[0],
                     party='cell %s' % cell.identity)
 

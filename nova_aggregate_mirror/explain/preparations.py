@@ -94,7 +94,8 @@ class PreparedRequest(requests.SchedulingRequest):
                     'nova requires ' + ' or '.join(
                         api_internals.states(method)))
             except nova_exception.ServiceUnavailable:
-                down = reasons.of_down(self.service.forced_down).of(host)
+                down = reasons.of_down(
+                    self.service.forced_down).with_host(host)
                 self.refuse(
                     service, 'the nova-compute of %s is %s' % (
                         host, down.phrase), '%s; if the host is lost, '
@@ -208,7 +209,8 @@ def leave_host_in_migration(request: PreparedRequest) -> None:
 
 def leave_host_in_resize(request: PreparedRequest) -> None:
     """Of ``API._allow_resize_to_same_host`` for a resize."""
-    request.notes.append(requests.of_api('allow_resize_to_same_host'))
+    request.notes.append(
+        requests.api_option_note('allow_resize_to_same_host'))
     if not CONF.allow_resize_to_same_host:
         leave_host(request)
 

@@ -150,7 +150,7 @@ def of_conductor(message: str) -> Reason:
         'of hypervisor and no older version')
 
 
-def beyond(limit: str) -> Reason:
+def of_limit(limit: str) -> Reason:
     """Return why a node is not among the candidates that nova takes."""
     return Reason(
         'cut', 'beyond max_placement_results',
@@ -173,8 +173,8 @@ def of_condition(condition: Condition, node: str, facts: Facts) -> Reason:
         return _of_trait(condition, node, facts)
     if condition.kind == placement_query.MEMBER_OF:
         if condition.forbids:
-            return _of_forbidden(condition, node, facts)
-        return _of_required(condition, node, facts)
+            return _of_forbidden_membership(condition, node, facts)
+        return _of_membership(condition, node, facts)
     if condition.kind == placement_query.IN_TREE:
         return Reason('not_requested', 'not the requested host',
                       advice='request another host, or none')
@@ -303,13 +303,13 @@ def _of_trait(condition: Condition, node: str, facts: Facts) -> Reason:
         '"openstack resource provider trait set" and the other traits')
 
 
-def _of_required(condition: Condition, node: str, facts: Facts) -> Reason:
+def _of_membership(condition: Condition, node: str, facts: Facts) -> Reason:
     aggregates = facts.nova.aggregates
     required = frozenset(condition.names)
     membership = _membership(condition, facts.nova)
     lacking = sorted(required & facts.nova.wanted(node))
     if lacking:
-        return _of_lacking(lacking, node, membership, facts)
+        return _of_missing_membership(lacking, node, membership, facts)
     absent = 'not in %s' % membership
     if not required & aggregates.keys():
         return Reason('aggregate', absent, 'the aggregates are not nova\'s')
@@ -329,8 +329,8 @@ def _of_required(condition: Condition, node: str, facts: Facts) -> Reason:
         'aggregate add host %s %s' % (shlex.quote(first), explanation.HOST))
 
 
-def _of_lacking(uuids: list[str], node: str, membership: str,
-                facts: Facts) -> Reason:
+def _of_missing_membership(uuids: list[str], node: str, membership: str,
+                           facts: Facts) -> Reason:
     """Return why placement lacks memberships that nova has."""
     detail = 'placement lacks %s; nova has it' % ', '.join(
         _name(uuid, facts.nova) for uuid in uuids)
@@ -347,7 +347,8 @@ def _of_lacking(uuids: list[str], node: str, membership: str,
         _SYNC_HOST)
 
 
-def _of_forbidden(condition: Condition, node: str, facts: Facts) -> Reason:
+def _of_forbidden_membership(condition: Condition, node: str, facts: Facts
+                             ) -> Reason:
     nova = facts.nova
     common = sorted(frozenset(condition.names) & nova.wanted(node))
     subject = condition.origin.name or 'the request'

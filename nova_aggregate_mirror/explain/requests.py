@@ -115,8 +115,8 @@ def present(about: abc.Mapping[str, str]) -> abc.Mapping[str, str]:
     return {name: value for name, value in about.items() if value}
 
 
-def of_api(option: str) -> str:
-    """Name an option that nova-api reads, and the value that was read here."""
+def api_option_note(option: str) -> str:
+    """Return a note: nova-api may have another value than was read here."""
     return ('Nova-api decides by its [DEFAULT] %s, which is %s in the '
             'configuration that was read here; give nova-api\'s own with '
             '--config-file if that differs.' % (option, CONF[option]))

@@ -46,7 +46,7 @@ def provider_missing(facts: Facts, nodes: Nodes) -> Exclusions:
 def condition_unmet(facts: Facts, nodes: Nodes) -> Exclusions:
     if facts.funnel:
         for condition, passed in zip(
-                facts.funnel.conditions, facts.funnel.passed):
+                facts.funnel.conditions, facts.funnel.passed, strict=True):
             yield Exclusion(
                 reasons.title(condition, facts.nova), condition.origin.name, {
                     node: reasons.of_condition(condition, node, facts)
@@ -61,7 +61,8 @@ def candidate_missing(facts: Facts, nodes: Nodes) -> Exclusions:
         yield Exclusion(
             'among the first %s candidates' % facts.limit,
             'max_placement_results',
-            dict.fromkeys(failing, reasons.beyond(facts.limit)), always=False)
+            dict.fromkeys(failing, reasons.of_limit(facts.limit)),
+            always=False)
     else:
         yield Exclusion(
             'allocation candidates of placement', '',

@@ -153,16 +153,18 @@ class Client:
             if count > len(providers):
                 # A provider that cannot be read is in the lists of members.
                 with contextlib.suppress(exceptions.MirrorError):
-                    return _of_each(
+                    return _read_memberships(
                         self, providers, frozenset(likely + rare), each)
             memberships = {provider: set() for provider in providers}
-        lists = _of_queries(
+        lists = _read_members(
             self, [*([aggregate] for aggregate in likely), *chunks], each)
         rare = [
-            aggregate for chunk, members in zip(chunks, lists[len(likely):])
+            aggregate for chunk, members in zip(
+                chunks, lists[len(likely):], strict=True)
             if members for aggregate in chunk]
-        members_of = {**dict(zip(likely, lists)),
-                      **dict(zip(rare, each(self.members, rare)))}
+        members_of = dict(zip(
+            [*likely, *rare],
+            [*lists[:len(likely)], *each(self.members, rare)], strict=True))
         for aggregate, members in members_of.items():
             for provider in members:
                 memberships.setdefault(provider, set()).add(aggregate)
@@ -299,9 +301,9 @@ class Client:
             slot.lock.release()
 
 
-def _of_each(placement: Client, providers: abc.Iterable[str],
-             aggregates: frozenset[str], each: parallel.Each
-             ) -> abc.Mapping[str, frozenset[str]]:
+def _read_memberships(placement: Client, providers: abc.Iterable[str],
+                      aggregates: frozenset[str], each: parallel.Each
+                      ) -> abc.Mapping[str, frozenset[str]]:
     """Read which of these aggregates each of these providers is in."""
     def get(provider: str) -> Provider | None:
         try:
@@ -314,8 +316,8 @@ def _of_each(placement: Client, providers: abc.Iterable[str],
             for state in each(get, providers) if state}
 
 
-def _of_queries(placement: Client, queries: list[list[str]],
-                each: parallel.Each) -> list[frozenset[str]]:
+def _read_members(placement: Client, queries: list[list[str]],
+                  each: parallel.Each) -> list[frozenset[str]]:
     """Read the members of any of the aggregates of each query."""
     def members(query: list[str]) -> frozenset[str]:
         return placement.members(*query)

@@ -397,7 +397,7 @@ class TestZones(explaining.ExplainingTest):
         [inside] = self.compare('az-1:inside', 'inside')
         self.assertEqual('but forced down, which no filter checks for this '
                          'request', inside.reason.detail)
-        self.assertIn('set --up inside', inside.reason.of('inside').advice)
+        self.assertIn('set --up inside', inside.advice)
 
 
 class TestHolders(explaining.ExplainingTest):

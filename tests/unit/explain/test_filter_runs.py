@@ -26,4 +26,4 @@ class TestMessages(testtools.TestCase):
                 '%(state)s lacks %(requests)s',
                 {'state': state, 'requests': requests})
         self.assertEqual('<host> lacks 2 nic, 1 for port %s'
-                         % uuidsentinel.port, messages.about(state))
+                         % uuidsentinel.port, messages.last_message(state))
