@@ -11,7 +11,7 @@ from nova_aggregate_mirror import exceptions
 
 
 def load(namespace: str, option: str, names: abc.Iterable[str],
-         conf: cfg.ConfigOpts) -> list[Any]:
+         conf: cfg.ConfigOpts) -> dict[str, Any]:
     """Load the plugins that an option names, each with nova's configuration.
 
     :param option: the option with the names, as in ``[group] option``
@@ -34,4 +34,4 @@ def load(namespace: str, option: str, names: abc.Iterable[str],
         namespace, list(dict.fromkeys(names)), invoke_on_load=True,
         invoke_args=(conf,), name_order=True, on_load_failure_callback=fail,
         on_missing_entrypoints_callback=missing)
-    return [extension.obj for extension in manager]
+    return {extension.name: extension.obj for extension in manager}

@@ -113,7 +113,7 @@ class Auditor:
             totals.unknown += 1
             totals.why_unknown = totals.why_unknown or audited.why
             return
-        within = self._aggregates.of(audited.server.host)
+        within = self._aggregates.of_host(audited.server.host)
         zones = rules.zones(within, self._aggregates.metadata)
         if self._zone and self._zone not in (
                 audited.request.zone, *(zones or [self._default_zone])):
@@ -142,4 +142,4 @@ class Auditor:
             return []
         return self._rules.broken(
             audited.request, audited.segments,
-            self._aggregates.of(audited.server.host))
+            self._aggregates.of_host(audited.server.host))

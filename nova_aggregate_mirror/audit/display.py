@@ -39,12 +39,20 @@ def cells(misplacement: audit.Misplacement) -> tuple[tables.Cell, ...]:
 def fields(misplacement: audit.Misplacement) -> dict[str, Any]:
     """Return a misplacement for a program; see the command's page."""
     server, cause = misplacement.server, misplacement.cause
-    return dict(zip(FIELDS, (
-        server.uuid, server.name, server.host, server.project, server.state,
-        misplacement.rule, misplacement.requirement,
-        misplacement.contradiction, cause.kind, cause.text,
-        moment(cause.since) if cause.since else None, misplacement.command,
-        misplacement.stay or None)))
+    return {
+        'server': server.uuid, 'name': server.name, 'host': server.host,
+        'project': server.project, 'state': server.state,
+        'rule': misplacement.rule, 'asked': misplacement.requirement,
+        'found': misplacement.contradiction, 'cause': cause.kind,
+        'why': cause.text,
+        'since': moment(cause.since) if cause.since else None,
+        'command': misplacement.command, 'stay': misplacement.stay or None}
+
+
+def row(misplacement: audit.Misplacement) -> tuple[Any, ...]:
+    """Return the values of ``FIELDS``."""
+    values = fields(misplacement)
+    return tuple(values[name] for name in FIELDS)
 
 
 def document(pages: abc.Iterable[abc.Iterable[audit.Misplacement]],

@@ -53,14 +53,15 @@ class Segments:
                 for segment in {
                         self._segments[subnet] for subnet, _address
                         in port.addresses if subnet in self._segments}:
-                    aggregates = self._of(segment)
+                    aggregates = self._read_aggregates(segment)
                     # There are none if neutron has created none.
                     if aggregates:
                         by_server.setdefault(port.device, {})[
                             segment] = aggregates
         return by_server
 
-    def _of(self, segment: str) -> frozenset[str]:
+    def _read_aggregates(self, segment: str) -> frozenset[str]:
+        """Read the host aggregates of a segment once."""
         if segment not in self._aggregates:
             self._aggregates[segment] = (
                 segment_addresses.aggregates_of(self._placement, segment)

@@ -101,8 +101,8 @@ def read_settings(conf: cfg.ConfigOpts, names: abc.Collection[str]
             # The rule of tenants that nova confines is another one.
             name != 'tenant_isolation' or not confined
             or filter_table.enabled(name, conf))]
-    loaded = zip(filters, plugins.load(
-        filter_table.NAMESPACE, filter_table.OPTION, filters, conf))
+    loaded = plugins.load(
+        filter_table.NAMESPACE, filter_table.OPTION, filters, conf)
     return rules.Settings(
         # A zone that was selected is compared although it is not enforced.
         conf.default_availability_zone
@@ -110,7 +110,8 @@ def read_settings(conf: cfg.ConfigOpts, names: abc.Collection[str]
         or filter_table.DEFAULT_ZONE in filter_table.configured(conf) else '',
         confined, conf.scheduler.placement_aggregate_required_for_tenants,
         # Filters of queries have no rules.
-        {name: plugin for name, plugin in loaded if hasattr(plugin, 'rules')})
+        {name: plugin for name, plugin in loaded.items()
+         if hasattr(plugin, 'rules')})
 
 
 def past_syncs(past: abc.Iterable[history.Entry]) -> list[causes.PastSync]:

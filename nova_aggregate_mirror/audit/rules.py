@@ -73,7 +73,7 @@ def zone(facts: RuleInput) -> list[constraints.Rule]:
             subject, matching, required=True,
             keys=filter_rules.Keys(frozenset({filter_rules.ZONE})))]
     if requested and requested == facts.settings.default_zone:
-        return [filter_rules.among(
+        return [filter_rules.value_rule(
             subject, filter_rules.ZONE, requested, facts.metadata)]
     return []
 

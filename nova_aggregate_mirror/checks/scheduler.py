@@ -139,8 +139,8 @@ def _unchecked(conf: cfg.ConfigOpts, names: list[str]) -> checks.Findings:
     if not names or GUARD in enabled:
         return []
     lines = _enabled(names, enabled)
-    unchecked = filter_table.unchecked(dict(zip(names, plugins.load(
-        NAMESPACE, OPTION, names, conf))), enabled)
+    unchecked = filter_table.unchecked(
+        plugins.load(NAMESPACE, OPTION, names, conf), enabled)
     if unchecked:
         return [checks.failure(
             'A request filter only narrows the query to placement. No host '

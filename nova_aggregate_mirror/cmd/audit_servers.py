@@ -146,9 +146,7 @@ def _show(form: str, pages: abc.Iterable[list[audit.Misplacement]],
         if form == 'csv':
             formats.lines(form, [display.FIELDS])
         for page in pages:
-            formats.lines(form, [
-                tuple(display.fields(misplacement).values())
-                for misplacement in page])
+            formats.lines(form, map(display.row, page))
         return
     _show_tables(pages, totals)
 

@@ -43,8 +43,8 @@ def load(conf: cfg.ConfigOpts) -> list[contract.Hook]:
     :raises InvalidConfiguration: when a hook is unknown or cannot be loaded
     :raises MirrorError: raised by a hook that refuses to start; passed on
     """
-    return plugins.load(NAMESPACE, '[aggregate_mirror] hooks',
-                        conf.aggregate_mirror.hooks, conf)
+    return [*plugins.load(NAMESPACE, '[aggregate_mirror] hooks',
+                          conf.aggregate_mirror.hooks, conf).values()]
 
 
 def install(conf: cfg.ConfigOpts) -> None:

@@ -44,11 +44,9 @@ class Group:
         return '%s --host %s' % (
             COMMAND, shlex.quote(self.first.server.host))
 
-    def add(self, misplacement: audit.Misplacement, named: bool) -> None:
-        """Count a server; keep its name if it is to be named."""
+    def observe(self, misplacement: audit.Misplacement) -> None:
+        """Count a server, and keep since when it is misplaced."""
         self.count += 1
-        if named:
-            self.servers.append(misplacement)
         since = misplacement.cause.since
         if since is not None:
             self.earliest = min(since, self.earliest or since)
@@ -74,9 +72,10 @@ class Groups:
                 self.omitted += 1
                 continue
             group = self._groups.setdefault(key, Group([]))
-            named = not group.servers or self._named < NAMED
-            self._named += named
-            group.add(misplacement, named)
+            group.observe(misplacement)
+            if not group.servers or self._named < NAMED:
+                self._named += 1
+                group.servers.append(misplacement)
 
     def ordered(self) -> list[Group]:
         """Return the groups by host, rule, requirement, finding and cause."""

@@ -88,8 +88,7 @@ class ListServers(command.Lister):
         if unknown:
             command.tell(unknown)
             self.status = self.status or exit_status.COULD_NOT_RUN
-        return display.FIELDS, [tuple(display.fields(misplacement).values())
-                                for misplacement in self._misplacements]
+        return display.FIELDS, list(map(display.row, self._misplacements))
 
     def in_table(self, columns: Any, rows: Any) -> command.Table:
         cells = {misplacement.server.uuid: display.cells(misplacement)

@@ -110,7 +110,7 @@ def tenant_aggregate(project: str | None, metadata: Metadata,
                  keys=TENANT_KEYS)] if matching or always else []
 
 
-def among(subject: str, key: str, value: str, metadata: Metadata) -> Rule:
+def value_rule(subject: str, key: str, value: str, metadata: Metadata) -> Rule:
     """Require a value among those of a key, where an aggregate has the key.
 
     Like AggregateImagePropertiesIsolation, AggregateTypeAffinityFilter and,

@@ -88,7 +88,7 @@ class _Among(abc.ABC):
 
     def rules(self, request: constraints.ServerRequest,
               metadata: constraints.Metadata) -> list[constraints.Rule]:
-        return [filter_rules.among(
+        return [filter_rules.value_rule(
             self.subject % {'key': key, 'value': value}, key, value, metadata)
             for key, value in sorted(self.values(request).items())]
 
@@ -148,20 +148,19 @@ def load(conf: cfg.ConfigOpts) -> Loaded:
     :raises InvalidConfiguration: when a plugin is unknown or cannot be
         loaded, or no host filter checks its rules
     """
-    names = filter_table.configured(conf)
-    loaded = plugins.load(
-        filter_table.NAMESPACE, filter_table.OPTION, names, conf)
+    loaded = plugins.load(filter_table.NAMESPACE, filter_table.OPTION,
+                          filter_table.configured(conf), conf)
     unchecked = filter_table.unchecked(
-        dict(zip(names, loaded)), conf.filter_scheduler.enabled_filters)
+        loaded, conf.filter_scheduler.enabled_filters)
     if unchecked:
         raise exceptions.InvalidConfiguration(
             'no host filter checks the hosts of the [aggregate_mirror] '
             'request_filters %s: add %s to [filter_scheduler] '
             'enabled_filters' % (', '.join(unchecked), filter_table.GUARD))
-    queries = [plugin for plugin in loaded
+    queries = [plugin for plugin in loaded.values()
                if isinstance(plugin, query_filter.QueryFilter)]
-    return Loaded([plugin for plugin in loaded if plugin not in queries],
-                  queries)
+    return Loaded([plugin for plugin in loaded.values()
+                   if plugin not in queries], queries)
 
 
 def _isolates_by_suffix() -> bool:

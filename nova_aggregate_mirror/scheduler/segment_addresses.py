@@ -75,7 +75,7 @@ class SegmentAddresses(query_filter.QueryFilter):
 
         :param ports: network to the number of addresses that a server needs
         """
-        by_network = self._of_segments(ports)
+        by_network = self._segment_subnets(ports)
         if not by_network:
             return False
         counts = self._networks.counts(sorted(by_network))
@@ -111,11 +111,11 @@ class SegmentAddresses(query_filter.QueryFilter):
             request_spec.set_room(spec, free_addresses.Room(rooms))
         return bool(replacements)
 
-    def _of_segments(self, ports: abc.Iterable[str]
-                     ) -> abc.Mapping[str, abc.Sequence[networks.Subnet]]:
+    def _segment_subnets(self, network_ids: abc.Iterable[str]
+                         ) -> abc.Mapping[str, abc.Sequence[networks.Subnet]]:
         """Read the subnets of segments, by network."""
         by_network: dict[str, list[networks.Subnet]] = {}
-        for subnet in self._networks.subnets(network_id=sorted(ports)):
+        for subnet in self._networks.subnets(network_id=sorted(network_ids)):
             if subnet.segment:
                 by_network.setdefault(subnet.network, []).append(subnet)
         return by_network

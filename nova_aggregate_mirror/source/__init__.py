@@ -155,7 +155,7 @@ class Aggregates:
         default_factory=dict)
     """Aggregate and metadata key to the time when the value was set."""
 
-    def of(self, host: str) -> frozenset[str]:
+    def of_host(self, host: str) -> frozenset[str]:
         """Return the UUIDs of the aggregates of a host."""
         return frozenset(self.members.get(host, ()))
 
