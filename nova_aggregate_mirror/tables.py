@@ -56,7 +56,8 @@ def fit(columns: abc.Sequence[str], rows: abc.Iterable[abc.Sequence[Cell]]
             widths[place] > floors[place], widths[place]))
         widths[place] = max(widths[place] - 1, len(columns[place]))
     return [['\n'.join(part for line in cell for part in _wrap(line, width))
-             for cell, width in zip(row, widths)] for row in cells]
+             for cell, width in zip(row, widths, strict=True)]
+            for row in cells]
 
 
 def _lines(cell: Cell) -> list[str]:

@@ -11,6 +11,7 @@ from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
@@ -55,9 +56,8 @@ def find(deployment: inputs.Deployment) -> checks.Findings:
         return findings
     if not sync.nova.nodes:
         return [checks.skipped('nova has no compute node yet')]
-    count = len(sync.nova.aggregates)
-    return [checks.good('Placement is in sync with nova: %d host aggregate%s.'
-                        % (count, '' if count == 1 else 's'))]
+    return [checks.good('Placement is in sync with nova: %s.' % plurals.count(
+        len(sync.nova.aggregates), 'host aggregate'))]
 
 
 def _wrong(sync: full_sync.SyncOutcome,

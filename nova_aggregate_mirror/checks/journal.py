@@ -26,6 +26,7 @@ from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import modes
 from nova_aggregate_mirror.journal import presence
 from nova_aggregate_mirror.journal import trial_writes
+from nova_aggregate_mirror import plurals
 
 # Seconds; a running agent mirrors an operation within a few of them.
 OVERDUE = 60
@@ -183,15 +184,14 @@ def processes(deployment: inputs.Deployment) -> checks.Findings:
         return [checks.skipped(
             'no nova-api with the hook has recorded an operation in the last '
             '7 days')]
-    counts = collections.Counter(
-        (process.host, process.version, process.mode) for process in rows)
-    latest = {key: max(process.seen_at for process in rows
-                       if process[:3] == key) for key in counts}
+    moments = collections.defaultdict[tuple[str, str, str], list[float]](list)
+    for row in rows:
+        moments[row.host, row.version, row.mode].append(row.seen_at)
     return [checks.good('Nova-api with the hook, in the last 7 days: %s.' % (
-        '; '.join('%s, version %s, mode %s, %d process%s, last seen on %s' % (
-            *key, counts[key], '' if counts[key] == 1 else 'es',
-            time.strftime('%Y-%m-%d at %H:%M UTC', time.gmtime(latest[key])))
-            for key in sorted(counts))))]
+        '; '.join('%s, version %s, mode %s, %s, last seen on %s' % (
+            *key, plurals.count(len(seen_at), 'process', 'processes'),
+            time.strftime('%Y-%m-%d at %H:%M UTC', time.gmtime(max(seen_at))))
+            for key, seen_at in sorted(moments.items()))))]
 
 
 def agreement(deployment: inputs.Deployment) -> checks.Findings:
@@ -216,8 +216,8 @@ def backlog(deployment: inputs.Deployment) -> checks.Findings:
     rows = journal.rows.backlog()
     if not rows.pending:
         return [checks.good('No operation is pending.')]
-    text = '%d operation%s pending, the oldest for %d s' % (
-        rows.pending, ' is' if rows.pending == 1 else 's are', rows.oldest)
+    text = '%s pending, the oldest for %d s' % (plurals.count(
+        rows.pending, 'operation is', 'operations are'), rows.oldest)
     if rows.oldest <= OVERDUE:
         return [checks.good(text + '.')]
     # The rows may have been closed in the meantime.

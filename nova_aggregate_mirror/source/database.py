@@ -94,7 +94,7 @@ class DatabaseSource:
             hosts = frozenset(mapped) or frozenset({host})
             candidates = _ordered(mapped.values()) or self._cells.all(api)
         rows, down = self._cells.rows(dict.fromkeys(
-            candidates, functools.partial(_of_hosts, hosts=hosts)))
+            candidates, functools.partial(_nodes_of, hosts=hosts)))
         return source.Scope(
             uuid, frozenset(row.node for row in rows), down, frozenset(
                 row.member_of for row in answer if row.member in hosts))
@@ -249,7 +249,7 @@ def _all_nodes(cell: Any) -> cells.Nodes:
     return [(node, host) for node, host in cell.execute(statements.NODES)]
 
 
-def _of_hosts(cell: Any, hosts: frozenset[str]) -> cells.Nodes:
+def _nodes_of(cell: Any, hosts: frozenset[str]) -> cells.Nodes:
     rows = [row for chunk in engines.chunks(hosts)
             for row in cell.execute(statements.NODES_OF, {'some': chunk})]
     return [(node, host) for node, host in rows if host in hosts]
@@ -258,7 +258,7 @@ def _of_hosts(cell: Any, hosts: frozenset[str]) -> cells.Nodes:
 def _find_nodes(cell: Any, hosts: frozenset[str], nodes: frozenset[str]
                 ) -> cells.Nodes:
     """Return the nodes of the given hosts, and the given nodes."""
-    rows = list(_of_hosts(cell, hosts))
+    rows = list(_nodes_of(cell, hosts))
     elsewhere = nodes - {uuids.canonical(node) for node, _host in rows}
     for chunk in engines.chunks(
             node.replace('-', '').lower() for node in elsewhere):
@@ -276,7 +276,11 @@ def _names_of(cell: Any, nodes: abc.Collection[str]) -> dict[str, str]:
 
 def _hidden(hosts: abc.Iterable[str], home: abc.Mapping[str, str], down: Down
             ) -> source.Memberships:
-    """Return hosts that may have a node in a cell that did not answer."""
-    hidden = {host: frozenset({home[host]} if host in home else down)
-              & down.keys() for host in hosts} if down else {}
-    return {host: names for host, names in hidden.items() if names}
+    """Return host to the cells that did not answer and may have its nodes."""
+    hidden = {}
+    for host in hosts:
+        cells = {home[host]} if host in home else down.keys()
+        names = frozenset(cells & down.keys())
+        if names:
+            hidden[host] = names
+    return hidden

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import models
+from nova_aggregate_mirror import plurals
 
 VERSIONS = ('0001',)
 """Every migration, oldest first; nova-api does not load alembic for them."""
@@ -59,10 +60,7 @@ class Schema:
 
     def __str__(self) -> str:
         if self.is_foreign:
-            names = sorted(self._others or self.tables)
-            return ', '.join(names[:NAMES]) + (
-                ' and %d more' % (len(names) - NAMES)
-                if len(names) > NAMES else '')
+            return plurals.some(self._others or self.tables, NAMES)
         if self.version is None:
             return 'incomplete tables' if self.tables else 'no tables'
         return 'tables of version %s' % self.version
