@@ -39,17 +39,17 @@ def request(arguments: argparse.Namespace, prune: bool,
 
 def workers(text: str) -> int:
     """Parse the number of concurrent requests, for an argument parser."""
-    return _between(text, 64)
+    return _bounded_number(text, 64)
 
 
 def timeout(text: str) -> int:
     """Parse the seconds to wait, for an argument parser."""
-    return _between(text, LONGEST)
+    return _bounded_number(text, LONGEST)
 
 
 def servers(text: str) -> int:
     """Parse the number of servers that are requested at once."""
-    return _between(text, MOST_SERVERS)
+    return _bounded_number(text, MOST_SERVERS)
 
 
 def pair(text: str) -> tuple[str, str]:
@@ -60,7 +60,7 @@ def pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _between(text: str, most: int) -> int:
+def _bounded_number(text: str, most: int) -> int:
     number = int(text)
     if not 1 <= number <= most:
         raise argparse.ArgumentTypeError(

@@ -46,11 +46,11 @@ def note(past: history.History, name: str, seconds: float,
     if not request.feeds_ledger:
         return
     ended, faults = now(), result.faults()
-    removals = result.among(State.STALE)
+    removals = result.select(State.STALE)
     past.note(history.Entry(
         command(name, request), socket.gethostname(), ended - seconds, ended,
-        seconds, added=len(result.among(State.MISSING)),
-        removed=len(removals), stale=len(result.among(State.STALE_KEPT)),
+        seconds, added=len(result.select(State.MISSING)),
+        removed=len(removals), stale=len(result.select(State.STALE_KEPT)),
         failed=len(result.all_faults), status=result.status(),
         reason=faults[0] if faults else '',
         compared=request.write and not (

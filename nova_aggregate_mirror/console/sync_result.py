@@ -89,7 +89,7 @@ class Result:
         if self.interruption:
             return self.interruption
         codes = [fault.status for fault in self.all_faults]
-        if not self.request.write and self.among(*associations.DRIFT):
+        if not self.request.write and self.select(*associations.DRIFT):
             codes.append(exit_status.DRIFT)
         return min(codes, default=exit_status.OK)
 
@@ -104,7 +104,7 @@ class Result:
             return 'failure'
         return 'partial' if self.failures else 'success'
 
-    def among(self, *states: State) -> list[Association]:
+    def select(self, *states: State) -> list[Association]:
         """List the associations in these states."""
         return [association for association in self.sync.associations
                 if association.state in states]
@@ -121,7 +121,7 @@ class Result:
             'foreign_providers': self._entries(State.FOREIGN_PROVIDER),
             'absent': [
                 {**_entry(association), 'absent_for': association.absent_for}
-                for association in self.among(State.ABSENT)],
+                for association in self.select(State.ABSENT)],
             'pending': self._entries(State.PENDING),
             'unmapped': sorted(self._nova.unmapped),
             'without_compute_node': sorted(self._nova.nodeless()),
@@ -144,14 +144,14 @@ class Result:
         return [(association.state.action, association.host,
                  association.provider, association.aggregate,
                  association.aggregate_uuid)
-                for state in states for association in self.among(state)]
+                for state in states for association in self.select(state)]
 
     def summary(self) -> str:
         """Return the figures in lines; none if nothing was compared."""
         verbs = ('added', 'removed') if self.request.write else (
             'to add', 'to remove')
         text = plurals.associations(
-            len(self.among(State.MISSING)), len(self.among(State.STALE)),
+            len(self.select(State.MISSING)), len(self.select(State.STALE)),
             *verbs)
         if not text and self.judgement == 'partial':
             text = ('No association was changed' if self.request.write
@@ -159,7 +159,7 @@ class Result:
         elif text and not self.request.write:
             text = 'Placement differs from nova: ' + text
         lines = [text + '.'] if text else []
-        stale = self.among(State.STALE_KEPT)
+        stale = self.select(State.STALE_KEPT)
         if stale and not self.sync.refused:
             lines.append('%s kept: %s.' % (plurals.count(
                 len(stale), 'stale association'), self._stale_advice))
@@ -183,7 +183,7 @@ class Result:
     def _without_provider(self) -> str:
         """Return how many compute nodes can be in no aggregate yet."""
         pending = {association.provider
-                   for association in self.among(State.PENDING)}
+                   for association in self.select(State.PENDING)}
         return ', %d of them without a resource provider yet' % len(
             pending) if pending else ''
 
@@ -192,7 +192,7 @@ class Result:
         if not self.request.foreign:
             return
         by_aggregate: dict[str, set[str]] = {}
-        for association in self.among(State.FOREIGN_AGGREGATE):
+        for association in self.select(State.FOREIGN_AGGREGATE):
             by_aggregate.setdefault(association.aggregate_uuid, set()).add(
                 association.host)
         for uuid, hosts in sorted(by_aggregate.items())[:MOST_LISTED]:
@@ -249,7 +249,7 @@ class Result:
                         % (host, NO_NODE))
         for provider, hosts in sorted({
                 (association.provider, ', '.join(association.hosts))
-                for association in self.among(State.PENDING)
+                for association in self.select(State.PENDING)
                 if outcome.Subject(outcome.PROVIDER, association.provider)
                 not in self.sync.outcome.failed}):
             yield Fault(
@@ -289,7 +289,7 @@ class Result:
         return text[0].upper() + text[1:]
 
     def _entries(self, state: State) -> list[dict[str, Any]]:
-        return [_entry(association) for association in self.among(state)]
+        return [_entry(association) for association in self.select(state)]
 
 
 def in_table(rows: abc.Iterable[tuple[str, ...]]

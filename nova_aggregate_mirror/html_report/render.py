@@ -83,8 +83,8 @@ def verdict(collected: collect.Collected) -> str:
     if collected.sync.not_compared:
         return 'Nothing could be compared: %s' % collected.sync.not_compared
     parts = ['%d %s' % (len(drift), word) for word, drift in (
-        ('missing', result.among(State.MISSING)),
-        ('stale', result.among(*STALE))) if drift]
+        ('missing', result.select(State.MISSING)),
+        ('stale', result.select(*STALE))) if drift]
     differs = 'Placement differs from nova: %s' % ' and '.join(parts)
     problems = [*result.failures, *filter(None, [collected.journal.trouble])]
     if not problems:
@@ -120,11 +120,11 @@ def values(collected: collect.Collected) -> dict[str, Any]:
         'hosts': len({*nova.members, *nova.hosts()}),
         'differing': sum(len(row.hosts) for row in rows if row.differs),
         'journal': [(row, row.state) for row in journal.rows],
-        'pending': result.among(State.PENDING),
-        'foreign': result.among(
+        'pending': result.select(State.PENDING),
+        'foreign': result.select(
             State.FOREIGN_AGGREGATE, State.FOREIGN_PROVIDER, State.ABSENT),
         'described': list(result.foreign()),
-        'repair': REPAIR if result.among(*associations.DRIFT) else '',
+        'repair': REPAIR if result.select(*associations.DRIFT) else '',
         'observed': next((sync.observed for sync in journal.syncs
                           if sync.mode), collected.observes),
         'syncs': journal.syncs[:SYNCS], 'trouble': journal.trouble,
@@ -144,9 +144,9 @@ def _figures(result: sync_result.Result, collected: collect.Collected
     ] if collected.sync.not_compared else [
         ('hosts', len({*nova.members, *nova.hosts()}), ''),
         ('compute nodes', len(nova.compute_nodes()), ''),
-        ('missing', len(result.among(State.MISSING)), 'missing'),
-        ('stale', len(result.among(*STALE)), 'stale'),
-        ('pending', len(result.among(State.PENDING)), 'pending')]
+        ('missing', len(result.select(State.MISSING)), 'missing'),
+        ('stale', len(result.select(*STALE)), 'stale'),
+        ('pending', len(result.select(State.PENDING)), 'pending')]
     return [
         ('aggregates', len(nova.aggregates), ''), *compared,
         ('in the journal', '?' if journal.trouble else len([

@@ -84,7 +84,7 @@ class ShowAggregate(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
-        [uuid] = self.clients.find([parsed_args.aggregate])
+        [uuid] = self.clients.aggregates([parsed_args.aggregate])
         _nova, compared = self.compare(parsed_args)
         rows = [
             (association.host, association.provider, association.in_nova,

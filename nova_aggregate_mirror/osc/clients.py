@@ -38,17 +38,18 @@ class Clients:
         return lookup.resource(lambda: self._sdk.identity,
                                resources.PROJECT, name, TIMEOUT)
 
-    def find(self, names: abc.Collection[str]) -> frozenset[str]:
+    def aggregates(self, names: abc.Collection[str]) -> frozenset[str]:
         """Return the UUIDs of aggregates given by name, UUID or ID.
 
         :raises UnknownName: when no aggregate matches, or several match
         """
         aggregates = self.nova.all_aggregates() if names else []
-        return frozenset(_find(name, aggregates) for name in names)
+        return frozenset(_aggregate(name, aggregates) for name in names)
 
 
-def _find(name: str,
-          aggregates: abc.Collection[api_connection.ListedAggregate]) -> str:
+def _aggregate(name: str,
+               aggregates: abc.Collection[api_connection.ListedAggregate]
+               ) -> str:
     matches = sorted(
         aggregate.uuid for aggregate in aggregates
         if name in (aggregate.name, aggregate.uuid, str(aggregate.id)))

@@ -90,7 +90,7 @@ def run(lister: command.Lister, parsed_args: argparse.Namespace,
         request: full_sync.Request) -> sync_result.Result:
     """Run a sync, and set the exit status."""
     request = dataclasses.replace(
-        request, aggregates=lister.clients.find(parsed_args.aggregates))
+        request, aggregates=lister.clients.aggregates(parsed_args.aggregates))
     result = sync_run.run(
         functools.partial(lister.mirror, parsed_args), (), request,
         *lister.verbosity(), never=command.NEVER)

@@ -127,8 +127,9 @@ def compare(compared: comparison.Comparison,
     return sorted(associations.values())
 
 
-def after(differences: abc.Iterable[Association], outcome: outcome.Outcome,
-          nova: source.Nova) -> list[Association]:
+def after_sync(differences: abc.Iterable[Association],
+               outcome: outcome.Outcome, nova: source.Nova
+               ) -> list[Association]:
     """Return the associations, each with its state after a sync.
 
     What was changed keeps the state that it had before. What was found to be

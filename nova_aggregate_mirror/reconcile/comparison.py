@@ -119,7 +119,8 @@ class Comparison:
             hosts_down={host: names for host, names
                         in self.nova.hosts_down.items() if host in members})
 
-    def after(self, changes: abc.Iterable[plan.Change]) -> 'Comparison':
+    def with_changes(self, changes: abc.Iterable[plan.Change]
+                     ) -> 'Comparison':
         """Return the comparison as it would be after these changes."""
         current = dict(self.current)
         for change in changes:

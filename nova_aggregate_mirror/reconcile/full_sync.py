@@ -124,7 +124,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     except exceptions.MirrorError as exc:
         return uncompared(exc, outcome)
     if not request.write:
-        compared = compared.after(outcome.changes)
+        compared = compared.with_changes(outcome.changes)
     changes = compared.changes(request.hosts)
     refused = _refusal(compared, changes, request.max_removed_share)
     prune = request.max_removed_share is not None and not refused
@@ -145,7 +145,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     _observe(mirror.context, compared, request, outcome)
     return SyncOutcome(
         outcome, compared.narrowed(request.hosts),
-        associations.after(differences, outcome, compared.nova),
+        associations.after_sync(differences, outcome, compared.nova),
         [association for association in differences
          if association.state in associations.DRIFT], refused,
         removable=removable)
@@ -155,8 +155,9 @@ def uncompared(error: exceptions.MirrorError, outcome: Outcome | None = None
                ) -> SyncOutcome:
     """Return a sync without a comparison."""
     outcome, nova = outcome or Outcome(), source.Nova({}, {}, {})
-    return SyncOutcome(outcome, nova, associations.after((), outcome, nova),
-                       not_compared=error)
+    return SyncOutcome(
+        outcome, nova, associations.after_sync((), outcome, nova),
+        not_compared=error)
 
 
 def _covered(context: context.Context, rows: abc.Iterable[journal.Row],
@@ -207,8 +208,7 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
         plurals.count(len(compared.nova.aggregates), 'aggregate'),
         plurals.count(len(compared.nova.compute_nodes()), 'compute node'))
     if nodes:
-        text += '; %d %s' % (
-            len(nodes), 'differs' if len(nodes) == 1 else 'differ')
+        text += '; ' + plurals.count(len(nodes), 'differs', 'differ')
     display.step(text)
     display.expect(len(nodes))
     failing = (mirror.context.failing.select(nodes)

@@ -280,7 +280,7 @@ class TestManyHosts(PageTest):
         with open(self.file, 'w') as page:
             page.writelines(render.render(collect.Collected(
                 full_sync.SyncOutcome(
-                    done, nova, associations.after((), done, nova)),
+                    done, nova, associations.after_sync((), done, nova)),
                 full_sync.Request(0.3, write=False),
                 collect.JournalContent(syncs=(
                     history.Entry('agent --prune', 'api1', NOW, NOW, 1.0),)),

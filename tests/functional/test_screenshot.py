@@ -51,7 +51,8 @@ def example():
                        nodes)
     done = outcome.Outcome(changes)
     return collect.Collected(
-        full_sync.SyncOutcome(done, nova, associations.after((), done, nova)),
+        full_sync.SyncOutcome(
+            done, nova, associations.after_sync((), done, nova)),
         full_sync.Request(0.3, write=False),
         collect.JournalContent(has_ledger=True, syncs=(history.Entry(
             'agent --prune', 'controller-1', NOW - 60, NOW - 60, 0.2),)),

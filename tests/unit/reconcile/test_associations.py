@@ -98,7 +98,7 @@ class TestAfter(testtools.TestCase):
         differences = associations.compare(
             comparison.Comparison(CURRENT, NOVA, LEDGER, frozenset()),
             [plan.Change('n1', ('b',)), plan.Change('n3', (), ('b',))])
-        return {pair: state for pair, state in states(associations.after(
+        return {pair: state for pair, state in states(associations.after_sync(
             differences, outcome.Outcome(**result), NOVA)).items()
             if pair[0] in ('h1', 'h3')}
 
