@@ -61,7 +61,7 @@ class Drain:
                  now: abc.Callable[[], float] = time.monotonic,
                  stopping: abc.Callable[[], bool] = lambda: False) -> None:
         options = conf.aggregate_mirror
-        self._observes = nova_aggregate_mirror.conf.observes(conf)
+        self._is_observer = nova_aggregate_mirror.conf.observes(conf)
         self._rows = rows
         self._reconciler = reconciler
         self._context = reconciler.context
@@ -86,7 +86,7 @@ class Drain:
         """
         continued, self._has_more = self._has_more, False
         self._refresh(continued)
-        if self._observes:
+        if self._is_observer:
             # Rows are counted: one that waits is a failure.
             return False
         try:

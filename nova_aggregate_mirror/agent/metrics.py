@@ -55,7 +55,7 @@ class Metrics:
         self._servers = 0
         self._zones: frozenset[tuple[str, str]] = frozenset()
         self._leads: bool | None = None
-        self._observes = False
+        self._is_observer = False
         self.last_sync: str | None = None
         """The result of the last full sync; None before the first."""
         self._misplaced: prometheus_client.Gauge | None = None
@@ -112,7 +112,7 @@ class Metrics:
             'loop')
         self._leader = self._gauge(
             'leader', '1 on the agent that drains the journal and runs syncs.')
-        self._observing = self._gauge(
+        self._observer = self._gauge(
             'observing',
             '1 on the agent that compares with mode = observe, and changes '
             'nothing in placement.')
@@ -196,7 +196,7 @@ class Metrics:
     def set_mode(self, observes: bool) -> None:
         """Record the mode of an agent that does not lead yet."""
         self.set_leader(False)
-        self._observes = observes
+        self._is_observer = observes
 
     def set_leader(self, leads: bool) -> None:
         """Record whether this agent leads; its other gauges are stale if not.
@@ -205,7 +205,7 @@ class Metrics:
         """
         if leads != self._leads:
             self._leads = leads
-            (self._observing if self._observes else self._leader).set(leads)
+            (self._observer if self._is_observer else self._leader).set(leads)
             self._show_audit()
         if not leads:
             self.last_sync = None

@@ -42,7 +42,7 @@ class PeriodicSync:
                  disagreements: abc.Callable[
                      [], abc.Sequence[modes.Disagreement]] = tuple) -> None:
         self._conf = conf
-        self._observes = nova_aggregate_mirror.conf.observes(conf)
+        self._is_observer = nova_aggregate_mirror.conf.observes(conf)
         self._reconciler = reconciler
         self._figures = figures
         self._now = now
@@ -50,10 +50,11 @@ class PeriodicSync:
         self._zones = zones
         self._zone_of: abc.Mapping[str, str] = {}
         self._due = now()
-        self._failures: frozenset[tuple[Any, ...]] = frozenset()
-        self._disagreements = disagreements
-        self._disagreeing: frozenset[str] = frozenset()
-        self._unnoted = self._observed = ''
+        self._find_disagreements = disagreements
+        # What was logged last, so that it is logged once.
+        self._logged_failures: frozenset[tuple[Any, ...]] = frozenset()
+        self._logged_subjects: frozenset[str] = frozenset()
+        self._logged_comparison = self._history_failure = ''
 
     def step(self) -> full_sync.SyncOutcome | None:
         """Run a full sync when it is due, and report its result.
@@ -67,7 +68,7 @@ class PeriodicSync:
         self._due = start + options.sync_interval
         request = full_sync.Request(
             options.max_removed_share if options.prune else None,
-            write=not self._observes, observes=self._observes,
+            write=not self._is_observer, observes=self._is_observer,
             may_retry=lambda: self._now() < self._due)
         sync = self._run(request)
         self._reconciler.context.placement.release()
@@ -94,31 +95,31 @@ class PeriodicSync:
 
     def _remember(self, result: sync_result.Result, seconds: float) -> None:
         """Write the sync to the history; log a lasting failure once."""
-        unnoted = ''
+        failure = ''
         try:
             self._note(seconds, result)
         except exceptions.JournalUnavailable as exc:
-            unnoted = str(exc)
+            failure = str(exc)
         if isinstance(result.sync.not_compared, exceptions.JournalUnavailable):
             # A failure of the whole journal is logged by the drain loop.
             return
-        if unnoted and not self._unnoted:
-            LOG.warning('This sync is missing in the history: %s', unnoted)
-        self._unnoted = unnoted
+        if failure and not self._history_failure:
+            LOG.warning('This sync is missing in the history: %s', failure)
+        self._history_failure = failure
 
     def _compare_modes(self) -> None:
         """Log a lasting disagreement once."""
         # A failure of the whole journal is logged by the drain loop.
         with contextlib.suppress(exceptions.JournalUnavailable):
-            disagreements = self._disagreements()
+            disagreements = self._find_disagreements()
             # Not their texts: the time in them changes with each operation.
             subjects = frozenset(each.subject for each in disagreements)
-            if subjects and subjects != self._disagreeing:
+            if subjects and subjects != self._logged_subjects:
                 LOG.warning('The modes do not agree: %s', '; '.join(
                     '%s: %s' % (each, each.step) for each in disagreements))
-            elif self._disagreeing and not subjects:
+            elif self._logged_subjects and not subjects:
                 LOG.info('The modes agree again')
-            self._disagreeing = subjects
+            self._logged_subjects = subjects
 
     def _report(self, result: sync_result.Result, seconds: float) -> None:
         sync, added, removed, refused = result.sync, 0, 0, None
@@ -143,10 +144,10 @@ class PeriodicSync:
 
     def _say(self, result: sync_result.Result) -> None:
         """Log a comparison that differs from the previous one."""
-        observed = result.summary().replace('\n', ' ')
-        if observed and observed != self._observed:
-            LOG.info('Full sync, observed only. %s', observed)
-        self._observed = observed
+        comparison = result.summary().replace('\n', ' ')
+        if comparison and comparison != self._logged_comparison:
+            LOG.info('Full sync, observed only. %s', comparison)
+        self._logged_comparison = comparison
 
     def _by_zone(self, drift: abc.Iterable[associations.Association]
                  ) -> abc.Mapping[tuple[str, str], int]:
@@ -168,9 +169,9 @@ class PeriodicSync:
         keys = frozenset(
             (failure.subject, failure.error and failure.error.failure.key)
             for failure in failures)
-        if keys and keys != self._failures:
+        if keys and keys != self._logged_failures:
             LOG.warning('Full sync: %s', '; '.join(
                 failure.text for failure in failures))
-        elif self._failures and not keys:
+        elif self._logged_failures and not keys:
             LOG.info('Full sync: the previous errors are resolved')
-        self._failures = keys
+        self._logged_failures = keys

@@ -79,8 +79,8 @@ class Mirror:
         self._mutex = threading.Lock()
         self._current: processes.Process | None = None
         self._local = threading.local()
-        self._observes = nova_aggregate_mirror.conf.observes(conf)
-        if self._observes:
+        self._is_observer = nova_aggregate_mirror.conf.observes(conf)
+        if self._is_observer:
             return
         try:
             auth.load(conf, 'placement')
@@ -98,7 +98,7 @@ class Mirror:
             that nova does not have, and if nova mirrors by itself
         """
         process, request = self._process(), self._request(operation)
-        if self._observes:
+        if self._is_observer:
             with request.budget.spending():
                 process.announce()
             return None
@@ -228,9 +228,10 @@ class Mirror:
 
     def _converge_and_close(self, process: processes.Process, state: _RowState
                             ) -> list[str]:
-        """Converge the host and close its row.
+        """Converge the host and close its row if there may be one.
 
         :returns: the compute nodes whose resource providers do not exist yet
+        :raises MirrorError: the host is not converged, or its row is open
         """
         process.breaker.check(state.recorded)
         began, dirty = process.breaker.now(), state.row.dirty
@@ -244,8 +245,10 @@ class Mirror:
             else:
                 outcome = process.unrecorded.converge([dirty])
         error = outcome.unfinished.get(dirty)
-        if error and (state.recorded or not isinstance(
-                error, exceptions.JournalUnavailable)):
+        # The host is converged, and the log has the failure of the journal.
+        only_close_failed = not state.recorded and isinstance(
+            error, exceptions.JournalUnavailable)
+        if error and not only_close_failed:
             process.breaker.begin(error, began, process.limits.backoff)
             raise error
         return sorted(outcome.pending)

@@ -231,7 +231,7 @@ class Mirror(mirror.Mirror):
         self._conf = parts.cloud.conf
         self._parts = parts
         self._local = threading.local()
-        self._observes = False
+        self._is_observer = False
         self.row: journal.Row | None = None
         self.failed = False
         """Whether nova's method failed."""
