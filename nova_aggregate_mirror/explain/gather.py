@@ -112,11 +112,7 @@ def _before_scheduling(cloud: Cloud, request: requests.SchedulingRequest,
                 for node in nova.nodes_of(services.keys())})
     if request.zone:
         request.check_zone(cloud.context, services)
-    if request.source and not (
-            cloud.nova.cells_down or cloud.nova.nodes_of({request.source})):
-        # Of nova's LiveMigrationTask, with what was read before.
-        request.refuse('nova-conductor', 'Compute host %s could not be found.'
-                       % request.source, requests.NODE)
+    request.check_source(cloud.nova)
     return Facts(
         nova, request.about, request.record, request.notes,
         _disk(request.spec),

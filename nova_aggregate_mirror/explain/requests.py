@@ -16,6 +16,7 @@ from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.scheduler import request_spec
+from nova_aggregate_mirror import source as nova_state
 
 # Image properties about the disks of a server.
 _DEVICES = ('block_device_mapping', 'mappings')
@@ -57,6 +58,13 @@ class SchedulingRequest:
             yield
         except nova_exception.NovaException as exc:
             self.refuse(service, str(exc), advice)
+
+    def check_source(self, nova: nova_state.Nova) -> None:
+        """Refuse a host without a compute node, of LiveMigrationTask."""
+        if self.source and not (
+                nova.cells_down or nova.nodes_of({self.source})):
+            self.refuse('nova-conductor', 'Compute host %s could not be found.'
+                        % self.source, NODE)
 
     def check_zone(self, context: Any, services: abc.Mapping[str, Any]
                    ) -> None:
