@@ -3,7 +3,6 @@
 
 from collections import abc
 import functools
-import os
 
 from oslo_config import cfg
 
@@ -57,8 +56,7 @@ class Deployment:
 
         :raises JournalUnavailable: when the journal cannot be read
         """
-        path = engine.sqlite_file(self.conf)
-        if path is not None and not os.path.exists(path):
+        if engine.is_missing(self.conf):
             return None
         journal_database = engine.Database(self.conf)
         if journal_database.schema().is_outdated:

@@ -79,7 +79,7 @@ def _version(conf: cfg.ConfigOpts,
 def users(deployment: inputs.Deployment) -> checks.Findings:
     """Check that all files of an SQLite journal have the same owner."""
     path = engine.sqlite_file(deployment.conf)
-    if path is None or not os.path.exists(path):
+    if path is None or engine.is_missing(deployment.conf):
         return [checks.skipped(
             'the journal is on a database server' if path is None else EMPTY)]
     owners = set()

@@ -87,10 +87,9 @@ def journal() -> store.Journal:
 
     :raises InvalidConfiguration: when its SQLite file does not exist, and the
         configuration is not that of a nova-api, which may use another journal
-    :raises JournalUnavailable: when the tables are missing or outdated
+    :raises JournalUnavailable: when it cannot be read, or is outdated
     """
-    file = engine.sqlite_file(CONF)
-    if file and not file.exists():
+    if engine.is_missing(CONF):
         check_configuration()
     return store.Journal(CONF, engine.existing(CONF))
 

@@ -4,7 +4,6 @@
 from collections import abc
 import contextlib
 import dataclasses
-import os
 
 from oslo_config import cfg
 
@@ -90,10 +89,9 @@ def collect(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
 def read_journal(conf: cfg.ConfigOpts,
                  source: binding.CellMappings) -> JournalContent:
     """Read the journal without creating a file or migrating a table."""
-    path = engine.sqlite_file(conf)
-    if path is not None and not os.path.exists(path):
-        return JournalContent()
     try:
+        if engine.is_missing(conf):
+            return JournalContent()
         journal = store.Journal(conf, engine.existing(conf))
         with contextlib.suppress(exceptions.NovaUnavailable):
             binding.Binding(journal.database, source).check()

@@ -236,3 +236,9 @@ def make_conf(test: testtools.TestCase) -> cfg.ConfigOpts:
     options.set_override('state_path', str(pathlib.Path(
         test.useFixture(fixtures.TempDir()).path)))
     return options
+
+
+def hide_journal(options: cfg.ConfigOpts) -> None:
+    """Give the journal a path whose status cannot be read, even by root."""
+    options.set_override('connection', 'sqlite:////%s/journal.sqlite'
+                         % ('x' * 300), 'aggregate_mirror_database')

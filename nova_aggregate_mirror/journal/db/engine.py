@@ -79,6 +79,20 @@ def displayed(conf: cfg.ConfigOpts) -> str:
 
 
 @translated()
+def is_missing(conf: cfg.ConfigOpts) -> bool:
+    """Check whether the journal is an SQLite file that does not exist.
+
+    :raises JournalUnavailable: when this user may not enter its directory
+    """
+    file = sqlite_file(conf)
+    try:
+        # Path.exists() may answer False to this user.
+        return bool(file and not file.stat())
+    except FileNotFoundError:
+        return True
+
+
+@translated()
 def existing(conf: cfg.ConfigOpts) -> 'Database':
     """Open the journal's database without creating or migrating anything.
 
@@ -86,8 +100,7 @@ def existing(conf: cfg.ConfigOpts) -> 'Database':
 
     :raises JournalUnavailable: when the tables are missing or outdated
     """
-    file = sqlite_file(conf)
-    if file and not file.exists():
+    if is_missing(conf):
         database = Database(conf, MEMORY)
         database.migrate()
     else:

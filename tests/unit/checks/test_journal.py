@@ -15,6 +15,7 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import journal
 from nova_aggregate_mirror import conf
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal as journal_types
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
@@ -54,6 +55,13 @@ class TestJournal(doubles.TestCase):
             finding, = check(self.deployment)
             self.assertIsNone(finding.code, finding)
         self.assertIsNone(self.deployment.journal)
+
+    def test_journal_that_cannot_be_looked_up(self):
+        """It is not taken for one that was never used."""
+        doubles.hide_journal(self.conf)
+        for check in journal.users, journal.belonging:
+            self.assertRaises(
+                exceptions.JournalUnavailable, check, self.deployment)
 
     @testtools.skipIf(os.geteuid(), 'only root can give files away')
     def test_files_that_are_not_the_journal(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``--version`` and ``--help`` of the programs."""
+"""Version, help and journal of the programs."""
 
 import argparse
 import importlib.metadata
@@ -7,9 +7,13 @@ import json
 import subprocess
 import sys
 
+import fixtures
 import testtools
 
+from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import manage
+from nova_aggregate_mirror import exceptions
+from tests.unit import doubles
 
 # The processes share an import of nova, which takes a second.
 SCRIPT = """
@@ -52,6 +56,17 @@ class TestPrograms(testtools.TestCase):
         self.assertIn(
             '\n    journal             list, forget\n', manage_help)
         self.assertEqual(manage_help, shown)
+
+
+class TestJournal(doubles.TestCase):
+
+    def test_file_that_cannot_be_looked_up(self):
+        """The error is that of a journal; the program prints it."""
+        doubles.hide_journal(self.conf)
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.cmd.components.CONF', self.conf))
+        self.assertRaises(
+            exceptions.JournalUnavailable, components.journal)
 
 
 class TestCommands(testtools.TestCase):

@@ -90,3 +90,12 @@ class TestForeignAggregates(doubles.TestCase):
         binding.Binding(self.open_journal().database, nova).bind()
         line, = self.described(['b1'])
         self.assertIn('whether it ever had it', line)
+
+
+class TestJournal(doubles.TestCase):
+
+    def test_file_that_cannot_be_looked_up(self):
+        """The page says so, and shows no empty journal."""
+        doubles.hide_journal(self.conf)
+        self.assertIn('journal', collect.read_journal(
+            self.conf, doubles.Nova([])).trouble)

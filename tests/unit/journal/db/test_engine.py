@@ -157,6 +157,16 @@ class TestFile(testtools.TestCase):
                                    'aggregate_mirror_database')
             self.assertIsNone(engine.sqlite_file(self.conf))
 
+    def test_file_that_cannot_be_looked_up(self):
+        """Whether it exists is not known; it is no empty journal."""
+        self.assertTrue(engine.is_missing(self.conf))
+        engine.Database(self.conf)
+        self.assertFalse(engine.is_missing(self.conf))
+        doubles.hide_journal(self.conf)
+        for read in engine.is_missing, engine.existing:
+            self.assertRaises(
+                exceptions.JournalUnavailable, read, self.conf)
+
     @testtools.skipIf(os.geteuid(), 'only root can change owners')
     def test_what_root_makes_belongs_to_nova(self):
         """A command run by root does not lock out nova-api's user."""
