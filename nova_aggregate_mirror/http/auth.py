@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Authentication to a service with the options of its nova.conf section."""
 
+import contextlib
+import functools
 from typing import Any
 from typing import cast
 
@@ -59,7 +61,7 @@ class Account:
                 section_name),
             catalog=driver_failures.CHECK,
             scope='add project_name and project_domain_name to [%s] in '
-                  'nova.conf' % group,
+                  'nova.conf' % section_name,
             token='correct auth_url of [keystone_authtoken] in %s.conf, and '
                   'restart %s' % (group, group),
             role=('create another application credential, with the role %s'
@@ -94,9 +96,15 @@ class Account:
                 first('project_name', 'project_id') or 'service',
                 first('user_domain_name', 'user_domain_id') or 'Default')
 
-    @property
+    @functools.cached_property
     def _values(self) -> Any:
-        return self._conf[section(self._conf, self._group)]
+        name = section(self._conf, self._group)
+        values = self._conf[name]
+        # The steps of a request are needed before the plugin is loaded.
+        with contextlib.suppress(ks_exceptions.NoMatchingPlugin):
+            self._conf.register_opts(loading.get_auth_plugin_conf_options(
+                values.auth_type or 'none'), group=name)
+        return values
 
 
 def section(conf: cfg.ConfigOpts, group: str) -> str:

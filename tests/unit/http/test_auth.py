@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which credentials in nova.conf are complete; no network."""
 
+import os
 from typing import Any
 
+import fixtures
+from keystoneauth1 import loading
+from oslo_config import cfg
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
+from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.placement import client
 from tests.unit import servers
 
@@ -83,3 +88,38 @@ class CredentialsTestCase(servers.LoopbackTestCase):
         self.assertIn('[elsewhere] has no auth_type', str(error))
         conf.set_override('auth_type', 'none', 'elsewhere')
         auth.load(conf, 'placement')
+
+
+class StepsTestCase(servers.LoopbackTestCase):
+    """The section and the account that the next steps name."""
+
+    def steps(self, *lines: str) -> errors.Steps:
+        """Return the steps of nova.conf before its plugin was loaded."""
+        path = os.path.join(
+            self.useFixture(fixtures.TempDir()).path, 'nova.conf')
+        with open(path, 'w') as file:
+            file.write('\n'.join(lines))
+        conf = cfg.ConfigOpts()
+        conf(['--config-file', path])
+        loading.register_auth_conf_options(conf, 'placement')
+        loading.register_session_conf_options(conf, 'placement')
+        loading.register_adapter_conf_options(conf, 'placement')
+        return auth.Account(conf, 'placement').steps
+
+    def test_account_before_its_plugin_is_loaded(self) -> None:
+        """The user and the section are those of nova.conf."""
+        steps = self.steps(
+            '[placement]', 'auth_section = shared', '[shared]',
+            'auth_type = password', 'username = mirror',
+            'project_name = admins', 'user_domain_name = corp')
+        self.assertEqual('correct username (mirror) and password of [shared] '
+                         'in nova.conf', steps.account)
+        self.assertIn('--project admins --user mirror --user-domain corp ',
+                      steps.role)
+        self.assertIn('to [shared] in nova.conf', steps.scope)
+
+    def test_unknown_plugin(self) -> None:
+        """Steps raise nothing: the failed call names the plugin."""
+        for line in 'auth_type = no-such', '':
+            self.assertIn('username (placement)',
+                          self.steps('[placement]', line).account)
