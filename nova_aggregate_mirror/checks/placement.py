@@ -83,8 +83,8 @@ def _authentication(service: discovery.Discovery) -> checks.Findings:
             return [_renewal(service, exc)]
         user, _project, domain = service.account.user
         return [checks.advised(
-            exc, 'Create the account unless it exists, and set its password '
-            'to that in [%s]:' % section,
+            exc, 'Create the account unless it exists%s, and set its password '
+            'to that in [%s]:' % (auth.EARLIER[service.group], section),
             'openstack user create --or-show --domain %s %s' % (domain, user),
             service.account.role_command,
             'openstack user set --password-prompt %s' % user)]
@@ -102,8 +102,8 @@ def _renewal(service: discovery.Discovery, exc: exceptions.NotAuthorized
     """
     return checks.advised(
         exc, 'As the owner of the application credential, who needs the role '
-        '%s, create another one, and set its ID and secret:'
-        % auth.ROLES[service.group],
+        '%s%s, create another one, and set its ID and secret:'
+        % (auth.ROLES[service.group], auth.EARLIER[service.group]),
         'openstack application credential create --role %s %s-2'
         % (auth.ROLES[service.group], service.group),
         '[%s]' % auth.section(service.conf, service.group),

@@ -37,6 +37,8 @@ _NEEDED = {
 # The smallest role of each account. Neutron shows the subnets of other
 # projects to administrators only.
 ROLES = {'placement': 'service', 'neutron': 'admin'}
+# Placement's default policies have had the role service since 2023.1.
+EARLIER = {'placement': ' (role admin before placement 9.0.0)', 'neutron': ''}
 
 
 class Account:
@@ -66,7 +68,7 @@ class Account:
                   'restart %s' % (group, group),
             role=('create another application credential, with the role %s'
                   % ROLES[group] if self.is_application_credential
-                  else 'run "%s"' % self.role_command),
+                  else 'run "%s"' % self.role_command) + EARLIER[group],
             cafile='cafile of [%s] in nova.conf' % group,
             address=selection if self._conf[group].endpoint_override else '',
             selection=selection)

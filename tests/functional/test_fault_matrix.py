@@ -59,8 +59,10 @@ class Fault:
         return self.line or (self.step if self.step[:1].islower() else '')
 
 
+EARLIER = ' (role admin before placement 9.0.0)'
 RENEWAL = ('As the owner of the application credential, who needs the role '
-           'service, create another one, and set its ID and secret:\n  '
+           'service' + EARLIER + ', create another one, and set its ID and '
+           'secret:\n  '
            'openstack application credential create --role service '
            'placement-2')
 SELECTION = ('Select an existing endpoint, for example:\n  [placement]\n  '
@@ -103,7 +105,8 @@ PLACEMENT: dict[str, Fault] = {
     'role': Fault(
         faults.without_role,
         'placement at {placement} answered 403',
-        'run "openstack role add --project service --user mirror service"',
+        'run "openstack role add --project service --user mirror service"'
+        + EARLIER,
         (STATUS, AGENT, API), 'partial', '2 associations to add.'),
     'application credential': Fault(
         faults.secret_without_role, 'placement at {placement} answered 403',
@@ -139,10 +142,10 @@ KEYSTONE: dict[str, Fault] = {
     'password': Fault(
         faults.another_password,
         'keystone at {keystone} refused the credentials with 401',
-        'Create the account unless it exists, and set its password to that '
-        'in [placement]:\n  openstack user create --or-show --domain Default '
-        'mirror\n  openstack role add --project service --user mirror service'
-        '\n  openstack user set --password-prompt mirror',
+        'Create the account unless it exists' + EARLIER + ', and set its '
+        'password to that in [placement]:\n  openstack user create --or-show '
+        '--domain Default mirror\n  openstack role add --project service '
+        '--user mirror service\n  openstack user set --password-prompt mirror',
         line='correct username (mirror) and password of [placement] in '
         'nova.conf'),
     'application credential': Fault(

@@ -154,9 +154,9 @@ class TestRights(ChecksTest):
             self.assert_found(placement.rights, code, texts, conf)
             service.recover()
 
-        check(FAILURE, 'placement:resource_providers:list', 'openstack role '
-              'add --project service --user placement service',
-              token='another:user')
+        check(FAILURE, 'placement:resource_providers:list', '"openstack role '
+              'add --project service --user placement service" (role admin '
+              'before placement 9.0.0)', token='another:user')
         service.refuse_role(('PUT',))
         check(FAILURE, '403', '(PUT /', 'openstack role add ')
         # A page is not placement's refusal.
