@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""State of nova: host aggregates, their member hosts and compute nodes."""
+"""State of nova: host aggregates, their member hosts and compute nodes.
+
+Long because the interface to nova and all that it returns are one contract.
+"""
 
 from collections import abc
 import dataclasses
@@ -202,6 +205,10 @@ MOVING = ('resize_prep', 'resize_migrating', 'resize_migrated',
 
 LIVE = 'live-migration'
 
+LAUNCH = 60.0
+"""Seconds from a finished resize to the launch that nova records for it: its
+migration is saved first, in a call that may take rpc_response_timeout."""
+
 
 def placed(server: PlacedServer, kind: str | None, ended: float | None
            ) -> PlacedServer:
@@ -211,7 +218,7 @@ def placed(server: PlacedServer, kind: str | None, ended: float | None
     :param ended: its last change, which may be days after the server has
         moved, except for a live migration
     """
-    if kind is None or (ended or 0.0) < (server.arrived or 0.0):
+    if kind is None or (ended or 0.0) + LAUNCH < (server.arrived or 0.0):
         # It was launched afterwards, for example unshelved.
         return server
     return dataclasses.replace(
