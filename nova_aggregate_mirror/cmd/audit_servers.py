@@ -107,12 +107,14 @@ def _unknown(arguments: argparse.Namespace, auditing: Any,
 
     def hosts() -> frozenset[str]:
         truth = nova.read_all()
-        return truth.hosts().union(truth.members)
+        # A cell that did not answer may have any of them.
+        return truth.hosts().union(
+            truth.members, arguments.hosts if truth.cells_down else ())
 
     return [*lookup.zone_errors(arguments.zone, auditing.zones,
                                 bool(auditing.totals.servers)),
             *lookup.host_errors(arguments.hosts, auditing.totals.hosts,
-                                hosts)]
+                                hosts, 'compute node on host')]
 
 
 def prepare(conf: cfg.ConfigOpts, past: abc.Iterable[history.Entry],
@@ -207,7 +209,7 @@ def _finish(arguments: argparse.Namespace, totals: auditor.Totals,
         _tell('%s not audited: nova has no request that it can read (%s)'
               % (plurals.count(totals.unknown, 'server is', 'servers are'),
                  totals.why_unknown))
-    if not totals.servers and (
+    if not (totals.servers or totals.unknown or down) and (
             arguments.zone or arguments.hosts or arguments.project):
         _tell('No server is selected: check --zone, --host and --project')
     if arguments.format in formats.LINES:

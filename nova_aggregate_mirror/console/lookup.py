@@ -69,14 +69,16 @@ def zone_errors(zone: str, existing: abc.Collection[str],
 
 
 def host_errors(hosts: abc.Collection[str], occupied: abc.Collection[str],
-                read: abc.Callable[[], abc.Collection[str]]) -> list[str]:
+                read: abc.Callable[[], abc.Collection[str]],
+                noun: str = 'host') -> list[str]:
     """Say which of these hosts neither nova nor a server has.
 
     :param occupied: hosts with servers; a deleted host may have some
     :param read: reads nova's hosts
+    :param noun: what nova has of each host that is read
     """
     empty = set(hosts).difference(occupied)
     existing = read() if empty else ()
     unknown = sorted(empty.difference(existing))
-    return ['nova has no host %s, and no server is on it; nova has %s' % (
-        host, plurals.some(existing) or 'none') for host in unknown]
+    return ['nova has no %s %s, and no server is on it; nova has %s' % (
+        noun, host, plurals.some(existing) or 'none') for host in unknown]

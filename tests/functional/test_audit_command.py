@@ -61,8 +61,9 @@ class TestAuditServers(AuditTest):
         for options, said in (
                 (('--zone', 'typo'), 'nova has no availability zone typo, and '
                  'no server requests it; nova has az1, nova'),
-                (('--host', 'near', '--host', 'typo'), 'nova has no host '
-                 'typo, and no server is on it; nova has far, near')):
+                (('--host', 'near', '--host', 'typo'), 'nova has no '
+                 'compute node on host typo, and no server is on it; nova has '
+                 'far, near')):
             done = self.audit(*options)
             self.assertEqual((255, said), (
                 done.returncode, done.stderr.splitlines()[-1]))

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ``placement audit_servers`` says of names that select servers."""
+
+import argparse
+import io
+from unittest import mock
+
+import fixtures
+import testtools
+
+from nova_aggregate_mirror.audit import auditor
+from nova_aggregate_mirror.audit import readers
+from nova_aggregate_mirror.cmd import audit_servers
+from nova_aggregate_mirror.cmd import components
+from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import database
+from nova_aggregate_mirror.source import database_servers
+
+NONE = 'No server is selected: check --zone, --host and --project'
+
+
+class TestSelection(testtools.TestCase):
+
+    def audit(self, cells_down=(), nova=source.Nova({}, {}, {}), **totals):
+        """Audit the servers on the host h1; return what is said of it."""
+        audit = mock.Mock(spec=readers.DatabaseAudit, zones=frozenset(),
+                          totals=auditor.Totals(**totals))
+        audit.run.return_value = iter([])
+        servers = mock.Mock(spec=database_servers.DatabaseServers,
+                            cells_down=dict.fromkeys(cells_down, 'late'))
+        errors = io.StringIO()
+        for target, name, double in (
+                (audit_servers, 'prepare', mock.Mock(return_value=audit)),
+                (components, 'servers', mock.Mock(return_value=servers))):
+            self.useFixture(fixtures.MockPatchObject(target, name, double))
+        self.useFixture(fixtures.MonkeyPatch('sys.stderr', errors))
+        self.useFixture(fixtures.MonkeyPatch('sys.stdout', io.StringIO()))
+        audit_servers.run(
+            mock.Mock(command=argparse.Namespace(
+                hosts=['h1'], zone='', project='', rules=[], format='json',
+                quiet=True)),
+            mock.Mock(spec=history.History, **{'newest.return_value': []}),
+            mock.Mock(spec=database.DatabaseSource,
+                      **{'read_all.return_value': nova}))
+        return errors.getvalue().splitlines()
+
+    def test_no_server_is_selected(self):
+        """Neither a server that cannot be read, nor one in a cell."""
+        nova = source.Nova({}, {'h1': frozenset()}, {})
+        self.assertEqual([NONE], self.audit(nova=nova))
+        self.assertNotIn(NONE, self.audit(unknown=1, hosts={'h1'}))
+        self.assertNotIn(NONE, self.audit(['cell1']))
+
+    def test_host_without_a_compute_node(self):
+        """It is reported, unless it may have one in a cell that is down."""
+        self.assertEqual(
+            [NONE, 'nova has no compute node on host h1, and no server is on '
+             'it; nova has none'], self.audit())
+        self.assertEqual([NONE], self.audit(nova=source.Nova(
+            {}, {}, {}, cells_down={'cell1': 'late'})))
