@@ -46,6 +46,9 @@ from nova_aggregate_mirror.journal import history
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.source import database
 
+INTERRUPTED = ('Interrupted before the page was complete; nothing was '
+               'written')
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -69,18 +72,17 @@ def run(conf: cfg.ConfigOpts, source: database.DatabaseSource) -> int:
     """
     # Imported here, so that other commands do not load the template engine.
     from nova_aggregate_mirror.html_report import render
-    options, stop = conf.command, interruption.Interruption()
+    options, stop = conf.command, interruption.Interruption(INTERRUPTED)
     try:
-        with stop.watched(), output.replaced(options.html) as write, \
-                progress.shown(options.quiet) as display:
+        with stop.watched(), progress.shown(options.quiet) as display, \
+                output.replaced(options.html, stop.cleanup) as write:
             collected = collect.collect(
                 conf, source, stop.stopping, display,
                 functools.partial(_audit, conf, stop.stopping, display)
                 if options.servers else None, options.foreign)
             write(render.render(collected, time.time()))
     except exceptions.Stopped:
-        print('Interrupted before the page was complete; nothing was written',
-              file=sys.stderr)
+        print(INTERRUPTED, file=sys.stderr)
         return stop.status
     summary, findings = render.verdict(collected), collected.findings
     summarize(options.html, '%s; %s' % (summary, findings.summary)

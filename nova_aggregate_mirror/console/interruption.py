@@ -9,13 +9,21 @@ import threading
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 STDERR = 2
+ABANDONED = ('Interrupted; completed changes are kept, and the result of '
+             'requests in flight is unknown: run the command again')
 
 
 class Interruption:
-    """Handler of signals: the first stops gracefully, the second at once."""
+    """Handler of signals: the first stops gracefully, the second at once.
 
-    def __init__(self) -> None:
+    :param abandoned: what the second signal prints
+    """
+
+    def __init__(self, abandoned: str = ABANDONED) -> None:
         self._told = threading.Event()
+        self._abandoned = abandoned
+        self.cleanup = contextlib.ExitStack()
+        """What the second signal also does."""
         self.status = 0
         """128 plus the number of the received signal; 0 without any."""
 
@@ -34,8 +42,8 @@ class Interruption:
 
     def _tell(self, number: int, _frame: object) -> None:
         if self._told.is_set():
-            _shout('Interrupted; completed changes are kept, and the result '
-                   'of requests in flight is unknown: run the command again')
+            _shout(self._abandoned)
+            self.cleanup.close()
             # A normal exit waits for the threads, and they for placement.
             os._exit(self.status)
         self.status = 128 + number

@@ -20,7 +20,8 @@ Write = abc.Callable[[abc.Iterable[str]], None]
 
 
 @contextlib.contextmanager
-def replaced(name: str) -> abc.Iterator[Write]:
+def replaced(name: str, cleanup: contextlib.ExitStack | None = None
+             ) -> abc.Iterator[Write]:
     """Open a file before the work that produces its content.
 
     Until the new content is complete, and if the block raises, readers get the
@@ -28,6 +29,7 @@ def replaced(name: str) -> abc.Iterator[Write]:
     them.
 
     :param name: name of the file, or ``-`` for standard output
+    :param cleanup: for a process that ends at once: removes what is incomplete
     :returns: a function that writes the whole content, with escaped controls
     :raises InvalidConfiguration: when the file cannot be written
     """
@@ -42,6 +44,8 @@ def replaced(name: str) -> abc.Iterator[Write]:
         previous = _previous(directory_fd, file)
         _check(name, os.fstat(directory_fd), previous)
         temporary = '%s.%s' % (file, uuid.uuid4().hex)
+        if cleanup:
+            cleanup.callback(_remove, temporary, directory_fd)
         # Private until it has the access of the previous file.
         out = open(temporary, 'xb', opener=functools.partial(
             os.open, dir_fd=directory_fd, mode=0o666 if previous is None
@@ -54,7 +58,9 @@ def replaced(name: str) -> abc.Iterator[Write]:
 
     def write(parts: abc.Iterable[str]) -> None:
         with _translated(name):
-            _write(out, parts)
+            # To close it may write again, and fail again.
+            with out:
+                _write(out, parts)
             # A symbolic link of this name would be replaced, not followed.
             os.replace(temporary, file, src_dir_fd=directory_fd,
                        dst_dir_fd=directory_fd)
@@ -100,7 +106,7 @@ def _keep_access(descriptor: int, previous: os.stat_result) -> None:
 
 
 def _remove(file: str, directory: int) -> None:
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(OSError):
         os.unlink(file, dir_fd=directory)
 
 

@@ -4,6 +4,8 @@
 import io
 import os
 import pathlib
+import resource
+import signal
 import stat
 import unittest
 
@@ -139,6 +141,19 @@ class TestReplaced(testtools.TestCase):
                 raise ZeroDivisionError()
         self.assertEqual(['page.html'], self.names())
         self.assertEqual('previous', self.file.read_text())
+
+    def test_full_disk(self):
+        """Also when the file is closed, the error has its name."""
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_FSIZE, limits)
+        self.addCleanup(signal.signal, signal.SIGXFSZ, signal.signal(
+            signal.SIGXFSZ, signal.SIG_IGN))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1, limits[1]))
+        with testtools.ExpectedException(
+                exceptions.InvalidConfiguration,
+                '.*page.html cannot be written: File too large'):
+            self.write('page')
+        self.assertEqual([], self.names())
 
     @unittest.skipIf(os.geteuid(), 'Only root can give files away')
     def test_previous_owner(self):
