@@ -51,10 +51,11 @@ class Report:
                 _VERSION, program, conf=conf, setup_signal=False)
         except OSError as exc:
             raise exceptions.InvalidConfiguration(
-                '[oslo_reports] file_event_handler: %s: %s; create the file '
-                'or unset the option' % (
-                    conf.oslo_reports.file_event_handler,
-                    exc.strerror)) from exc
+                '[oslo_reports] file_event_handler: %s: %s; %s or unset the '
+                'option' % (
+                    conf.oslo_reports.file_event_handler, exc.strerror,
+                    'create the file' if isinstance(exc, FileNotFoundError)
+                    else 'correct')) from exc
 
     def write(self) -> None:
         """Write a report of this moment."""
