@@ -200,7 +200,7 @@ def _users(placement: client.Client, provider: str) -> frozenset[str]:
     except exceptions.ProviderNotFound:
         # It was deleted after the list was read.
         return frozenset()
-    return placement.members(*aggregates) if aggregates else frozenset()
+    return placement.members(*aggregates)
 
 
 def _run_nova(request: requests.SchedulingRequest, trial: rehearsal.Rehearsal,

@@ -120,13 +120,13 @@ class Client:
         return self._listed(required=trait)
 
     def members(self, *aggregates: str) -> frozenset[str]:
-        """Read the UUIDs of the providers in any of the aggregates.
-
-        :param aggregates: UUIDs, at least 1 and at most ``MANY``
-        """
-        return self._listed(LISTS, member_of=(
-            aggregates[0] if len(aggregates) == 1
-            else 'in:' + ','.join(aggregates)))
+        """Read the UUIDs of the providers in any of the aggregates."""
+        if len(aggregates) == 1:
+            return self._listed(LISTS, member_of=aggregates[0])
+        return frozenset[str]().union(*(
+            self._listed(LISTS, member_of='in:' + ','.join(
+                aggregates[start:start + MANY]))
+            for start in range(0, len(aggregates), MANY)))
 
     def memberships(self, aggregates: abc.Iterable[str],
                     unlikely: abc.Iterable[str] = (),

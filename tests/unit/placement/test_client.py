@@ -130,6 +130,18 @@ class PlacementTestCase(servers.LoopbackTestCase):
             {PROVIDER: {AGGREGATE}},
             self.client.memberships([AGGREGATE, uuidutils.generate_uuid()]))
 
+    def test_members_of_many_aggregates(self) -> None:
+        """No request is longer than the limits of web servers."""
+        aggregates = [uuidutils.generate_uuid() for _number in range(120)]
+        other = uuidutils.generate_uuid()
+        self.placement.create_provider(other, 'other')
+        self.placement.set_aggregates(PROVIDER, aggregates[:1])
+        self.placement.set_aggregates(other, aggregates[-1:])
+        self.warm_up()
+        self.assertEqual({PROVIDER, other}, self.client.members(*aggregates))
+        self.assertEqual(3, len(self.placement.requests))
+        self.assertEqual(frozenset(), self.client.members())
+
     def test_memberships_take_few_requests(self) -> None:
         """Of few providers, each is read; of many, each aggregate.
 
