@@ -120,11 +120,14 @@ def conductor_refuses(facts: Facts, _nodes: Nodes) -> Exclusions:
 
 
 def _unusable(facts: Facts) -> abc.Mapping[str, str]:
-    """Return what the ComputeFilter would reject if it got it."""
+    """Return what the ComputeFilter would reject if it got it.
+
+    Nova does not run it for a rebuild, the only request without a query.
+    """
     return dict.fromkeys((
         node for node, host in facts.nova.nodes.items()
         if host in facts.down or host in facts.disabled
-        if node not in facts.scores), '')
+        if node not in facts.scores and facts.funnel), '')
 
 
 STEPS: tuple[abc.Callable[[Facts, Nodes], Exclusions], ...] = (

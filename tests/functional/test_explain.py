@@ -216,10 +216,13 @@ class TestMoves(explaining.ExplainingTest):
         self.assertIn('Nova-api decides by its [DEFAULT] '
                       'allow_resize_to_same_host, which is True',
                       ''.join(answer.notes))
+        self.admin_api.put_service_force_down(self.service('second'), True)
+        answer = self.explain_server(self.server, 'rebuild')
         self.assertEqual(
             {'first': 'acceptable', 'second': 'not the requested host',
-             'other': 'not the requested host'},
-            self.reasons(self.explain_server(self.server, 'rebuild')))
+             'other': 'not the requested host'}, self.reasons(answer))
+        # Nova applies no ComputeFilter to a rebuild.
+        self.assertEqual({()}, {verdict.also for verdict in answer.verdicts})
         self.assertEqual(before, self.stored())
 
     def test_hint_of_rebuild(self):

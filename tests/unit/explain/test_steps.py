@@ -162,6 +162,15 @@ class TestFilters(testtools.TestCase):
         # A request for this host passes no other filter.
         self.assertEqual('acceptable', verdicts['host-c'].reason.kind)
 
+    def test_service_of_the_host_of_a_rebuild(self):
+        """The ComputeFilter is not applied to it, and rejects no host."""
+        verdicts = explain(
+            filter_runs=[facts.FilterRun('ComputeFilter', {})],
+            down=frozenset({'host-a'}), disabled={'host-b': ''},
+            funnel=None).verdicts
+        self.assertEqual({'acceptable'}, {
+            verdict.reason.kind for verdict in verdicts})
+
     def test_filter_that_is_not_listed(self):
         """It is named."""
         self.assertEqual(
