@@ -3,7 +3,7 @@
 
 The hosts of operations in the journal are converged. For all other hosts,
 missing associations are added, and associations that nova does not have are
-removed, including those of deleted aggregates. Until one sync is in the
+removed, including those of deleted aggregates. Until a full sync is in the
 history, stale associations are only listed unless --prune is given. A failure
 does not end the run: changes and failures are reported at the end.
 Associations that are not nova's are never changed: aggregates that were never
@@ -60,8 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--prune', action=argparse.BooleanOptionalAction, default=None,
         help='also remove associations that nova does not have, including '
              'those of deleted aggregates, or only add; the default is '
-             '[aggregate_mirror] prune, and no removal until one sync is in '
-             'the history')
+             '[aggregate_mirror] prune, and no removal until a full sync is '
+             'in the history')
     parser.add_argument(
         '--force', action='store_true',
         help='remove even more than [aggregate_mirror] max_removed_share '
@@ -86,8 +86,9 @@ def request_and_advice(options: argparse.Namespace, configuration: Any,
     if prune is None and configuration.prune:
         prune = any(entry.compared for entry in past.newest())
         if not prune:
-            advice = ('this is the first sync with this journal, check the '
-                      'list, then run the command with --prune')
+            advice = ('no full sync that mirrors is in the history of this '
+                      'journal yet; check the list, then run the command with '
+                      '--prune')
     return arguments.request(
         options, bool(prune), configuration.max_removed_share), advice
 

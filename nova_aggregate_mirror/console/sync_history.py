@@ -5,7 +5,6 @@ from collections import abc
 import socket
 import time
 
-from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror.journal import history
 from nova_aggregate_mirror.reconcile import associations
@@ -16,9 +15,6 @@ State = associations.State
 MOST = 500
 """Lines of a list in the report, and of what an agent observes; the commands
 list everything."""
-
-# Placement, nova or the journal could not be read.
-_NOT_COMPARED = (exit_status.NOT_READ, exit_status.COULD_NOT_RUN)
 
 
 def command(name: str, request: full_sync.Request) -> str:
@@ -55,7 +51,7 @@ def note(past: history.History, name: str, seconds: float,
         reason=faults[0] if faults else '',
         compared=request.write and not (
             request.hosts or request.aggregates or result.interruption
-            or result.status() in _NOT_COMPARED),
+            or result.sync.not_compared),
         mode=mode,
         removals='\n'.join(
             'host %s (provider %s): aggregate %s (%s)' % (

@@ -157,7 +157,7 @@ class TestSwitch(ModesTest):
             self.newest().observed, self.newest().compared,
             self.newest().added, self.newest().removed))
         done = self.sync()
-        self.assertIn('this is the first sync', done.stdout)
+        self.assertIn('no full sync that mirrors', done.stdout)
         self.assertEqual(1, len(self.cloud.drift()))
 
 

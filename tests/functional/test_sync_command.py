@@ -216,8 +216,9 @@ class TestDefault(SyncTest):
         self.assertEqual((0, ''), (done.returncode, done.stderr))
         self.assertIn('| stale_kept | stale  ', done.stdout)
         self.assertIn(
-            '1 stale association kept: this is the first sync with this '
-            'journal, check the list, then run the command with --prune',
+            '1 stale association kept: no full sync that mirrors is in the '
+            'history of this journal yet; check the list, then run the '
+            'command with --prune.',
             done.stdout)
         self.check('remove')
 

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The entry of a sync in the history."""
 
+import types
+
 import testtools
 
 from nova_aggregate_mirror.console import sync_history
 from nova_aggregate_mirror.console import sync_result
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror import source
@@ -13,18 +16,43 @@ from tests.unit.console import test_sync_result
 COUNT = sync_history.MOST + 1
 
 
+def entry(sync, interruption=0, **request):
+    """Return the entry that is written."""
+    entries = []
+    sync_history.note(
+        types.SimpleNamespace(note=entries.append), 'agent', 1.0,
+        sync_result.Result(sync, full_sync.Request(**request),
+                           interruption=interruption))
+    [entry] = entries
+    return entry
+
+
+class TestCompared(testtools.TestCase):
+
+    def test_each_failure(self):
+        """A full sync compared nova, even if it could not read a provider."""
+        partial = outcome.Outcome()
+        partial.failed[outcome.Subject(outcome.PROVIDER, 'n1')] = (
+            exceptions.ServiceFailed('500'))
+        sync = full_sync.SyncOutcome(partial, source.Nova({}, {}, {}))
+        for compared, arguments in (
+                (True, {}), (False, {'interruption': 130}),
+                (False, {'hosts': frozenset({'h1'})}),
+                (False, {'write': False, 'observes': True})):
+            self.assertIs(compared, entry(sync, **arguments).compared)
+        self.assertFalse(entry(full_sync.uncompared(
+            exceptions.ServiceFailed('500'))).compared)
+
+
 class TestRemovals(testtools.TestCase):
 
     def removals(self, **request):
         """Return the number of removals, and how many of them are listed."""
-        entries = []
-        self.note = entries.append
-        sync_history.note(self, 'agent', 1.0, sync_result.Result(
-            full_sync.SyncOutcome(outcome.Outcome(), source.Nova({}, {}, {}), [
+        sync = entry(full_sync.SyncOutcome(
+            outcome.Outcome(), source.Nova({}, {}, {}), [
                 test_sync_result.association(number, 'stale')
-                for number in range(COUNT)]), full_sync.Request(**request)))
-        entry, = entries
-        return entry.removed, len(entry.removals.splitlines())
+                for number in range(COUNT)]), **request)
+        return sync.removed, len(sync.removals.splitlines())
 
     def test_what_is_removed_is_listed_in_full(self):
         """Nothing else has it afterwards."""
