@@ -9,12 +9,12 @@ import contextlib
 import math
 import os
 import pathlib
-import pwd
 import tempfile
 import time
 
 from oslo_config import cfg
 
+from nova_aggregate_mirror import accounts
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror import exceptions
@@ -89,11 +89,11 @@ def users(deployment: inputs.Deployment) -> checks.Findings:
             owners.add(os.stat('%s%s' % (path, suffix)).st_uid)
     if len(owners) < 2:
         return []
-    user = _name(path.parent.stat().st_uid)
+    user = accounts.user(path.parent.stat().st_uid)
     return [checks.failure(
         'The SQLite journal was used by processes of the users %s. Run '
         'nova-api, the agent and the commands as %s, then run:'
-        % (' and '.join(sorted(map(_name, owners))), user),
+        % (' and '.join(sorted(map(accounts.user, owners))), user),
         'chown -R %s: %s' % (user, path.parent), RESTART)]
 
 
@@ -241,7 +241,7 @@ def _usable(directory: pathlib.Path) -> checks.Findings:
         with tempfile.TemporaryFile(dir=above):
             return []
     except OSError as exc:
-        user = _name(os.geteuid()) if os.geteuid() else 'nova'
+        user = accounts.user(os.geteuid()) if os.geteuid() else 'nova'
         return [checks.failure(
             'Nova-api cannot write to %s: %s. Run:' % (directory, exc),
             'install -d -m 700 -o %s %s' % (user, directory))]
@@ -254,16 +254,17 @@ def _check_access(path: pathlib.Path) -> checks.Findings:
     access = os.R_OK | os.W_OK | (os.X_OK if path.is_dir() else 0)
     if os.access(path, access):
         return []
-    text = '%s cannot be read and written by %s' % (path, _name(os.geteuid()))
+    text = '%s cannot be read and written by %s' % (
+        path, accounts.user(os.geteuid()))
     owner = path.stat().st_uid
     if owner == os.geteuid():
         return [checks.failure('%s, who owns it. Run:' % text,
                                'chmod u+rwX %s' % path)]
-    user = _name(owner)
     return [checks.failure(
         '%s, because its owner is %s. Run this command as the user that '
-        'nova-api runs as:' % (text, user),
-        'sudo -u %s nova-aggregate-mirror-status upgrade check' % user)]
+        'nova-api runs as:' % (text, accounts.user(owner)),
+        'sudo -u %s nova-aggregate-mirror-status upgrade check'
+        % accounts.user(owner, accounts.SUDO))]
 
 
 def _unusable(path: pathlib.Path | None,
@@ -278,10 +279,3 @@ def _unusable(path: pathlib.Path | None,
             'mv %s* %s/broken' % (path, path.parent), RESTART, checks.SYNC)
     return checks.failed(error, 'List the processes that use it:',
                          'fuser -v %s' % path)
-
-
-def _name(user: int) -> str:
-    try:
-        return pwd.getpwuid(user).pw_name
-    except KeyError:
-        return str(user)

@@ -2,11 +2,11 @@
 """Configuration files that the user of a command may not read."""
 
 from collections import abc
-import grp
 import os
 import pathlib
 import pwd
 
+from nova_aggregate_mirror import accounts
 from nova_aggregate_mirror import exceptions
 
 
@@ -30,34 +30,20 @@ def _check(path: pathlib.Path, right: int, program: str) -> None:
         status = path.stat()
         raise exceptions.InvalidConfiguration(
             'user %s may not read %s, which belongs to user %s and group %s'
-            % (_user(os.geteuid()), path, _user(status.st_uid),
-               _group(status.st_gid)),
+            % (accounts.user(os.geteuid()), path,
+               accounts.user(status.st_uid), accounts.group(status.st_gid)),
             step='%s %s ...' % (_become(status), program))
 
 
 def _become(status: os.stat_result) -> str:
     """Return the command that becomes a user who may read a file."""
     if status.st_uid and status.st_mode & 0o400:
-        return 'sudo -u %s' % _user(status.st_uid)
+        return 'sudo -u %s' % accounts.user(status.st_uid, accounts.SUDO)
     if status.st_gid and status.st_mode & 0o040:
         # A service's user and group have the same name.
-        name = _group(status.st_gid)
+        name = accounts.group(status.st_gid, accounts.SUDO)
         try:
             return 'sudo -u %s' % pwd.getpwnam(name).pw_name
         except KeyError:
             return 'sudo -g %s' % name
     return 'sudo'
-
-
-def _user(number: int) -> str:
-    try:
-        return pwd.getpwuid(number).pw_name
-    except KeyError:
-        return str(number)
-
-
-def _group(number: int) -> str:
-    try:
-        return grp.getgrgid(number).gr_name
-    except KeyError:
-        return str(number)

@@ -143,7 +143,8 @@ class UserTest(testtools.TestCase):
         one = self.find(USER + 1)
         self.assertEqual(checks.Code.FAILURE, one.code)
         self.assertEqual(
-            ('sudo -u %d nova-aggregate-mirror-status upgrade check' % USER,),
+            ("sudo -u '#%d' nova-aggregate-mirror-status upgrade check"
+             % USER,),
             one.cure)
 
     def test_state_path_of_another_user(self):
@@ -151,7 +152,7 @@ class UserTest(testtools.TestCase):
         self.own(self.state)
         self.state.chmod(0o700)
         one = self.find(USER + 1)
-        self.assertIn('sudo -u %d ' % USER, one.cure[0])
+        self.assertIn("sudo -u '#%d' " % USER, one.cure[0])
 
     def test_own_state_path(self):
         """The journal could be created; the check does not create it."""

@@ -54,7 +54,8 @@ class TestUnreadable(testtools.TestCase):
         for uid, gid, mode, command in (
                 (1, 0, 0o600, 'sudo -u daemon mirror ...'),
                 (0, 1, 0o640, 'sudo -u daemon mirror ...'),
-                (0, 54321, 0o640, 'sudo -g 54321 mirror ...'),
+                (54321, 0, 0o600, "sudo -u '#54321' mirror ..."),
+                (0, 54321, 0o640, "sudo -g '#54321' mirror ..."),
                 (0, 0, 0o600, 'sudo mirror ...'),
                 (0, 1, 0o600, 'sudo mirror ...')):
             os.chown(self.file, uid, gid)

@@ -27,7 +27,7 @@ LAYERS = (
     ('http',),
     ('limits',),
     ('conf', 'plugins', 'plurals', 'signatures'),
-    ('exceptions', 'tables', 'uuids'),
+    ('accounts', 'exceptions', 'tables', 'uuids'),
     ('printable',),
 )
 
