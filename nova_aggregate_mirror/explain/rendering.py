@@ -44,9 +44,10 @@ def sentence(answer: explanation.Answer) -> str:
         return text
     by_host = collections.Counter(answer.placed)
     return '%s. %d of %d servers fit at once%s' % (
-        text, len(answer.placed), answer.count, ': ' + ', '.join(
-            '%d on %s' % (count, host) for host, count
-            in by_host.most_common(SENTENCE_HOSTS)) if by_host else '')
+        text, len(answer.placed), answer.count, ': ' + plurals.first(
+            ['%d on %s' % (count, host)
+             for host, count in by_host.most_common()], SENTENCE_HOSTS)
+        if by_host else '')
 
 
 def names(hosts: abc.Iterable[str], limit: int) -> str:
