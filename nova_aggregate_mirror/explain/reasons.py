@@ -340,7 +340,8 @@ def _of_missing_membership(uuids: list[str], node: str, membership: str,
         return Reason(
             'pending', 'in %s in nova but not yet in placement' % membership,
             '%s; pending in the journal since %.0f s' % (
-                detail, max(ages)),
+                # Nova-api's clock may be ahead.
+                detail, max(0.0, *ages)),
             'the agent mirrors it; if it does not, check its log')
     return Reason(
         'missing', 'in %s in nova but not in placement' % membership, detail,

@@ -163,6 +163,12 @@ class TestAggregates(testtools.TestCase):
         self.assertEqual('reason: broken', reason(
             'required', '!' + reasons.DISABLED, known=known).detail)
 
+    def test_operation_of_a_clock_that_is_ahead(self):
+        """It has just begun."""
+        self.assertIn(' since 0 s', reason(
+            'member_of', 'in:z', known=facts.Facts(
+                NOVA, pending={'h1': -5.0})).detail)
+
     def test_placement_has_it_left(self):
         """A forbidden aggregate that nova no longer has for the host."""
         self.assertEqual('stale', reason('member_of', '!in:y').kind)
