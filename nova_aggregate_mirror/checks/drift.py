@@ -47,6 +47,9 @@ def find(deployment: inputs.Deployment) -> checks.Findings:
             exc, 'If placement is only slow, raise the timeout:',
             '[aggregate_mirror]',
             'request_timeout = %g' % (2 * options.request_timeout))]
+    except exceptions.JournalUnavailable:
+        # It could be read a moment ago; the command reports it.
+        raise
     except exceptions.MirrorError as exc:
         return [placement.unavailable(exc)]
     findings = [

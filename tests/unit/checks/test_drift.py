@@ -7,6 +7,8 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import drift
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import models
 from tests.unit import doubles
 
 
@@ -79,6 +81,14 @@ class TestDrift(doubles.TestCase):
         one, = self.find()
         self.assertEqual((checks.Code.FAILURE, 'refused.'),
                          (one.code, one.text))
+
+    def test_journal_that_cannot_be_read(self):
+        """Placement's log is no remedy."""
+        self.cloud({'zone': {'h1'}}, n1=set())
+        self.assertEqual({}, self.journal.ledger.entries())
+        with engine.Database(self.conf).transaction() as connection:
+            models.ledger.drop(connection)
+        self.assertRaises(exceptions.JournalUnavailable, self.find)
 
     def test_provider_that_cannot_be_read(self):
         """The other providers are still compared."""
