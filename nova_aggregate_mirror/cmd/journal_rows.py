@@ -79,8 +79,9 @@ def forget(journal_rows: rows.Rows, ids: abc.Collection[str],
         status = NO_SUCH_ROW
     for row in running:
         print('Row %s was kept: its operation may still run. The agent closes '
-              'it after [aggregate_mirror] max_call_age; --force deletes it '
-              'now' % row.id, file=sys.stderr)
+              'it once its host is mirrored and [aggregate_mirror] '
+              'max_call_age has passed; --force deletes it now' % row.id,
+              file=sys.stderr)
         status = STILL_RUNNING
     return status
 

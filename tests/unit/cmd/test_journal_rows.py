@@ -94,7 +94,10 @@ class TestJournalRows(doubles.TestCase):
         self.assertEqual(2, journal_rows.forget(
             self.rows, [running.id, failed.id]))
         self.assertEqual([running], self.rows.all())
-        self.assertIn('Row %s was kept' % running.id, self.text(self.err))
+        self.assertIn(
+            'Row %s was kept: its operation may still run. The agent closes '
+            'it once its host is mirrored and [aggregate_mirror] max_call_age '
+            'has passed; ' % running.id, self.text(self.err))
         self.assertEqual(1, journal_rows.forget(self.rows, [failed.id]))
         self.assertIn('no row %s; it has %s of host h2\n' % (
             failed.id, running.id), self.text(self.err))
