@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of what the metadata of host aggregates means to nova."""
+"""Checks of what the metadata of host aggregates means to nova.
+
+Long because each finding comes with the commands of its repair.
+"""
 
 from collections import abc
 import shlex
@@ -34,7 +37,8 @@ def zones(deployment: inputs.Deployment) -> checks.Findings:
             by_zone.setdefault(metadata[ZONE], []).append(uuid)
     return [*_names(conf, aggregates, by_zone), *_hosts(aggregates),
             *_empty(aggregates, deployment.nova, by_zone),
-            *_scheduled(conf, by_zone), *_pinned(deployment, by_zone)]
+            *_scheduled(conf, aggregates, deployment.nova, by_zone),
+            *_pinned(deployment, by_zone)]
 
 
 def _names(conf: cfg.ConfigOpts, aggregates: source.Aggregates,
@@ -104,16 +108,26 @@ def _empty(aggregates: source.Aggregates, nova: source.Nova,
                 for uuid in uuids))
 
 
-def _scheduled(conf: cfg.ConfigOpts, by_zone: abc.Collection[str]
+def _scheduled(conf: cfg.ConfigOpts, aggregates: source.Aggregates,
+               nova: source.Nova,
+               by_zone: abc.Mapping[str, abc.Iterable[str]]
                ) -> abc.Iterator[checks.Finding]:
     """Check the zone of requests that name none."""
     zone = conf.default_schedule_zone
-    if zone and zone not in (*by_zone, conf.default_availability_zone):
-        yield checks.failure(
-            'default_schedule_zone is %s, and no aggregate has this '
-            'availability zone: each request without a zone fails. Set the '
-            'zone of an aggregate, or remove:' % zone, '[DEFAULT]',
-            'default_schedule_zone = %s' % zone)
+    # Nova-api accepts each zone that an enabled service is in.
+    if not zone or zone in (*by_zone, conf.internal_service_availability_zone):
+        return
+    zoned = {uuid for uuids in by_zone.values() for uuid in uuids}
+    if zone == conf.default_availability_zone and (
+            nova.cells_down or not nova.nodes or any(
+                zoned.isdisjoint(aggregates.members.get(host, ()))
+                for host in nova.hosts())):
+        return
+    yield checks.failure(
+        'default_schedule_zone is %s, and no host is in this availability '
+        'zone: each request without a zone fails. Set the zone of an '
+        'aggregate, or remove:' % zone, '[DEFAULT]',
+        'default_schedule_zone = %s' % zone)
 
 
 def _pinned(deployment: inputs.Deployment, by_zone: abc.Collection[str]

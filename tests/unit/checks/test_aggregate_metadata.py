@@ -125,9 +125,23 @@ class TestZones(testtools.TestCase):
             (checks.Code.FAILURE,
              ('[DEFAULT]', 'default_schedule_zone = west')),
             (one.code, one.cure))
-        self.conf.set_override('default_schedule_zone', 'nova')
+        # Nova's other services are in it, and nova-api accepts it.
+        self.conf.set_override('default_schedule_zone', 'internal')
         self.assertEqual([], self.find(
             known({'a': zone('east')}, a=['h1']), nova('h1')))
+
+    def test_zone_of_hosts_without_a_zone(self):
+        """Nova-api refuses it unless there are such hosts."""
+        self.conf.set_override('default_schedule_zone', 'nova')
+        found = known({'a': zone('east'), 'b': {}}, a=['h1'], b=['h2'])
+        one = self.one(found, nova('h1'))
+        self.assertEqual(
+            (checks.Code.FAILURE,
+             ('[DEFAULT]', 'default_schedule_zone = nova')),
+            (one.code, one.cure))
+        for hosts in nova('h1', 'h2'), nova('h1', cell1='refused'):
+            self.assertEqual([], self.find(found, hosts))
+        self.assertEqual([], self.find(known({}), nova()))
 
 
 class TestRatios(testtools.TestCase):
