@@ -139,8 +139,8 @@ def _pinned(deployment: inputs.Deployment, by_zone: abc.Collection[str]
         yield checks.warning(
             '%s%s pinned to availability zone %s, which hosts have that are '
             'in no zone (default_availability_zone). Nova refuses to unshelve '
-            'them on a host of a zone. To list them with the command that '
-            'unpins each, run:' % (
+            'them on a host of a zone. To list those of them that are on a '
+            'host, with the command that unpins each, run:' % (
                 'Of the newest %d requests, ' % database_servers.NEWEST
                 if sampled else '', plurals.count(
                     count, 'server is', 'servers are'), zone),

@@ -67,6 +67,7 @@ class TestZones(testtools.TestCase):
                 ((2, True), 'Of the newest 10000 requests, 2 servers are ')):
             [finding] = self.find(known({}), nova(), pinned)
             self.assertTrue(finding.text.startswith(expected), finding.text)
+            self.assertIn('those of them that are on a host', finding.text)
         [finding] = self.find(
             known({'a': zone('nova')}, a=['h1']), nova('h1'), (1, False))
         self.assertNotIn('pinned', finding.text)
