@@ -20,6 +20,8 @@ class TestStart(testtools.TestCase):
             class Interrupted:
                 def find_spec(self, *args):
                     signal.raise_signal(signal.SIGINT)
+            # A shell lets what it starts in the background ignore it.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             sys.meta_path.insert(0, Interrupted())
             sys.exit(start.manage())
             ''')
