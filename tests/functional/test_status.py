@@ -35,8 +35,6 @@ project_domain_name = Default
 """
 SUCCESS, WARNING, FAILURE, COULD_NOT_RUN = 0, 1, 2, 255
 ZONES = 'Availability zones'
-# Nobody runs one beside these tests.
-NO_AGENT = 'Agent'
 
 
 @dataclasses.dataclass(frozen=True)

@@ -43,12 +43,6 @@ class TestScripts(testtools.TestCase):
         """Return the path of a program of this Python environment."""
         return str(pathlib.Path(sys.executable).with_name(name))
 
-    def test_bash_can_read_them(self):
-        for script in scripts():
-            done = subprocess.run(['bash', '-n', script], text=True,
-                                  stderr=subprocess.PIPE)
-            self.assertEqual((0, ''), (done.returncode, done.stderr))
-
     def test_bashate(self):
         self.check(self.tool('bashate'), *BASHATE)
 
