@@ -74,7 +74,7 @@ class Discovery:
         """
         url = endpoint.rstrip('/') + '/'
         call = errors.Call(
-            self.group, 'GET %s' % url, url, steps=self.account.steps)
+            self.group, 'GET %s' % url, url, steps=lambda: self.account.steps)
         with self._bounded(call):
             response = self._adapter.session.get(
                 url, authenticated=False, raise_exc=False,
@@ -93,7 +93,7 @@ class Discovery:
     @contextlib.contextmanager
     def _asking(self, occasion: str) -> abc.Iterator[ks_adapter.Adapter]:
         with self._bounded(errors.Call(
-                self.group, occasion, steps=self.account.steps)):
+                self.group, occasion, steps=lambda: self.account.steps)):
             adapter = self._adapter
             with errors.parsing():
                 yield adapter

@@ -164,7 +164,7 @@ class Call:
     :param kind: the class of all failures, instead of those that ``meaning``
         returns
     :param step: the next step after any failure
-    :param steps: the next steps after some failures
+    :param steps: returns the next steps after some failures
     """
 
     service: str
@@ -173,7 +173,7 @@ class Call:
     selection: str = ''
     kind: Kind | None = None
     step: str = ''
-    steps: Steps = Steps()
+    steps: abc.Callable[[], Steps] = Steps
 
     def error(self, kind: Kind, observation: str,
               party: str = '', step: str = '') -> exceptions.MirrorError:
@@ -191,7 +191,7 @@ class Call:
     @property
     def address(self) -> str:
         """Where the URL of the service is configured."""
-        return self.steps.address or _IN_CATALOG % self.service
+        return self.steps().address or _IN_CATALOG % self.service
 
     def malformed(self, content: str) -> exceptions.MirrorError:
         """Create the error for an answer that is not as it should be."""
@@ -346,9 +346,9 @@ def _step_after_refusal(call: Call, response: requests.Response) -> str:
     challenge = response.headers.get('WWW-Authenticate', '').lower()
     # Keystone's middleware challenges; a policy is refused with a document.
     if response.status_code == 401 and challenge.startswith('keystone'):
-        return call.steps.token
+        return call.steps().token
     if response.status_code == 403 and not _form(response):
-        return call.steps.role
+        return call.steps().role
     return ''
 
 
@@ -457,10 +457,10 @@ def _explanation(call: Call, kind: Kind, exc: Exception, exchange: Exchange,
         return 'cannot be asked: %s' % _safe_text(exc), ''
     if any(isinstance(cause, ks_exceptions.EmptyCatalog)
            for cause in driver_failures.causes(exc, exchange.handled)):
-        return NO_CATALOG, call.steps.scope
+        return NO_CATALOG, call.steps().scope
     if isinstance(exc, _CATALOG):
         return (' for '.join(filter(None, (NOT_IN_CATALOG, call.selection))),
-                call.steps.catalog)
+                call.steps().catalog)
     if exchange.answer:
         # The request was answered with success, but not as it should be.
         return exchange.answer + _UNUSABLE, (
@@ -475,9 +475,9 @@ def _step(call: Call, exc: Exception, exchange: Exchange) -> str:
            for cause in driver_failures.causes(exc, exchange.handled)):
         return PROXY
     if exchange.is_login and exchange.failure == REFUSED:
-        return call.steps.account
+        return call.steps().account
     return driver_failures.of_certificate(
-        exc, call.steps.cafile,
+        exc, call.steps().cafile,
         'auth_url' if exchange.is_login else call.address)
 
 

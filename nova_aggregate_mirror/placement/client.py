@@ -222,7 +222,7 @@ class Client:
             'placement', '%s %s' % (method, path[:LONGEST]), slot.endpoint,
             # Looked for when there is no client.
             '' if slot.client else errors.selection(*self._access.place()[:2]),
-            steps=self._access.steps)
+            steps=lambda: self._access.steps)
         client = None
         try:
             with self._bounded(), errors.translated(call):
