@@ -11,7 +11,7 @@ from nova_aggregate_mirror.audit import causes
 from nova_aggregate_mirror.audit import network_segments
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.audit import stored_requests
-from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plugins
 from nova_aggregate_mirror.scheduler import filter_table
@@ -32,7 +32,7 @@ class DatabaseAudit:
 
     def __init__(self, conf: cfg.ConfigOpts, placement: client.Client,
                  names: abc.Iterable[str] = (),
-                 past: abc.Iterable[history.Entry] = (),
+                 past: abc.Iterable[full_syncs.Entry] = (),
                  zone: str = '', unpins: bool = False) -> None:
         self._database = connections.ApiDatabase()
         aggregates = metadata.read_all(self._database)
@@ -114,7 +114,7 @@ def read_settings(conf: cfg.ConfigOpts, names: abc.Collection[str]
          if hasattr(plugin, 'rules')})
 
 
-def past_syncs(past: abc.Iterable[history.Entry]) -> list[causes.PastSync]:
+def past_syncs(past: abc.Iterable[full_syncs.Entry]) -> list[causes.PastSync]:
     """Return the full syncs that compared everything, oldest first."""
     return sorted((causes.PastSync(
         entry.started_at, entry.ended_at, entry.added + entry.removed)

@@ -41,7 +41,7 @@ from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror.console import progress
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import context
@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='print no progress')
 
 
-def run(conf: cfg.ConfigOpts, past: history.History,
+def run(conf: cfg.ConfigOpts, past: full_syncs.History,
         nova: database.DatabaseSource) -> int:
     """Audit the servers; return the exit status.
 
@@ -117,7 +117,7 @@ def _unknown(arguments: argparse.Namespace, auditing: Any,
                                 hosts, 'compute node on host')]
 
 
-def prepare(conf: cfg.ConfigOpts, past: abc.Iterable[history.Entry],
+def prepare(conf: cfg.ConfigOpts, past: abc.Iterable[full_syncs.Entry],
             names: abc.Collection[str] = (), zone: str = '') -> Any:
     """Return an audit of nova's databases.
 
@@ -221,7 +221,7 @@ def _finish(arguments: argparse.Namespace, totals: auditor.Totals,
     return exit_status.DRIFT if totals.misplaced else exit_status.OK
 
 
-def _entries(past: history.History) -> list[history.Entry]:
+def _entries(past: full_syncs.History) -> list[full_syncs.Entry]:
     try:
         return past.newest()
     except exceptions.JournalUnavailable as exc:

@@ -52,7 +52,7 @@ from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import rendering
 from nova_aggregate_mirror.html_report import output
 from nova_aggregate_mirror.http import resources
-from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
@@ -174,7 +174,7 @@ def _image(conf: cfg.ConfigOpts, identifier: str,
 
 
 def _journaled() -> tuple[
-        dict[str, float], list[history.Entry], list[str]]:
+        dict[str, float], list[full_syncs.Entry], list[str]]:
     """Return host to the age of its oldest row, the full syncs, and notes."""
     try:
         journal = components.journal()

@@ -42,7 +42,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import misplaced
 from nova_aggregate_mirror.html_report import output
-from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.source import database
 
@@ -91,7 +91,7 @@ def run(conf: cfg.ConfigOpts, source: database.DatabaseSource) -> int:
 
 
 def _audit(conf: cfg.ConfigOpts, stopping: abc.Callable[[], bool],
-           display: context.Progress, past: abc.Sequence[history.Entry]
+           display: context.Progress, past: abc.Sequence[full_syncs.Entry]
            ) -> misplaced.Misplacements:
     """Audit all servers; a failure is part of what is found."""
     totals, trouble, groups = auditor.Totals(), '', misplaced.Groups()

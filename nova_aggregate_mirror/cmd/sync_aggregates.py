@@ -34,7 +34,7 @@ from nova_aggregate_mirror.console import sync_history
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror.console import sync_run
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import printable
 from nova_aggregate_mirror.reconcile import full_sync
@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def request_and_advice(options: argparse.Namespace, configuration: Any,
-                       past: history.History
+                       past: full_syncs.History
                        ) -> tuple[full_sync.Request, str]:
     """Return the request, and the advice about stale associations.
 

@@ -6,7 +6,7 @@ import socket
 import time
 
 from nova_aggregate_mirror.console import sync_result
-from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 
@@ -29,7 +29,7 @@ def command(name: str, request: full_sync.Request) -> str:
     return ' '.join(words)
 
 
-def note(past: history.History, name: str, seconds: float,
+def note(past: full_syncs.History, name: str, seconds: float,
          result: sync_result.Result, mode: str = '',
          now: abc.Callable[[], float] = time.time) -> None:
     """Write a sync that has just finished to the history, but no dry run.
@@ -43,7 +43,7 @@ def note(past: history.History, name: str, seconds: float,
         return
     ended, faults = now(), result.faults()
     removals = result.select(State.STALE)
-    past.note(history.Entry(
+    past.note(full_syncs.Entry(
         command(name, request), socket.gethostname(), ended - seconds, ended,
         seconds, added=len(result.select(State.MISSING)),
         removed=len(removals), stale=len(result.select(State.STALE_KEPT)),

@@ -12,7 +12,7 @@ from nova import objects
 from oslo_utils import timeutils
 
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror import plurals
 
 FAULTS = 10
@@ -52,8 +52,8 @@ def read(context: Any, instance: Any) -> explanation.ServerRecord:
         sorted(entries, key=lambda entry: entry.time))
 
 
-def later_syncs(answer: explanation.Answer, syncs: abc.Iterable[history.Entry]
-                ) -> list[str]:
+def later_syncs(answer: explanation.Answer,
+                syncs: abc.Iterable[full_syncs.Entry]) -> list[str]:
     """Note what syncs changed since a failure, if a host is left now."""
     record = answer.record
     failed = max((
@@ -67,7 +67,7 @@ def later_syncs(answer: explanation.Answer, syncs: abc.Iterable[history.Entry]
         sum(sync.removed for sync in later)))] if later else []
 
 
-def _ended(sync: history.Entry) -> str:
+def _ended(sync: full_syncs.Entry) -> str:
     return _text(datetime.datetime.fromtimestamp(
         sync.ended_at, datetime.timezone.utc))
 

@@ -13,7 +13,7 @@ from nova_aggregate_mirror.html_report import misplaced
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
-from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import modes
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
@@ -24,7 +24,7 @@ from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import database
 
-Audit = abc.Callable[[abc.Sequence[history.Entry]], misplaced.Misplacements]
+Audit = abc.Callable[[abc.Sequence[full_syncs.Entry]], misplaced.Misplacements]
 """Audits all servers, given the full syncs of the past, newest first."""
 
 
@@ -34,7 +34,7 @@ class JournalContent:
 
     ledger: journal.Ledger = journal.Ledger()
     rows: tuple[journal.Row, ...] = ()
-    syncs: tuple[history.Entry, ...] = ()
+    syncs: tuple[full_syncs.Entry, ...] = ()
     disagreements: tuple[modes.Disagreement, ...] = ()
     trouble: str = ''
     has_ledger: bool = False

@@ -8,7 +8,7 @@ from oslo_config import cfg
 
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import transactions
-from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.journal import presence
 from nova_aggregate_mirror.journal import rows
@@ -31,4 +31,4 @@ class Journal:
         self.database = transactions.Transactions(conf, database, limits)
         self.ledger = ledger.DatabaseLedger(conf, self.database, now, clock)
         self.rows = rows.Rows(self.database, self.ledger, now, presence)
-        self.history = history.History(self.database)
+        self.history = full_syncs.History(self.database)

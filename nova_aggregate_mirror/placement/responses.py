@@ -88,7 +88,7 @@ def _uuids(call: errors.Call, values: list[Any]) -> frozenset[str]:
     """Check that all are UUIDs, and return them as they are spelled.
 
     Whether another spelling is another aggregate depends on the database of
-    placement; see ``reconcile.converge``.
+    placement; see ``reconcile.provider_writes``.
     """
     if not all(isinstance(value, str) and uuidutils.is_uuid_like(value)
                for value in values):

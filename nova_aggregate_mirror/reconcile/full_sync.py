@@ -18,10 +18,10 @@ from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import brake
 from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import context
-from nova_aggregate_mirror.reconcile import converge
 from nova_aggregate_mirror.reconcile import occupied_names
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
+from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror import source
@@ -132,7 +132,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     if request.feeds_ledger:
         outcome.write_journal(functools.partial(
             mirror.context.ledger.remember, compared.nova.aggregates))
-    mode = converge.Mode(
+    mode = provider_writes.Mode(
         prune=prune, write=request.write, only=compared.only, whole=False,
         down=compared.nova.cells_down, silent={})
     outcome.add(mirror.remove(compared.deleted, mode))
@@ -183,7 +183,7 @@ def _drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
     if request.write:
         return mirror.drain(rows)
     return mirror.converge((row.dirty for row in rows),
-                           converge.Mode(write=False))
+                           provider_writes.Mode(write=False))
 
 
 def _refusal(compared: Comparison, changes: list[plan.Change],
@@ -199,7 +199,7 @@ def _refusal(compared: Comparison, changes: list[plan.Change],
 
 def _repair(mirror: reconciler.Reconciler, compared: Comparison,
             changes: abc.Iterable[plan.Change], request: Request,
-            mode: converge.Mode, outcome: Outcome) -> None:
+            mode: provider_writes.Mode, outcome: Outcome) -> None:
     """Converge the providers that differ."""
     nodes = [change.provider for change in changes
              if change.add or mode.prune]
@@ -243,7 +243,7 @@ def _in_order(mirror: reconciler.Reconciler,
 
 def _retry(mirror: reconciler.Reconciler, compared: Comparison,
            failing: abc.Mapping[str, exceptions.MirrorError], request: Request,
-           mode: converge.Mode) -> tuple[Outcome, frozenset[str]]:
+           mode: provider_writes.Mode) -> tuple[Outcome, frozenset[str]]:
     """Converge providers that failed before, while there is time for them.
 
     Some are tried in each sync, whatever the time.
@@ -275,7 +275,7 @@ def _retry(mirror: reconciler.Reconciler, compared: Comparison,
 
 
 def _once_more(mirror: reconciler.Reconciler, compared: Comparison,
-               repaired: Outcome, mode: converge.Mode,
+               repaired: Outcome, mode: provider_writes.Mode,
                untried: frozenset[str]) -> Outcome:
     """Retry the providers for which placement failed, if they are a minority.
 

@@ -43,8 +43,8 @@ class Outcome:
     done: set[str] = dataclasses.field(default_factory=set)
     """Providers that are known to be in sync."""
     spared: dict[str, int] = dataclasses.field(default_factory=dict)
-    """Providers that ``converge.Mode.before`` kept from a write, and their
-    generations."""
+    """Providers that ``provider_writes.Mode.before`` kept from a write, and
+    their generations."""
     missing: set[str] = dataclasses.field(default_factory=set)
     """Providers that do not exist."""
     pending: set[str] = dataclasses.field(default_factory=set)

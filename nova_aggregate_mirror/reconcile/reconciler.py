@@ -13,8 +13,8 @@ from nova_aggregate_mirror.journal import locked_rows
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.reconcile import context
-from nova_aggregate_mirror.reconcile import converge
 from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror import source
 
 if typing.TYPE_CHECKING:
@@ -24,7 +24,7 @@ if typing.TYPE_CHECKING:
 
 AGGREGATE, HOST, JOURNAL = (
     outcome.AGGREGATE, outcome.HOST, outcome.JOURNAL)
-Mode = converge.Mode
+Mode = provider_writes.Mode
 Outcome = outcome.Outcome
 Subject = outcome.Subject
 
@@ -153,7 +153,7 @@ class Reconciler:
             if outage or self._stopping():
                 outcome.failed[subject] = outage or _stopped()
                 continue
-            removal = converge.deleted(self.context, uuid, mode)
+            removal = provider_writes.deleted(self.context, uuid, mode)
             outage = removal.outage(mode.silent or ())
             outcome.add(removal)
         return outcome
@@ -171,13 +171,13 @@ class Reconciler:
             if outage or self._stopping():
                 outcome.add(_not_begun(batch, outage))
                 continue
-            partial = converge.hosts(self.context, batch, mode)
+            partial = provider_writes.hosts(self.context, batch, mode)
             outage = (None if partial.done
                       else partial.outage(mode.silent or ()))
             outcome.add(partial)
             if self.context.failing:
                 self.context.failing.observe(partial, mode.silent or ())
-            if _conflicts(partial) > converge.FEW:
+            if _conflicts(partial) > provider_writes.FEW:
                 # The next batches wait for no more of them.
                 mode = dataclasses.replace(mode, retries=False)
         return outcome

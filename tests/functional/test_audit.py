@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import readers
-from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.source import database_servers
 from tests.scheduling import explaining
@@ -70,9 +70,10 @@ class TestZones(AuditTest):
              found.server.host,
              found.cause.kind, found.cause.since))
         arrived = found.server.arrived
-        drift = [history.Entry('agent', 'ctl', arrived + 5, arrived + 6, 1.0,
-                               added=1, removed=1),
-                 history.Entry('agent', 'ctl', arrived - 6, arrived - 5, 1.0)]
+        drift = [
+            full_syncs.Entry('agent', 'ctl', arrived + 5, arrived + 6, 1.0,
+                             added=1, removed=1),
+            full_syncs.Entry('agent', 'ctl', arrived - 6, arrived - 5, 1.0)]
         found = self.misplacement(server, past=drift)
         self.assertEqual((audit.DRIFT, arrived),
                          (found.cause.kind, found.cause.since))

@@ -12,7 +12,7 @@ from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.html_report import answer
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import render
-from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
@@ -283,7 +283,8 @@ class TestManyHosts(PageTest):
                     done, nova, associations.after_sync((), done, nova)),
                 full_sync.Request(0.3, write=False),
                 collect.JournalContent(syncs=(
-                    history.Entry('agent --prune', 'api1', NOW, NOW, 1.0),)),
+                    full_syncs.Entry(
+                        'agent --prune', 'api1', NOW, NOW, 1.0),)),
                 {}, 'region RegionOne'), NOW))
         self.assertLess(self.file.stat().st_size, 4 * MEGABYTE)
         open_page(self)

@@ -15,7 +15,7 @@ from nova import objects
 from oslo_utils.fixture import uuidsentinel
 import sqlalchemy as sa
 
-from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import store
 from tests.functional import test_manage
 from tests import placed
@@ -276,7 +276,7 @@ class TestJournal(ExplainTest):
     def test_sync_after_the_failure_of_a_server(self):
         """A note says that placement has changed, also in JSON."""
         server, now = self.failed(), time.time()
-        store.Journal(CONF).history.note(history.Entry(
+        store.Journal(CONF).history.note(full_syncs.Entry(
             'agent', 'api1', now + 60, now + 61, 1.0, added=3))
         done = self.explain('--server', server, '--format', 'json')
         self.assertEqual(0, done.returncode, done.stderr)

@@ -12,7 +12,7 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
-from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import store
 from tests import databases
 from tests import fixtures
@@ -24,7 +24,7 @@ load_tests = testscenarios.load_tests_apply_scenarios
 
 PROCESSES = 4
 TURNS = 25
-GOOD = history.Entry('agent --prune', 'api1', 1000.5, 1001.5, 1.0)
+GOOD = full_syncs.Entry('agent --prune', 'api1', 1000.5, 1001.5, 1.0)
 BAD = dataclasses.replace(GOOD, failed=1, status=2, reason='refused')
 
 
@@ -40,7 +40,7 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
         engine.Database(self.conf).migrate()
         self.history = store.Journal(self.conf).history
 
-    def note(self, *entries, keep=history.KEEP):
+    def note(self, *entries, keep=full_syncs.KEEP):
         for entry in entries:
             self.history.note(entry, keep)
 
@@ -117,7 +117,7 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
         entry, = self.history.newest()
         self.assertTrue(entry.command.startswith('x --host \\u0437yyy'))
         self.assertTrue(entry.reason.startswith('no\\x00thing \\U0001f600'))
-        self.assertEqual(history.REMOVALS_LENGTH, len(entry.removals))
+        self.assertEqual(full_syncs.REMOVALS_LENGTH, len(entry.removals))
 
     def test_many_at_once(self):
         """No writer gets an error, and every pass is counted."""

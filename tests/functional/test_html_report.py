@@ -11,7 +11,7 @@ from nova.db.api import api as api_db
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror.journal.db import engine
-from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.journal import full_syncs
 from tests import commands
 from tests import fixtures
 from tests.functional import test_manage
@@ -61,7 +61,7 @@ class ReportTest(test_sync_command.SyncTest):
         self.placement.create_provider(storage, 'storage')
         self.placement.set_aggregates(storage, [self.zone.uuid])
         self.left_over('missing', 'refused <by> "placement"')
-        self.journal.history.note(history.Entry(
+        self.journal.history.note(full_syncs.Entry(
             'agent --prune', 'api<1>', 1.6e9, 1.6e9 + 1, 1.0, added=3,
             status=6, failed=1, reason='no provider <yet>', removed=1,
             removals='host <h>: aggregate a'))

@@ -10,7 +10,7 @@ import fixtures as base_fixtures
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import journal as checks_of_journal
 from nova_aggregate_mirror.html_report import collect
-from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import modes
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.source import database
@@ -109,7 +109,7 @@ class ModesTest(test_sync_command.SyncTest):
                 line for line in self.messages.output.splitlines()
                 if 'The modes do not agree' in line][-1])
 
-    def newest(self) -> history.Entry:
+    def newest(self) -> full_syncs.Entry:
         return self.journal.history.newest()[0]
 
 

@@ -15,7 +15,7 @@ import testtools
 
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import render
-from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
@@ -54,7 +54,7 @@ def example():
         full_sync.SyncOutcome(
             done, nova, associations.after_sync((), done, nova)),
         full_sync.Request(0.3, write=False),
-        collect.JournalContent(has_ledger=True, syncs=(history.Entry(
+        collect.JournalContent(has_ledger=True, syncs=(full_syncs.Entry(
             'agent --prune', 'controller-1', NOW - 60, NOW - 60, 0.2),)),
         {UUIDS[name]: zone for name, zone in ZONES.items() if zone},
         'region RegionOne, interface internal, '

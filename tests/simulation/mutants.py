@@ -5,7 +5,7 @@ import contextlib
 import dataclasses
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.reconcile import converge
+from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import cells
 from tests.simulation import events
@@ -127,7 +127,7 @@ def writes_only_differences(parts: Parts) -> None:
     """Without rule 5: an older write still in flight remains valid."""
     made = parts.reconciler
     real = made.converge
-    made.converge = lambda dirty, mode=converge.Mode(): real(
+    made.converge = lambda dirty, mode=provider_writes.Mode(): real(
         dirty, dataclasses.replace(mode, always=False))
 
 
@@ -148,7 +148,7 @@ def spares_what_placement_has(parts: Parts) -> None:
     made = parts.reconciler
     real = made.converge
 
-    def converge_(dirty, mode=converge.Mode()):
+    def converge_(dirty, mode=provider_writes.Mode()):
         dirty = list(dirty)
         if not mode.before:
             return real(dirty, mode)
@@ -200,10 +200,10 @@ def applies_the_planned_lists(parts: Parts) -> None:
         planned[:] = [read_all()]
         return planned[0]
 
-    def apply(dirty, mode=converge.Mode()):
+    def apply(dirty, mode=provider_writes.Mode()):
         if mode.always or not planned:
             return real(dirty, mode)
-        nova, outcome = planned.pop(), converge.Outcome()
+        nova, outcome = planned.pop(), provider_writes.Outcome()
         for one in dirty:
             for node in sorted(nova.nodes_of({one.host})):
                 try:
@@ -212,8 +212,8 @@ def applies_the_planned_lists(parts: Parts) -> None:
                         state, nova.wanted(node) | state.aggregates
                         - set(ids.values()))
                 except exceptions.MirrorError as exc:
-                    outcome.failed[converge.Subject(
-                        converge.PROVIDER, node)] = exc
+                    outcome.failed[provider_writes.Subject(
+                        provider_writes.PROVIDER, node)] = exc
         return outcome
 
     parts.source.read_all, made.converge = read_and_keep, apply
@@ -255,7 +255,8 @@ def clears_marks_of_running_deletions(parts: Parts) -> None:
 
 def has_no_cure_for_deletions(parts: Parts) -> None:
     """Without rules 9 and 12: a full sync repairs no missed deletion."""
-    parts.reconciler.remove = lambda aggregates, mode=None: converge.Outcome()
+    parts.reconciler.remove = (
+        lambda aggregates, mode=None: provider_writes.Outcome())
 
 
 def strips_foreign_providers_at_once(parts: Parts) -> None:
@@ -297,7 +298,7 @@ def only_adds(parts: Parts) -> None:
     """Without rule 12: the periodic sync removes nothing."""
     made = parts.reconciler
     real = made.converge
-    made.converge = lambda dirty, mode=converge.Mode(): real(
+    made.converge = lambda dirty, mode=provider_writes.Mode(): real(
         dirty, dataclasses.replace(mode, prune=mode.prune and mode.whole))
 
 

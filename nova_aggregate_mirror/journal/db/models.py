@@ -96,4 +96,4 @@ syncs = sa.Table(
     sa.Column('reason', sa.Text(), nullable=False),
     sa.Column('removals', LongText, nullable=False),
     sqlite_autoincrement=True)
-"""The history of full syncs, newest last; see ``history.Entry``."""
+"""The history of full syncs, newest last; see ``full_syncs.Entry``."""

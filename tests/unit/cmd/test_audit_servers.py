@@ -12,7 +12,7 @@ from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import readers
 from nova_aggregate_mirror.cmd import audit_servers
 from nova_aggregate_mirror.cmd import components
-from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database
 from nova_aggregate_mirror.source import database_servers
@@ -40,7 +40,7 @@ class TestSelection(testtools.TestCase):
             mock.Mock(command=argparse.Namespace(
                 hosts=['h1'], zone='', project='', rules=[], format='json',
                 quiet=True)),
-            mock.Mock(spec=history.History, **{'newest.return_value': []}),
+            mock.Mock(spec=full_syncs.History, **{'newest.return_value': []}),
             mock.Mock(spec=database.DatabaseSource,
                       **{'read_all.return_value': nova}))
         return errors.getvalue().splitlines()

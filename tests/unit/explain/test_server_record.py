@@ -7,7 +7,7 @@ import testtools
 
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import server_record
-from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.journal import full_syncs
 
 FAILED = '1970-01-01T00:01:40Z'
 FAULT = explanation.RecordEntry(FAILED, 'fault', '', 'No valid host')
@@ -15,7 +15,7 @@ RECORD = explanation.ServerRecord('error', '', '', [FAULT])
 LEFT = explanation.Verdict('node', 'host', explanation.Reason(
     explanation.ACCEPTABLE, 'acceptable'), 0)
 ANSWER = explanation.Answer({}, [], [LEFT], record=RECORD)
-SYNC = history.Entry('agent', 'api1', 99.0, 101.5, 2.5, added=2)
+SYNC = full_syncs.Entry('agent', 'api1', 99.0, 101.5, 2.5, added=2)
 
 
 class TestLaterSyncs(testtools.TestCase):

@@ -8,7 +8,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import render
 from nova_aggregate_mirror.journal import binding
-from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
@@ -44,7 +44,7 @@ class TestRepair(doubles.TestCase):
             outcome.Outcome(), source.Nova({}, {}, {}),
             [associations.Association(
                 (), 'n1', '', 'gone', associations.State.STALE, True)])
-        syncs = history.Entry('agent', 'ctl', 0, 1, 1, mode=conf.OBSERVE),
+        syncs = full_syncs.Entry('agent', 'ctl', 0, 1, 1, mode=conf.OBSERVE),
         for observes, entries, repaired in (
                 (False, (), True), (True, (), False), (False, syncs, False)):
             page = ''.join(render.render(collect.Collected(

@@ -8,9 +8,9 @@ import fixtures
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.reconcile import converge
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
+from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror.reconcile import reconciler
 from tests.unit import doubles
 
@@ -31,7 +31,7 @@ class TestHosts(doubles.TestCase):
     def converge(self, *hosts, **kwargs):
         return self.reconciler.converge(
             [journal.Dirty(host) for host in hosts],
-            converge.Mode(**kwargs))
+            provider_writes.Mode(**kwargs))
 
     def test_missing_is_added_and_stale_of_ours_is_removed(self):
         """Afterwards a provider has exactly nova's aggregates."""
@@ -111,7 +111,7 @@ class TestHosts(doubles.TestCase):
         self.assertIn(journal.Dirty('h1'), outcome.unfinished)
         self.assertEqual({Subject(PROVIDER, 'n1')}, outcome.unwritten)
         # The first round only finds the node.
-        self.assertEqual(converge.ROUNDS - 1, outcome.conflicts)
+        self.assertEqual(provider_writes.ROUNDS - 1, outcome.conflicts)
 
     def test_endless_conflicts_of_many_do_not_delay_others(self):
         """Rule 14: a retry that helps none of them is the last one."""
@@ -381,7 +381,7 @@ class TestHosts(doubles.TestCase):
 
         def interfere(provider):
             self.placement.write(provider, ())
-            if self.log.count(('PUT', 'n2')) == converge.ROUNDS - 2:
+            if self.log.count(('PUT', 'n2')) == provider_writes.ROUNDS - 2:
                 self.nova.silent = set()
 
         self.placement.before_put = interfere
@@ -404,7 +404,7 @@ class TestDeleted(doubles.TestCase):
         self.placement.create('n2', 'foreign')
 
     def remove(self, **kwargs):
-        return self.reconciler.remove(['gone'], converge.Mode(**kwargs))
+        return self.reconciler.remove(['gone'], provider_writes.Mode(**kwargs))
 
     def test_aggregate_that_nova_has_is_kept(self):
         """A deletion that nova refused removes nothing."""
