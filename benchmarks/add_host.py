@@ -3,8 +3,8 @@
 
 Two nova-api processes share a cloud: the first with this package's hooks and
 journal, the second with nova's own mirroring. They are called in turn,
-sequentially. The ratio is computed per pair, with new processes for each pair;
-above 1 this package is faster.
+sequentially, and with them the bare requests. The ratio is computed per pair,
+with new processes for each pair; above 1 this package is faster.
 
 Each pair runs at a different stack depth. CPython allocates frames in chunks
 of 16 KB, and a loop that calls across the end of a chunk takes many times as
@@ -15,23 +15,25 @@ from collections import abc
 import functools
 import statistics
 import time
+import uuid
 
 from keystoneauth1 import adapter
 
 from benchmarks import agent_pass
 from benchmarks import figures
+from benchmarks import floor
 from benchmarks import services
 from benchmarks import stock
 from benchmarks import traffic
 from tests.cloud import cloud
 from tests.cloud import programs
+from tests.cloud import seed
 
 WARM_UP = 5
 CHUNK_OF_FRAMES = 117
 """Number of empty frames that fill a chunk of CPython 3.11."""
 ACTIONS = ('add_host', 'remove_host')
 WALL = 'wall, ms'
-HEADER = ('', 'stock nova', 'this package', 'ratio')
 
 
 def timed(call: abc.Callable[[], object]) -> float:
@@ -41,17 +43,48 @@ def timed(call: abc.Callable[[], object]) -> float:
     return (time.perf_counter() - start) * 1000
 
 
-class Api:
+class Calls:
+    """Times of the calls that add a host to an aggregate, and remove it."""
+
+    def __init__(self) -> None:
+        self.requests = 0.0
+        """Placement requests per call."""
+        self.times: dict[str, list[float]] = {action: [] for action in ACTIONS}
+
+    def median(self, action: str) -> float:
+        """Return the median call in milliseconds, without the warm-up."""
+        return statistics.median(self.times[action][WARM_UP:])
+
+
+class Bare(Calls):
+    """The bare requests to placement."""
+
+    def __init__(self, running: cloud.Cloud, nodes: list[seed.Node]) -> None:
+        super().__init__()
+        self._floor = floor.Floor(running)
+        self._providers = {node.host: node.uuid for node in nodes}
+        self._aggregate = str(uuid.uuid4())
+
+    def call(self, host: str) -> None:
+        """Associate a provider, and remove the association again."""
+        for action, aggregates in zip(
+                ACTIONS, ([self._aggregate], []), strict=True):
+            self.times[action].append(timed(functools.partial(
+                self._floor.associate, self._providers[host], aggregates)))
+
+    def close(self) -> None:
+        """Leave nothing."""
+
+
+class Api(Calls):
     """A nova-api with a separate aggregate to add hosts to and remove from."""
 
     def __init__(self, nova: adapter.Adapter, name: str) -> None:
+        super().__init__()
         self._nova = nova
         self._path = '/os-aggregates/%d' % nova.post(
             '/os-aggregates', json={'aggregate': {'name': name}}
         ).json()['aggregate']['id']
-        self.requests = 0.0
-        """Placement requests per call."""
-        self.times: dict[str, list[float]] = {action: [] for action in ACTIONS}
 
     def call(self, host: str) -> None:
         """Add a host and remove it again, and record both durations."""
@@ -61,53 +94,52 @@ class Api:
             self.times[action].append(spent)
 
     def close(self) -> None:
+        """Delete the aggregate."""
         self._nova.delete(self._path)
 
-    def median(self, action: str) -> float:
-        """Return the median call in milliseconds, without the warm-up."""
-        return statistics.median(self.times[action][WARM_UP:])
 
-
-def measure_pair(running: cloud.Cloud, hosts: list[str], calls: int,
+def measure_pair(running: cloud.Cloud, nodes: list[seed.Node], calls: int,
                  frames: int) -> figures.Pair:
     """Run both nova-api processes, and call them in turn."""
+    hosts = [node.host for node in nodes]
     server = functools.partial(programs.waitress, frames=frames)
     with running.another_nova_api('ours', {}, server) as ours, \
             stock.nova_api(running, server) as theirs:
-        pair = figures.Pair(Api(ours, 'ours'), Api(theirs, 'stock'))
-        order = [pair.ours, pair.theirs]
+        pair = figures.Pair(Api(ours, 'ours'), Api(theirs, 'stock'),
+                            Bare(running, nodes))
+        order = [pair.ours, pair.theirs, pair.floor]
         for number in range(WARM_UP + calls):
             for api in order:
                 api.call(hosts[number % len(hosts)])
-            # A B B A: gradual changes of the load affect both alike.
+            # A B C C B A: gradual changes of the load affect all alike.
             order.reverse()
         counter = traffic.Traffic(running.state.log('placement'))
         for api in order:
             counter.since()
             for host in hosts:
                 api.call(host)
-            api.requests = counter.since() / len(hosts) / len(ACTIONS)
+            api.requests = len(counter.since()) / len(hosts) / len(ACTIONS)
             api.close()
     return pair
 
 
 def measure(pairs: int, calls: int) -> str:
     """Run the benchmark."""
-    hosts, lines = ['bench-%02d' % number for number in range(20)], (
-        figures.Lines())
+    lines = figures.Lines('stock nova')
     with services.running() as running:
-        running.seed_hosts(hosts)
+        nodes = running.seed_hosts(
+            ['bench-%02d' % number for number in range(20)])
         # It binds the journal to this nova. Until then, each call has to check
         # that the journal belongs to no other nova.
         agent_pass.Agent(running).stop()
         measured = [measure_pair(
-            running, hosts, calls, CHUNK_OF_FRAMES * pair // pairs)
+            running, nodes, calls, CHUNK_OF_FRAMES * pair // pairs)
             for pair in range(pairs)]
     for action in ACTIONS:
         lines.compare(action.replace('_', '-'), measured, [figures.Figure(
             WALL, functools.partial(Api.median, action=action), 1)])
     lines.compare('either', measured, [figures.Figure(
         'placement requests', lambda api: api.requests, 1)])
-    return figures.table(
+    return lines.table(
         'Adding or removing a host, pairs of %d calls: %d; journal in an '
-        'SQLite file' % (calls, pairs), HEADER, lines.rows)
+        'SQLite file' % (calls, pairs))

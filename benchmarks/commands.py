@@ -66,8 +66,9 @@ class Commands:
                 '%s ended with status %d; the end of its output:\n%s'
                 % (command, ended, output[-2000:]))
         return figures.Run(
-            placement_requests=self.traffic.since(), placement_cpu_seconds=(
-                self._placement.cpu_seconds() - before), **took), output
+            placement_requests=len(self.traffic.since()),
+            placement_cpu_seconds=self._placement.cpu_seconds() - before,
+            **took), output
 
 
 def create_journal(running: cloud.Cloud) -> None:

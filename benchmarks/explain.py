@@ -9,8 +9,9 @@ images and extra specs, and take as many candidates as there are hosts
 take, and one that most hosts cannot, because a third of them has no VCPU left
 and a tenth each is disabled, in another zone, missing in placement, in an
 aggregate for another tenant, or not in the aggregate of the flavor. The result
-for each host is compared with what was set up. The ratio is the figure of the
-command divided by that of nova-scheduler, per pair.
+for each host is compared with what was set up. The ratio is nova-scheduler's
+figure divided by that of the command, per pair. The bare requests are those of
+the command that only read.
 """
 
 from collections import abc
@@ -21,14 +22,15 @@ import json
 from benchmarks import commands
 from benchmarks import figures
 from benchmarks import fleet
+from benchmarks import floor
 from benchmarks import obstacles
 from benchmarks import schedulers
 from benchmarks import services
+from benchmarks import traffic
 from benchmarks import workload
 from tests.cloud import cloud
 
-HEADER = ('', 'scheduling explain', 'nova-scheduler', 'ratio')
-FIGURES = (figures.WALL, figures.CPU, figures.REQUESTS)
+FIGURES = (figures.WALL, figures.CPU, figures.REQUESTS, figures.PEAK)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,14 +67,19 @@ class Comparison:
         self._scheduler = scheduler
         self._nova_conf = nova_conf
         self._runner = commands.Commands(running)
+        self._floor = floor.Floor(running)
+        self._log = running.state.log('placement')
         self._nova = running.nova()
 
     def pairs(self, request: Request, count: int) -> list[figures.Pair]:
-        """Measure both in turn."""
+        """Measure both and the bare requests in turn."""
         self._create_flavor(request)
+        log = traffic.Traffic(self._log)
+        explain = functools.partial(self._explain, request)
+        explain()
         return figures.alternate(
-            count, functools.partial(self._schedule, request),
-            functools.partial(self._explain, request))
+            count, explain, functools.partial(self._schedule, request),
+            functools.partial(self._floor.repeat, log.since()))
 
     def _create_flavor(self, request: Request) -> None:
         """Create the flavor that nova-scheduler's requests have."""
@@ -113,22 +120,14 @@ class Comparison:
         answer = self._scheduler.schedule(
             extra_specs=dict(request.extra_specs), zone=obstacles.ZONE,
             project=obstacles.TENANT)
-        requests = self._runner.traffic.since()
+        requests = len(self._runner.traffic.since())
         self._scheduler.clean()
         if request.expected(self._hosts).get(answer['host']) != 'acceptable':
             raise services.Void(
                 'A server was scheduled to host "%s", which is not acceptable'
                 % answer['host'])
-        return figures.Run(answer['seconds'], answer['cpu_seconds'], 0.0, 0.0,
-                           requests)
-
-
-def _add(lines: figures.Lines, state: str, pairs: list[figures.Pair]) -> None:
-    """Add the lines of a state."""
-    lines.compare(state, pairs, FIGURES)
-    lines.rows.append(['%s: %s' % (state, figures.PEAK.name),
-                       figures.PEAK.spread([pair.theirs for pair in pairs]),
-                       *[figures.NONE] * 2])
+        return figures.Run(answer['seconds'], answer['cpu_seconds'], 0.0,
+                           figures.UNKNOWN, requests)
 
 
 def _measure_size(running: cloud.Cloud, hosts: int, pairs: int,
@@ -144,8 +143,8 @@ def _measure_size(running: cloud.Cloud, hosts: int, pairs: int,
         for request in (ACCEPTED, EXCLUDED):
             if request is EXCLUDED:
                 obstacles.add(running, names)
-            _add(lines, '%d hosts, %s' % (hosts, request.name),
-                 comparison.pairs(request, pairs))
+            lines.compare('%d hosts, %s' % (hosts, request.name),
+                          comparison.pairs(request, pairs), FIGURES)
 
 
 def measure(sizes: abc.Sequence[int], pairs: int) -> str:
@@ -153,9 +152,8 @@ def measure(sizes: abc.Sequence[int], pairs: int) -> str:
 
     :param sizes: numbers of hosts
     """
-    lines = figures.Lines()
+    lines = figures.Lines('nova-scheduler', 'scheduling explain')
     for hosts in sizes:
         with services.running() as running:
             _measure_size(running, hosts, pairs, lines)
-    return figures.table(
-        'Explaining a request, pairs: %d' % pairs, HEADER, lines.rows)
+    return lines.table('Explaining a request, pairs: %d' % pairs)

@@ -3,12 +3,15 @@
 
 from collections import abc
 import dataclasses
+import math
 import statistics
 from typing import Any
 
 from tests.cloud import output
 
 NONE = ''
+UNKNOWN = math.nan
+"""A figure that a run does not have."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,26 +31,28 @@ class Run:
 
 @dataclasses.dataclass(frozen=True)
 class Pair:
-    """Consecutive runs of both implementations; ``theirs`` is optional.
+    """Consecutive runs of both implementations, and of the bare requests.
 
     The values are ``Run``, or any type that the shown figures can read.
     """
 
     ours: Any
     theirs: Any = None
+    floor: Any = None
 
 
 def alternate(count: int, ours: abc.Callable[[], Any],
-              theirs: abc.Callable[[], Any] | None = None) -> list[Pair]:
-    """Run both in turn, in the order A B B A.
+              theirs: abc.Callable[[], Any] | None = None,
+              floor: abc.Callable[[], Any] | None = None) -> list[Pair]:
+    """Run all in turn, in the order A B C C B A.
 
-    Gradual changes of the load thus affect both alike.
+    Gradual changes of the load thus affect all alike.
     """
     pairs = []
-    order = [each for each in (theirs, ours) if each]
+    order = [each for each in (theirs, ours, floor) if each]
     for _pair in range(count):
         runs = {run: run() for run in order}
-        pairs.append(Pair(runs[ours], runs.get(theirs)))
+        pairs.append(Pair(runs[ours], runs.get(theirs), runs.get(floor)))
         order.reverse()
     return pairs
 
@@ -59,17 +64,24 @@ class Figure:
     name: str
     value: abc.Callable[[Any], float]
     decimals: int = 0
+    compared: bool = True
+    """Whether it has ratios."""
 
-    def spread(self, runs: abc.Sequence[Any]) -> str:
+    def spread(self, runs: abc.Iterable[Any]) -> str:
         """Render the median and the range of all runs."""
         return spread([self.value(run) for run in runs if run],
                       self.decimals)
 
-    def ratios(self, pairs: abc.Sequence[Pair]) -> list[float]:
-        """Return the ratios of theirs to ours, where both are not 0."""
-        values = [(self.value(pair.theirs), self.value(pair.ours))
-                  for pair in pairs if pair.theirs]
-        return [theirs / ours for theirs, ours in values if theirs and ours]
+    def ratio(self, runs: abc.Iterable[tuple[Any, Any]]) -> str:
+        """Render the ratios of the first to the second of each two runs."""
+        values = [(self.value(one), self.value(other))
+                  for one, other in runs
+                  if one and other and self.compared]
+        ratios = [one / other for one, other in values
+                  if one and other and not math.isnan(one / other)]
+        # A ratio just below 1 must not be rounded to 1.
+        return spread(ratios, 2 if ratios and statistics.median(
+            ratios) < 2 else 1)
 
 
 WALL = Figure('wall, s', lambda run: run.seconds, 1)
@@ -82,6 +94,7 @@ REQUESTS = Figure('placement requests', lambda run: run.placement_requests)
 
 def spread(values: abc.Sequence[float], decimals: int = 0) -> str:
     """Render the median, and the minimum and maximum if they differ."""
+    values = [value for value in values if not math.isnan(value)]
     if not values:
         return NONE
     median, least, greatest = (
@@ -99,10 +112,23 @@ def table(title: str, header: abc.Sequence[str],
 
 
 class Lines:
-    """The lines of a table: name, theirs, ours and ratio."""
+    """The lines of a table: name, theirs, ours and the bare requests.
 
-    def __init__(self) -> None:
+    Each ratio follows: theirs to ours, and ours to the bare requests.
+    """
+
+    def __init__(self, theirs: str, ours: str = 'this package') -> None:
+        self._header = ['', theirs, ours, 'ratio', 'bare requests',
+                        'ratio to them']
         self.rows: list[list[str]] = []
+
+    def table(self, title: str) -> str:
+        """Render the columns that are not empty."""
+        rows = [self._header, *self.rows]
+        header, *shown = zip(*(
+            column for column in zip(*rows, strict=True) if any(column[1:])),
+            strict=True)
+        return table(title, header, shown)
 
     def compare(self, state: str, pairs: abc.Sequence[Pair],
                 shown: abc.Sequence[Figure]) -> None:
@@ -112,11 +138,10 @@ class Lines:
                     if run]
             if not any(map(figure.value, runs)):
                 continue
-            ratios = figure.ratios(pairs)
             self.rows.append([
                 '%s: %s' % (state, figure.name),
-                figure.spread([pair.theirs for pair in pairs]),
-                figure.spread([pair.ours for pair in pairs]),
-                # A ratio just below 1 must not be rounded to 1.
-                spread(ratios, 2 if ratios and statistics.median(
-                    ratios) < 2 else 1)])
+                figure.spread(pair.theirs for pair in pairs),
+                figure.spread(pair.ours for pair in pairs),
+                figure.ratio((pair.theirs, pair.ours) for pair in pairs),
+                figure.spread(pair.floor for pair in pairs),
+                figure.ratio((pair.ours, pair.floor) for pair in pairs)])

@@ -52,7 +52,7 @@ PARTS = (
          {'sizes': (200, 1000, 2000), 'pairs': 3, 'calls': 3},
          {**_PAIR, 'sizes': (100,), 'calls': 1}),
     Part('explain', 'Explaining a request', 'explain',
-         {'sizes': (200, 5000), 'pairs': 3}, {**_PAIR, 'sizes': (100,)}),
+         {'sizes': (200, 1000, 5000), 'pairs': 3}, {**_PAIR, 'sizes': (100,)}),
     Part('audit', 'Auditing the servers', 'audit',
          {'sizes': (1000, 10000, 100000), 'runs': 3},
          {'sizes': (500, 5000), 'runs': 1}),

@@ -9,7 +9,8 @@ response after the outage. With this package it ends when placement is in sync
 with nova, without any action. Stock nova has no automatic repair, so that
 "nova-manage placement sync_aggregates" is run immediately, as if an operator
 had waited for it, and the measurement ends with the command. Placement must
-then be in sync with nova in both cases.
+then be in sync with nova in both cases. The bare requests are measured in turn
+with them.
 """
 
 import collections
@@ -26,6 +27,7 @@ from benchmarks import add_host
 from benchmarks import agent_pass
 from benchmarks import commands
 from benchmarks import figures
+from benchmarks import floor
 from benchmarks import services
 from benchmarks import stock
 from benchmarks import workload
@@ -38,7 +40,6 @@ CLIENTS = 4
 OK = 200
 POLL = 0.1
 TIMEOUT = 600
-HEADER = ('', 'stock nova, then nova-manage', 'this package', 'ratio')
 ANSWERED = 'add-host answered %d'
 
 
@@ -52,6 +53,9 @@ class Calls:
     """Duration of the median call."""
     slowest: float
     """Duration of the slowest call, in milliseconds."""
+
+
+NO_CALLS = Calls({}, figures.UNKNOWN, figures.UNKNOWN)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,6 +91,7 @@ class Outage:
         self._placement = running.process('placement')
         self._load = workload.Workload(running, size)
         self._runner = commands.Commands(running)
+        self._floor = floor.Floor(running)
         self._wanted = size.hosts * size.memberships
 
     def ours(self) -> Run:
@@ -121,6 +126,14 @@ class Outage:
         return Run(calls, took.seconds,
                    self._placement.cpu_seconds() - cpu,
                    took.placement_requests)
+
+    def floor(self) -> Run:
+        """Send the bare requests, with nothing mirrored."""
+        self._load.empty()
+        run = self._floor.sync((), self._load.wanted())
+        self._load.check()
+        return Run(NO_CALLS, run.seconds, run.placement_cpu_seconds,
+                   run.placement_requests, figures.UNKNOWN)
 
     def _add_hosts(self, nova: adapter.Adapter) -> Calls:
         """Add every host to its aggregates while placement is unavailable.
@@ -164,7 +177,7 @@ class Outage:
     def _done(self, calls: Calls, seconds: float, cpu: float) -> Run:
         return Run(calls, seconds,
                    self._placement.cpu_seconds() - cpu,
-                   self._runner.traffic.since())
+                   len(self._runner.traffic.since()))
 
     def _wait(self, what: str, holds: abc.Callable[[], bool]) -> None:
         deadline = time.monotonic() + TIMEOUT
@@ -178,25 +191,25 @@ class Outage:
 
 
 def _answered(run: Run, status: int) -> float:
-    return run.calls.statuses.get(status, 0)
+    return (figures.UNKNOWN if run.calls is NO_CALLS
+            else run.calls.statuses.get(status, 0))
 
 
 def measure(hosts: int, pairs: int) -> str:
     """Run the benchmark."""
     with services.running() as running:
         trial = Outage(running, workload.Size(hosts, 1, AGGREGATES))
-        measured = figures.alternate(pairs, trial.ours, trial.stock)
-    state, lines = '%d hosts' % hosts, figures.Lines()
+        measured = figures.alternate(
+            pairs, trial.ours, trial.stock, trial.floor)
+    state, lines = '%d hosts' % hosts, figures.Lines(
+        'stock nova, then nova-manage')
     lines.compare(state, measured, [figures.Figure(
-        ANSWERED % status, functools.partial(_answered, status=status))
+        ANSWERED % status, functools.partial(_answered, status=status),
+        compared=False)
         for status in sorted({OK}.union(*(
             run.calls.statuses for pair in measured
             for run in (pair.theirs, pair.ours))))])
-    for line in lines.rows:
-        # Numbers of calls have no ratio.
-        line[-1] = figures.NONE
     lines.compare(state, measured, FIGURES)
-    return figures.table(
+    return lines.table(
         '%d hosts added during an outage of placement, %d parallel clients, '
-        'pairs of outages: %d' % (hosts, CLIENTS, pairs), HEADER,
-        lines.rows)
+        'pairs of outages: %d' % (hosts, CLIENTS, pairs))

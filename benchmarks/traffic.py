@@ -1,15 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Number of requests to placement, counted from its log."""
+"""Requests to placement, from its log."""
 
 import pathlib
 import re
+import typing
 
 # Without the documents of versions, which clients read once.
-_LOGGED = re.compile(rb'placement\.requestlog .*?"[A-Z]+ /[^ "?]')
+_LOGGED = re.compile(
+    r'placement\.requestlog .*?"([A-Z]+) (/[^ "?][^ "]*)" .* '
+    r'microversion: (\S+)')
+
+
+class Request(typing.NamedTuple):
+    """A request that placement has answered."""
+
+    method: str
+    path: str
+    """With its query, without the path of the endpoint."""
+    version: str
 
 
 class Traffic:
-    """Counter of the requests since the previous call.
+    """Reader of the requests since the previous call.
 
     :param log: path of placement's log
     """
@@ -19,10 +31,10 @@ class Traffic:
         self._read = 0
         self.since()
 
-    def since(self) -> int:
-        """Count the requests since the previous call or the start."""
+    def since(self) -> list[Request]:
+        """Return the requests since the previous call or the start."""
         with open(self._log, 'rb') as stream:
             stream.seek(self._read)
             new = stream.read()
         self._read += len(new)
-        return len(_LOGGED.findall(new))
+        return [Request(*found) for found in _LOGGED.findall(new.decode())]

@@ -86,6 +86,15 @@ class Workload:
         return State({provider: frozenset(found)
                       for provider, found in aggregates.items()}, generations)
 
+    def wanted(self) -> dict[str, list[str]]:
+        """Return the aggregates that each provider shall have, by UUID."""
+        providers = {node.host: node.uuid for node in self._nodes}
+        wanted: dict[str, list[str]] = {}
+        for aggregate, hosts in self.members.items():
+            for host in hosts:
+                wanted.setdefault(providers[host], []).append(aggregate)
+        return wanted
+
     def check(self) -> State:
         """Compare placement with nova.
 

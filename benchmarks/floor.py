@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The requests to placement that no mirror can avoid, without a mirror.
+
+The threads of this process send them with a token that they already have, as
+many at a time as this package does: for a comparison one list of all providers
+and one of the members of each aggregate, and a GET and a PUT for each provider
+that changes. Those of a scheduling are taken from placement's log.
+"""
+
+from collections import abc
+from concurrent import futures
+import functools
+import threading
+import time
+from typing import Any
+
+import requests
+
+from benchmarks import figures
+from benchmarks import traffic
+from nova_aggregate_mirror import conf
+from tests.cloud import cloud
+from tests.cloud import loopback
+
+VERSION = '1.36'
+PROVIDERS = '/resource_providers'
+
+
+class Floor:
+    """An HTTP client of placement, with a connection per thread."""
+
+    def __init__(self, running: cloud.Cloud) -> None:
+        placement = running.placement()
+        self._url = placement.get_endpoint()
+        self._headers = {'X-Auth-Token': placement.get_token()}
+        self._process = running.process('placement')
+        self._threads = threading.local()
+
+    def sync(self, aggregates: abc.Iterable[str],
+             missing: abc.Mapping[str, abc.Sequence[str]]) -> figures.Run:
+        """Compare all providers, and set the aggregates of some.
+
+        :param missing: the aggregates of those, by UUID
+        """
+        return self._timed(
+            [functools.partial(self._request, 'GET', path) for path in (
+                PROVIDERS, *('%s?member_of=%s' % (PROVIDERS, aggregate)
+                             for aggregate in aggregates))],
+            [functools.partial(self.associate, *provider)
+             for provider in missing.items()])
+
+    def associate(self, provider: str, aggregates: abc.Sequence[str]) -> None:
+        """Set the aggregates of a provider."""
+        path = '%s/%s/aggregates' % (PROVIDERS, provider)
+        document = self._request('GET', path).json()
+        self._request('PUT', path, json={
+            **document, 'aggregates': list(aggregates)})
+
+    def repeat(self, logged: abc.Iterable[traffic.Request]) -> figures.Run:
+        """Send the requests that only read again."""
+        return self._timed([
+            functools.partial(self._request, 'GET', each.path, each.version)
+            for each in logged if each.method == 'GET'], [])
+
+    def _request(self, method: str, path: str, version: str = VERSION,
+                 **options: Any) -> requests.Response:
+        """Send a request.
+
+        :raises requests.RequestException: when it fails
+        """
+        if not hasattr(self._threads, 'http'):
+            self._threads.http = loopback.session()
+        answer: requests.Response = self._threads.http.request(
+            method, self._url + path, headers={
+                **self._headers, 'OpenStack-API-Version':
+                    'placement ' + version}, **options)
+        answer.raise_for_status()
+        return answer
+
+    def _timed(self, reads: abc.Sequence[abc.Callable[[], Any]],
+               writes: abc.Sequence[abc.Callable[[], Any]]) -> figures.Run:
+        cpu, placement = time.process_time(), self._process.cpu_seconds()
+        start = time.perf_counter()
+        with futures.ThreadPoolExecutor(conf.SYNC_WORKERS) as pool:
+            for calls in reads, writes:
+                list(pool.map(lambda call: call(), calls))
+        return figures.Run(
+            time.perf_counter() - start, time.process_time() - cpu,
+            self._process.cpu_seconds() - placement, figures.UNKNOWN,
+            len(reads) + 2 * len(writes))
