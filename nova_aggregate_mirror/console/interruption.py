@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C and SIGTERM during a sync: requests in flight are completed."""
+"""Ctrl-C and SIGTERM during a command: requests in flight are completed."""
 
 from collections import abc
 import contextlib
 import os
 import signal
-import threading
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 STDERR = 2
@@ -20,7 +19,6 @@ class Interruption:
     """
 
     def __init__(self, abandoned: str = ABANDONED) -> None:
-        self._told = threading.Event()
         self._abandoned = abandoned
         self.cleanup = contextlib.ExitStack()
         """What the second signal also does."""
@@ -28,11 +26,11 @@ class Interruption:
         """128 plus the number of the received signal; 0 without any."""
 
     def stopping(self) -> bool:
-        return self._told.is_set()
+        return bool(self.status)
 
     @contextlib.contextmanager
     def watched(self) -> abc.Iterator[None]:
-        before = {number: signal.signal(number, self._tell)
+        before = {number: signal.signal(number, self._handle)
                   for number in SIGNALS}
         try:
             yield
@@ -40,14 +38,13 @@ class Interruption:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _tell(self, number: int, _frame: object) -> None:
-        if self._told.is_set():
+    def _handle(self, number: int, _frame: object) -> None:
+        if self.status:
             _shout(self._abandoned)
             self.cleanup.close()
             # A normal exit waits for the threads, and they for placement.
             os._exit(self.status)
         self.status = 128 + number
-        self._told.set()
         _shout('Stopping after the requests in flight complete; interrupt '
                'again to stop immediately')
 
