@@ -65,7 +65,7 @@ class Facts:
     cells_disabled: frozenset[str] = frozenset()
     """Compute nodes of the cells that nova-scheduler leaves out."""
     pending: abc.Mapping[str, float] = dataclasses.field(default_factory=dict)
-    """Host in the journal to the age of its oldest operation in seconds."""
+    """Host to the age of its oldest pending row of the journal, in seconds."""
 
     # What nova's request filters and placement respond.
     refusal: Refusal | None = None

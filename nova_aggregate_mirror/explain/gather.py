@@ -45,7 +45,7 @@ class Cloud:
     """Every host and aggregate."""
     placement: client.Client
     pending: abc.Mapping[str, float]
-    """Host in the journal to the age of its oldest operation in seconds."""
+    """Host to the age of its oldest pending row of the journal, in seconds."""
     for_each: parallel.Each
     servers: database_servers.DatabaseServers
 
@@ -65,11 +65,8 @@ def gather(cloud: Cloud, request: requests.SchedulingRequest,
     trial = rehearsal.Rehearsal(cloud.context, request.spec, manager)
     try:
         queries = trial.queries()
-    except rehearsal.NoHost as exc:
-        return _refused(
-            facts, 'request filters', exc, 'change the request, or the '
-            'metadata of the aggregates; see "openstack aggregate list '
-            '--long"' if exc.unmatched else '')
+    except rehearsal.RequestRefused as exc:
+        return _refused(facts, 'request filters', exc, exc.advice)
     if queries:
         facts = dataclasses.replace(facts, omitted=trial.omitted)
         if not any(condition.kind == placement_query.RESOURCES

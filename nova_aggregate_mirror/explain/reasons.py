@@ -334,18 +334,24 @@ def _of_missing_membership(uuids: list[str], node: str, membership: str,
     """Return why placement lacks memberships that nova has."""
     detail = 'placement lacks %s; nova has it' % ', '.join(
         _name(uuid, facts.nova) for uuid in uuids)
+    return _pending(
+        'in %s in nova but not yet in placement' % membership, detail, node,
+        facts) or Reason(
+            'missing', 'in %s in nova but not in placement' % membership,
+            detail, _SYNC_HOST)
+
+
+def _pending(phrase: str, detail: str, node: str, facts: Facts
+             ) -> Reason | None:
+    """Return the reason that a host is still in the journal, if it is."""
     ages = [facts.pending[host] for host in facts.nova.hosts_of(node)
             if host in facts.pending]
-    if ages:
-        return Reason(
-            'pending', 'in %s in nova but not yet in placement' % membership,
-            '%s; pending in the journal since %.0f s' % (
-                # Nova-api's clock may be ahead.
-                detail, max(0.0, *ages)),
-            'the agent mirrors it; if it does not, check its log')
     return Reason(
-        'missing', 'in %s in nova but not in placement' % membership, detail,
-        _SYNC_HOST)
+        'pending', phrase, '%s; pending in the journal since %.0f s' % (
+            # Nova-api's clock may be ahead.
+            detail, max(0.0, *ages)),
+        'the agent mirrors it; if it does not, check its log'
+    ) if ages else None
 
 
 def _of_forbidden_membership(condition: Condition, node: str, facts: Facts
@@ -354,10 +360,11 @@ def _of_forbidden_membership(condition: Condition, node: str, facts: Facts
     common = sorted(frozenset(condition.names) & nova.wanted(node))
     subject = condition.origin.name or 'the request'
     if not common:
-        return Reason(
-            'stale', 'in an aggregate in placement that nova does not have',
-            'placement has an aggregate that excludes %s; nova does not'
-            % subject, _SYNC_HOST + ' --prune')
+        phrase = 'in an aggregate in placement but not in nova'
+        detail = ('placement has it in an aggregate that excludes %s; nova '
+                  'does not' % subject)
+        return _pending(phrase, detail, node, facts) or Reason(
+            'stale', phrase, detail, _SYNC_HOST + ' --prune')
     if condition.origin == placement_query.ISOLATED:
         return Reason(
             'forbidden', 'in an aggregate whose traits the request does not '

@@ -30,16 +30,15 @@ Condition = placement_query.Condition
 Origin = placement_query.Origin
 States = abc.Sequence[host_manager.HostState]
 
+TENANT = 'tenant '
 
-class NoHost(Exception):
-    """Nova refuses the request before it queries placement: the reason.
 
-    :param unmatched: whether no aggregate matches, for a request filter
-    """
+class RequestRefused(Exception):
+    """Nova refuses the request before it queries placement: the reason."""
 
-    def __init__(self, reason: str, unmatched: bool) -> None:
+    def __init__(self, reason: str, advice: str = '') -> None:
         super().__init__(reason)
-        self.unmatched = unmatched
+        self.advice = advice
 
 
 class Rehearsal:
@@ -77,7 +76,7 @@ class Rehearsal:
 
         Nova takes the candidates of all of them; a rebuild has none.
 
-        :raises NoHost: when a request filter, or nova, refuses the request
+        :raises RequestRefused: when a request filter, or nova, refuses it
         :raises MirrorError: when a service that a filter asks is unavailable
         """
         if utils.request_is_rebuild(self._spec):
@@ -94,8 +93,7 @@ class Rehearsal:
         except (nova_exception.NovaException, NotImplementedError,
                 ValueError) as exc:
             # Nova-scheduler fails the request in the same way.
-            raise NoHost(_reason(exc), isinstance(
-                exc, nova_exception.RequestFilterFailed)) from exc
+            raise RequestRefused(_reason(exc)) from exc
         return [placement_query.parse(self._parameters(query), self._origin)
                 for query in resources]
 
@@ -160,10 +158,14 @@ class Rehearsal:
     def _run(self, query_filter: Any) -> None:
         """Run a request filter, and note the conditions that it adds."""
         before = _conditions(self._spec)
-        query_filter(self._context, self._spec)
+        origin = _origin_of(query_filter, self._spec)
+        try:
+            query_filter(self._context, self._spec)
+        except nova_exception.RequestFilterFailed as exc:
+            raise RequestRefused(
+                _reason(exc), _advice(query_filter, origin)) from exc
         self._origins |= dict.fromkeys(
-            _conditions(self._spec) - before,
-            _origin_of(query_filter, self._spec))
+            _conditions(self._spec) - before, origin)
         if isinstance(query_filter, narrowing.Narrowing):
             # The rule is named, not the request filter.
             self._origins |= {
@@ -252,11 +254,22 @@ def _origin_of(query_filter: Any, spec: request_spec.RequestSpec
     return {
         'map_az_to_placement_aggregate':
             Origin('zone %s' % spec.availability_zone, zone=True),
-        'require_tenant_aggregate': Origin('tenant %s' % spec.project_id),
+        'require_tenant_aggregate': Origin(TENANT + (spec.project_id or '')),
         'isolate_aggregates': placement_query.ISOLATED,
         'routed_networks_filter': placement_query.SEGMENTS,
         'SegmentAddresses': placement_query.FREE_SEGMENTS,
     }.get(name, Origin('nova, %s' % name))
+
+
+def _advice(query_filter: Any, origin: Origin) -> str:
+    """Return what to do about a refusal by a request filter."""
+    if origin == placement_query.FREE_SEGMENTS:
+        return 'delete ports, or add a subnet to a segment of the network'
+    if (isinstance(query_filter, narrowing.Narrowing) or origin.zone
+            or origin.name.startswith(TENANT)):
+        return ('change the request, or the metadata of the aggregates; see '
+                '"openstack aggregate list --long"')
+    return ''
 
 
 def _reason(exc: Exception) -> str:

@@ -171,7 +171,13 @@ class TestAggregates(testtools.TestCase):
 
     def test_placement_has_it_left(self):
         """A forbidden aggregate that nova no longer has for the host."""
-        self.assertEqual('stale', reason('member_of', '!in:y').kind)
+        stale = reason('member_of', '!in:y')
+        self.assertEqual('stale', stale.kind)
+        self.assertIn('--prune', stale.advice)
+        pending = reason('member_of', '!in:y', known=facts.Facts(
+            NOVA, pending={'h1': 7.0}))
+        self.assertEqual(('pending', stale.phrase),
+                         (pending.kind, pending.phrase))
         observed = reason(
             'member_of', '!in:y', 'n2', placement_query.Origin('tenant t'))
         self.assertEqual('in an aggregate that excludes tenant t',

@@ -108,7 +108,7 @@ def stale_forbidden(at: scene.Scene) -> Rounds:
     hosts.member(at, HOST, furnish.uuid(at, foreign), True)
     yield situation.Round(
         _create(at, zone), HOST, 'stale',
-        'in an aggregate in placement that nova does not have', SYNC)
+        'in an aggregate in placement but not in nova', SYNC)
 
 
 def default_zone(at: scene.Scene) -> Rounds:
