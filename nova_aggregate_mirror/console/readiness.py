@@ -101,8 +101,8 @@ class WaitResult:
 
 
 def until_mirrored(
-    nova: source.Source, placement: client.Client, hosts: abc.Collection[str],
-    timeout: float, say: abc.Callable[[str], None],
+    nova_source: source.Source, placement: client.Client,
+    hosts: abc.Collection[str], timeout: float, say: abc.Callable[[str], None],
     now: abc.Callable[[], float] = time.monotonic,
     sleep: abc.Callable[[float], None] = time.sleep,
 ) -> WaitResult:
@@ -119,7 +119,7 @@ def until_mirrored(
     began, before, is_refused = now(), frozenset[Missing](), False
     while True:
         start = now()
-        last = _attempt(nova, placement, hosts, max(
+        last = _attempt(nova_source, placement, hosts, max(
             LEAST, began + timeout - start))
         refusal = next((
             lack.error for lack in last.missing if lack.error and issubclass(
@@ -140,22 +140,22 @@ def until_mirrored(
         sleep(min(max(INTERVAL, now() - start), timeout - passed))
 
 
-def _attempt(nova: source.Source, placement: client.Client,
+def _attempt(nova_source: source.Source, placement: client.Client,
              hosts: abc.Collection[str], seconds: float) -> Attempt:
     """Read nova, then the providers; a retriable error counts as missing."""
     try:
-        truth = nova.read(hosts)
-        lacks = [lack for host in sorted(hosts) for lack in _host(host, truth)]
+        nova = nova_source.read(hosts)
+        lacks = [lack for host in sorted(hosts) for lack in _host(host, nova)]
         with deadline.within(seconds):
-            of_providers, current = _read(truth, placement)
+            of_providers, current = _read(nova, placement)
         lacks += of_providers
-        stale = () if lacks else _stale(nova, hosts, current)
+        stale = () if lacks else _stale(nova_source, hosts, current)
     except exceptions.Retriable as exc:
         return Attempt((Missing(
             exit_status.of(exc), 'Nova', 'could not be read', str(exc),
             error=exc),))
-    return Attempt(tuple(sorted(lacks)), truth,
-                   frozenset(hosts) - truth.members.keys(), stale)
+    return Attempt(tuple(sorted(lacks)), nova,
+                   frozenset(hosts) - nova.members.keys(), stale)
 
 
 def _host(host: str, nova: source.Nova) -> abc.Iterator[Missing]:
@@ -238,20 +238,21 @@ def _subject(nova: source.Nova, node: str) -> str:
     return 'Host %s (provider %s)' % (nova.host_names(node), node)
 
 
-def _stale(nova: source.Source, hosts: abc.Collection[str],
+def _stale(nova_source: source.Source, hosts: abc.Collection[str],
            current: source.Memberships) -> tuple[str, ...]:
     """Describe associations of these providers that nova does not have."""
     aggregates = frozenset[str]().union(*current.values())
-    truth = nova.read(hosts, aggregates=aggregates)
-    compared = comparison.Comparison(current, truth, {}, frozenset())
+    nova = nova_source.read(hosts, aggregates=aggregates)
+    compared = comparison.Comparison(current, nova, {}, frozenset())
     stale: dict[str, list[str]] = {}
     for association in associations.compare(compared, compared.changes(())):
         if association.state is State.STALE:
             stale.setdefault(association.provider, []).append(
                 association.aggregate_uuid)
     return tuple(
-        '%s is also in %s, where nova does not have it; a full sync removes '
-        'that' % (_subject(truth, node), _names(uuids, truth.aggregates))
+        '%s is also in %s, where nova does not have it; a full sync with '
+        '--prune removes that' % (
+            _subject(nova, node), _names(uuids, nova.aggregates))
         for node, uuids in sorted(stale.items()))
 
 

@@ -100,7 +100,8 @@ class TestEnd(WaitTest):
         self.assertEqual(exit_status.OK, done.status())
         self.assertEqual(
             ['Host h1 (provider n1) is also in name of c (c), where nova does '
-             'not have it; a full sync removes that'], done.faults())
+             'not have it; a full sync with --prune removes that'],
+            done.faults())
 
     def test_node_that_is_deleted_meanwhile(self):
         """Which of its associations are stale is not known."""
