@@ -52,8 +52,7 @@ def _names(conf: cfg.ConfigOpts, aggregates: source.Aggregates,
             'these aggregates'),
         conf.internal_service_availability_zone: (
             'is also the zone of services other than nova-compute '
-            '(internal_service_availability_zone): no server can be created '
-            'in it')}
+            '(internal_service_availability_zone): nova-api does not list it')}
     for zone, uuids in sorted(by_zone.items()):
         reason = reserved.get(zone)
         if not reason and ':' in zone:
