@@ -72,7 +72,9 @@ class Drain:
             2 * options.inline_timeout, options.max_call_age, now)
         self._has_more = False
         """Whether the last step left rows that are due."""
-        self._refreshed = self._read = self._latest = -math.inf
+        self._refreshed_at = self._read_at = -math.inf
+        self._latest = -math.inf
+        """The time of the latest row, when the journal was last counted."""
         self._outage = ''
         """Why mirroring is suspended; empty when it is not."""
 
@@ -108,24 +110,24 @@ class Drain:
         :param continued: whether the last step was just before
         """
         now = self._now()
-        if continued and now < self._refreshed + READ_INTERVAL:
+        if continued and now < self._refreshed_at + READ_INTERVAL:
             # What this process has closed is no longer in the schedule.
             return
-        self._refreshed = now
-        if self._is_outdated(now):
+        self._refreshed_at = now
+        if self._note_extent(now):
             self._schedule.update(self._rows.briefs())
-            self._read = now
+            self._read_at = now
         self._figures.set_backlog(self._schedule.backlog())
 
-    def _is_outdated(self, now: float) -> bool:
-        """Check whether all rows have to be read again."""
+    def _note_extent(self, now: float) -> bool:
+        """Count a long journal; return whether all its rows must be read."""
         if len(self._schedule) <= LONG_JOURNAL:
             return True
         count, running, latest = self._rows.extent()
         is_known = (count <= len(self._schedule) and latest <= self._latest
                     and running >= self._schedule.count_running())
         self._latest = latest
-        return not is_known or now >= self._read + LONG_INTERVAL
+        return not is_known or now >= self._read_at + LONG_INTERVAL
 
     def _mirror_due(self) -> bool:
         """Mirror the batches of a step."""

@@ -97,7 +97,7 @@ def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource
     # This fails in time if a database is unavailable.
     truth = nova.read_all()
     _check_hosts(args.hosts, truth)
-    pending, syncs, notes = _journaled()
+    pending, syncs, notes = _read_journal()
     # Nova's scheduler takes seconds to import, and other commands need none.
     with start.importing():
         from nova_aggregate_mirror.cmd import nova_objects
@@ -173,12 +173,15 @@ def _image(conf: cfg.ConfigOpts, identifier: str,
     return {**image, 'properties': {**image['properties'], **dict(properties)}}
 
 
-def _journaled() -> tuple[
+def _read_journal() -> tuple[
         dict[str, float], list[full_syncs.Entry], list[str]]:
-    """Return host to the age of its oldest row, the full syncs, and notes."""
+    """Return the ages of pending rows, the full syncs, and notes.
+
+    The age in seconds is that of the oldest pending row of each host.
+    """
     try:
         journal = components.journal()
-        # The oldest rows come first, and of each host the oldest row counts.
+        # The oldest rows come first, and of each host that counts.
         return {row.dirty.host: time.time() - row.created_at
                 for row in reversed(journal.rows.all())
                 if row.mirrored_at is None}, journal.history.newest(), []

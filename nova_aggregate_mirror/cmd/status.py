@@ -29,7 +29,7 @@ PROGRAM = 'nova-aggregate-mirror-status'
 WIDTH = 60
 DATABASE = 'Nova\'s API database'
 JOURNAL = 'Journal of this nova'
-UNLOOKED = 'Not looked at'
+NOT_APPLICABLE = 'Not looked at'
 
 
 def _unset(section: str, option: str
@@ -125,7 +125,7 @@ class Checks(upgradecheck.UpgradeCommands):
             return int(super().check())
 
     def results(self) -> dict[str, upgradecheck.Result]:
-        """Run the checks; return the rows, of which the last may be extra."""
+        """Return the result of each check, and one of those without any."""
         results, skipped = {}, []
         for check in self._rows:
             findings = self._findings(check)
@@ -134,8 +134,8 @@ class Checks(upgradecheck.UpgradeCommands):
             if not findings or findings[0].code is not None:
                 results[check.name] = self._result(check, findings)
         if skipped:
-            # A success would say that it is well.
-            results[UNLOOKED] = upgradecheck.Result(
+            # A row each would claim that they were checked.
+            results[NOT_APPLICABLE] = upgradecheck.Result(
                 checks.Code.SUCCESS, '\n'.join(skipped))
         return results
 

@@ -147,7 +147,7 @@ class Result:
                 for state in states for association in self.select(state)]
 
     def summary(self) -> str:
-        """Return the figures in lines; none if nothing was compared."""
+        """Return the figures in lines, if there are any."""
         verbs = ('added', 'removed') if self.request.write else (
             'to add', 'to remove')
         text = plurals.associations(
@@ -296,7 +296,8 @@ def in_table(rows: abc.Iterable[tuple[str, ...]]
              ) -> list[tuple[tables.Cell, ...]]:
     """Return rows for ``IN_TABLE``: host and provider in lines of one cell.
 
-    An aggregate without a name is shown by its UUID.
+    There is no room for a column of UUIDs: that of an aggregate without a name
+    is in the same cell.
     """
     return [
         (action, tuple(filter(None, (

@@ -86,13 +86,17 @@ class Client:
         self._slot().release()
 
     def check_access(self) -> None:
-        """Make a request, and log its failure, as ``announces`` success."""
+        """Make a request, and log a warning if it fails.
+
+        With ``announces``, success is logged by the connection.
+        """
         trouble = ''
         try:
             self.probe()
         except exceptions.MirrorError as exc:
             trouble = str(exc)
         if trouble:
+            # Oslo.log appends an exception that is being handled.
             LOG.warning('Placement cannot be used: %s', trouble)
 
     def providers(self) -> frozenset[str]:

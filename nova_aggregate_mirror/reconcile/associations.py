@@ -117,7 +117,7 @@ def compare(compared: comparison.Comparison,
             aggregates = nova.wanted(node)
             add(State.PENDING, node,
                 aggregates & compared.only if compared.only else aggregates)
-    for provider, aggregates in compared.foreign().items():
+    for provider, aggregates in compared.other_providers().items():
         add(State.FOREIGN_PROVIDER, provider,
             aggregates & nova.aggregates.keys())
         add(State.ABSENT, provider, aggregates - nova.aggregates.keys())

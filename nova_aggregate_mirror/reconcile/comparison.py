@@ -138,16 +138,18 @@ class Comparison:
         return [journal.Dirty(host=host, nodes=frozenset(nodes))
                 for host, nodes in by_host.items()]
 
-    def foreign(self) -> abc.Mapping[str, frozenset[str]]:
-        """Map providers that are not compute nodes to owned aggregates."""
+    def other_providers(self) -> abc.Mapping[str, frozenset[str]]:
+        """Map providers that are not compute nodes to owned aggregates.
+
+        Empty unless all hosts were requested.
+        """
         if not self.whole:
             return {}
         compute_nodes = self.nova.compute_nodes()
-        foreign = {provider: aggregates - self.deleted
-                   for provider, aggregates in self.current.items()
-                   if provider not in compute_nodes}
-        return {provider: aggregates
-                for provider, aggregates in foreign.items() if aggregates}
+        return {provider: aggregates - self.deleted
+                for provider, aggregates in self.current.items()
+                if provider not in compute_nodes
+                and aggregates - self.deleted}
 
     def empty(self) -> frozenset[str]:
         """Return the UUIDs in the ledger that have no provider."""

@@ -194,7 +194,7 @@ def _refusal(compared: Comparison, changes: list[plan.Change],
     return brake.refusal(
         changes, compared.current, compared.nova.desired(), compared.owned,
         share, sum(len(aggregates & compared.expired)
-                   for aggregates in compared.foreign().values()))
+                   for aggregates in compared.other_providers().values()))
 
 
 def _repair(mirror: reconciler.Reconciler, compared: Comparison,

@@ -55,7 +55,7 @@ def networks(spec: RequestSpec) -> list[Network]:
             for network in _field(spec, 'requested_networks') or ()]
 
 
-def servers(spec: RequestSpec) -> int:
+def count_servers(spec: RequestSpec) -> int:
     """Read the number of servers that are requested, or once were."""
     return _field(spec, 'num_instances') or 1
 

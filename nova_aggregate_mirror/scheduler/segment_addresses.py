@@ -81,9 +81,8 @@ class SegmentAddresses(query_filter.QueryFilter):
         counts = self._networks.counts(sorted(by_network))
         replacements, rooms = [], []
         for network, subnets in by_network.items():
-            limits = _limits(
-                subnets, counts, ports[network], request_spec.servers(spec),
-                self._used)
+            limits = _limits(subnets, counts, ports[network],
+                             request_spec.count_servers(spec), self._used)
             segments = {subnet.segment for subnet in subnets}
             full = {segment for segment, servers in limits.items()
                     if not servers}
