@@ -129,7 +129,8 @@ class DatabaseSource:
     def zones(self) -> Zones:
         """Read aggregate UUID to availability zone, where one is set."""
         with self._api.reading() as api:
-            return dict(map(tuple, api.execute(statements.ZONES)))
+            return {uuid: zone for uuid, key, zone
+                    in api.execute(statements.ZONES) if key == statements.ZONE}
 
     def read(self, hosts: abc.Iterable[str], nodes: abc.Iterable[str] = (),
              aggregates: abc.Iterable[str] = (),

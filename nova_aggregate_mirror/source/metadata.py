@@ -24,7 +24,7 @@ _VALUES = sa.select(
     _METADATA.aggregate_id, _METADATA.key, _METADATA.value,
     sa.func.coalesce(_METADATA.updated_at, _METADATA.created_at).label(
         'changed_at'))
-_EXTRA_SPECS = sa.select(nova_tables.flavor_extra_specs.c.key).distinct()
+_EXTRA_SPECS = sa.select(nova_tables.flavor_extra_specs.c.key)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,6 +16,7 @@ HOST, NODE = nova_tables.host_mappings.c, nova_tables.compute_nodes.c
 IN_CELL = nova_tables.cell_mappings.c.id == HOST.cell_id
 NAMED: 'sa.BindParameter[Any]' = sa.bindparam('host')
 NOTHING = sa.null()
+ZONE = 'availability_zone'
 # The columns of two tables may have different collations, which MySQL does
 # not compare: no column is compared with one of another table.
 HOMES = sa.select(HOST.host, *cells.COLUMNS).join_from(
@@ -45,10 +46,10 @@ MEMBERS = sa.select(MEMBER.host, AGGREGATE.uuid, AGGREGATE.name).join_from(
 SIZES = sa.select(AGGREGATE.uuid, sa.func.count()).join_from(
     nova_tables.aggregate_hosts, nova_tables.aggregates, IN_AGGREGATE,
 ).group_by(AGGREGATE.uuid)
-ZONES = sa.select(AGGREGATE.uuid, METADATA.value).join_from(
+ZONES = sa.select(AGGREGATE.uuid, METADATA.key, METADATA.value).join_from(
     nova_tables.aggregates, nova_tables.aggregate_metadata,
     AGGREGATE.id == METADATA.aggregate_id,
-).where(METADATA.key == 'availability_zone')
+).where(METADATA.key == ZONE)
 MAPPED = sa.select(HOST.host, HOST.cell_id)
 # One query instead of two: a row per host mapping, and one per membership.
 HOSTS = sa.union_all(

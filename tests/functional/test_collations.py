@@ -37,6 +37,8 @@ ROWS = {
         {'aggregate_id': 1, 'key': 'availability_zone', 'value': 'az1',
          'created_at': NOW},
         {'aggregate_id': 2, 'key': 'availability_zone', 'value': 'az2',
+         'created_at': NOW},
+        {'aggregate_id': 2, 'key': 'Availability_Zone', 'value': 'az3',
          'created_at': NOW}],
     'host_mappings': [{'host': 'h1', 'cell_id': 1}],
     'compute_nodes': [{'uuid': NODE.upper(), 'host': 'h1', 'deleted': 0}],
@@ -48,7 +50,7 @@ ROWS = {
         'id': 1, 'instance_uuid': SERVER, 'status': 'finished',
         'migration_type': 'resize', 'source_compute': 'h0',
         'dest_compute': 'h1', 'updated_at': NOW, 'deleted': 0}],
-    'flavor_extra_specs': [{'key': 'ssd'}],
+    'flavor_extra_specs': [{'key': 'ssd'}, {'key': 'SSD'}],
     'instance_mappings': [
         {'instance_uuid': SERVER, 'queued_for_delete': False},
         {'instance_uuid': OTHER, 'queued_for_delete': True}],
@@ -117,10 +119,11 @@ class TestStatements(testscenarios.WithScenarios, testtools.TestCase):
                 engines.Limits(60.0)).pages()
             self.assertEqual('resize', page.servers[0].moved)
             self.assertEqual({SERVER: PINNED}, page.requests)
-            self.assertEqual({'ssd'}, metadata.extra_specs())
+            self.assertEqual({'ssd', 'SSD'}, metadata.extra_specs())
             # One was deleted, and nova has not removed its request.
             self.assertEqual((1, False), database_servers.pinned('a_1'))
-            self.assertEqual((0, False), database_servers.pinned('ab1'))
+            for zone in 'ab1', 'A_1':
+                self.assertEqual((0, False), database_servers.pinned(zone))
 
     def test_every_statement(self):
         """It is executed without a warning, and finds nova's spelling."""
