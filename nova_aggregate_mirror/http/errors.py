@@ -273,7 +273,11 @@ def observed(url: str, is_login: bool) -> abc.Iterator[Exchange]:
 def answered(exchange: Exchange, response: requests.Response) -> None:
     """Note the answer to a request."""
     exchange.answer = _answer(response)
-    if exchange.is_login and response.status_code == 401:
+    sent = response.request
+    if exchange.is_login and response.status_code == 401 and (
+            # Keystone's version document is requested without credentials.
+            sent.method == 'POST' or 'X-Auth-Token' in sent.headers
+            or 'Authorization' in sent.headers):
         exchange.failure = REFUSED
     elif response.status_code >= 400:
         exchange.failure = exchange.answer

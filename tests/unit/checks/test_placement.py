@@ -104,6 +104,14 @@ class TestPlacement(ChecksTest):
                     servers.make_conf(**self.account(
                         user_domain_name=domain)), 'placement').role_command)
 
+    def test_discovery_of_keystone_that_is_refused(self) -> None:
+        """It is requested without the credentials, which may be correct."""
+        self.cloud.answers['/'] = (401, {})
+        self.assert_found(
+            placement.authentication, FAILURE,
+            ('answered 401 (getting a token). Start keystone, or correct:',),
+            servers.make_conf(**self.account(auth_url=self.cloud.url)))
+
     def test_certificate_of_the_future(self) -> None:
         """The clock of this host may be wrong."""
         context, path = servers.certificate(
