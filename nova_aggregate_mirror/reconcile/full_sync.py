@@ -118,7 +118,9 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     :raises MirrorError: when the sync could not start; nothing was changed
     """
     selection = survey.select(mirror.context, request.aggregates)
-    outcome = _drain(mirror, _covered(mirror.context, rows, request), request)
+    silent: provider_writes.Silent = {}
+    outcome = _drain(mirror, _covered(mirror.context, rows, request), request,
+                     silent)
     try:
         compared = survey.read(mirror.context, selection, request.hosts)
     except exceptions.MirrorError as exc:
@@ -134,7 +136,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
             mirror.context.ledger.remember, compared.nova.aggregates))
     mode = provider_writes.Mode(
         prune=prune, write=request.write, only=compared.only, whole=False,
-        down=compared.nova.cells_down, silent={})
+        down=compared.nova.cells_down, silent=silent)
     outcome.add(mirror.remove(compared.deleted, mode))
     _repair(mirror, compared, changes, request, mode, outcome)
     _find_contradictions(
@@ -172,7 +174,7 @@ def _covered(context: context.Context, rows: abc.Iterable[journal.Row],
 
 
 def _drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
-           request: Request) -> Outcome:
+           request: Request, silent: provider_writes.Silent) -> Outcome:
     """Mirror the journal rows, or compute what that would change."""
     context = mirror.context
     if rows:
@@ -181,9 +183,9 @@ def _drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
         survey.check_placement(context, context.placement.providers(),
                                context.nova.read_all())
     if request.write:
-        return mirror.drain(rows)
-    return mirror.converge((row.dirty for row in rows),
-                           provider_writes.Mode(write=False))
+        return mirror.drain(rows, silent=silent)
+    return mirror.converge((row.dirty for row in rows), provider_writes.Mode(
+        write=False, silent=silent))
 
 
 def _refusal(compared: Comparison, changes: list[plan.Change],

@@ -28,6 +28,7 @@ AGGREGATE, HOST, PROVIDER = (
 Outcome = outcome.Outcome
 Subject = outcome.Subject
 States = abc.Mapping[str, client.Provider]
+Silent = dict[Subject, exceptions.MirrorError]
 
 # Attempts for a provider that other writers keep changing.
 ROUNDS = 5
@@ -63,7 +64,7 @@ class Mode:
     found by one; see ``source.Source.read``."""
     retries: bool = True
     """Whether a provider with a conflict is retried."""
-    silent: dict[Subject, exceptions.MirrorError] | None = None
+    silent: Silent | None = None
     """Providers without an answer while placement answered other requests, to
     their errors; grows. None: an error of this kind is always an outage."""
 

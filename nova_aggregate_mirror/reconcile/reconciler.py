@@ -57,7 +57,8 @@ class Reconciler:
     def converge_and_close(
             self, rows: abc.Iterable[journal.Row],
             before: source.Memberships | None = None,
-            locks: locked_rows.RowLocks | None = None) -> Outcome:
+            locks: locked_rows.RowLocks | None = None,
+            silent: provider_writes.Silent | None = None) -> Outcome:
         """Converge the hosts of these rows, and close the rows in sync.
 
         :param rows: rows that were handed over before this call, or the
@@ -67,13 +68,16 @@ class Reconciler:
             written
         :param locks: closes the rows that are not locked by others; without
             it, all are closed in one transaction
+        :param silent: see ``Mode``
         """
         rows = list(rows)
         dirty = [row.dirty for row in rows]
-        outcome = self.converge(dirty, Mode(always=True, before=before or {}))
+        outcome = self.converge(dirty, Mode(
+            always=True, before=before or {}, silent=silent))
         try:
             if outcome.spared and not self._are_settled(outcome.spared, rows):
-                outcome.mend(self.converge(dirty, Mode(always=True)))
+                outcome.mend(self.converge(
+                    dirty, Mode(always=True, silent=silent)))
             ids = [row.id for row in rows
                    if row.dirty not in outcome.unfinished]
             if ids and self._rows:
@@ -103,19 +107,23 @@ class Reconciler:
             return False
 
     def drain(self, rows: abc.Collection[journal.Row],
-              locks: locked_rows.RowLocks | None = None) -> Outcome:
+              locks: locked_rows.RowLocks | None = None,
+              silent: provider_writes.Silent | None = None) -> Outcome:
         """Converge the hosts of these rows; close the rows handed over.
 
         The row of an operation that may still run is converged and kept.
 
         :param locks: writes to the journal, and collects the rows that other
             sessions lock
+        :param silent: see ``Mode``
         """
         locks = locks or locked_rows.RowLocks()
         outcome = self.converge_and_close(
-            (row for row in rows if not row.running), locks=locks)
+            (row for row in rows if not row.running), locks=locks,
+            silent=silent)
         running = [row for row in rows if row.running]
-        converged = self.converge(row.dirty for row in running)
+        converged = self.converge(
+            (row.dirty for row in running), Mode(silent=silent))
         ids = [row.id for row in running
                if row.dirty not in converged.unfinished]
         if self._rows and ids:

@@ -405,6 +405,20 @@ class TestSync(SyncTest):
                 self.assertEqual({Subject(PROVIDER, 'm005')} if method == 'PUT'
                                  else set(), outcome.unwritten)
 
+    def test_journal_row_of_a_provider_without_an_answer(self):
+        """The rows of other hosts are mirrored, or previewed, and closed."""
+        error = exceptions.DeadlineExceeded('no answer')
+        self.placement.broken['GET', 'n1'] = error
+        for host in 'h1', 'h2', 'h3':
+            self.hand_over(host)
+        for write in False, True:
+            self.log.clear()
+            result = self.sync(write=write).outcome
+            self.assertEqual({Subject(PROVIDER, 'n1'): error}, result.failed)
+            self.assertEqual(1, self.log.count(('GET', 'n1')))
+        row, = self.journal.rows.all()
+        self.assertEqual('h1', row.dirty.host)
+
     def test_batch_of_nothing_but_a_provider_without_an_answer(self):
         """The next batches are done."""
         nodes = self.add_hosts(5)
