@@ -277,16 +277,18 @@ class Result:
                 yield Fault(
                     exit_status.of(
                         exc, subject in self.sync.outcome.unwritten),
-                    str(subject), '%s is not mirrored: %s'
-                    % (self._subject(subject), exc), exc)
+                    str(subject), '%s: %s' % (self._failure(subject), exc),
+                    exc)
 
-    def _subject(self, subject: outcome.Subject) -> str:
+    def _failure(self, subject: outcome.Subject) -> str:
         text = str(subject)
-        if subject.kind == outcome.PROVIDER and (
-                subject.name in self._nova.nodes):
-            text = 'host %s (%s)' % (
-                self._nova.host_names(subject.name), text)
-        return text[0].upper() + text[1:]
+        if subject.name in self._nova.nodes:
+            names = self._nova.host_names(subject.name)
+            if subject.kind == outcome.FOREIGN:
+                return 'Host %s: the %s are unknown' % (names, text)
+            if subject.kind == outcome.PROVIDER:
+                text = 'host %s (%s)' % (names, text)
+        return text[0].upper() + text[1:] + ' is not mirrored'
 
     def _entries(self, state: State) -> list[dict[str, Any]]:
         return [_entry(association) for association in self.select(state)]

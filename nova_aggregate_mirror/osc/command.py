@@ -22,6 +22,7 @@ from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror import source
@@ -124,17 +125,22 @@ class Lister(command.Lister):
             compared = survey.read(context, survey.select(context))
             if request.foreign:
                 removable = survey.find_foreign(
-                    context, compared, (), result)
+                    context, compared, (),
+                    provider_writes.Mode(silent={}), result)
         tell('Cell %s did not answer: %s' % cell
              for cell in sorted(compared.nova.cells_down.items()))
         others = associations.foreign(compared.nova, result.kept)
         tell(sync_result.Result(full_sync.SyncOutcome(
             result, compared.nova, others, removable=removable), request,
             never=NEVER).foreign())
-        for subject, exc in result.failed.items():
-            tell(['The aggregates of %s could not be read: %s'
-                  % (subject, exc)])
-            self.status = exit_status.of(exc)
+        unread = ['The %s could not be read: %s' % failure
+                  for failure in result.failed.items()]
+        tell(unread[:sync_result.MOST_LISTED])
+        if unread:
+            self.status = exit_status.NOT_READ
+        if len(unread) > sync_result.MOST_LISTED:
+            tell(['... and those of %d other providers'
+                  % (len(unread) - sync_result.MOST_LISTED)])
         return compared.nova, [*others, *associations.complete(
             compared.nova,
             associations.compare(compared, compared.changes(())))]

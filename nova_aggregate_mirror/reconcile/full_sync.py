@@ -142,7 +142,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     _find_contradictions(
         mirror.context, compared, differences, request.hosts, outcome)
     removable = survey.find_foreign(
-        mirror.context, compared, request.hosts, outcome
+        mirror.context, compared, request.hosts, mode, outcome
     ) if request.foreign else frozenset[str]()
     _observe(mirror.context, compared, request, outcome)
     return SyncOutcome(

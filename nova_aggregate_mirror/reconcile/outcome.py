@@ -14,6 +14,8 @@ from nova_aggregate_mirror import source
 PROVIDER, HOST, AGGREGATE = 'provider', 'host', 'deleted aggregate'
 """Kinds of subjects: a provider that could not be reconciled, a host that
 could not be converged, an aggregate that is left on some provider."""
+FOREIGN = 'foreign aggregates of provider'
+"""Kind of a provider that may be in sync, but could not be read for them."""
 
 
 @dataclasses.dataclass(frozen=True)

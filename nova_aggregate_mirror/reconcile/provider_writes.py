@@ -253,7 +253,7 @@ def _get(context: context.Context, providers: abc.Iterable[str], mode: Mode,
         except exceptions.MirrorError as exc:
             outcome.failed[Subject(PROVIDER, provider)] = exc
 
-    context.each(_isolated(get, context, mode, outcome), sorted(providers))
+    context.each(isolated(get, context, mode, outcome), sorted(providers))
     return states
 
 
@@ -272,12 +272,13 @@ def _write(context: context.Context, states: States, decision: Decision,
         else:
             context.display.advance()
 
-    context.each(_isolated(write, context, mode, outcome), changes)
+    context.each(isolated(write, context, mode, outcome), changes)
     return conflicts
 
 
-def _isolated(request: abc.Callable[[str], None], context: context.Context,
-              mode: Mode, outcome: Outcome) -> abc.Callable[[str], None]:
+def isolated(request: abc.Callable[[str], None], context: context.Context,
+             mode: Mode, outcome: Outcome, kind: str = PROVIDER
+             ) -> abc.Callable[[str], None]:
     """Return the request of a provider, for ``each``.
 
     With ``Mode.silent``, a provider without an answer fails by itself while
@@ -288,10 +289,10 @@ def _isolated(request: abc.Callable[[str], None], context: context.Context,
         return request
     before = len(silent)
 
-    def isolated(provider: str) -> None:
-        subject = Subject(PROVIDER, provider)
-        if subject in silent:
-            outcome.failed[subject] = silent[subject]
+    def ask(provider: str) -> None:
+        key, subject = Subject(PROVIDER, provider), Subject(kind, provider)
+        if key in silent:
+            outcome.failed[subject] = silent[key]
         elif len(silent) >= before + SILENT:
             outcome.failed[subject] = exceptions.NotTried(
                 'not tried after %d other providers without an answer'
@@ -305,9 +306,9 @@ def _isolated(request: abc.Callable[[str], None], context: context.Context,
                     context.placement.probe()
                 except exceptions.MirrorError:
                     raise exc from None
-                outcome.failed[subject] = silent[subject] = exc
+                outcome.failed[subject] = silent[key] = exc
 
-    return isolated
+    return ask
 
 
 def _put(placement: client.Client, state: client.Provider,

@@ -9,6 +9,7 @@ from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror import source
 
 REBUILT = ('if that is nova\'s placement, restart nova-compute on each '
@@ -112,8 +113,8 @@ def check_placement(context: context.Context, providers: abc.Collection[str],
 
 
 def find_foreign(context: context.Context, compared: comparison.Comparison,
-                 hosts: abc.Collection[str], result: outcome.Outcome
-                 ) -> frozenset[str]:
+                 hosts: abc.Collection[str], mode: provider_writes.Mode,
+                 result: outcome.Outcome) -> frozenset[str]:
     """Add the aggregates of compute nodes that neither nova nor ledger has.
 
     This takes a request per provider.
@@ -127,29 +128,36 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
     context.display.step('Reading the aggregates of %s'
                          % plurals.count(len(nodes), 'provider'))
     context.display.expect(len(nodes))
+    unread = set(nodes)
 
     def read(node: str) -> None:
         try:
             foreign = (context.placement.get(node).aggregates
                        - compared.owned - compared.deleted)
         except exceptions.ProviderNotFound:
-            return
+            foreign = frozenset()
         except exceptions.MirrorError as exc:
-            result.failed[outcome.Subject(outcome.PROVIDER, node)] = exc
+            result.failed[outcome.Subject(outcome.FOREIGN, node)] = exc
             if isinstance(exc, exceptions.OUTAGE):
                 raise
             return
+        unread.discard(node)
         context.display.advance()
         if foreign:
             result.kept[node] = foreign
 
     try:
-        context.each(read, nodes)
+        context.each(provider_writes.isolated(
+            read, context, mode, result, outcome.FOREIGN), nodes)
         others = context.placement.sharing().keys()
         return frozenset(
             uuid for uuid in frozenset().union(*result.kept.values())
             if not context.placement.members(uuid)
             - (compared.nova.compute_nodes() - others))
-    except exceptions.MirrorError:
-        # It is in the result, or only the advice depends on it.
+    except exceptions.MirrorError as exc:
+        # If all were read, only the advice depends on it.
+        for node in unread:
+            result.failed.setdefault(
+                outcome.Subject(outcome.FOREIGN, node),
+                exceptions.NotTried('not tried: %s' % exc))
         return frozenset()

@@ -30,8 +30,8 @@ UNMAPPED = dataclasses.replace(MAPPED, unmapped=frozenset({'h1'}))
 
 
 def result(*states, write=True, failed=(), unwritten=(), unfinished=(),
-           nova=source.Nova({}, {}, {}), **options):
-    providers = {uuid: outcome.Subject(outcome.PROVIDER, uuid)
+           nova=source.Nova({}, {}, {}), kind=outcome.PROVIDER, **options):
+    providers = {uuid: outcome.Subject(kind, uuid)
                  for uuid in (*failed, *unwritten)}
     done = outcome.Outcome(
         failed=dict.fromkeys(providers.values(), FAILED),
@@ -193,6 +193,9 @@ class TestStatus(testtools.TestCase):
                  'Host h1 has no host mapping: ' + discover),
                 (result(failed=['n1'], nova=MAPPED),
                  'Host h1 (provider n1) is not mirrored: 500'),
+                (result(failed=['n1'], nova=MAPPED, kind=outcome.FOREIGN),
+                 'Host h1: the foreign aggregates of provider n1 are unknown: '
+                 '500'),
                 (result(refused=REFUSED),
                  'Removals refused: too many. If they are correct, run a sync '
                  'with "--prune --force"; if not, correct nova\'s host '

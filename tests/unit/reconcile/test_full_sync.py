@@ -21,7 +21,7 @@ from nova_aggregate_mirror import source
 from tests.unit import doubles
 
 
-HOST, PROVIDER = outcome.HOST, outcome.PROVIDER
+FOREIGN, HOST, PROVIDER = outcome.FOREIGN, outcome.HOST, outcome.PROVIDER
 Subject = outcome.Subject
 FAILED = exceptions.ServiceFailed('500')
 
@@ -171,6 +171,22 @@ class TestSync(SyncTest):
         result = self.sync(foreign=True, write=False)
         self.assertEqual([('n1', 'storage')],
                          self.among(result, 'foreign_aggregate'))
+        self.sync()
+        # One provider without an answer hides none of the others.
+        error = exceptions.DeadlineExceeded('no answer')
+        self.placement.broken['GET', 'n2'] = error
+        self.placement.write('n3', {'other'})
+        result = self.sync(foreign=True, write=False)
+        self.assertEqual([('n1', 'storage'), ('n3', 'other')],
+                         self.among(result, 'foreign_aggregate'))
+        self.assertEqual(
+            {Subject(FOREIGN, 'n2'): error}, result.outcome.failed)
+        # After an outage, those that were not read are reported.
+        self.placement.broken['PROBE', ''] = error
+        self.assertEqual(
+            ['deadline_exceeded', 'not_tried'],
+            [self.sync(foreign=True, write=False).outcome.failed[
+                Subject(FOREIGN, node)].failure.kind for node in ('n2', 'n3')])
 
     def test_name_of_a_missing_provider_is_taken(self):
         """Nova-compute cannot create it, however often it is restarted."""
