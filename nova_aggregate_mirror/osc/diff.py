@@ -21,7 +21,7 @@ class Diff(command.Lister):
     Nothing is changed.
     """
 
-    _epilog = sync.STATUS % ('nothing differs', '', '7 something differs')
+    _epilog = sync.STATUS % ('nothing differs', '7 something differs')
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)

@@ -17,9 +17,10 @@ from nova_aggregate_mirror.reconcile import full_sync
 STATUS = (
     'Exit status, the lowest that applies: 0 %s; 1 the client itself could '
     'not authenticate; 2 placement, or a provider in it, could not be read; '
-    '%s5 nova-api lists no compute node of a member host, or its cell is '
-    'down; 6 a compute node has no resource provider yet; %s; 255 nova-api '
-    'could not be read, or has no such host or aggregate.')
+    '3 a provider cannot be updated; 5 nova-api lists no compute node of a '
+    'member host, or its cell is down; 6 a compute node has no resource '
+    'provider yet; %s; 130 interrupted by Ctrl-C, 143 by SIGTERM; 255 '
+    'nova-api could not be read, or has no such host or aggregate.')
 
 
 def add_scope(parser: argparse.ArgumentParser) -> None:
@@ -42,10 +43,9 @@ class Sync(command.Lister):
     """
 
     _epilog = STATUS % (
-        'everything is mirrored', '3 a provider could not be updated; ',
+        'everything is mirrored',
         '7 --dry-run found something to add or to remove; 8 too many '
-        'associations would have been removed, so none was, see --force; '
-        '130 interrupted by Ctrl-C, 143 by SIGTERM')
+        'associations would have been removed, so none was, see --force')
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)

@@ -16,7 +16,8 @@ STATUS = (
     'Exit status: 0 when placement has everything; 1 when the client itself '
     'could not authenticate; 130 when interrupted by Ctrl-C; 255 when the '
     'host is in no aggregate. After the timeout, the lowest that applies: 2 '
-    'placement could not be read, 5 nova-api lists no compute node of the '
+    'placement could not be read, 3 nova-api lists a compute node on several '
+    'hosts with different aggregates, 5 nova-api lists no compute node of the '
     'host, or its cell is down, 6 a compute node has no resource provider '
     'yet, 7 a provider is not in an aggregate, 255 nova-api could not be '
     'read.')

@@ -306,8 +306,8 @@ def _find_contradictions(context: context.Context, compared: Comparison,
         association.provider for association in differences
         if association.state is associations.State.PENDING
     }, compared.nova.compute_nodes())
-    outcome.unwritten |= {Subject(PROVIDER, node) for node in conflicts}
     conflicts |= compared.contradictions(hosts)
+    outcome.unwritten |= {Subject(PROVIDER, node) for node in conflicts}
     outcome.failed |= {
         Subject(PROVIDER, node): exc for node, exc in conflicts.items()}
 

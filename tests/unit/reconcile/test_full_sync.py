@@ -352,7 +352,7 @@ class TestSync(SyncTest):
         self.assertGreaterEqual(len(result.outcome.failed), 452)
 
     def test_disputed_node_whose_provider_is_in_no_aggregate(self):
-        """It is reported though only some of its hosts are in one."""
+        """It is reported as not updated, though some hosts are in none."""
         self.nova.nodes = {'n1': 'h1', 'n2': 'h2'}
         self.nova.hosts_of = {'a': {'h1'}, 'b': {'h2'}}
         self.placement.create('n2', 'b')
@@ -365,10 +365,11 @@ class TestSync(SyncTest):
 
         self.nova.read = read_both
         for only in (), ('a',):
-            failed = self.sync(aggregates=frozenset(only)).outcome.failed
-            self.assertIsInstance(failed.pop(Subject(PROVIDER, 'n1')),
+            outcome = self.sync(aggregates=frozenset(only)).outcome
+            self.assertIsInstance(outcome.failed.pop(Subject(PROVIDER, 'n1')),
                                   exceptions.Contradiction)
-            self.assertEqual({}, failed)
+            self.assertEqual({}, outcome.failed)
+            self.assertEqual({Subject(PROVIDER, 'n1')}, outcome.unwritten)
         self.assertEqual({}, self.sync(
             aggregates=frozenset({'b'})).outcome.failed)
 
