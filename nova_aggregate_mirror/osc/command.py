@@ -72,7 +72,9 @@ class Lister(command.Lister):
             super(Lister, self).run(parsed_args)
             return self.status
 
-        return run_reporting_errors(run)
+        status = run_reporting_errors(run)
+        # What was found before an error, or an interruption.
+        return self.status or status
 
     def produce_output(self, parsed_args: argparse.Namespace,
                        column_names: Any, data: Any) -> int:

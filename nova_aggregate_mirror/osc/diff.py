@@ -5,6 +5,7 @@ import argparse
 from typing import Any
 
 from nova_aggregate_mirror.console import sync_result
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror.osc import sync
 from nova_aggregate_mirror.reconcile import full_sync
@@ -32,12 +33,15 @@ class Diff(command.Lister):
         result = sync.run(self, parsed_args, full_sync.Request(
             full_sync.UNLIMITED, write=False,
             hosts=frozenset(parsed_args.hosts)))
+        summary = result.summary()
         if result.sync.not_compared:
-            raise result.sync.not_compared
+            # An empty list would mean that nothing differs.
+            raise (exceptions.Stopped(summary) if summary
+                   else result.sync.not_compared)
         rows = result.rows(
             (sync_result.State.MISSING, sync_result.State.STALE))
-        command.tell([*result.summary().splitlines(),
-                      *([_REPAIR] if rows else []), *result.faults()])
+        command.tell([*summary.splitlines(), *([_REPAIR] if rows else []),
+                      *result.faults()])
         return sync_result.COLUMNS, rows
 
     def in_table(self, columns: Any, rows: Any) -> command.Table:

@@ -9,8 +9,13 @@ import fixtures
 import testtools
 import yaml
 
+from nova_aggregate_mirror.console import exit_status
+from nova_aggregate_mirror.console import sync_result
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.osc import command
+from nova_aggregate_mirror.osc import diff
 from nova_aggregate_mirror import printable
+from nova_aggregate_mirror.reconcile import full_sync
 from tests.unit.test_printable import EVIL
 from tests.unit.test_printable import SAFE
 
@@ -88,3 +93,23 @@ class TestCommand(testtools.TestCase):
         with fixtures.MonkeyPatch('sys.stderr', io.StringIO()) as stderr:
             command.tell([EVIL])
         self.assertEqual(SAFE + '\n', stderr.new_value.getvalue())
+
+    def test_interrupted_diff(self):
+        """No list is printed: an empty one would say that nothing differs."""
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.console.sync_run.run',
+            lambda *_arguments, **_options: sync_result.Result(
+                full_sync.uncompared(exceptions.Stopped('')),
+                full_sync.Request(write=False),
+                interruption=exit_status.INTERRUPTED)))
+        out, errors = io.StringIO(), io.StringIO()
+        self.useFixture(fixtures.MonkeyPatch('sys.stderr', errors))
+        lister = diff.Diff(types.SimpleNamespace(
+            stdout=out, options=types.SimpleNamespace(verbose_level=1),
+            client_manager=types.SimpleNamespace(
+                aggregate_mirror=types.SimpleNamespace(
+                    aggregates=frozenset))), None)
+        self.assertEqual(exit_status.INTERRUPTED, lister.run(
+            lister.get_parser('').parse_args(['-f', 'json'])))
+        self.assertEqual('', out.getvalue())
+        self.assertIn('Interrupted before the comparison', errors.getvalue())
