@@ -42,6 +42,8 @@ class Totals:
     """Why the first of the requests cannot be read."""
     hosts: set[str] = dataclasses.field(default_factory=set)
     """Hosts with servers, whatever zone was selected."""
+    readable: int = 0
+    """Servers whose request can be read, whatever zone was selected."""
 
 
 class Auditor:
@@ -113,6 +115,7 @@ class Auditor:
             totals.unknown += 1
             totals.why_unknown = totals.why_unknown or audited.why
             return
+        totals.readable += 1
         within = self._aggregates.of_host(audited.server.host)
         zones = rules.zones(within, self._aggregates.metadata)
         if self._zone and self._zone not in (

@@ -209,14 +209,15 @@ def _finish(arguments: argparse.Namespace, totals: auditor.Totals,
         _tell('%s not audited: nova has no request that it can read (%s)'
               % (plurals.count(totals.unknown, 'server is', 'servers are'),
                  totals.why_unknown))
-    if not (totals.servers or totals.unknown or down) and (
+    unreadable = totals.unknown and not totals.readable
+    if not (totals.servers or unreadable or down) and (
             arguments.zone or arguments.hosts or arguments.project):
         _tell('No server is selected: check --zone, --host and --project')
     if arguments.format in formats.LINES:
         _tell(display.summary(totals))
     if down:
         return exit_status.NO_NODE
-    if totals.unknown and not totals.servers:
+    if unreadable:
         return exit_status.COULD_NOT_RUN
     return exit_status.DRIFT if totals.misplaced else exit_status.OK
 

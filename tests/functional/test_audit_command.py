@@ -140,7 +140,8 @@ class TestAuditServers(AuditTest):
             (255, '1 server is not audited: nova has no request that it can '
              'read (nova has none)\n'), (done.returncode, done.stderr))
         self.server('near')
-        self.assertEqual(0, self.audit().returncode)
+        for zone in (), ('--zone', 'nova'):
+            self.assertEqual(0, self.audit(*zone).returncode)
 
     def test_cell_that_does_not_answer(self):
         """It exits with 5, and the other cells are audited."""

@@ -50,6 +50,7 @@ class TestSelection(testtools.TestCase):
         nova = source.Nova({}, {'h1': frozenset()}, {})
         self.assertEqual([NONE], self.audit(nova=nova))
         self.assertNotIn(NONE, self.audit(unknown=1, hosts={'h1'}))
+        self.assertIn(NONE, self.audit(unknown=1, readable=1, hosts={'h1'}))
         self.assertNotIn(NONE, self.audit(['cell1']))
 
     def test_host_without_a_compute_node(self):
