@@ -203,9 +203,22 @@ class Result:
             yield '... and %d more aggregates' % (
                 len(by_aggregate) - MOST_LISTED)
 
-    def faults(self) -> list[str]:
-        """List what is not mirrored, each with the reason or the remedy."""
-        return _lines(self.all_faults)
+    def faults(self, listing: str = '"--format json"') -> list[str]:
+        """List what is not mirrored, each with the reason or the remedy.
+
+        :param listing: what lists more than the first ``MOST_LISTED`` errors
+            of one kind
+        """
+        lines: list[str] = []
+        for key, group in itertools.groupby(
+                self.all_faults, key=lambda fault: fault.key):
+            texts = [fault.text for fault in group]
+            if any(key) and len(texts) > MOST_LISTED:
+                texts[MOST_LISTED:] = [
+                    '... and %d more of the same kind; %s lists all'
+                    % (len(texts) - MOST_LISTED, listing)]
+            lines += texts
+        return lines
 
     @property
     def failures(self) -> list[Fault]:
@@ -318,19 +331,6 @@ def _entry(association: Association) -> dict[str, Any]:
     return {'hosts': list(association.hosts), 'provider': association.provider,
             'aggregate': association.aggregate,
             'aggregate_uuid': association.aggregate_uuid}
-
-
-def _lines(faults: abc.Iterable[Fault]) -> list[str]:
-    """Return the texts; of one kind of error the first ``MOST_LISTED``."""
-    lines: list[str] = []
-    for key, group in itertools.groupby(faults, key=lambda fault: fault.key):
-        texts = [fault.text for fault in group]
-        if any(key) and len(texts) > MOST_LISTED:
-            texts[MOST_LISTED:] = [
-                '... and %d more of the same kind; "--format json" lists all'
-                % (len(texts) - MOST_LISTED)]
-        lines += texts
-    return lines
 
 
 def _text(error: exceptions.MirrorError | None) -> str | None:

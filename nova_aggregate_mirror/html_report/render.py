@@ -101,9 +101,9 @@ def values(collected: collect.Collected) -> dict[str, Any]:
     compared = matrix.shown(collect.associations_of(collected))
     rows = matrix.rows(nova, compared, collect.marks(collected))
     columns = matrix.columns(nova, compared)
-    faults = result.faults()
-    faults += ['%s: %s' % (found, found.step)
-               for found in journal.disagreements]
+    faults = ['%s: %s' % (found, found.step)
+              for found in journal.disagreements]
+    faults += [fault.text for fault in result.all_faults]
     if journal.trouble:
         faults.insert(0, '%s. The information about deleted aggregates and '
                          'operations is not complete.' % journal.trouble)

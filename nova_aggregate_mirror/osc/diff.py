@@ -13,6 +13,7 @@ from nova_aggregate_mirror.reconcile import full_sync
 _REPAIR = ('"openstack aggregate mirror sync --prune" changes placement; the '
            'agent\'s next sync does so, too, unless it observes or finds too '
            'many to remove.')
+_LISTING = '"openstack aggregate mirror sync --dry-run --prune -f json"'
 
 
 class Diff(command.Lister):
@@ -41,7 +42,7 @@ class Diff(command.Lister):
         rows = result.rows(
             (sync_result.State.MISSING, sync_result.State.STALE))
         command.tell([*summary.splitlines(), *([_REPAIR] if rows else []),
-                      *result.faults()])
+                      *result.faults(_LISTING)])
         return sync_result.COLUMNS, rows
 
     def in_table(self, columns: Any, rows: Any) -> command.Table:

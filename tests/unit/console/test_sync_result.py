@@ -201,3 +201,6 @@ class TestStatus(testtools.TestCase):
                  'with "--prune --force"; if not, correct nova\'s host '
                  'aggregates')):
             self.assertEqual([text], faulty.faults())
+        self.assertEqual(
+            '... and 2 more of the same kind; "-f json" lists all',
+            result(failed='abcdefghijkl').faults('"-f json"')[-1])
