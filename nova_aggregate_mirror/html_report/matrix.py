@@ -99,9 +99,10 @@ def rows(nova: source.Nova, visible: abc.Iterable[Association],
     groups: dict[tuple[Any, ...], list[MatrixHost]] = {}
     for host, members in by_host.items():
         groups.setdefault((tuple(_cells(host, members)),
-                           marks.get(host.name, ())), []).append(host)
+                           marks.get(host.name, ()), not host.name), []
+                          ).append(host)
     return sorted((MatrixRow(tuple(hosts), cells, marks)
-                   for (cells, marks), hosts in groups.items()),
+                   for (cells, marks, _nameless), hosts in groups.items()),
                   key=lambda row: row.rank)
 
 

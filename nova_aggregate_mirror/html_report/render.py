@@ -118,7 +118,8 @@ def values(collected: collect.Collected) -> dict[str, Any]:
         'names': names, 'zones': collected.zones, 'meanings': MEANINGS,
         'chunks': _chunks(rows, [column.uuid for column in columns]),
         'hosts': len({*nova.members, *nova.hosts()}),
-        'differing': sum(len(row.hosts) for row in rows if row.differs),
+        'differing': sum(bool(host.name) for row in rows if row.differs
+                         for host in row.hosts),
         'journal': [(row, row.state) for row in journal.rows],
         'pending': result.select(State.PENDING),
         'foreign': result.select(

@@ -61,7 +61,9 @@ function filter(text) {
     const marks = [...row.querySelectorAll('.mark')];
     const whole = !text || inColumns(row, wanted)
       || marks.some((mark) => has(mark.textContent));
-    count += narrow(row, has, text, whole);
+    const found = narrow(row, has, text, whole);
+    // Providers without a compute node are no hosts.
+    count += row.querySelector('b bdi, summary bdi') ? found : 0;
   }
   return count;
 }

@@ -39,11 +39,18 @@ class TestMarks(testtools.TestCase):
 class TestRepair(doubles.TestCase):
 
     def test_observed(self):
-        """What is only observed is repaired by no command."""
+        """What is only observed is repaired by no command.
+
+        Providers without a compute node are no hosts; each failure is listed.
+        """
+        names = ['n%02d' % number for number in range(12)]
         comparison = full_sync.SyncOutcome(
-            outcome.Outcome(), source.Nova({}, {}, {}),
-            [associations.Association(
-                (), 'n1', '', 'gone', associations.State.STALE, True)])
+            outcome.Outcome(failed={
+                outcome.Subject(outcome.PROVIDER, name):
+                exceptions.ServiceFailed('500') for name in names}),
+            source.Nova({}, {}, {}), [associations.Association(
+                (), name, '', 'gone', associations.State.STALE, True)
+                for name in names])
         syncs = full_syncs.Entry('agent', 'ctl', 0, 1, 1, mode=conf.OBSERVE),
         for observes, entries, repaired in (
                 (False, (), True), (True, (), False), (False, syncs, False)):
@@ -53,6 +60,9 @@ class TestRepair(doubles.TestCase):
                 observes=observes), 2))
             self.assertEqual(repaired, render.REPAIR in page)
             self.assertNotEqual(repaired, 'The agent only observes.' in page)
+            for text in ('attention: 0 of 0;', 'Provider n11 is not mirrored',
+                         '<b>12 providers without a compute node</b>'):
+                self.assertIn(text, page)
 
 
 class TestForeignAggregates(doubles.TestCase):

@@ -65,10 +65,12 @@ class TestRows(testtools.TestCase):
         self.assertEqual(('n0', 'n1', 'n2'), row.hosts[0].nodes)
 
     def test_stale_of_what_has_no_host(self):
-        """A provider that is no compute node has its own row."""
-        self.assertEqual([([''], {'gone': State.STALE})], self.rows(
-            nova({}, {}), stale=[('storage', 'gone')]))
-        row, = self.found
+        """A provider that is no compute node is in no row of hosts."""
+        self.assertEqual(
+            [([name], {'gone': State.STALE}) for name in ('', 'h1')],
+            self.rows(nova({}, {'n1': 'h1'}), stale=[
+                ('storage', 'gone'), ('n1', 'gone')]))
+        row, _of_host = self.found
         self.assertEqual(('storage',), row.hosts[0].nodes)
 
     def test_marks_keep_hosts_apart(self):
