@@ -3,7 +3,6 @@
 
 from collections import abc
 from importlib import metadata
-import inspect
 
 from oslo_config import cfg
 from oslo_utils import importutils
@@ -191,8 +190,7 @@ def _unavailable(conf: cfg.ConfigOpts,
         try:
             # Ours includes nova's, and changes nova when it is called.
             names |= _names(NOVAS if path == OURS else path)
-        # A path without a dot raises ValueError.
-        except (ImportError, ValueError):
+        except Exception:  # It may be the operator's own code.
             remaining = dict.fromkeys(
                 [NOVAS, *(other for other in available if other != path)])
             yield checks.failure(
@@ -222,6 +220,7 @@ def _unavailable(conf: cfg.ConfigOpts,
 
 def _names(path: str) -> set[str]:
     """Return the host filters that a value of available_filters provides."""
-    filters = importutils.import_class(path)
-    classes = filters() if inspect.isfunction(filters) else [filters]
-    return {host_filter.__name__ for host_filter in classes}
+    handler = importutils.import_object(
+        'nova.scheduler.filters.HostFilterHandler')
+    return {host_filter.__name__
+            for host_filter in handler.get_matching_classes([path])}

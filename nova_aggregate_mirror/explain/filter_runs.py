@@ -31,11 +31,17 @@ class PluginFailed(Exception):
     """
 
     def __init__(self, plugin: Any, exc: Exception) -> None:
-        super().__init__('%s raises %s: %s' % (
-            type(plugin).__name__, type(exc).__name__,
-            errors.without_secrets(' '.join(str(exc).split()))))
+        super().__init__('%s raises %s' % (
+            type(plugin).__name__, reason(exc)))
         self.name = type(plugin).__name__
         self.module = type(plugin).__module__
+
+
+def reason(exc: Exception) -> str:
+    """Return the class and the text of an exception, without a traceback."""
+    # Oslo.utils appends one to its text about a class that does not exist.
+    text = ' '.join(str(exc).partition(" (['Traceback")[0].split())
+    return '%s: %s' % (type(exc).__name__, errors.without_secrets(text))
 
 
 @contextlib.contextmanager

@@ -8,7 +8,6 @@ import itertools
 from typing import Any
 
 from nova.conf import CONF
-from nova import exception as nova_exception
 from nova import servicegroup
 
 from nova_aggregate_mirror import exceptions
@@ -146,15 +145,7 @@ def _manager(for_each: parallel.Each) -> host_states.HostManager:
     if filter_table.ALL_FILTERS in CONF.filter_scheduler.available_filters:
         # The function itself would exit, after a log message.
         filters.install()
-    try:
-        return host_states.HostManager(for_each)
-    except nova_exception.SchedulerHostFilterNotFound as exc:
-        raise exceptions.InvalidConfiguration(
-            '[filter_scheduler] enabled_filters: %s' % exc) from exc
-    except ImportError as exc:
-        raise exceptions.InvalidConfiguration(
-            '[filter_scheduler] available_filters or weight_classes: %s; run '
-            'the command in the environment of nova-scheduler' % exc) from exc
+    return host_states.HostManager(for_each)
 
 
 def _refused(facts: Facts, step: str, exc: Exception, advice: str = ''

@@ -9,8 +9,10 @@ from typing import Any
 from nova import context as nova_context
 from nova.db.main import api as main_db
 from nova.db.main import models
+from nova import exception as nova_exception
 from nova import objects
 from nova.scheduler import host_manager
+from oslo_db import exception as db_exception
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import facts
@@ -41,11 +43,23 @@ class HostManager(host_manager.HostManager):
     when it is created.
 
     :param for_each: reads cells side by side
+    :raises InvalidConfiguration: a filter or weigher cannot be loaded
     """
 
     def __init__(self, for_each: parallel.Each = parallel.Workers().each
                  ) -> None:
-        super().__init__()
+        try:
+            super().__init__()
+        except (exceptions.MirrorError, db_exception.DBError):
+            raise
+        except nova_exception.SchedulerHostFilterNotFound as exc:
+            raise exceptions.InvalidConfiguration(
+                '[filter_scheduler] enabled_filters: %s' % exc) from exc
+        except Exception as exc:  # It may be the operator's own code.
+            raise exceptions.InvalidConfiguration(
+                '[filter_scheduler] available_filters or weight_classes: %s; '
+                'correct it, or run the command in the environment of '
+                'nova-scheduler' % filter_runs.reason(exc)) from exc
         self._for_each = for_each
         self.services: dict[str, abc.Mapping[str, Any]] = {}
         """UUID of a cell to the nova-compute service of each of its hosts."""

@@ -17,6 +17,7 @@ from nova.scheduler import filters
 from nova.scheduler import request_filter
 from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional.api import client
+from oslo_db import exception as db_exception
 from oslo_utils.fixture import uuidsentinel
 import sqlalchemy as sa
 
@@ -39,9 +40,9 @@ class DisksFilter(filters.BaseHostFilter):
         return int(spec_obj.flavor.extra_specs.get('disks', 0)) < 9
 
 
-def fail(*_arguments, **_options):
+def fail(*_arguments, error=exception.NovaException('no disk'), **_options):
     """Spawn nothing, as a hypervisor without a disk."""
-    raise exception.NovaException('no disk')
+    raise error
 
 
 class TestConditions(explaining.ExplainingTest):
@@ -315,6 +316,24 @@ class TestRequests(explaining.ExplainingTest):
         answer = self.explain_flavor(wanted)
         self.assertEqual('the flavor requests no resources', answer.failure)
         self.assertEqual('ERROR', self.boot(flavor_id=wanted)['status'])
+
+    def test_plugins_that_cannot_be_loaded(self):
+        """The options are named, and not for an error of a database."""
+        wanted = self.flavor()
+        for option, path, reason in (
+                ('weight_classes', 'os.path', 'ClassNotFound: Class os.path'),
+                ('available_filters', 'json.load', 'TypeError: load() miss'),
+                ('available_filters', 'House', 'ValueError: Empty module')):
+            self.flags(**{option: [path]}, group='filter_scheduler')
+            refusal = str(self.assertRaises(
+                exceptions.InvalidConfiguration, self.explain_flavor, wanted))
+            self.assertTrue(refusal.startswith(
+                '[filter_scheduler] available_filters or weight_classes: '
+                + reason), refusal)
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.scheduler.host_manager.HostManager.refresh_cells_caches',
+            functools.partial(fail, error=db_exception.DBError())))
+        self.assertRaises(db_exception.DBError, self.explain_flavor, wanted)
 
     def test_parts_of_the_disk(self):
         """Swap and ephemeral disk are part of what placement allocates."""

@@ -199,7 +199,7 @@ class TestRefusals(ExplainTest):
                 ('[filter_scheduler] enabled_filters: ',
                  MORE + 'enabled_filters = None\n'),
                 ('[filter_scheduler] available_filters or weight_classes: ',
-                 MORE + 'available_filters = missing.filters\n'),
+                 MORE + 'available_filters = os.missing\n'),
                 ('[neutron]', ENABLED % ROUTED + (
                     '[aggregate_mirror]\nmissing_credentials = fail\n'))):
             self.write_conf(more=more)

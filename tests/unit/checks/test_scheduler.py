@@ -6,6 +6,7 @@ import types
 
 import fixtures
 from nova.conf import scheduler as nova_options
+from nova.scheduler import filters
 from oslo_utils import uuidutils
 import testtools
 
@@ -35,7 +36,7 @@ def house_filters():
     return [HouseFilter]
 
 
-class HouseFilter:
+class HouseFilter(filters.BaseHostFilter):
     """A host filter of an operator."""
 
 
@@ -157,8 +158,8 @@ class TestFilters(FiltersTest):
         self.assertIn('ComputFilter', one.text)
 
     def test_list_that_cannot_be_imported(self):
-        """It is named, without a traceback."""
-        for path in 'no.such.filters', 'HouseFilter':
+        """It is named, whatever it raises, without a traceback."""
+        for path in 'no.such.filters', 'HouseFilter', 'json.load', 'os.path':
             found = self.find(available=(NOVAS, path, OURS))
             self.assert_failure(
                 found, 'names %s, which' % path, '[filter_scheduler]',

@@ -203,5 +203,6 @@ class TestLayers(testtools.TestCase):
                  if re.match(r'\s*except( Base| )Exception', line)
                  or re.match(r'\s*except:', line)]
         self.assertEqual([
-            'service.py', 'start.py', 'filter_runs.py', 'attach.py',
-            'attach.py', 'nova_plugin.py', 'query_filter.py'], found)
+            'service.py', 'scheduler.py', 'start.py', 'filter_runs.py',
+            'host_states.py', 'attach.py', 'attach.py', 'nova_plugin.py',
+            'query_filter.py'], found)
