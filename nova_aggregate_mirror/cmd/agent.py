@@ -234,8 +234,7 @@ def _configure(argv: abc.Sequence[str]) -> None:
     components.read_configuration(argv, PROGRAM, DESCRIPTION, EPILOG)
     logging.set_defaults(
         default_log_levels=logging.get_default_log_levels() + AGENT_LEVELS)
-    logging.setup(CONF, 'nova')
-    log.escape_controls(CONF)
+    log.set_up(CONF)
     nova_aggregate_mirror.conf.check(CONF)
     components.check_configuration()
     components.placement()

@@ -7,7 +7,9 @@ import logging
 import re
 
 from oslo_config import cfg
+from oslo_log import log as oslo_log
 
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import printable
 
 PACKAGE = 'nova_aggregate_mirror'
@@ -25,6 +27,21 @@ def to_stderr(conf: cfg.ConfigOpts) -> None:
     """
     if not (conf.log_file or conf.log_dir or conf.use_journal):
         conf.set_default('use_stderr', True)
+
+
+def set_up(conf: cfg.ConfigOpts) -> None:
+    """Set up the log as nova's services do, without controls.
+
+    :raises InvalidConfiguration: an option of oslo.log cannot be used
+    """
+    try:
+        oslo_log.setup(conf, 'nova')
+    except (ImportError, OSError, RuntimeError, TypeError, ValueError,
+            oslo_log.LogConfigError) as exc:
+        raise exceptions.InvalidConfiguration(
+            'the log cannot be set up: %s; run the command as the user of '
+            'nova-api, or correct nova.conf' % exc) from exc
+    escape_controls(conf)
 
 
 def escape_controls(conf: cfg.ConfigOpts) -> None:

@@ -184,8 +184,7 @@ def _configure(argv: abc.Sequence[str]) -> None:
         logging.set_defaults(
             default_log_levels=logging.get_default_log_levels() + QUIET)
     log.to_stderr(CONF)
-    logging.setup(CONF, 'nova')
-    log.escape_controls(CONF)
+    log.set_up(CONF)
     nova_aggregate_mirror.conf.check(CONF)
 
 

@@ -36,17 +36,26 @@ print(json.dumps(answers))
 
 class TestManage(testtools.TestCase):
 
-    def test_option_without_a_meaning(self):
-        """No command begins, and each names the option.
+    def test_options_that_cannot_be_used(self):
+        """No command begins, and each names the option or the file.
 
         Without a check, nan would switch off the limit of removals.
         """
+        for option, text in (
+                ('[aggregate_mirror]\nmax_removed_share = nan',
+                 'manage: [aggregate_mirror] max_removed_share: '),
+                ('[DEFAULT]\nlog_file = /none/log', 'manage: the log cannot '
+                 'be set up: [Errno 2] No such file or directory: '
+                 '\'/none/log\'; run the command as the user of nova-api, ')):
+            self.check(option, text)
+
+    def check(self, option, text):
+        """Assert that each command refuses an option with this text."""
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         file = folder / 'nova.conf'
         file.write_text('[DEFAULT]\nstate_path = %s\n'
                         '[api_database]\nconnection = sqlite://\n'
-                        '[aggregate_mirror]\nmax_removed_share = nan\n'
-                        % folder)
+                        '%s\n' % (folder, option))
         ended = subprocess.run(
             [sys.executable, '-W', 'ignore', '-c', SCRIPT, json.dumps(
                 [['--config-file', str(file), *command]
@@ -55,8 +64,7 @@ class TestManage(testtools.TestCase):
             stderr=subprocess.PIPE, text=True, check=True)
         answers = json.loads(ended.stdout)
         self.assertEqual(len(COMMANDS), len(answers))
-        for status, text in answers:
-            self.assertEqual(255, status, text)
-            self.assertIn('manage: [aggregate_mirror] max_removed_share: ',
-                          text)
+        for status, line in answers:
+            self.assertEqual(255, status, line)
+            self.assertIn(text, line)
         self.assertEqual([file], [*folder.iterdir()])
