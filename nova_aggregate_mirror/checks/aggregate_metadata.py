@@ -189,7 +189,8 @@ def isolated(deployment: inputs.Deployment) -> checks.Findings:
                 'counts. Set:' % (aggregates.names[uuid], checks.some(ignored),
                                   REQUIRED),
                 'openstack aggregate set %s %s' % (' '.join(
-                    '--property %s=%s' % (key, REQUIRED) for key in ignored),
+                    '--property %s=%s' % (shlex.quote(key), REQUIRED)
+                    for key in ignored),
                     shlex.quote(aggregates.names[uuid]))))
         hosts = [host for host, within in aggregates.members.items()
                  if uuid in within]

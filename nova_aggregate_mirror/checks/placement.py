@@ -4,6 +4,8 @@
 Long because each step on the way to placement has failures of its own.
 """
 
+import shlex
+
 from oslo_config import cfg
 from oslo_utils import uuidutils
 from oslo_utils import versionutils
@@ -81,7 +83,7 @@ def _authentication(service: discovery.Discovery) -> checks.Findings:
     except exceptions.NotAuthorized as exc:
         if service.account.is_application_credential:
             return [_renewal(service, exc)]
-        user, _project, domain = service.account.user
+        user, _project, domain = map(shlex.quote, service.account.user)
         return [checks.advised(
             exc, 'Create the account unless it exists%s, and set its password '
             'to that in [%s]:' % (auth.EARLIER[service.group], section),
@@ -169,8 +171,8 @@ def _not_in_catalog(service: discovery.Discovery,
         'openstack service create --name %s %s'
         % (service.group, options.service_type),
         'openstack endpoint create --region %s %s %s URL' % (
-            options.region_name or 'RegionOne', options.service_type,
-            interfaces[0]))
+            shlex.quote(options.region_name or 'RegionOne'),
+            options.service_type, interfaces[0]))
 
 
 def microversions(deployment: inputs.Deployment) -> checks.Findings:

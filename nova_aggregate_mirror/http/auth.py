@@ -3,6 +3,7 @@
 
 import contextlib
 import functools
+import shlex
 from typing import Any
 from typing import cast
 
@@ -80,7 +81,7 @@ class Account:
     @property
     def role_command(self) -> str:
         """The command that gives the account the smallest role it needs."""
-        user, project, domain = self.user
+        user, project, domain = map(shlex.quote, self.user)
         return 'openstack role add --project %s --user %s%s %s' % (
             # Keystone has one domain with this name, and the same in lower
             # case as its ID.

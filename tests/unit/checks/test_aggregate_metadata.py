@@ -177,9 +177,10 @@ class TestIsolated(testtools.TestCase):
         for host in 'h1', 'h2':
             self.placement.create_provider(getattr(uuids, host), host)
 
-    def find(self, value='required', hosts=nova('h1', 'h2'), **members):
+    def find(self, value='required', hosts=nova('h1', 'h2'), trait=TRAIT,
+             **members):
         return aggregate_metadata.isolated(deployment(
-            known({'a': {'trait:' + TRAIT: value}}, **members),
+            known({'a': {'trait:' + trait: value}}, **members),
             nova=hosts, client=self.client))
 
     def test_hosts_with_the_trait(self):
@@ -221,10 +222,10 @@ class TestIsolated(testtools.TestCase):
         self.assertEqual(('journalctl -u placement-api',), one.cure)
 
     def test_value_that_nova_ignores(self):
-        one, = self.find(value='true', a=['h1'])
-        self.assertIn('is not isolated by trait:CUSTOM_LICENSED', one.text)
-        self.assertEqual(('openstack aggregate set --property '
-                          'trait:CUSTOM_LICENSED=required a',), one.cure)
+        one, = self.find(value='true', trait='A B', a=['h1'])
+        self.assertIn('is not isolated by trait:A B: ', one.text)
+        self.assertEqual(("openstack aggregate set --property "
+                          "'trait:A B'=required a",), one.cure)
 
 
 class TestUnread(testtools.TestCase):

@@ -97,12 +97,12 @@ class TestPlacement(ChecksTest):
     def test_role_of_an_account_in_a_domain(self) -> None:
         """Its domain is named, unless it is the one that keystone assumes."""
         for domain, option in (('Default', ''), ('default', ''),
-                               ('corp', ' --user-domain corp')):
+                               ('c d', " --user-domain 'c d'")):
             self.assertEqual(
-                'openstack role add --project service --user mirror%s service'
-                % option, auth.Account(
-                    servers.make_conf(**self.account(
-                        user_domain_name=domain)), 'placement').role_command)
+                "openstack role add --project 'e f' --user 'a b'%s service"
+                % option, auth.Account(servers.make_conf(**self.account(
+                    username='a b', project_name='e f',
+                    user_domain_name=domain)), 'placement').role_command)
 
     def test_discovery_of_keystone_that_is_refused(self) -> None:
         """It is requested without the credentials, which may be correct."""
@@ -213,9 +213,18 @@ class TestNeutron(ChecksTest):
         self.assert_found(
             placement.neutron, FAILURE, ('[neutron]\nregion_name = R\n',),
             self.conf(**self.account(region_name='RegionTwo')))
+        self.answer_token(service('image', 'http://glance'))
+        self.assert_found(
+            placement.neutron, FAILURE,
+            ("create --region 'R 2' network internal URL",),
+            self.conf(**self.account(region_name='R 2')))
         self.cloud.answers['/v3/auth/tokens'] = (401, {})
         self.assert_found(
             placement.neutron, FAILURE, (
                 'keystone at http://', 'refused the credentials with 401',
-                'openstack role add --project service --user mirror admin\n'),
-            self.conf(**self.account()))
+                "openstack user create --or-show --domain 'c d' 'a b'\n"
+                'openstack role add --project service --user \'a b\' '
+                "--user-domain 'c d' admin\n"
+                "openstack user set --password-prompt 'a b'"),
+            self.conf(**self.account(
+                username='a b', user_domain_name='c d')))
