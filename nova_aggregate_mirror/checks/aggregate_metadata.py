@@ -109,23 +109,24 @@ def _empty(aggregates: source.Aggregates, nova: source.Nova,
 
 def _scheduled(conf: cfg.ConfigOpts, aggregates: source.Aggregates,
                nova: source.Nova,
-               by_zone: abc.Mapping[str, abc.Iterable[str]]
-               ) -> abc.Iterator[checks.Finding]:
+               by_zone: abc.Collection[str]) -> abc.Iterator[checks.Finding]:
     """Check the zone of requests that name none."""
     zone = conf.default_schedule_zone
     # Nova-api accepts each zone that an enabled service is in.
-    if not zone or zone in (*by_zone, conf.internal_service_availability_zone):
+    if not zone or zone == conf.internal_service_availability_zone:
         return
-    zoned = {uuid for uuids in by_zone.values() for uuid in uuids}
-    if zone == conf.default_availability_zone and (
+    default = conf.default_availability_zone
+    if zone in (*by_zone, default) and (
             nova.cells_down or not nova.nodes or any(
-                zoned.isdisjoint(aggregates.members.get(host, ()))
+                zone in ({aggregates.metadata[uuid][ZONE]
+                          for uuid in aggregates.members.get(host, ())
+                          if ZONE in aggregates.metadata[uuid]} or {default})
                 for host in nova.hosts())):
         return
     yield checks.failure(
         'default_schedule_zone is %s, and no host is in this availability '
         'zone: each request without a zone fails. Set the zone of an '
-        'aggregate, or remove:' % zone, '[DEFAULT]',
+        'aggregate with hosts, or remove:' % zone, '[DEFAULT]',
         'default_schedule_zone = %s' % zone)
 
 

@@ -117,6 +117,13 @@ class TestZones(testtools.TestCase):
         self.assertIn('availability zone east.', one.text)
         self.assertEqual(('openstack aggregate unset --property '
                           'availability_zone a',), one.cure)
+        # Nova-api refuses each request without a zone then.
+        self.conf.set_override('default_schedule_zone', 'east')
+        _empty, one = self.find(found, nova('h1'))
+        self.assertEqual(
+            (checks.Code.FAILURE,
+             ('[DEFAULT]', 'default_schedule_zone = east')),
+            (one.code, one.cure))
         self.assertEqual([], self.find(found, nova('h1', cell1='refused')))
 
     def test_zone_of_requests_without_a_zone(self):
