@@ -83,13 +83,18 @@ def _authentication(service: discovery.Discovery) -> checks.Findings:
     except exceptions.NotAuthorized as exc:
         if service.account.is_application_credential:
             return [_renewal(service, exc)]
-        user, _project, domain = map(shlex.quote, service.account.user)
+        name, domain = service.account.user
+        user = ('--domain %s ' % shlex.quote(domain) if domain else ''
+                ) + shlex.quote(name)
         return [checks.advised(
-            exc, 'Create the account unless it exists%s, and set its password '
-            'to that in [%s]:' % (auth.EARLIER[service.group], section),
-            'openstack user create --or-show --domain %s %s' % (domain, user),
+            exc, '%s%s, and set its password to that in [%s]:' % (
+                'Create the account unless it exists' if domain
+                else 'Give the account its role',
+                auth.EARLIER[service.group], section),
+            # Keystone chooses the ID of a new user.
+            *(['openstack user create --or-show ' + user] if domain else []),
             service.account.role_command,
-            'openstack user set --password-prompt %s' % user)]
+            'openstack user set --password-prompt ' + user)]
     except exceptions.MirrorError as exc:
         url = '[%s]' % section, 'auth_url = %s' % EXAMPLE['auth_url']
         return [checks.failed(exc, 'Start keystone, or correct:', *url)]

@@ -53,14 +53,15 @@ class Account:
     def steps(self) -> errors.Steps:
         """The next steps after failures of requests with this account."""
         group = self._group
-        section_name = section(self._conf, group)
+        section_name, (user, domain) = section(self._conf, group), self.user
         selection = '%s of [%s] in nova.conf' % (
             'endpoint_override' if self._conf[group].endpoint_override
             else 'region_name', group)
         return errors.Steps(
             account='correct %s of [%s] in nova.conf' % (
                 'the application credential' if self.is_application_credential
-                else 'username (%s) and password' % self.user[0],
+                else '%s (%s) and password' % (
+                    'username' if domain else 'user_id', user),
                 section_name),
             catalog=driver_failures.CHECK,
             scope='add project_name and project_domain_name to [%s] in '
@@ -81,23 +82,33 @@ class Account:
     @property
     def role_command(self) -> str:
         """The command that gives the account the smallest role it needs."""
-        user, project, domain = map(shlex.quote, self.user)
-        return 'openstack role add --project %s --user %s%s %s' % (
+        text = 'openstack role add'
+        for kind, (name, domain) in (
+                ('project', self._identity(
+                    'project', 'project_name', 'service')),
+                ('user', self.user)):
+            text += ' --%s %s' % (kind, shlex.quote(name))
             # Keystone has one domain with this name, and the same in lower
             # case as its ID.
-            project, user, '' if domain.lower() == 'default'
-            else ' --user-domain %s' % domain, ROLES[self._group])
+            if domain.lower() not in ('', 'default'):
+                text += ' --%s-domain %s' % (kind, shlex.quote(domain))
+        return '%s %s' % (text, ROLES[self._group])
 
     @property
-    def user(self) -> tuple[str, str, str]:
-        """User, project and domain for a suggested command."""
+    def user(self) -> tuple[str, str]:
+        """Name and domain of the user, or an ID and an empty domain."""
+        return self._identity('user', 'username', self._group)
+
+    def _identity(self, kind: str, name: str, unset: str) -> tuple[str, str]:
         def first(*names: str) -> str:
             return next((self._values[name] for name in names if name in
                          self._values and self._values[name]), '')
 
-        return (first('username', 'user_id') or self._group,
-                first('project_name', 'project_id') or 'service',
-                first('user_domain_name', 'user_domain_id') or 'Default')
+        # In the order of keystoneauth.
+        uuid = first(kind + '_id')
+        return uuid or first(name) or unset, '' if uuid else first(
+            kind + '_domain_id', 'default_domain_id', kind + '_domain_name',
+            'default_domain_name') or 'Default'
 
     @functools.cached_property
     def _values(self) -> Any:

@@ -145,7 +145,8 @@ KEYSTONE: dict[str, Fault] = {
         'Create the account unless it exists' + EARLIER + ', and set its '
         'password to that in [placement]:\n  openstack user create --or-show '
         '--domain Default mirror\n  openstack role add --project service '
-        '--user mirror service\n  openstack user set --password-prompt mirror',
+        '--user mirror service\n  openstack user set --password-prompt '
+        '--domain Default mirror',
         line='correct username (mirror) and password of [placement] in '
         'nova.conf'),
     'application credential': Fault(

@@ -96,13 +96,28 @@ class TestPlacement(ChecksTest):
 
     def test_role_of_an_account_in_a_domain(self) -> None:
         """Its domain is named, unless it is the one that keystone assumes."""
-        for domain, option in (('Default', ''), ('default', ''),
-                               ('c d', " --user-domain 'c d'")):
+        unset = {'user_domain_name': None, 'project_domain_name': None}
+        for options, command in (
+                ({}, '--project service --user mirror'),
+                ({'user_domain_name': 'default'},
+                 '--project service --user mirror'),
+                ({'username': 'a b', 'project_name': 'e f',
+                  'user_domain_name': 'c d'},
+                 "--project 'e f' --user 'a b' --user-domain 'c d'"),
+                ({**unset, 'default_domain_name': 'corp'}, '--project service '
+                 '--project-domain corp --user mirror --user-domain corp'),
+                ({**unset, 'default_domain_id': 'corp', 'user_id': 'u',
+                  'project_id': 'p'}, '--project p --user u')):
+            conf = servers.make_conf(**self.account(**options))
             self.assertEqual(
-                "openstack role add --project 'e f' --user 'a b'%s service"
-                % option, auth.Account(servers.make_conf(**self.account(
-                    username='a b', project_name='e f',
-                    user_domain_name=domain)), 'placement').role_command)
+                'openstack role add %s service' % command,
+                auth.Account(conf, 'placement').role_command)
+        self.cloud.answers['/v3/auth/tokens'] = (401, {})
+        [finding] = placement.authentication(
+            inputs.Deployment(conf, lambda: doubles.Nova([])))
+        self.assertEqual((
+            'openstack role add --project p --user u service',
+            'openstack user set --password-prompt u'), finding.cure)
 
     def test_discovery_of_keystone_that_is_refused(self) -> None:
         """It is requested without the credentials, which may be correct."""
@@ -225,6 +240,6 @@ class TestNeutron(ChecksTest):
                 "openstack user create --or-show --domain 'c d' 'a b'\n"
                 'openstack role add --project service --user \'a b\' '
                 "--user-domain 'c d' admin\n"
-                "openstack user set --password-prompt 'a b'"),
+                "openstack user set --password-prompt --domain 'c d' 'a b'"),
             self.conf(**self.account(
                 username='a b', user_domain_name='c d')))

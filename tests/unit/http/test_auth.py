@@ -117,6 +117,10 @@ class StepsTestCase(servers.LoopbackTestCase):
         self.assertIn('--project admins --user mirror --user-domain corp ',
                       steps.role)
         self.assertIn('to [shared] in nova.conf', steps.scope)
+        self.assertEqual(
+            'correct user_id (u) and password of [placement] in nova.conf',
+            self.steps('[placement]', 'auth_type = password',
+                       'user_id = u').account)
 
     def test_unknown_plugin(self) -> None:
         """Steps raise nothing: the failed call names the plugin."""
