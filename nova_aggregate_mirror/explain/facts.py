@@ -117,5 +117,17 @@ class Facts:
     placed: abc.Sequence[str] = ()
     """Hosts of the servers, if several are requested at once."""
 
+    def staying_on(self, host: str, node: str) -> 'Facts':
+        """Return the facts of a server for which nova-scheduler is not asked.
+
+        It needs no nova-compute service that nova-scheduler would find.
+        """
+        nodes = self.nova.nodes_of({host})
+        # The names of ironic's, of which a host has many, are their UUIDs.
+        return dataclasses.replace(
+            self, requested=nodes & {node} or nodes,
+            states=frozenset(self.nova.nodes), serviceless=frozenset(),
+            cells_disabled=frozenset())
+
     def host(self, node: str) -> str:
         return self.nova.nodes.get(node, node)

@@ -61,6 +61,8 @@ def gather(cloud: Cloud, request: requests.SchedulingRequest,
     manager.leave_out(cloud.nova.cells_down)
     down = manager.read_services(cloud.context)
     facts = _before_scheduling(cloud, request, manager, down, hosts)
+    if request.stays_on:
+        return facts.staying_on(*request.stays_on)
     trial = rehearsal.Rehearsal(cloud.context, request.spec, manager)
     try:
         queries = trial.queries()

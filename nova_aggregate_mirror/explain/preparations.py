@@ -106,6 +106,11 @@ class PreparedRequest(requests.SchedulingRequest):
                     host, reasons.NO_SERVICE.phrase),
                     reasons.NO_SERVICE.advice)
 
+    def stay(self, note: str) -> None:
+        """Keep the server on its host, without nova-scheduler."""
+        self.stays_on = self.instance.host, self.instance.node
+        self.notes.append(note)
+
     @property
     def service(self) -> Any:
         """The nova-compute of the server's host."""
@@ -285,13 +290,11 @@ def live_migration(request: PreparedRequest) -> None:
 
 def offloaded(request: PreparedRequest) -> None:
     """Of ``unshelve_instance``, and of ``API.unshelve`` with a zone."""
-    if request.zone and (
-            request.instance.vm_state != vm_states.SHELVED_OFFLOADED):
-        request.refuse('nova-api', 'the server is %s and not offloaded, and '
-                       'stays in its zone' % request.instance.vm_state,
-                       'unshelve it without a zone')
-    elif request.instance.vm_state == vm_states.SHELVED:
-        request.notes.append(ON_ITS_HOST)
+    if request.instance.vm_state == vm_states.SHELVED:
+        request.stay(ON_ITS_HOST)
+        if request.zone:
+            request.refuse('nova-api', 'the server is not offloaded, and '
+                           'stays in its zone', 'unshelve it without a zone')
     if request.zone:
         request.spec.availability_zone = request.zone
         if not CONF.cinder.cross_az_attach:
@@ -301,13 +304,12 @@ def offloaded(request: PreparedRequest) -> None:
 def new_image(request: PreparedRequest) -> None:
     """Of ``API.rebuild``: the image, on the same host."""
     spec, instance = request.spec, request.instance
+    if not request.replaces_image:
+        return request.stay(KEPT_IMAGE)
     spec.force_hosts, spec.force_nodes = [instance.host], [instance.node]
     spec.scheduler_hints = {**(spec.scheduler_hints or {}),
                             '_nova_check_type': ['rebuild']}
-    if not request.replaces_image:
-        request.notes.append(KEPT_IMAGE)
-    if request.image is not None:
-        spec.image = objects.ImageMeta.from_dict(request.image)
+    spec.image = objects.ImageMeta.from_dict(request.image)
 
 
 def fitting_image(request: PreparedRequest) -> None:

@@ -46,6 +46,9 @@ class SchedulingRequest:
     """An availability zone that nova-api checks."""
     creates: bool = True
     """Whether it is for a new server."""
+    stays_on: tuple[str, str] | None = None
+    """The host and node of a server that does not leave them: nova-scheduler
+    is not asked."""
 
     def refuse(self, service: str, reason: str, advice: str = '') -> None:
         """Note a refusal, unless there is an earlier one."""

@@ -29,6 +29,8 @@ from tests.scheduling import explaining
 
 ZONE = 'az-1'
 HOST = 'OS-EXT-SRV-ATTR:host'
+OTHER = {'properties': {}}
+"""An image that no server has."""
 
 
 class DisksFilter(filters.BaseHostFilter):
@@ -218,13 +220,29 @@ class TestMoves(explaining.ExplainingTest):
                       'allow_resize_to_same_host, which is True',
                       ''.join(answer.notes))
         self.admin_api.put_service_force_down(self.service('second'), True)
-        answer = self.explain_server(self.server, 'rebuild')
+        answer = self.explain_server(self.server, 'rebuild', image=OTHER)
         self.assertEqual(
             {'first': 'acceptable', 'second': 'not the requested host',
              'other': 'not the requested host'}, self.reasons(answer))
         # Nova applies no ComputeFilter to a rebuild.
         self.assertEqual({()}, {verdict.also for verdict in answer.verdicts})
         self.assertEqual(before, self.stored())
+
+    def test_unshelve_before_it_is_offloaded(self):
+        """Nova starts the server on its host, wherever there is room."""
+        self.flags(shelved_offload_time=-1)
+        self.admin_api.post_server_action(self.server['id'], {'shelve': None})
+        self.become(self.server, status='SHELVED')
+        for host in self.hosts:
+            self.reserve(host, 'VCPU')
+            answer = self.explain_server(self.server, 'unshelve')
+            self.assertEqual(
+                {'first': 'acceptable', 'second': 'not the requested host',
+                 'other': 'not the requested host'}, self.reasons(answer))
+            self.assertIn(preparations.ON_ITS_HOST, answer.notes)
+        self.admin_api.post_server_action(
+            self.server['id'], {'unshelve': None})
+        self.become(self.server, status='ACTIVE', **{HOST: 'first'})
 
     def test_hint_of_rebuild(self):
         """A user's hint that an older nova has stored is noted.
@@ -295,7 +313,7 @@ class TestQueries(explaining.ExplainingTest):
                 self.admin_api.put_service_force_down(
                     self.service('first'), True)
             counts = self.statements(lambda: self.of_server(
-                server, operation,
+                server, operation, image=OTHER,
                 flavor=large if operation == 'resize' else ''))
             added = {database: counts[database] - without[database]
                      for database in ('cell', 'API')}
@@ -689,6 +707,7 @@ class TestRebuild(explaining.ExplainingTest):
     """Another image for a server on the first of two hosts."""
 
     hosts = ('first', 'second')
+    host_filters = ('AggregateImagePropertiesIsolation',)
 
     def setUp(self):
         super().setUp()
@@ -732,9 +751,21 @@ class TestRebuild(explaining.ExplainingTest):
         self.assertIn(answer.failure, str(refusal))
 
     def test_image_that_it_has(self):
-        """Nova-scheduler is not asked."""
-        self.assertIn(preparations.KEPT_IMAGE, self.explain_server(
-            self.server, 'rebuild').notes)
+        """Nova-scheduler is not asked, which would refuse the host."""
+        image = self.image(hw_machine_type='q35')
+        self.rebuild(image)
+        self.become(self.server, status='ACTIVE')
+        self.aggregate('pc', ['first'], hw_machine_type='pc')
+        self.assertEqual([], self.explain_server(
+            self.server, 'rebuild', image={
+                **image, 'id': uuidsentinel.other}).acceptable)
+        for kept in None, image:
+            answer = self.explain_server(self.server, 'rebuild', image=kept)
+            self.assertEqual(['first'], [
+                verdict.host for verdict in answer.acceptable])
+            self.assertIn(preparations.KEPT_IMAGE, answer.notes)
+        self.rebuild(image)
+        self.become(self.server, status='ACTIVE', **{HOST: 'first'})
 
 
 class TestExtraSpecs(explaining.ExplainingTest):

@@ -90,7 +90,8 @@ class EquivalenceTest(explaining.ExplainingTest):
         self.store(server, wanted)
         request = self.of_server(
             {'id': server}, wanted['operation'], flavor=wanted['flavor']
-            if wanted['operation'] == 'resize' else '')
+            if wanted['operation'] == 'resize' else '',
+            image={'properties': wanted['image']})
         # Nova-scheduler is compared, which nova-api might not ask.
         request.refusal = None
         return request

@@ -16,7 +16,6 @@ from nova.tests.functional.api import client
 from oslo_utils.fixture import uuidsentinel as uuids
 import sqlalchemy as sa
 
-from nova_aggregate_mirror.explain import preparations
 from tests.scheduling import cloud
 from tests.scheduling import explaining
 
@@ -172,15 +171,8 @@ class TestOperations(PreparedRequestsTest):
         self.assert_prepared({'evacuate': {}}, 'evacuate')
 
     def test_unshelve(self):
-        """In its zone, and in another; on its host until it is offloaded."""
-        self.flags(shelved_offload_time=-1)
-        self.admin_api.post_server_action(self.server['id'], {'shelve': None})
-        self.become(self.server, status='SHELVED')
-        notes = self.of_server(self.server, 'unshelve').notes
-        self.assertIn(preparations.ON_ITS_HOST, notes)
-        self.admin_api.post_server_action(
-            self.server['id'], {'shelveOffload': None})
-        self.become(self.server, status='SHELVED_OFFLOADED')
+        """In its zone, and in another."""
+        self._shelve_server(self.server, 'SHELVED_OFFLOADED')
         self.assert_prepared({'unshelve': None}, 'unshelve')
         self.assert_prepared({'unshelve': {'availability_zone': OTHER}},
                              'unshelve', zone=OTHER)
