@@ -44,12 +44,13 @@ def tables(deployment: inputs.Deployment) -> checks.Findings:
     """Check that the database is usable and its tables are up to date."""
     try:
         path = engine.sqlite_file(deployment.conf)
-    except exceptions.InvalidConfiguration as exc:
+    except exceptions.JournalUnavailable as exc:
         return [checks.failure(str(exc), *SERVER)]
     findings: checks.Findings = []
     if path is not None:
         findings = _usable(path.parent) or _check_access(path)
         if not findings and not os.path.exists(path):
+            engine.existing(deployment.conf)
             findings = [checks.skipped(
                 'nova-api creates %s at its first use' % path)]
     return findings or _version(deployment.conf, path)

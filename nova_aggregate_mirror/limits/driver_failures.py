@@ -83,6 +83,14 @@ CERTIFICATES = {
 class Observed(TimeoutError):
     """An error of this package whose text says what a database did."""
 
+    step = ''
+
+
+class UnusableURL(Observed):
+    """A URL that the driver of a database cannot use."""
+
+    step = 'correct %s'
+
 
 def causes(exc: BaseException, handled: BaseException | None = None
            ) -> list[BaseException]:
@@ -136,7 +144,7 @@ def of_database(exc: BaseException, waited: float = 0.0, option: str = '',
     for cause in ([exc] if getattr(exc, 'filename', '')
                   else causes(exc, handled)):
         if isinstance(cause, Observed):
-            return str(cause), ''
+            return str(cause), _filled(cause.step, option)
         if isinstance(cause, ModuleNotFoundError):
             return _MODULE % cause.name, _filled(
                 DRIVERS.get(cause.name or '', USABLE), option)

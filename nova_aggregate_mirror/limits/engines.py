@@ -214,10 +214,10 @@ def create(url: sa.engine.URL, settings: Any, limits: Limits,
     arguments |= {'max_retries': 0, **overrides}
     if url.get_backend_name() != 'sqlite':
         arguments['pool_timeout'] = limits.answer
-    url = with_timeouts(
+    bounded = with_timeouts(
         url, limits.answer, arguments.get('connection_parameters') or '')
-    engine: sa.engine.Engine = engines.create_engine(url, **arguments)
-    _bound(engine, limits)
+    engine = build(url, lambda: _bound(
+        engines.create_engine(bounded, **arguments), limits))
     if arguments.get('mysql_wsrep_sync_wait') is None:
         # Each transaction sees what was committed on any Galera node. MySQL
         # does not have the variable, and a MariaDB that is not in a cluster
@@ -229,6 +229,34 @@ def create(url: sa.engine.URL, settings: Any, limits: Limits,
     sa.event.listen(engine, 'handle_error', _classify)
     sa.event.listen(
         engine, 'handle_error', exc_filters.handler, retval=True)
+    return engine
+
+
+def build(url: sa.engine.URL, factory: abc.Callable[[], sa.engine.Engine]
+          ) -> sa.engine.Engine:
+    """Create an engine that reports a URL that its driver cannot use."""
+
+    @contextlib.contextmanager
+    def reported() -> abc.Iterator[None]:
+        try:
+            yield
+        except (AttributeError, TypeError, ValueError) as exc:
+            # A UnicodeError quotes a character, perhaps of the password.
+            raise driver_failures.UnusableURL(
+                'has a URL (parameters: %s) that the driver %s cannot use: %s'
+                % (', '.join(sorted(url.query)) or 'none',
+                   url.get_driver_name(), getattr(exc, 'reason', exc))
+            ) from exc
+
+    with reported():
+        engine = factory()
+
+    # After all other listeners: SQLAlchemy calls none after it.
+    @sa.event.listens_for(engine, 'do_connect')
+    def connect(dialect: Any, _record: Any, args: Any, options: Any) -> Any:
+        with reported():
+            return dialect.connect(*args, **options)
+
     return engine
 
 
@@ -267,7 +295,7 @@ def _at_connect(engine: sa.engine.Engine, statement: str) -> None:
                 cursor.execute(statement)
 
 
-def _bound(engine: sa.engine.Engine, limits: Limits) -> None:
+def _bound(engine: sa.engine.Engine, limits: Limits) -> sa.engine.Engine:
     """Limit each statement, and begin none that may end too late."""
 
     def check(*_arguments: Any) -> None:
@@ -293,6 +321,7 @@ def _bound(engine: sa.engine.Engine, limits: Limits) -> None:
                 '/*!50708 , max_execution_time = %d */' % (
                     max(1, limits.lock_wait), milliseconds / 1000,
                     milliseconds))
+    return engine
 
 
 @contextlib.contextmanager

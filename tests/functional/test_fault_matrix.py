@@ -256,8 +256,12 @@ JOURNALS: dict[str, Fault] = {
         'Give each nova a database of its own', (STATUS, SYNC, API)),
     'no URL': Fault(
         faults.restored(faults.JOURNAL, connection='nonsense'),
-        'connection is not a database URL like', 'Correct it;',
-        (STATUS, SYNC, ROWS)),
+        'connection is not a database URL like', 'correct it, and percent-',
+        EVERY),
+    'parameter': Fault(
+        faults.moved(query={'charset': 'nonsense'}),
+        'the journal has a URL (parameters: charset) that the driver pymysql '
+        'cannot use', 'correct [aggregate_mirror_database] connection', EVERY),
     'damaged': Fault(
         faults.damaged, 'the journal is not an SQLite database, or is damaged',
         'Move it to another directory; nova-api creates a new journal, and a '
@@ -352,9 +356,9 @@ RUNBOOK = {
     'certificate-refused': select(
         PLACEMENT, 'certificate', 'expired', 'another name'),
     'keystone-down': select(KEYSTONE, 'refuses', 'silent', '503', 'proxy'),
-    'option-wrong': [
-        *select(KEYSTONE, 'unknown option', 'invalid option', 'no hook',
-                'unknown hook'), *select(JOURNALS, 'no URL')],
+    'option-wrong': select(
+        KEYSTONE, 'unknown option', 'invalid option', 'no hook',
+        'unknown hook'),
     'wrong-placement': [
         *select(PLACEMENT, 'page'), *select(
             KEYSTONE, 'region', 'interface', 'no endpoint'),
@@ -362,7 +366,7 @@ RUNBOOK = {
     'placement-rebuilt': select(NOVA, 'no providers'),
     'journal-down': select(
         JOURNALS, 'stopped', 'host', 'database', 'driver', 'module',
-        'no tables', 'password'),
+        'no tables', 'password', 'no URL', 'parameter'),
     'journal-read-only': select(JOURNALS, 'reader', 'replica'),
     'wrong-database': select(JOURNALS, 'wiki', 'development'),
     'another-nova': select(JOURNALS, 'another nova'),

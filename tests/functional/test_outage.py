@@ -179,17 +179,18 @@ class MirroredOutageTest(OutageTest):
 
     def test_without_a_journal_calls_are_mirrored_all_the_same(self) -> None:
         """Calls are mirrored without the journal; a warning reports it."""
-        self.cloud.nova.conf.config(
-            connection='sqlite:////dev/null/journal.sqlite',
-            group='aggregate_mirror_database')
-        for act, zone in (self._add, 'east'), (self._remove, 'nova'):
+        for connection, act, zone, text in (
+                ('sqlite:////dev/null/journal.sqlite', self._add, 'east',
+                 'the journal cannot use /dev/null'),
+                ('nonsense', self._remove, 'nova', 'is not a database URL')):
+            self.cloud.nova.conf.config(
+                connection=connection, group='aggregate_mirror_database')
             observed = act(lambda placement: None)
             self.assertEqual(
                 fixtures.Outcome(status=200, member=act == self._add,
                                  mirrored=True, ended=True, zone=zone,
                                  warnings=1), observed)
-            self.assertIn('the journal cannot use /dev/null',
-                          self.cloud.warnings()[0])
+            self.assertIn(text, self.cloud.warnings()[0])
 
     def test_the_warning_says_what_an_operator_needs(self) -> None:
         """It has the aggregate, the host, the request and the reason."""

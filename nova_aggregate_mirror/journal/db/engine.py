@@ -33,9 +33,6 @@ CHANGED = 1020
 # Its name in failures.
 JOURNAL = 'the journal'
 
-# A database in memory, lost when the process exits.
-MEMORY = 'sqlite://'
-
 
 @contextlib.contextmanager
 def translated() -> abc.Iterator[None]:
@@ -64,7 +61,7 @@ def is_conflict(exc: Exception) -> bool:
 def sqlite_file(conf: cfg.ConfigOpts) -> pathlib.Path | None:
     """Return the path of an SQLite journal; None for a database server.
 
-    :raises InvalidConfiguration: when the connection is not a database URL
+    :raises JournalUnavailable: when the connection is not a database URL
     """
     url = _parse(conf.aggregate_mirror_database.connection)
     if url.get_backend_name() != 'sqlite' or not url.database:
@@ -96,12 +93,13 @@ def is_missing(conf: cfg.ConfigOpts) -> bool:
 def existing(conf: cfg.ConfigOpts) -> 'Database':
     """Open the journal's database without creating or migrating anything.
 
-    A missing SQLite file is treated as an empty journal.
+    A missing SQLite file is treated as an empty journal, in memory.
 
     :raises JournalUnavailable: when the tables are missing or outdated
     """
     if is_missing(conf):
-        database = Database(conf, MEMORY)
+        url = _parse(conf.aggregate_mirror_database.connection)
+        database = Database(conf, str(url.set(database='')))
         database.migrate()
     else:
         database = Database(conf)
@@ -113,10 +111,9 @@ class Database:
     """The journal's database.
 
     Every method except ``transaction`` raises ``JournalUnavailable`` when the
-    database is unavailable.
+    database is unavailable, or its URL cannot be used.
 
     :param limits: how long the server may let this process wait
-    :raises InvalidConfiguration: when the connection is not a database URL
     """
 
     @translated()
@@ -129,8 +126,8 @@ class Database:
         if self._is_sqlite:
             self._engine = self._patient = sqlite.create(url)
         else:
-            self._engine = _server_engine(url, settings, limits)
-            self._patient = _server_engine(url, settings, MIGRATION)
+            self._engine = engines.create(url, settings, limits)
+            self._patient = engines.create(url, settings, MIGRATION)
 
     def close(self) -> None:
         """Close all connections that are not in use."""
@@ -213,24 +210,7 @@ def _parse(connection: str) -> sa.engine.URL:
         url = sa.engine.make_url(connection)
         if '@' not in (url.host or ''):
             return url
-    raise exceptions.InvalidConfiguration(
+    raise exceptions.JournalUnavailable(
         '[aggregate_mirror_database] connection is not a database URL like '
-        'mysql+pymysql://user:password@host/name. Correct it; percent-encode '
-        'special characters in the password, such as %40 for @')
-
-
-def _server_engine(url: sa.engine.URL, settings: Any,
-                   limits: engines.Limits) -> sa.engine.Engine:
-    engine = engines.create(url, settings, limits)
-
-    @sa.event.listens_for(engine, 'do_connect')
-    def connect(dialect: Any, _record: Any, args: Any, kwargs: Any) -> Any:
-        try:
-            return dialect.connect(*args, **kwargs)
-        except TypeError as exc:
-            raise exceptions.JournalUnavailable(
-                '[aggregate_mirror_database] connection has a parameter that '
-                'the driver %s does not accept; remove it: %s'
-                % (dialect.driver, exc)) from exc
-
-    return engine
+        'mysql+pymysql://user:password@host/name', step='correct it, and '
+        'percent-encode special characters in the password, such as %40 for @')

@@ -15,6 +15,7 @@ from oslo_db.sqlalchemy import exc_filters
 import sqlalchemy as sa
 
 from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror.limits import engines
 
 # Seconds that a writer waits for other writers; with a deadline, at most half
 # of what is left.
@@ -27,11 +28,11 @@ def create(url: sa.engine.URL) -> sa.engine.Engine:
     Oslo.db opens the file for each transaction, which takes longer than the
     transaction, and a checkpoint each time.
     """
+    engine = engines.build(url, lambda: sa.create_engine(
+        url, poolclass=sa.pool.QueuePool,
+        connect_args={'check_same_thread': False, 'timeout': 0}))
     if url.database:
         _make_private(pathlib.Path(url.database))
-    engine = sa.create_engine(
-        url, poolclass=sa.pool.QueuePool,
-        connect_args={'check_same_thread': False, 'timeout': 0})
     exc_filters.register_engine(engine)
     _ENGINES.add(engine)
 

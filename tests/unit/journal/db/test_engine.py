@@ -55,13 +55,24 @@ class TestServer(testtools.TestCase):
                 driver, server.url.split('/')[2])))
         self.assertEqual(len(DRIVERS), server.accepted)
 
-    def test_parameter_that_the_driver_does_not_know(self):
-        """The error names it, without the password."""
-        for driver in DRIVERS:
-            message = self.unavailable(self.open(
-                driver + '://user:secret@127.0.0.1:1/journal?sneed=1'))
-            self.assertIn('sneed', message)
-            self.assertNotIn('secret', message)
+    def test_parameter_that_the_driver_cannot_use(self):
+        """The error names it, without the password; no file is created."""
+        mysql, postgresql = (
+            driver + '://user:secr\u20act@127.0.0.1:1/journal?'
+            for driver in DRIVERS)
+        sqlite = 'sqlite:///%s/journal?' % self.conf.state_path
+        for url, name in (
+                (mysql, 'sneed=1'), (postgresql, 'sneed=1'),
+                (mysql, 'charset=nonsense'), (mysql, 'charset=utf8'),
+                (mysql, 'connect_timeout=5s'), (mysql, 'compress=maybe'),
+                (sqlite, 'timeout=abc')):
+            message = str(self.assertRaises(
+                exceptions.JournalUnavailable,
+                lambda: self.open(url + name).schema()))
+            self.assertIn(name.partition('=')[0], message)
+            for secret in 'secr', '20ac':
+                self.assertNotIn(secret, message)
+        self.assertEqual([], os.listdir(self.conf.state_path))
 
     def test_timeouts_of_the_operator(self):
         """Timeouts in the URL or in connection_parameters are kept."""
@@ -125,7 +136,7 @@ class TestConnection(testtools.TestCase):
 
     def test_connection_that_is_no_url(self):
         """The error names the option and has no password."""
-        error = self.assertRaises(exceptions.InvalidConfiguration,
+        error = self.assertRaises(exceptions.JournalUnavailable,
                                   self.open, 'nova:s3cret@somewhere')
         self.assertIn('[aggregate_mirror_database] connection', str(error))
         self.assertNotIn('s3cret', str(error))

@@ -112,7 +112,7 @@ class TestTransactions(testtools.TestCase):
 
     def test_database_that_is_open_already(self):
         """A command that has already opened it does not open it again."""
-        database = engine.Database(self.conf, engine.MEMORY)
+        database = engine.Database(self.conf, 'sqlite://')
         database.prepare()
         given = transactions.Transactions(self.conf, database)
         self.assertEqual('done', given.run(self.fails()))
