@@ -61,6 +61,7 @@ class Process:
         try:
             self.check()
             self.journal.database.run(self._presence.write)
+            self._presence.set_written()
         except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
             LOG.warning('The mode of this nova-api is missing in the journal, '
                         'where the agent expects it: %s', exc)

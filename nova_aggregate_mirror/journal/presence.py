@@ -20,6 +20,8 @@ from nova_aggregate_mirror.journal.db import transactions
 
 INTERVAL = 3600.0
 """Seconds between two writes of a process."""
+RETRY = 60.0
+"""Seconds after a write that failed."""
 KEEP = 7 * 24 * 3600.0
 """Seconds after which the row of a process is deleted."""
 _PROCESSES = models.processes.c
@@ -58,17 +60,20 @@ class Presence:
         self._mode = mode
         self._now = now
         self._clock = clock
-        self._written = -math.inf
-        """When the row was last written, by the monotonic clock."""
+        self._due = -math.inf
+        """When to write the row next, by the monotonic clock."""
 
     def is_due(self) -> bool:
-        """Check whether to write the row, at most once per ``INTERVAL``."""
+        """Check whether to write the row; if so, ``RETRY`` begins."""
         clock = self._clock()
-        if clock < self._written + INTERVAL:
+        if clock < self._due:
             return False
-        # Whatever happens to it: a record does not depend on it.
-        self._written = clock
+        self._due = clock + RETRY
         return True
+
+    def set_written(self) -> None:
+        """Begin the ``INTERVAL`` after a transaction that wrote the row."""
+        self._due = self._clock() + INTERVAL
 
     def write(self, connection: Any) -> None:
         """Write the row in a transaction of the caller."""

@@ -95,6 +95,8 @@ class Rows:
                     presence.write(connection)
 
             self._database.run(work)
+        if presence:
+            presence.set_written()
 
     def close(self, ids: abc.Iterable[str], lock_wait: float | None = None
               ) -> int:
