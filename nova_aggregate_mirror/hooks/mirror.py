@@ -139,8 +139,7 @@ class Mirror:
             return _Deletion(uuid, self._mark(
                 process, operation, uuid)) if uuid else None
         row = process.journal.rows.make(journal.Dirty(
-            operation.host, scope.nodes if scope else request.nodes,
-            operation.request_id))
+            operation.host, request.nodes, operation.request_id))
         possible, uuids = False, {uuid} - {''}
         if request.failure:
             process.journal.ledger.defer(uuids)
@@ -209,7 +208,9 @@ class Mirror:
         for cell, reason in sorted(scope.cells_down.items()):
             LOG.warning('Aggregate %s, host %s (request %s): cell %s did not '
                         'answer: %s', *_names(operation), cell, reason)
-        request.nodes = scope.nodes
+        # A cell that is down may have those that were read before.
+        request.nodes = scope.nodes | (
+            request.nodes if scope.cells_down else frozenset())
         return scope
 
     def _mark(self, process: processes.Process, operation: contract.Operation,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the hook does with a row that it could not close."""
 
+from collections import abc
 import dataclasses
 import types
 from typing import Any
@@ -50,17 +51,34 @@ class TestHandOver(doubles.TestCase):
             'nova_aggregate_mirror', format='%(levelname)s %(message)s'))
 
     def run_hook(self, error: exceptions.MirrorError, method: str,
-                 host: str = '', raised: str = '') -> None:
-        """Run both parts of the hook, with what nova raised between them."""
+                 host: str = '', raised: str = '',
+                 scopes: abc.Iterable[source.Scope] = (source.Scope('agg'),)
+                 ) -> None:
+        """Run both parts of the hook, with what nova raised between them.
+
+        :param scopes: what each operation of the request reads
+        """
+        answers = iter(scopes)
         process = types.SimpleNamespace(
             conf=self.conf, journal=self.journal, check=lambda: None,
             limits=engines.Limits(5), breaker=Breaker(error),
             source=types.SimpleNamespace(
-                scope=lambda *_operation: source.Scope('agg')))
+                scope=lambda *_operation: next(answers)))
         hook = Mirror(process, error)
         operation = contract.Operation(method, 1, host, 'req-of-the-user')
-        state = hook.before(operation)
-        hook.after(dataclasses.replace(operation, raised=raised), state)
+        for _scope in scopes:
+            state = hook.before(operation)
+            hook.after(dataclasses.replace(operation, raised=raised), state)
+
+    def test_cell_that_is_down_later_in_the_request(self) -> None:
+        """Each row has the compute nodes that were read before."""
+        self.run_hook(
+            exceptions.CellUnavailable('refused'), ADD, 'h1', scopes=[
+                source.Scope('agg', frozenset({'n1'})),
+                source.Scope('agg', cells_down={'cell1': 'refused'}),
+                source.Scope('agg')])
+        self.assertEqual([[], ['n1'], ['n1']], sorted(
+            sorted(row.dirty.nodes) for row in self.journal.rows.all()))
 
     def test_error_without_a_text(self) -> None:
         """Rule 3: the row is handed over, and the log says so."""
