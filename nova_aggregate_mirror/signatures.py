@@ -4,19 +4,28 @@
 from collections import abc
 import inspect
 
+from nova_aggregate_mirror import exceptions
 
-def differences(owner: type, expected: abc.Mapping[str, abc.Sequence[str]]
-                ) -> list[str]:
-    """List the functions of a class that are missing or take others."""
-    texts = []
-    for name, parameters in expected.items():
-        function = getattr(owner, name, None)
-        if not callable(function):
-            texts.append('%s has no %s' % (owner.__name__, name))
-            continue
-        actual = list(inspect.signature(function).parameters)
-        if actual != parameters:
-            texts.append('%s.%s takes (%s) instead of (%s)' % (
-                owner.__name__, name, ', '.join(actual),
-                ', '.join(parameters)))
-    return texts
+
+def check(expected: abc.Mapping[type, abc.Mapping[str, abc.Sequence[str]]],
+          others: abc.Iterable[str] = ()) -> None:
+    """Check that functions of classes exist and take these parameters.
+
+    :param others: further differences of the installed nova
+    :raises UnexpectedNova: lists all differences
+    """
+    differences = []
+    for owner, functions in expected.items():
+        for name, parameters in functions.items():
+            function = getattr(owner, name, None)
+            if not callable(function):
+                differences.append('%s has no %s' % (owner.__name__, name))
+                continue
+            actual = list(inspect.signature(function).parameters)
+            if actual != parameters:
+                differences.append('%s.%s takes (%s) instead of (%s)' % (
+                    owner.__name__, name, ', '.join(actual),
+                    ', '.join(parameters)))
+    differences += others
+    if differences:
+        raise exceptions.UnexpectedNova('; '.join(differences))

@@ -113,13 +113,10 @@ def check() -> None:
 
     :raises UnexpectedNova: lists all differences
     """
-    differences = [
-        difference for owner, expected in PARAMETERS.items()
-        for difference in signatures.differences(owner, expected)]
+    undecorated = []
     for method in MOVES:
         try:
             _layers(method)
         except exceptions.UnexpectedNova as exc:
-            differences.append(str(exc))
-    if differences:
-        raise exceptions.UnexpectedNova('; '.join(differences))
+            undecorated.append(str(exc))
+    signatures.check(PARAMETERS, undecorated)

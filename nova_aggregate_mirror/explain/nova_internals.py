@@ -8,7 +8,6 @@ from nova.objects import request_spec as objects
 from nova.scheduler import host_manager
 from nova.scheduler import manager
 
-from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.scheduler import free_addresses
 from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror import signatures
@@ -39,13 +38,8 @@ def check() -> None:
 
     :raises UnexpectedNova: lists all differences
     """
-    differences = [
-        difference for owner, expected in PARAMETERS.items()
-        for difference in signatures.differences(owner, expected)]
     spec = objects.RequestSpec()
     with contextlib.suppress(AttributeError):
         request_spec.set_room(spec, free_addresses.Room(()))
-    if request_spec.get_room(spec) is None:
-        differences.append('RequestSpec keeps no attribute of a filter')
-    if differences:
-        raise exceptions.UnexpectedNova('; '.join(differences))
+    signatures.check(PARAMETERS, [] if request_spec.get_room(spec) else [
+        'RequestSpec keeps no attribute of a filter'])

@@ -8,7 +8,6 @@ from nova.db.api import models as api_models
 from nova.db.main import models as main_models
 from nova.objects import cell_mapping
 
-from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import signatures
 
 PARAMETERS = {
@@ -39,11 +38,7 @@ def check() -> None:
     :raises UnexpectedNova: lists all differences
     """
     api = compute_api.AggregateAPI
-    differences = [
-        *signatures.differences(api, PARAMETERS),
-        *signatures.differences(
-            cell_mapping.CellMapping, {'format_db_url': ['url']}),
-    ]
+    differences = []
     if not isinstance(inspect.getattr_static(api, 'placement_client', None),
                       property):
         differences.append('AggregateAPI.placement_client is not a property')
@@ -55,5 +50,6 @@ def check() -> None:
     differences += ['%s has no column %s' % (model.__name__, column)
                     for model, columns in COLUMNS.items()
                     for column in columns if not hasattr(model, column)]
-    if differences:
-        raise exceptions.UnexpectedNova('; '.join(differences))
+    signatures.check({
+        api: PARAMETERS,
+        cell_mapping.CellMapping: {'format_db_url': ['url']}}, differences)
