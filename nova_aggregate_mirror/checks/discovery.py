@@ -18,6 +18,8 @@ from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import responses
 
+_VERSION = re.compile(r'\d+\.\d+')
+
 
 class Discovery:
     """Step-by-step discovery of one service, to find the step that fails.
@@ -48,20 +50,18 @@ class Discovery:
             except ks_exceptions.EndpointNotFound:
                 return ''
 
-    def has_catalog(self) -> bool:
-        """Check whether keystone sent a catalog; it needs a project scope."""
-        with self._asking('reading the catalog') as adapter:
-            auth: Any = adapter.session.auth
-            return not hasattr(auth, 'get_access') or bool(
-                auth.get_access(adapter.session).service_catalog.catalog)
+    def offered(self) -> list[tuple[str, str]] | None:
+        """List the region and interface of each endpoint in the catalog.
 
-    def offered(self) -> list[tuple[str, str]]:
-        """List the region and interface of each endpoint in the catalog."""
+        :returns: None if there is no catalog: it needs a project scope
+        """
         with self._asking('reading the catalog') as adapter:
             auth: Any = adapter.session.auth
             if not hasattr(auth, 'get_access'):
                 return []
             catalog = auth.get_access(adapter.session).service_catalog
+            if not catalog.catalog:
+                return None
             services = catalog.get_endpoints_data(adapter.service_type)
             return sorted(
                 (endpoint.region_name or '', endpoint.interface)
@@ -79,14 +79,10 @@ class Discovery:
             response = self._adapter.session.get(
                 url, authenticated=False, raise_exc=False,
                 headers={'Accept': 'application/json'})
-        answer = responses.document(call, response, None)
-        versions = answer.get('versions')
-        first = versions[0] if (
-            isinstance(versions, list) and versions) else None
-        if isinstance(first, dict):
-            oldest, newest = (str(first.get(name, '')) for name in (
-                'min_version', 'max_version'))
-            if _is_version(oldest) and _is_version(newest):
+        match responses.document(call, response, None):
+            case {'versions': [{'min_version': str(oldest),
+                                'max_version': str(newest)}, *_]} if all(
+                    map(_VERSION.fullmatch, (oldest, newest))):
                 return oldest, newest
         raise call.malformed('no microversions')
 
@@ -116,7 +112,3 @@ class Discovery:
             # Mutually exclusive options, or an unknown interface.
             raise exceptions.InvalidConfiguration(
                 '[%s] is not valid: %s' % (self.group, exc)) from exc
-
-
-def _is_version(value: str) -> bool:
-    return bool(re.fullmatch(r'\d+\.\d+', value))

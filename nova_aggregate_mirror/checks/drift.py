@@ -19,7 +19,8 @@ from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import database
 
 State = associations.State
-STALE = (State.STALE, State.STALE_KEPT)
+VERBS = {State.MISSING: 'lacks', State.STALE: 'still has',
+         State.STALE_KEPT: 'still has'}
 
 DISCOVER = 'nova-manage cell_v2 discover_hosts'
 RESTART = 'systemctl restart nova-compute'
@@ -65,15 +66,28 @@ def find(deployment: inputs.Deployment) -> checks.Findings:
 
 def _wrong(sync: full_sync.SyncOutcome,
            zones: database.Zones) -> abc.Iterator[checks.Finding]:
-    """List the differences by availability zone."""
-    missing = _by_place(sync, zones, State.MISSING)
-    stale = _by_place(sync, zones, *STALE)
-    for place in sorted({*missing, *stale}):
-        parts = ['%s %s' % (verb, checks.some(hosts)) for verb, hosts in (
-            ('lacks', missing.get(place)), ('still has', stale.get(place)))
-            if hosts]
-        yield checks.warning('In placement, %s %s.' % (
-            place, ' and '.join(parts)))
+    """List the differences by availability zone, or aggregate without one.
+
+    Providers that are not compute nodes are listed by their UUID.
+    """
+    places: dict[str, dict[str, set[str]]] = {}
+    for association in sync.associations:
+        if association.state not in VERBS:
+            continue
+        if association.aggregate_uuid in zones:
+            place = 'availability zone ' + zones[association.aggregate_uuid]
+        elif association.aggregate:
+            place = 'aggregate ' + association.aggregate
+        else:
+            place = 'deleted aggregate ' + association.aggregate_uuid
+        places.setdefault(place, {}).setdefault(
+            VERBS[association.state], set()).update(
+                ['host %s' % host for host in association.hosts]
+                or ['provider %s' % association.provider])
+    for place, differences in sorted(places.items()):
+        yield checks.warning('In placement, %s %s.' % (place, ' and '.join(
+            '%s %s' % (verb, checks.some(hosts))
+            for verb, hosts in sorted(differences.items()))))
 
 
 def _repair(sync: full_sync.SyncOutcome, observes: bool
@@ -84,39 +98,16 @@ def _repair(sync: full_sync.SyncOutcome, observes: bool
             yield checks.failure('Removals refused: %s.' % sync.refused)
         return
     states = {association.state for association in sync.associations}
+    stale = states & {State.STALE, State.STALE_KEPT}
     if sync.refused:
         yield checks.failure(
             'Removals refused: %s. If they are correct, list them, then apply '
             'them:' % sync.refused,
             checks.SYNC + ' --prune --dry-run',
             checks.SYNC + ' --prune --force')
-    elif not states.isdisjoint(STALE):
-        yield checks.warning('To repair this now, run:', checks.SYNC
-                             + ' --prune')
-    elif State.MISSING in states:
-        yield checks.warning('To repair this now, run:', checks.SYNC)
-
-
-def _by_place(sync: full_sync.SyncOutcome, zones: database.Zones,
-              *states: State) -> dict[str, set[str]]:
-    """Map each availability zone, or aggregate without a zone, to hosts.
-
-    Providers that are not compute nodes are listed by their UUID.
-    """
-    places: dict[str, set[str]] = {}
-    for association in sync.associations:
-        if association.state not in states:
-            continue
-        place = 'deleted aggregate %s' % association.aggregate_uuid
-        if association.aggregate:
-            place = 'aggregate %s' % association.aggregate
-        if association.aggregate_uuid in zones:
-            place = ('availability zone %s'
-                     % zones[association.aggregate_uuid])
-        places.setdefault(place, set()).update(
-            ['host %s' % host for host in association.hosts]
-            or ['provider %s' % association.provider])
-    return places
+    elif stale or State.MISSING in states:
+        yield checks.warning('To repair this now, run:', checks.SYNC + (
+            ' --prune' if stale else ''))
 
 
 def _hosts(sync: full_sync.SyncOutcome) -> abc.Iterator[checks.Finding]:

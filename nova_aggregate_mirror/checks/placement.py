@@ -145,16 +145,16 @@ def _catalog(service: discovery.Discovery) -> checks.Findings:
     try:
         if service.endpoint():
             return []
-        if not service.has_catalog():
-            return [checks.failure(
-                '%s %s. Add the project:' % (
-                    service.group, errors.NO_CATALOG),
-                '[%s]' % auth.section(service.conf, service.group),
-                *('%s = %s' % (name, EXAMPLE[name])
-                  for name in ('project_name', 'project_domain_name')))]
-        return [_not_in_catalog(service, service.offered())]
+        offered = service.offered()
     except exceptions.MirrorError as exc:
         return [checks.failed(exc)]
+    if offered is not None:
+        return [_not_in_catalog(service, offered)]
+    return [checks.failure(
+        '%s %s. Add the project:' % (service.group, errors.NO_CATALOG),
+        '[%s]' % auth.section(service.conf, service.group),
+        *('%s = %s' % (name, EXAMPLE[name])
+          for name in ('project_name', 'project_domain_name')))]
 
 
 def _not_in_catalog(service: discovery.Discovery,

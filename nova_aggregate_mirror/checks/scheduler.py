@@ -40,9 +40,8 @@ def filters(deployment: inputs.Deployment) -> checks.Findings:
     conf = deployment.conf
     names = filter_table.configured(conf)
     findings = [
-        *(_unknown(names) or _unloadable(conf, names)
-          or _unchecked(conf, names)),
-        *_unavailable(conf, bool(names)), *_addresses(conf, names)]
+        *_unchecked(conf, names), *_unavailable(conf, bool(names)),
+        *_addresses(conf, names)]
     if names and not findings:
         return [checks.good('%s; %s is enabled.' % (', '.join(names), GUARD))]
     return findings
@@ -107,39 +106,22 @@ def segments(deployment: inputs.Deployment) -> checks.Findings:
         auth.Account(conf, 'neutron').role_command)]
 
 
-def _unknown(names: list[str]) -> checks.Findings:
-    installed = {entry_point.name for entry_point
-                 in metadata.entry_points(group=NAMESPACE)}
-    unknown = [name for name in names if name not in installed]
-    if not unknown:
-        return []
-    return [checks.failure(
-        'There is no request filter %s: nova-scheduler does not start. '
-        'Available request filters: %s. Set, without it:' % (
-            ', '.join(unknown), ', '.join(sorted(installed)) or 'none'),
-        '[aggregate_mirror]', 'request_filters = %s' % ', '.join(
-            name for name in names if name in installed))]
-
-
-def _unloadable(conf: cfg.ConfigOpts, names: list[str]) -> checks.Findings:
+def _unchecked(conf: cfg.ConfigOpts, names: list[str]) -> checks.Findings:
+    """Check that request filters load, and host filters check their rules."""
     try:
-        plugins.load(NAMESPACE, OPTION, names, conf)
+        loaded = plugins.load(NAMESPACE, OPTION, names, conf)
     except exceptions.MirrorError as exc:
         return [checks.failure(
-            '%s. Nova-scheduler does not start. Reinstall the package that '
-            'provides it, or remove it from:' % exc, '[aggregate_mirror]',
-            'request_filters = %s' % ', '.join(names))]
-    return []
-
-
-def _unchecked(conf: cfg.ConfigOpts, names: list[str]) -> checks.Findings:
-    """Check that host filters check the rules of request filters."""
+            '%s. Nova-scheduler does not start. Available request filters: '
+            '%s. Correct the name, reinstall the package of the filter, or '
+            'remove it from:' % (exc, ', '.join(sorted(
+                metadata.entry_points(group=NAMESPACE).names))),
+            '[aggregate_mirror]', 'request_filters = %s' % ', '.join(names))]
     enabled = conf.filter_scheduler.enabled_filters
     if not names or GUARD in enabled:
         return []
     lines = _enabled(names, enabled)
-    unchecked = filter_table.unchecked(
-        plugins.load(NAMESPACE, OPTION, names, conf), enabled)
+    unchecked = filter_table.unchecked(loaded, enabled)
     if unchecked:
         return [checks.failure(
             'A request filter only narrows the query to placement. No host '

@@ -35,7 +35,6 @@ class TestDiscovery(servers.LoopbackTestCase):
         self.cloud.requests.clear()
         self.assertEqual(self.cloud.url, way.endpoint())
         self.assertEqual([('R', 'internal')], way.offered())
-        self.assertTrue(way.has_catalog())
         self.assertEqual([], self.cloud.requests)
         for one in (way, self.way()):
             self.assertEqual(('1.0', '1.39'),
@@ -53,8 +52,8 @@ class TestDiscovery(servers.LoopbackTestCase):
         way = self.way(auth_type='admin_token', endpoint=self.cloud.url,
                        token='t')
         way.authenticate()
-        self.assertEqual((self.cloud.url, True, []), (
-            way.endpoint(), way.has_catalog(), way.offered()))
+        self.assertEqual((self.cloud.url, []),
+                         (way.endpoint(), way.offered()))
 
     def test_options_that_exclude_each_other(self) -> None:
         """It is reported as invalid configuration, with the option."""
