@@ -33,7 +33,6 @@ import time
 
 from oslo_config import cfg
 
-from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.cmd import audit_servers
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.console import arguments
@@ -94,24 +93,24 @@ def run(conf: cfg.ConfigOpts, source: database.DatabaseSource) -> int:
 def _audit(conf: cfg.ConfigOpts, stopping: abc.Callable[[], bool],
            display: context.Progress, past: abc.Sequence[full_syncs.Entry]
            ) -> misplaced.Misplacements:
-    """Audit all servers; a failure is part of what is found."""
-    totals, trouble, groups = auditor.Totals(), '', misplaced.Groups()
+    """Audit all servers; a failure is part of what is findings."""
+    findings = misplaced.Misplacements()
     source = components.servers()
     display.step('Auditing the servers')
     try:
         auditing = audit_servers.prepare(conf, past)
-        totals = auditing.totals
+        findings.totals = auditing.totals
         for page in audit_servers.with_progress(
-                auditing.run(source.pages()), totals, display):
-            groups.add(page)
+                auditing.run(source.pages()), findings.totals, display):
+            findings.add(page)
             if stopping():
                 break
     except exceptions.MirrorError as exc:
-        trouble = str(exc)
+        findings.trouble = str(exc)
     if stopping():
         raise exceptions.Stopped('interrupted')
-    return misplaced.Misplacements(
-        totals, groups.ordered(), groups.omitted, source.cells_down, trouble)
+    findings.cells_down = source.cells_down
+    return findings
 
 
 def summarize(name: str, summary: str) -> None:

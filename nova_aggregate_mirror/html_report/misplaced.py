@@ -53,14 +53,20 @@ class Group:
             self.latest = max(since, self.latest or since)
 
 
-class Groups:
-    """The groups of an audit, in memory that its length does not change."""
+@dataclasses.dataclass
+class Misplacements:
+    """What an audit has found, in memory that its length does not change."""
 
-    def __init__(self) -> None:
-        self._groups: dict[tuple[str, ...], Group] = {}
-        self._named = 0
-        self.omitted = 0
-        """Misplacements that are in no group."""
+    totals: auditor.Totals = dataclasses.field(default_factory=auditor.Totals)
+    cells_down: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Cells that did not answer, name to the reason."""
+    trouble: str = ''
+    """Why the audit is incomplete; empty if it is not."""
+    omitted: int = 0
+    """Misplacements that are in no group."""
+    _groups: dict[tuple[str, ...], Group] = dataclasses.field(
+        default_factory=dict)
+    _named: int = 0
 
     def add(self, page: abc.Iterable[audit.Misplacement]) -> None:
         for misplacement in page:
@@ -77,24 +83,11 @@ class Groups:
                 self._named += 1
                 group.servers.append(misplacement)
 
-    def ordered(self) -> list[Group]:
-        """Return the groups by host, rule, requirement, finding and cause."""
+    @property
+    def groups(self) -> list[Group]:
+        """The groups by host, rule, requirement, finding and cause."""
         return [group for _key, group in sorted(
             self._groups.items(), key=operator.itemgetter(0))]
-
-
-@dataclasses.dataclass(frozen=True)
-class Misplacements:
-    """The part of an audit that the page shows."""
-
-    totals: auditor.Totals
-    groups: abc.Sequence[Group] = ()
-    omitted: int = 0
-    """Misplacements that are in no group."""
-    cells_down: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Cells that did not answer, name to the reason."""
-    trouble: str = ''
-    """Why the audit is incomplete; empty if it is not."""
 
     @property
     def summary(self) -> str:

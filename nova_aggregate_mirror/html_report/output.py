@@ -41,8 +41,7 @@ def replaced(name: str, cleanup: contextlib.ExitStack | None = None
         # The path may be changed before the content is complete.
         directory_fd = os.open(folder or '.', os.O_RDONLY | os.O_DIRECTORY)
         stack.callback(os.close, directory_fd)
-        previous = _previous(directory_fd, file)
-        _check(name, os.fstat(directory_fd), previous)
+        previous = _previous(name, directory_fd, file)
         temporary = '%s.%s' % (file, uuid.uuid4().hex)
         if cleanup:
             cleanup.callback(_remove, temporary, directory_fd)
@@ -69,32 +68,29 @@ def replaced(name: str, cleanup: contextlib.ExitStack | None = None
         yield write
 
 
-def _previous(directory: int, file: str) -> os.stat_result | None:
+def _previous(name: str, directory: int, file: str) -> os.stat_result | None:
+    """Return the status of the file to replace, if there is one.
+
+    In a directory such as /tmp, the kernel may refuse to open a link or a file
+    that another user has prepared, but not to replace it.
+    """
     try:
-        return os.stat(file or '.', dir_fd=directory, follow_symlinks=False)
+        previous = os.stat(
+            file or '.', dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
         return None
-
-
-def _check(name: str, directory: os.stat_result,
-           previous: os.stat_result | None) -> None:
-    """Refuse to replace a link or a file that another user has prepared.
-
-    In a directory such as /tmp, the kernel may refuse to open these, but not
-    to replace them.
-    """
-    if previous is None:
-        return
     if not stat.S_ISREG(previous.st_mode):
         raise exceptions.InvalidConfiguration(
             '%s is no regular file%s; give another name, or - for standard '
             'output' % (name, ' but a symbolic link' if stat.S_ISLNK(
                 previous.st_mode) else ''))
-    if directory.st_mode & stat.S_ISVTX and previous.st_uid not in (
-            os.geteuid(), directory.st_uid):
+    folder = os.fstat(directory)
+    if folder.st_mode & stat.S_ISVTX and previous.st_uid not in (
+            os.geteuid(), folder.st_uid):
         raise exceptions.InvalidConfiguration(
             '%s belongs to another user; give a file in a directory that '
             'other users cannot write to' % name)
+    return previous
 
 
 def _keep_access(descriptor: int, previous: os.stat_result) -> None:

@@ -2,7 +2,6 @@
 """Rendering of the report on nova and placement."""
 
 from collections import abc
-import dataclasses
 from typing import Any
 
 from nova_aggregate_mirror.console import exit_status
@@ -21,6 +20,8 @@ CHUNK = 50
 SYNCS = 100
 
 REPAIR = 'nova-aggregate-mirror-manage placement sync_aggregates --prune'
+Spans = list[tuple[matrix.MatrixCell | None, int]]
+"""Cells of a row, or None for several empty ones, each with its width."""
 State = associations.State
 STALE = (State.STALE, State.STALE_KEPT)
 
@@ -46,14 +47,6 @@ MEANINGS = {
     exit_status.REFUSED: 'too many associations would have been removed',
     exit_status.COULD_NOT_RUN: 'nova or the journal could not be read',
     130: 'interrupted', 143: 'interrupted'}
-
-
-@dataclasses.dataclass(frozen=True)
-class Span:
-    """A cell of a row, or several empty cells."""
-
-    cell: matrix.MatrixCell | None
-    width: int = 1
 
 
 def render(collected: collect.Collected, now: float) -> abc.Iterator[str]:
@@ -158,22 +151,23 @@ def _figures(result: sync_result.Result, collected: collect.Collected
 
 
 def _chunks(rows: abc.Sequence[matrix.MatrixRow], uuids: abc.Sequence[str]
-            ) -> abc.Iterator[list[tuple[matrix.MatrixRow, list[Span]]]]:
+            ) -> abc.Iterator[list[tuple[matrix.MatrixRow, Spans]]]:
     places = {uuid: place for place, uuid in enumerate(uuids)}
     for start in range(0, len(rows), CHUNK):
         yield [(row, _spans(row, places))
                for row in rows[start:start + CHUNK]]
 
 
-def _spans(row: matrix.MatrixRow, places: dict[str, int]) -> list[Span]:
+def _spans(row: matrix.MatrixRow, places: abc.Mapping[str, int]) -> Spans:
     """Return the cells in the order of the columns; merge empty cells."""
-    spans, at = [], 0
+    spans: Spans = []
+    at = 0
     for cell in sorted(row.cells, key=lambda cell: places[cell.aggregate]):
         place = places[cell.aggregate]
         if place > at:
-            spans.append(Span(None, place - at))
-        spans.append(Span(cell))
+            spans.append((None, place - at))
+        spans.append((cell, 1))
         at = place + 1
     if at < len(places):
-        spans.append(Span(None, len(places) - at))
+        spans.append((None, len(places) - at))
     return spans

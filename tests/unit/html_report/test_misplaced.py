@@ -34,12 +34,10 @@ def server(number, host='cmp-1', asked='zone az-1', why='forced to the host',
 
 def findings(servers, **options):
     """Build what an audit has found, as the command does."""
-    groups = misplaced.Groups()
-    groups.add(servers)
-    totals = options.pop('totals', auditor.Totals(
-        len(servers) + 5, len(servers), 0, {'zone': len(servers)}))
-    return misplaced.Misplacements(
-        totals, groups.ordered(), groups.omitted, **options)
+    result = misplaced.Misplacements(**{'totals': auditor.Totals(
+        len(servers) + 5, len(servers), 0, {'zone': len(servers)}), **options})
+    result.add(servers)
+    return result
 
 
 def collected(found):
