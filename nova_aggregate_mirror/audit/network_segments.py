@@ -2,6 +2,7 @@
 """Segments of routed networks that servers have addresses of."""
 
 from collections import abc
+import functools
 
 from oslo_config import cfg
 
@@ -9,7 +10,6 @@ from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.http import networks
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.scheduler import segment_addresses
 
 MANY = 50
 """Servers per request: 2 KB of URL."""
@@ -25,12 +25,16 @@ class Segments:
                  aggregates: abc.Collection[str]) -> None:
         self._timeout = conf.aggregate_mirror.request_timeout
         self._networks = networks.Networks(conf)
-        self._placement = placement
-        self._host_aggregates = frozenset(aggregates)
-        self._segments: abc.Mapping[str, str] | None = None
+        self._aggregates = functools.cache(
+            lambda segment: placement.aggregates(segment).intersection(
+                aggregates))
+
+    @functools.cached_property
+    def _segments(self) -> abc.Mapping[str, str]:
         """Subnet to its segment."""
-        self._aggregates: dict[str, frozenset[str]] = {}
-        """Segment to its host aggregates."""
+        with deadline.within(self._timeout):
+            return {subnet.id: subnet.segment
+                    for subnet in self._networks.subnets() if subnet.segment}
 
     def read(self, servers: abc.Collection[str]
              ) -> abc.Mapping[str, rules.Segments]:
@@ -38,11 +42,6 @@ class Segments:
 
         :raises MirrorError: neutron or placement could not be read
         """
-        if self._segments is None:
-            with deadline.within(self._timeout):
-                subnets = self._networks.subnets()
-            self._segments = {subnet.id: subnet.segment for subnet in subnets
-                              if subnet.segment}
         by_server: dict[str, dict[str, frozenset[str]]] = {}
         ordered = sorted(servers) if self._segments else []
         for start in range(0, len(ordered), MANY):
@@ -53,17 +52,9 @@ class Segments:
                 for segment in {
                         self._segments[subnet] for subnet, _address
                         in port.addresses if subnet in self._segments}:
-                    aggregates = self._read_aggregates(segment)
+                    aggregates = self._aggregates(segment)
                     # There are none if neutron has created none.
                     if aggregates:
                         by_server.setdefault(port.device, {})[
                             segment] = aggregates
         return by_server
-
-    def _read_aggregates(self, segment: str) -> frozenset[str]:
-        """Read the host aggregates of a segment once."""
-        if segment not in self._aggregates:
-            self._aggregates[segment] = (
-                segment_addresses.aggregates_of(self._placement, segment)
-                & self._host_aggregates)
-        return self._aggregates[segment]

@@ -183,6 +183,13 @@ class Client:
         return responses.provider(
             *self.call('GET', _path(provider), provider), provider)
 
+    def aggregates(self, provider: str) -> frozenset[str]:
+        """Read the aggregates of a provider; empty if there is none."""
+        try:
+            return self.get(provider).aggregates
+        except exceptions.ProviderNotFound:
+            return frozenset()
+
     def put(self, provider: Provider, aggregates: frozenset[str]) -> Provider:
         """Write a provider's aggregates unless its generation has changed.
 

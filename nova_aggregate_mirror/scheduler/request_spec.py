@@ -2,7 +2,6 @@
 """Access to nova's RequestSpec: fields that are read, conditions added."""
 
 from collections import abc
-import dataclasses
 from typing import Any
 from typing import TypeAlias
 
@@ -37,22 +36,20 @@ def request(spec: RequestSpec) -> constraints.ServerRequest:
         zone=_field(spec, 'availability_zone') or '')
 
 
-@dataclasses.dataclass(frozen=True)
-class Network:
-    """A network or a port that a server shall have; others are empty."""
+def ports(spec: RequestSpec) -> tuple[list[str], list[str]]:
+    """Read what a server shall have, as far as it is known.
 
-    network: str = ''
-    port: str = ''
-    address: str = ''
-
-
-def networks(spec: RequestSpec) -> list[Network]:
-    """Read the networks and ports; empty if they are not known."""
-    return [Network('' if _field(network, 'port_id') else
-                    _field(network, 'network_id') or '',
-                    _field(network, 'port_id') or '',
-                    str(_field(network, 'address') or ''))
-            for network in _field(spec, 'requested_networks') or ()]
+    :returns: the network of each new port without an address, and the ports
+        that exist
+    """
+    networks, existing = [], []
+    for requested in _field(spec, 'requested_networks') or ():
+        if _field(requested, 'port_id'):
+            existing.append(requested.port_id)
+        elif _field(requested, 'network_id') and not (
+                _field(requested, 'address')):
+            networks.append(requested.network_id)
+    return networks, existing
 
 
 def count_servers(spec: RequestSpec) -> int:

@@ -11,7 +11,6 @@ from collections import abc
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import networks
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
@@ -24,9 +23,6 @@ LOG = logging.getLogger(__name__)
 
 COMPUTE = 'compute:'
 """Start of the device owner of a server's port; the rest is its zone."""
-
-Used = abc.Callable[[abc.Collection[networks.Subnet]], int]
-"""Counts the used addresses in the allocation pools of some subnets."""
 
 
 class SegmentAddresses(query_filter.QueryFilter):
@@ -56,11 +52,8 @@ class SegmentAddresses(query_filter.QueryFilter):
 
     def _ports(self, spec: request_spec.RequestSpec) -> abc.Mapping[str, int]:
         """Count the ports of one server that need an address, by network."""
-        requested = request_spec.networks(spec)
-        counts = collections.Counter(
-            network.network for network in requested
-            if network.network and not network.address)
-        existing = [network.port for network in requested if network.port]
+        unaddressed, existing = request_spec.ports(spec)
+        counts = collections.Counter(unaddressed)
         if existing:
             counts.update(
                 port.network for port in self._networks.ports(id=existing)
@@ -81,8 +74,8 @@ class SegmentAddresses(query_filter.QueryFilter):
         counts = self._networks.counts(sorted(by_network))
         replacements, rooms = [], []
         for network, subnets in by_network.items():
-            limits = _limits(subnets, counts, ports[network],
-                             request_spec.count_servers(spec), self._used)
+            limits = self._limits(subnets, counts, ports[network],
+                                  request_spec.count_servers(spec))
             segments = {subnet.segment for subnet in subnets}
             full = {segment for segment, servers in limits.items()
                     if not servers}
@@ -113,11 +106,55 @@ class SegmentAddresses(query_filter.QueryFilter):
     def _segment_subnets(self, network_ids: abc.Iterable[str]
                          ) -> abc.Mapping[str, abc.Sequence[networks.Subnet]]:
         """Read the subnets of segments, by network."""
-        by_network: dict[str, list[networks.Subnet]] = {}
+        by_network = collections.defaultdict[str, list[networks.Subnet]](list)
         for subnet in self._networks.subnets(network_id=sorted(network_ids)):
             if subnet.segment:
-                by_network.setdefault(subnet.network, []).append(subnet)
+                by_network[subnet.network].append(subnet)
         return by_network
+
+    def _limits(self, subnets: abc.Iterable[networks.Subnet],
+                counts: abc.Mapping[str, networks.Counts], ports: int,
+                servers: int) -> abc.Mapping[str, int]:
+        """Return for how many servers a segment has addresses, if for too few.
+
+        A port gets an address of each IP version that its segment has. A
+        segment about which anything is unknown is not limited.
+
+        :param ports: ports of each server that need an address of the network
+        :returns: by the UUID of the segment; 0 if it is full
+        """
+        families = collections.defaultdict[
+            tuple[str, int], list[networks.Subnet]](list)
+        for subnet in subnets:
+            if not subnet.derived and not _reserved(subnet):
+                families[subnet.segment, subnet.version].append(subnet)
+        servers_left: dict[str, int] = {}
+        for (segment, _version), members in families.items():
+            free = self._free(members, counts, ports * servers)
+            if free is not None:
+                servers_left[segment] = min(
+                    free // ports, servers_left.get(segment, servers))
+        return servers_left
+
+    def _free(self, subnets: abc.Collection[networks.Subnet],
+              counts: abc.Mapping[str, networks.Counts], needed: int
+              ) -> int | None:
+        """Count the free addresses of subnets; None if there may be enough."""
+        if any(subnet.services for subnet in subnets):
+            # The port may be of another zone than the subnet is reserved for.
+            return None
+        counted = [counts[subnet.id] for subnet in subnets
+                   if subnet.id in counts]
+        total = sum(count.total for count in counted)
+        free = total - sum(count.used for count in counted)
+        if len(counted) < len(subnets) or free >= needed:
+            return None
+        if not all(count.exact for count in counted):
+            # They include addresses that are in no allocation pool.
+            free = total - self._used(subnets)
+        elif any(count.used > count.total for count in counted):
+            return None
+        return free if free < needed else None
 
     def _used(self, subnets: abc.Collection[networks.Subnet]) -> int:
         """Count the used addresses in the allocation pools of subnets."""
@@ -139,8 +176,9 @@ class SegmentAddresses(query_filter.QueryFilter):
         """
         for before in (self._aggregates, {}):
             aggregates = {
+                # The provider of a segment has the UUID of the segment.
                 segment: before[segment] if segment in before
-                else aggregates_of(self._placement, segment)
+                else self._placement.aggregates(segment)
                 for segment in sorted(segments)}
             # Other threads use it, too.
             self._aggregates.update(aggregates)
@@ -155,62 +193,7 @@ def _union(aggregates: abc.Mapping[str, frozenset[str]]) -> frozenset[str]:
     return frozenset().union(*aggregates.values())
 
 
-def aggregates_of(placement: client.Client, segment: str) -> frozenset[str]:
-    """Read the aggregates of a segment, as nova does."""
-    try:
-        # The provider of a segment has the UUID of the segment.
-        return placement.get(segment).aggregates
-    except exceptions.ProviderNotFound:
-        return frozenset()
-
-
-def _limits(subnets: abc.Iterable[networks.Subnet],
-            counts: abc.Mapping[str, networks.Counts], ports: int,
-            servers: int, used: Used) -> abc.Mapping[str, int]:
-    """Return for how many servers a segment has addresses, if for too few.
-
-    A port gets an address of each IP version that its segment has. A segment
-    about which anything is unknown is not limited.
-
-    :param ports: ports of each server that need an address of the network
-    :param used: called only if the counts include addresses that are in no
-        allocation pool
-    :returns: by the UUID of the segment; 0 if it is full
-    """
-    families: dict[tuple[str, int], list[networks.Subnet]] = {}
-    for subnet in subnets:
-        if subnet.segment and not subnet.derived and not _reserved(subnet):
-            families.setdefault(
-                (subnet.segment, subnet.version), []).append(subnet)
-    servers_left: dict[str, int] = {}
-    for (segment, _version), members in families.items():
-        free = _free(members, counts, ports * servers, used)
-        if free is not None:
-            servers_left[segment] = min(
-                free // ports, servers_left.get(segment, servers))
-    return servers_left
-
-
 def _reserved(subnet: networks.Subnet) -> bool:
     """Check whether no port of a server gets an address of a subnet."""
     return bool(subnet.services) and not any(
         owner.startswith(COMPUTE) for owner in subnet.services)
-
-
-def _free(subnets: abc.Collection[networks.Subnet],
-          counts: abc.Mapping[str, networks.Counts], needed: int, used: Used
-          ) -> int | None:
-    """Count the free addresses of subnets; None if there may be enough."""
-    if any(subnet.services for subnet in subnets):
-        # The port may be of another zone than the subnet is reserved for.
-        return None
-    counted = [counts[subnet.id] for subnet in subnets if subnet.id in counts]
-    total = sum(count.total for count in counted)
-    free = total - sum(count.used for count in counted)
-    if len(counted) < len(subnets) or free >= needed:
-        return None
-    if not all(count.exact for count in counted):
-        free = total - used(subnets)
-    elif any(count.used > count.total for count in counted):
-        return None
-    return free if free < needed else None
