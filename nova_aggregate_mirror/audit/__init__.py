@@ -3,6 +3,7 @@
 
 import dataclasses
 import shlex
+import time
 
 from nova_aggregate_mirror import source
 
@@ -32,6 +33,11 @@ _OFFLOAD = ('openstack server shelve --offload --wait %s && openstack '
             '--os-compute-api-version 2.91 server unshelve '
             '--no-availability-zone --wait %s')
 _OFFLOADED = ('active', 'stopped', 'paused', 'suspended')
+
+
+def moment(seconds: float) -> str:
+    """Render a time in UTC."""
+    return time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(seconds))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -31,7 +31,6 @@ class Totals:
     """Numbers of the servers that were audited so far."""
 
     servers: int = 0
-    """Servers that were audited."""
     misplaced: int = 0
     """Servers with at least one misplacement."""
     unknown: int = 0
@@ -46,35 +45,29 @@ class Totals:
     """Servers whose request can be read, whatever zone was selected."""
 
 
+@dataclasses.dataclass
 class Auditor:
-    """Compares servers with the aggregates of their hosts.
+    """Compares servers with the aggregates of their hosts."""
 
-    :param syncs: full syncs that compared everything, oldest first
-    :param zone: only servers that request this zone, or are on its hosts
-    :param default_zone: the zone of hosts that are in no zone
-    :param complete: adds when and how a server arrived on its host
-    :param unpins: whether the compute API can change the zone of a server
-    """
+    audited: abc.Sequence[rules.AuditRule]
+    aggregates: source.Aggregates
+    settings: rules.Settings = rules.Settings()
+    syncs: abc.Sequence[causes.PastSync] = ()
+    """Full syncs that compared everything, oldest first."""
+    zone: str = ''
+    """Only servers that request it, or are on its hosts."""
+    default_zone: str = ''
+    """The zone of hosts that are in no zone."""
+    complete: abc.Callable[[source.PlacedServer], source.PlacedServer] = (
+        lambda server: server)
+    """Adds when and how a server arrived on its host."""
+    unpins: bool = False
+    """Whether the compute API can change the zone of a server."""
+    totals: Totals = dataclasses.field(default_factory=Totals)
 
-    def __init__(self, audited: abc.Sequence[rules.AuditRule],
-                 aggregates: source.Aggregates,
-                 settings: rules.Settings = rules.Settings(),
-                 syncs: abc.Sequence[causes.PastSync] = (), zone: str = '',
-                 default_zone: str = '',
-                 complete: abc.Callable[
-                     [source.PlacedServer], source.PlacedServer] = (
-                         lambda server: server),
-                 unpins: bool = False) -> None:
-        self.totals = Totals()
-        self._aggregates = aggregates
-        self._audited = audited
-        self._settings = settings
-        self._rules = rules.RuleCache(audited, settings, aggregates.metadata)
-        self._syncs = syncs
-        self._zone = zone
-        self._default_zone = default_zone
-        self._complete = complete
-        self._unpins = unpins
+    def __post_init__(self) -> None:
+        self._rules = rules.RuleCache(
+            self.audited, self.settings, self.aggregates.metadata)
 
     def refresh(self, aggregates: source.Aggregates, hosts: abc.Collection[str]
                 ) -> None:
@@ -82,19 +75,19 @@ class Auditor:
 
         :param aggregates: every aggregate, with its members among some hosts
         """
-        if aggregates.metadata != self._aggregates.metadata:
+        if aggregates.metadata != self.aggregates.metadata:
             self._rules = rules.RuleCache(
-                self._audited, self._settings, aggregates.metadata)
-        self._aggregates = dataclasses.replace(aggregates, members={
-            **self._aggregates.members, **dict.fromkeys(hosts, {}),
+                self.audited, self.settings, aggregates.metadata)
+        self.aggregates = dataclasses.replace(aggregates, members={
+            **self.aggregates.members, **dict.fromkeys(hosts, {}),
             **aggregates.members})
 
     @property
     def zones(self) -> frozenset[str]:
         """Names of the zones that nova has."""
-        zones = rules.zones(frozenset(self._aggregates.metadata),
-                            self._aggregates.metadata)
-        return frozenset(zones).union(filter(None, [self._default_zone]))
+        metadata = self.aggregates.metadata
+        return frozenset(filter(None, [
+            self.default_zone, *rules.zones(frozenset(metadata), metadata)]))
 
     def suspects(self, page: abc.Iterable[AuditedServer]) -> frozenset[str]:
         """Return the hosts with servers that appear to be misplaced."""
@@ -104,39 +97,35 @@ class Auditor:
     def run(self, page: abc.Iterable[AuditedServer]
             ) -> abc.Iterator[audit.Misplacement]:
         """Audit servers one after another."""
-        for audited in page:
-            yield from self._audit(audited)
-
-    def _audit(self, audited: AuditedServer
-               ) -> abc.Iterator[audit.Misplacement]:
         totals = self.totals
-        totals.hosts.add(audited.server.host)
-        if audited.request is None:
-            totals.unknown += 1
-            totals.why_unknown = totals.why_unknown or audited.why
-            return
-        totals.readable += 1
-        within = self._aggregates.of_host(audited.server.host)
-        zones = rules.zones(within, self._aggregates.metadata)
-        if self._zone and self._zone not in (
-                audited.request.zone, *(zones or [self._default_zone])):
-            return
-        totals.servers += 1
-        broken = self._broken(audited)
-        if not broken:
-            return
-        totals.misplaced += 1
-        server = self._complete(audited.server)
-        for name in {name for name, _rule in broken}:
-            totals.by_rule[name] = totals.by_rule.get(name, 0) + 1
-        for name, rule in broken:
-            yield audit.Misplacement(
-                server, name, rule.subject,
-                causes.contradiction(rule, within, self._aggregates),
-                causes.PINNED if name == audit.DEFAULT_ZONE
-                else causes.cause(server, rule, audited.forced,
-                                  self._aggregates, self._syncs),
-                self._unpins, ''.join(zones[:1]))
+        for audited in page:
+            totals.hosts.add(audited.server.host)
+            if audited.request is None:
+                totals.unknown += 1
+                totals.why_unknown = totals.why_unknown or audited.why
+                continue
+            totals.readable += 1
+            within = self.aggregates.of_host(audited.server.host)
+            zones = rules.zones(within, self.aggregates.metadata)
+            if self.zone and self.zone not in (
+                    audited.request.zone, *(zones or [self.default_zone])):
+                continue
+            totals.servers += 1
+            broken = self._broken(audited)
+            if not broken:
+                continue
+            totals.misplaced += 1
+            server = self.complete(audited.server)
+            for name in {name for name, _rule in broken}:
+                totals.by_rule[name] = totals.by_rule.get(name, 0) + 1
+            for name, rule in broken:
+                yield audit.Misplacement(
+                    server, name, rule.subject,
+                    causes.contradiction(rule, within, self.aggregates),
+                    causes.PINNED if name == audit.DEFAULT_ZONE
+                    else causes.cause(server, rule, audited.forced,
+                                      self.aggregates, self.syncs),
+                    self.unpins, ''.join(zones[:1]))
 
     def _broken(self, audited: AuditedServer
                 ) -> list[tuple[str, constraints.Rule]]:
@@ -145,4 +134,4 @@ class Auditor:
             return []
         return self._rules.broken(
             audited.request, audited.segments,
-            self._aggregates.of_host(audited.server.host))
+            self.aggregates.of_host(audited.server.host))

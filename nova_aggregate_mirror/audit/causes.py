@@ -3,7 +3,6 @@
 
 from collections import abc
 import dataclasses
-import time
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import rules
@@ -102,10 +101,10 @@ def _drift(at: float | None, syncs: abc.Sequence[PastSync]) -> str:
     first = next((sync for sync in syncs if sync.ended >= at), None)
     if first is None or not first.differences:
         return ''
-    at_text = time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(first.ended))
     return (' while placement differed from nova: the full sync of %s '
             'repaired %s' % (
-                at_text, plurals.count(first.differences, 'association')))
+                audit.moment(first.ended),
+                plurals.count(first.differences, 'association')))
 
 
 def contradiction(rule: constraints.Rule, host_aggregates: frozenset[str],

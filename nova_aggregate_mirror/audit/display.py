@@ -2,7 +2,6 @@
 """Misplaced servers as text and as JSON: pure, no I/O."""
 
 from collections import abc
-import time
 from typing import Any
 
 from nova_aggregate_mirror import audit
@@ -17,7 +16,6 @@ FIELDS = ('server', 'name', 'host', 'project', 'state', 'rule', 'asked',
 
 
 def table(misplacements: abc.Iterable[audit.Misplacement]) -> str:
-    """Render some misplacements."""
     return tables.render(COLUMNS, map(cells, misplacements), divider=True)
 
 
@@ -29,7 +27,7 @@ def cells(misplacement: audit.Misplacement) -> tuple[tables.Cell, ...]:
          'host %s' % server.host),
         ('Asked for: %s' % misplacement.requirement,
          'Found: %s' % misplacement.contradiction, 'Why: %s' % cause.text,
-         *(['Since: %s' % moment(cause.since)] if cause.since else ()),
+         *(['Since: %s' % audit.moment(cause.since)] if cause.since else ()),
          '%s: %s' % ('To unpin it' if misplacement.rule == audit.DEFAULT_ZONE
                      else 'To move it', misplacement.command),
          *(['To keep it there: %s' % misplacement.stay]
@@ -45,7 +43,7 @@ def fields(misplacement: audit.Misplacement) -> dict[str, Any]:
         'rule': misplacement.rule, 'asked': misplacement.requirement,
         'found': misplacement.contradiction, 'cause': cause.kind,
         'why': cause.text,
-        'since': moment(cause.since) if cause.since else None,
+        'since': audit.moment(cause.since) if cause.since else None,
         'command': misplacement.command, 'stay': misplacement.stay or None}
 
 
@@ -79,8 +77,3 @@ def summary(totals: auditor.Totals) -> str:
     rules = ', '.join('%d %s' % (count, name) for name, count
                       in totals.by_rule.items() if count)
     return text + (': ' + rules if rules else '')
-
-
-def moment(seconds: float) -> str:
-    """Render a time in UTC."""
-    return time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(seconds))

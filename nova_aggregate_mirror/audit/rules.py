@@ -91,12 +91,20 @@ def default_zone(facts: RuleInput) -> list[constraints.Rule]:
 
 
 def tenant_aggregate(facts: RuleInput) -> list[constraints.Rule]:
-    """Require the aggregates of the tenant, if nova confines tenants."""
-    if not facts.settings.tenants_confined:
+    """Require the aggregates of the tenant, if nova confines tenants.
+
+    Nova's request filter does: a tenant with aggregates uses only these.
+    """
+    project, settings = facts.request.project, facts.settings
+    matching = frozenset(
+        uuid for uuid, values in facts.metadata.items()
+        for key, value in values.items()
+        if key in filter_rules.TENANT_KEYS and value == project)
+    if not settings.tenants_confined or not (
+            matching or settings.tenants_need_aggregate):
         return []
-    return filter_rules.tenant_aggregate(
-        facts.request.project, facts.metadata,
-        facts.settings.tenants_need_aggregate)
+    return [constraints.Rule('tenant %s' % project, matching, required=True,
+                             keys=filter_rules.TENANT_KEYS)]
 
 
 def request_filter(name: str, facts: RuleInput) -> list[constraints.Rule]:

@@ -96,20 +96,6 @@ def tenant_isolation(project: str | None, metadata: Metadata,
         keys=TENANT_KEYS)]
 
 
-def tenant_aggregate(project: str | None, metadata: Metadata,
-                     always: bool) -> list[Rule]:
-    """Nova's request filter: a tenant with aggregates uses only these.
-
-    :param always: whether a tenant without an aggregate may use no host
-        (``[scheduler] placement_aggregate_required_for_tenants``)
-    """
-    matching = _having(metadata, lambda values: any(
-        key in TENANT_KEYS and value == project
-        for key, value in values.items()))
-    return [Rule('tenant %s' % project, matching, required=True,
-                 keys=TENANT_KEYS)] if matching or always else []
-
-
 def value_rule(subject: str, key: str, value: str, metadata: Metadata) -> Rule:
     """Require a value among those of a key, where an aggregate has the key.
 
