@@ -111,12 +111,6 @@ class HostManager(host_manager.HostManager):
                         type(weigher).__name__] = weighed.weight
         return scores
 
-    def rejects(self, states: abc.Sequence[host_manager.HostState], spec: Any
-                ) -> bool:
-        """Check whether a host filter of nova rejects any of these hosts."""
-        return any(len(list(host_filter.filter_all(states, spec) or ()))
-                   < len(states) for host_filter in self.enabled_filters)
-
     def read_services(self, context: Any) -> abc.Mapping[str, str]:
         """Read the nova-compute services once; leave out cells that fail.
 

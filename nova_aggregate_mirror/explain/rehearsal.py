@@ -8,6 +8,7 @@ Long because it is one walk from the request to the hosts of its servers.
 """
 
 from collections import abc
+import functools
 from typing import Any
 import urllib.parse
 
@@ -85,11 +86,14 @@ class Rehearsal:
             with network_requests.translated('running the request filters'):
                 for query_filter in request_filter.ALL_REQUEST_FILTERS:
                     self._run(query_filter)
-            resources = [self._resources(pinning=True)]
+            build = functools.partial(
+                utils.resources_from_request_spec, self._context, self._spec,
+                self._manager)
+            resources = [build(enable_pinning_translate=True)]
             # A second query replaces dedicated processors by shared ones.
             if resources[0].cpu_pinning_requested and not (
                     CONF.workarounds.disable_fallback_pcpu_query):
-                resources.append(self._resources(pinning=False))
+                resources.append(build(enable_pinning_translate=False))
         except (nova_exception.NovaException, NotImplementedError,
                 ValueError) as exc:
             # Nova-scheduler fails the request in the same way.
@@ -168,16 +172,10 @@ class Rehearsal:
             _conditions(self._spec) - before, origin)
         if isinstance(query_filter, narrowing.Narrowing):
             # The rule is named, not the request filter.
+            subjects, self.omitted = query_filter.describe(self._spec)
             self._origins |= {
                 aggregates: Origin(subject) for aggregates, subject
-                in query_filter.subjects(self._spec).items()
-                if aggregates in self._origins}
-            self.omitted += query_filter.omitted(self._spec)
-
-    def _resources(self, pinning: bool) -> Any:
-        return utils.resources_from_request_spec(
-            self._context, self._spec, self._manager,
-            enable_pinning_translate=pinning)
+                in subjects.items() if aggregates in self._origins}
 
     def _parameters(self, resources: Any) -> list[tuple[str, str]]:
         """Parse nova's query; split what different filters forbid."""

@@ -2,21 +2,17 @@
 """Extra specs and metadata that are for host filters, and that none reads."""
 
 from collections import abc
-import dataclasses
 from typing import Any
 
 from nova.conf import CONF
 from nova import exception as nova_exception
 from nova.scheduler import filters
-from nova.scheduler import request_filter
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.explain import host_states
-from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror.scheduler import filter_table
-from nova_aggregate_mirror.scheduler import narrowing
 from nova_aggregate_mirror.scheduler import request_spec
 
 _CAPABILITY = 'capabilities:'
@@ -55,37 +51,26 @@ def extra_specs(spec: request_spec.RequestSpec,
     # Nova runs no host filter for forced hosts, and only some for a rebuild.
     if not states or request_spec.names_host(spec):
         return {}
-    request = request_spec.request(spec)
-    specs = request.extra_specs
+    specs = request_spec.request(spec).extra_specs
     comparing = {
         'AggregateInstanceExtraSpecsFilter': filter_rules.extra_spec_keys(
             specs),
         'ComputeCapabilitiesFilter': [
             name for name in specs if name.startswith(_CAPABILITY)]}
     unread = {host_filter: [
-        name for name in sorted(names)
-        if name not in _OF_NOVA and not _narrows(request, name)
+        name for name in sorted(names) if name not in _OF_NOVA
         and not _filters(spec, manager, states, name)]
         for host_filter, names in comparing.items()}
     return {host_filter: names for host_filter, names in unread.items()
             if names}
 
 
-def _narrows(request: constraints.ServerRequest, name: str) -> bool:
-    """Check whether this package's request filters read an extra spec."""
-    without = dataclasses.replace(request, extra_specs={})
-    alone = dataclasses.replace(
-        request, extra_specs={name: request.extra_specs[name]})
-    return any(narrowing_filter.keys(without) != narrowing_filter.keys(alone)
-               for narrowing_filter in request_filter.ALL_REQUEST_FILTERS
-               if isinstance(narrowing_filter, narrowing.Narrowing))
-
-
 def _filters(spec: request_spec.RequestSpec, manager: host_states.HostManager,
              states: abc.Sequence[Any], name: str) -> bool:
     """Check whether a host filter compares an extra spec.
 
-    It then rejects a host for a value that no host can have.
+    It then rejects a host for a value that no host can have. The rules of
+    request filters are checked by host filters, too.
     """
     flavor = spec.flavor
     spec.flavor = flavor.obj_clone()
@@ -93,7 +78,9 @@ def _filters(spec: request_spec.RequestSpec, manager: host_states.HostManager,
         **flavor.extra_specs, name: uuidutils.generate_uuid()}
     try:
         with filter_runs.listening(states):
-            return manager.rejects(states, spec)
+            return any(len(list(host_filter.filter_all(states, spec) or ()))
+                       < len(states)
+                       for host_filter in manager.enabled_filters)
     except (LookupError, TypeError, ValueError, nova_exception.NovaException):
         # The filter of a vendor expects another kind of value.
         return True

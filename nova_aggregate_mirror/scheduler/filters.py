@@ -57,7 +57,14 @@ def install() -> None:
     :raises MirrorError: an option is invalid, or nova is not supported
     """
     loaded = _load()
-    _check_neutron()
+    if CONF.scheduler.query_placement_for_routed_network_aggregates:
+        try:
+            auth.load(CONF, 'neutron')
+        except exceptions.MissingCredentials as exc:
+            if CONF.aggregate_mirror.missing_credentials == 'fail':
+                raise
+            LOG.warning('nova-scheduler cannot query neutron for the segments '
+                        'of routed networks: %s', exc)
     narrowing.install(CONF, loaded)
 
 
@@ -65,19 +72,6 @@ def _load() -> request_filters.Loaded:
     conf.register_opts(CONF)
     conf.check(CONF)
     return request_filters.load(CONF)
-
-
-def _check_neutron() -> None:
-    """Check the credentials for the segments of routed networks."""
-    if not CONF.scheduler.query_placement_for_routed_network_aggregates:
-        return
-    try:
-        auth.load(CONF, 'neutron')
-    except exceptions.MissingCredentials as exc:
-        if CONF.aggregate_mirror.missing_credentials == 'fail':
-            raise
-        LOG.warning('nova-scheduler cannot query neutron for the segments of '
-                    'routed networks: %s', exc)
 
 
 class AggregateMembershipFilter(filters.BaseHostFilter):

@@ -60,24 +60,20 @@ class Narrowing(query_filter.QueryFilter):
         request_spec.add(spec, added)
         return True
 
-    def keys(self, request: constraints.ServerRequest) -> source.Keys:
-        """Return the metadata keys that affect a request."""
-        return _union(plugin.keys(request) for plugin in self._filters)
+    def describe(self, spec: request_spec.RequestSpec
+                 ) -> tuple[abc.Mapping[str | frozenset[str], str], int]:
+        """Name the rules behind the conditions of a narrowed query.
 
-    def subjects(self, spec: request_spec.RequestSpec
-                 ) -> abc.Mapping[str | frozenset[str], str]:
-        """Name the rules behind the conditions that a request gets."""
-        return constraints.subjects(
-            self._read(request_spec.request(spec))[0])
-
-    def omitted(self, spec: request_spec.RequestSpec) -> int:
-        """Count the conditions that a narrowed query could not include."""
+        :returns: condition to the subject of its rule, and the number of
+            conditions that the query could not include
+        """
         if request_spec.forced(spec):
-            return 0
+            return {}, 0
         rules, together = self._read(request_spec.request(spec))
         # What the query includes already is not counted.
-        return constraints.narrow(
-            rules, together, request_spec.member_of(spec), self._budget)[1]
+        _added, left_out = constraints.narrow(
+            rules, together, request_spec.member_of(spec), self._budget)
+        return constraints.subjects(rules), left_out
 
     def _read(self, request: constraints.ServerRequest) -> tuple[
             list[constraints.Rule], frozenset[frozenset[str]]]:
