@@ -80,7 +80,7 @@ def described(context: Any, server: ServerDescription
                  for name, values in sorted(server.hints.items())
                  for value in values)}
     request = requests.SchedulingRequest(
-        spec=spec, about=requests.present(about), notes=notes,
+        spec=spec, about=about, notes=notes,
         # With a host, nova-api does not check the zone.
         zone=zone if host is None else '')
     if server.count > 1 and server.ports:

@@ -28,7 +28,6 @@ class Reason:
     advice: str = ''
 
     def with_host(self, host: str) -> 'Reason':
-        """Return it with the name of a host."""
         return dataclasses.replace(
             self, detail=self.detail.replace(HOST, host),
             advice=self.advice.replace(HOST, shlex.quote(host)))

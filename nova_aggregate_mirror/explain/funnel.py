@@ -74,8 +74,9 @@ def narrow(reader: candidates.CandidateReader, sharing: frozenset[str],
         query.plain for query in queries) else frozenset()
     remaining = existing - single
     single_answers = _ask(
-        functools.partial(_providers, reader), for_each, queries,
-        placement_query.singles(queries), single)
+        lambda query, conditions: reader.providers(
+            placement_query.of_providers(query.parameters(conditions))),
+        for_each, queries, placement_query.singles(queries), single)
     joint_answers = _ask(
         functools.partial(
             _candidates, reader, dict(zip(queries, answers, strict=True))),
@@ -121,14 +122,6 @@ def _ask(ask: abc.Callable[..., frozenset[str]], for_each: parallel.Each,
     answers = iter(for_each(answer, [part for row in pending for part in row]))
     return [nodes & frozenset().union(*(next(answers) for _part in row))
             for row in pending]
-
-
-def _providers(reader: candidates.CandidateReader,
-               query: placement_query.PlacementQuery,
-               conditions: abc.Sequence[placement_query.Condition]
-               ) -> frozenset[str]:
-    return reader.providers(placement_query.of_providers(
-        query.parameters(conditions)))
 
 
 def _candidates(reader: candidates.CandidateReader,

@@ -3,7 +3,6 @@
 
 from collections import abc
 import dataclasses
-import functools
 import itertools
 from typing import Any
 
@@ -26,7 +25,6 @@ from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror.scheduler import filters
-from nova_aggregate_mirror.scheduler import request_filters
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database_servers
 
@@ -112,8 +110,8 @@ def _before_scheduling(cloud: Cloud, request: requests.SchedulingRequest,
         request.check_zone(cloud.context, services)
     request.check_source(cloud.nova)
     return Facts(
-        nova, request.about, request.record, request.notes,
-        _disk(request.spec),
+        nova, {name: value for name, value in request.about.items() if value},
+        request.record, request.notes, _disk(request.spec),
         scope=nova.nodes_of(hosts) if hosts else frozenset(nova.nodes),
         disabled={host: service.disabled_reason or '' for host, service
                   in services.items() if service.disabled},
@@ -143,7 +141,6 @@ def _disk(spec: Any) -> abc.Mapping[str, int]:
 def _manager(for_each: parallel.Each) -> host_states.HostManager:
     """Load nova's filters and weighers."""
     nova_internals.check()
-    request_filters.load(CONF)
     if filter_table.ALL_FILTERS in CONF.filter_scheduler.available_filters:
         # The function itself would exit, after a log message.
         filters.install()
@@ -162,7 +159,9 @@ def _ask_placement(cloud: Cloud,
     """Add what placement responds to the queries."""
     reader = candidates.CandidateReader(cloud.placement)
     sharing = frozenset().union(*cloud.for_each(
-        functools.partial(_users, cloud.placement), cloud.placement.sharing()))
+        lambda provider: cloud.placement.members(
+            *cloud.placement.aggregates(provider)),
+        cloud.placement.sharing()))
     nodes = frozenset(facts.nova.nodes)
     narrowed = funnel.narrow(
         reader, sharing, cloud.for_each, queries, nodes)
@@ -181,16 +180,6 @@ def _ask_placement(cloud: Cloud,
         return dataclasses.replace(facts, notes=[
             *facts.notes, 'Who holds the resources of full hosts is not '
             'known: %s' % exc])
-
-
-def _users(placement: client.Client, provider: str) -> frozenset[str]:
-    """Read the providers that may use resources of a sharing one."""
-    try:
-        aggregates = placement.get(provider).aggregates
-    except exceptions.ProviderNotFound:
-        # It was deleted after the list was read.
-        return frozenset()
-    return placement.members(*aggregates)
 
 
 def _run_nova(request: requests.SchedulingRequest, trial: rehearsal.Rehearsal,

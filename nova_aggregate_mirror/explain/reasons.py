@@ -80,8 +80,7 @@ _PHRASES: abc.Mapping[str, tuple[str, str]] = {
     **{row.host_filter: (row.phrase, _COMPARE_AGGREGATES)
        for row in filter_table.FILTERS if row.host_filter},
     filter_table.GUARD: (
-        'in other aggregates in nova than in placement',
-        'nova-aggregate-mirror-manage placement sync_aggregates'),
+        'in other aggregates in nova than in placement', SYNC),
     'ComputeCapabilitiesFilter': (
         'without a capability that the flavor requires',
         'compare the flavor\'s extra specs with "openstack hypervisor show"'),
@@ -278,29 +277,25 @@ def _parts(disk: abc.Mapping[str, int], amount: int) -> str:
 def _of_trait(condition: Condition, node: str, facts: Facts) -> Reason:
     name = condition.names[0]
     if not condition.forbids:
-        if name == OWNER:
-            return Reason(
-                'trait', 'without trait %s' % name, '', 'restart nova-compute '
-                'on the host: since nova 34 it adds the trait')
         return Reason(
-            'trait', 'without trait %s' % name, '',
+            'trait', 'without trait %s' % name, '', 'restart nova-compute on '
+            'the host: since nova 34 it adds the trait' if name == OWNER else
             'nova-compute reports traits of the hypervisor; set others with '
             '"openstack resource provider trait set"')
-    if name == DISABLED:
-        disabled = facts.nova.hosts_of(node) & facts.disabled.keys()
-        if disabled:
-            cause = facts.disabled[min(disabled)]
-            return Reason(
-                'disabled', 'disabled', 'reason: %s' % cause if cause else '',
-                _ENABLE)
+    if name != DISABLED:
+        return Reason(
+            'trait', 'with the forbidden trait %s' % name, '', 'use another '
+            'flavor or image, or remove the trait if it is wrong, with '
+            '"openstack resource provider trait set" and the other traits')
+    disabled = facts.nova.hosts_of(node) & facts.disabled.keys()
+    if not disabled:
         return Reason(
             'trait', 'disabled in placement but not in nova',
             'placement has trait %s' % name,
             'restart nova-compute on the host: it removes the trait')
-    return Reason(
-        'trait', 'with the forbidden trait %s' % name, '', 'use another '
-        'flavor or image, or remove the trait if it is wrong, with '
-        '"openstack resource provider trait set" and the other traits')
+    cause = facts.disabled[min(disabled)]
+    return Reason('disabled', 'disabled',
+                  'reason: %s' % cause if cause else '', _ENABLE)
 
 
 def _of_membership(condition: Condition, node: str, facts: Facts) -> Reason:
@@ -310,23 +305,21 @@ def _of_membership(condition: Condition, node: str, facts: Facts) -> Reason:
     lacking = sorted(required & facts.nova.wanted(node))
     if lacking:
         return _of_missing_membership(lacking, node, membership, facts)
-    absent = 'not in %s' % membership
-    if not required & aggregates.keys():
-        return Reason('aggregate', absent, 'the aggregates are not nova\'s')
-    if condition.origin == placement_query.SEGMENTS:
-        return Reason(
-            'aggregate', absent, '', 'use a host that reaches a '
-            'segment of the networks, or a port or network of its segment; '
-            'neutron adds the hosts that reach a segment')
-    if condition.origin == placement_query.FREE_SEGMENTS:
-        return Reason(
-            'aggregate', absent, '', 'if the host reaches a '
-            'segment of the networks, it is full: delete ports, or add a '
-            'subnet to the segment')
-    first = min(aggregates[uuid] for uuid in required if uuid in aggregates)
-    return Reason(
-        'aggregate', absent, '', 'if it should be: openstack '
-        'aggregate add host %s %s' % (shlex.quote(first), explanation.HOST))
+    names = [aggregates[uuid] for uuid in required if uuid in aggregates]
+    detail, advice = '', ''
+    if not names:
+        detail = 'the aggregates are not nova\'s'
+    elif condition.origin == placement_query.SEGMENTS:
+        advice = ('use a host that reaches a segment of the networks, or a '
+                  'port or network of its segment; neutron adds the hosts '
+                  'that reach a segment')
+    elif condition.origin == placement_query.FREE_SEGMENTS:
+        advice = ('if the host reaches a segment of the networks, it is full: '
+                  'delete ports, or add a subnet to the segment')
+    else:
+        advice = 'if it should be: openstack aggregate add host %s %s' % (
+            shlex.quote(min(names)), explanation.HOST)
+    return Reason('aggregate', 'not in %s' % membership, detail, advice)
 
 
 def _of_missing_membership(uuids: list[str], node: str, membership: str,
@@ -365,17 +358,16 @@ def _of_forbidden_membership(condition: Condition, node: str, facts: Facts
                   'does not' % subject)
         return _pending(phrase, detail, node, facts) or Reason(
             'stale', phrase, detail, _SYNC_HOST + ' --prune')
+    phrase = 'in an aggregate that excludes %s' % subject
+    advice = ('it is meant for others; if not, change the metadata of the '
+              'aggregate, or remove the host from it')
     if condition.origin == placement_query.ISOLATED:
-        return Reason(
-            'forbidden', 'in an aggregate whose traits the request does not '
-            'require', ', '.join(_name(uuid, nova) for uuid in common),
-            'require the traits in the flavor or the image; or, if the '
-            'aggregate is for all requests, remove them from its metadata')
-    return Reason(
-        'forbidden', 'in an aggregate that excludes %s' % subject,
-        ', '.join(_name(uuid, nova) for uuid in common),
-        'it is meant for others; if not, change the metadata of the '
-        'aggregate, or remove the host from it')
+        phrase = 'in an aggregate whose traits the request does not require'
+        advice = ('require the traits in the flavor or the image; or, if the '
+                  'aggregate is for all requests, remove them from its '
+                  'metadata')
+    return Reason('forbidden', phrase, ', '.join(
+        _name(uuid, nova) for uuid in common), advice)
 
 
 def stale_memberships(facts: Facts, node: str) -> list[str]:

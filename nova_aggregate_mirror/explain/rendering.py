@@ -90,7 +90,6 @@ def state(server: explanation.ServerRecord) -> str:
 
 
 def notes(answer: explanation.Answer) -> list[str]:
-    """Render each note as a paragraph."""
     return [_paragraph('Note: ' + note) for note in answer.notes]
 
 

@@ -121,11 +121,6 @@ def decoded(image: abc.Mapping[str, Any]) -> dict[str, Any]:
         for name, value in image['properties'].items()}}
 
 
-def present(about: abc.Mapping[str, str]) -> abc.Mapping[str, str]:
-    """Return the arguments that have a value."""
-    return {name: value for name, value in about.items() if value}
-
-
 def api_option_note(option: str) -> str:
     """Return a note: nova-api may have another value than was read here."""
     return ('Nova-api decides by its [DEFAULT] %s, which is %s in the '

@@ -20,7 +20,7 @@ from nova_aggregate_mirror.explain import server_record
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.scheduler import request_spec
 
-CREATE, UNSHELVE, REBUILD, RESIZE = 'create', 'unshelve', 'rebuild', 'resize'
+CREATE, UNSHELVE, REBUILD = 'create', 'unshelve', 'rebuild'
 # The event of a host that builds a server.
 BUILD = 'compute__do_build_and_run_instance'
 
@@ -73,10 +73,10 @@ def of_server(context: Any, placement: client.Client, server: str,
     request.record = instance and server_record.read(
         request.cell_context, instance)
     notes += _notes(spec, instance, operation, request.record)
-    request.about = requests.present({
+    request.about = {
         'server': server, 'operation': operation,
         'host': instance and instance.host, 'flavor': spec.flavor.name,
-        'project': spec.project_id, 'zone': spec.availability_zone})
+        'project': spec.project_id, 'zone': spec.availability_zone}
     return request
 
 
