@@ -3,15 +3,15 @@
 
 from collections import abc
 import contextlib
+from http import server
 import json
 import socket
 import socketserver
 import threading
 import time
 from typing import Any
-from wsgiref import simple_server
 
-import prometheus_client
+from prometheus_client import exposition
 
 from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror import exceptions
@@ -25,7 +25,6 @@ then.
 MOST_CLIENTS = 20
 """Connections at the same time, each with a thread and a descriptor."""
 INTERVAL = 0.5
-"""Seconds between two searches for overdue clients."""
 
 
 class Server:
@@ -39,14 +38,13 @@ class Server:
                  limits: abc.Callable[[], abc.Mapping[str, float]],
                  client_timeout: float = CLIENT_TIMEOUT) -> None:
         try:
-            self._server = _HTTPServer(host, port, client_timeout)
+            self._server = _Server(metrics, host, port, limits, client_timeout)
         except OSError as exc:
             raise exceptions.InvalidConfiguration(
                 'metrics cannot be served at %s port %d: %s; change '
                 '[aggregate_mirror] metrics_host or metrics_port'
                 % (host, port, exc.strerror or exc)) from exc
-        self._server.set_app(_Application(metrics, limits))
-        self.port = self._server.server_port
+        self.port: int = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, args=(INTERVAL,),
                          daemon=True, name='metrics').start()
 
@@ -55,27 +53,25 @@ class Server:
         self._server.server_close()
 
 
-class _HTTPServer(socketserver.ThreadingMixIn, simple_server.WSGIServer):
+class _Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
     daemon_threads = True
     # With a shorter queue, a burst of clients delays Prometheus for seconds.
     request_queue_size = 1024
 
-    def __init__(self, host: str, port: int, client_timeout: float) -> None:
+    def __init__(self, figures: metrics.Metrics, host: str, port: int,
+                 limits: abc.Callable[[], abc.Mapping[str, float]],
+                 client_timeout: float) -> None:
         self.address_family = (socket.AF_INET6 if ':' in host
                                else socket.AF_INET)
+        self.figures = figures
+        self.limits = limits
         self._client_timeout = client_timeout
         self._slots = threading.Semaphore(MOST_CLIENTS)
         self._waiting: dict[Any, float] = {}
         """Connections without a complete request, oldest first; deadlines."""
         self._answering: dict[Any, float] = {}
         super().__init__((host, port), _Handler)
-
-    def server_bind(self) -> None:
-        # Skip the look-up of this host's name, which may be slow.
-        socketserver.TCPServer.server_bind(self)
-        host, self.server_port = self.server_address[:2]
-        self.server_name = str(host)
-        self.setup_environ()
 
     def process_request(self, request: Any, client_address: Any) -> None:
         deadline = time.monotonic() + self._client_timeout
@@ -115,8 +111,8 @@ def _disconnect(connection: socket.socket) -> None:
         connection.shutdown(socket.SHUT_RDWR)
 
 
-class _Handler(simple_server.WSGIRequestHandler):
-    server: _HTTPServer
+class _Handler(server.BaseHTTPRequestHandler):
+    server: _Server
 
     def handle(self) -> None:
         # A client that disconnects or times out would log a traceback.
@@ -131,45 +127,36 @@ class _Handler(simple_server.WSGIRequestHandler):
     def log_message(self, *args: Any) -> None:
         pass
 
-
-class _Application:
-    def __init__(self, metrics: metrics.Metrics,
-                 limits: abc.Callable[[], abc.Mapping[str, float]]) -> None:
-        self._metrics = metrics
-        self._limits = limits
-        self._figures = prometheus_client.make_wsgi_app(metrics.registry)
-
-    def __call__(self, environ: dict[str, Any],
-                 start_response: abc.Callable[..., Any]) -> list[bytes]:
-        status, headers, body = self._answer(environ)
-        # The server would also send a body in response to HEAD.
-        start_response(status, [*headers, ('Content-Length', str(len(body)))])
-        return [] if environ['REQUEST_METHOD'] == 'HEAD' else [body]
-
-    def _answer(self, environ: dict[str, Any]
-                ) -> tuple[str, list[tuple[str, str]], bytes]:
-        """Return status, headers and body, as for a GET."""
-        path = environ['PATH_INFO']
-        if environ['REQUEST_METHOD'] not in ('GET', 'HEAD'):
-            return _json('405 Method Not Allowed', ('Allow', 'GET, HEAD'),
-                         error='only GET and HEAD are allowed')
+    def do_GET(self) -> None:
+        path = self.path.partition('?')[0]
         if path == '/metrics':
-            start: list[Any] = []
-            body = b''.join(self._figures(
-                # With a query, the client would bypass the registry.
-                {**environ, 'REQUEST_METHOD': 'GET', 'QUERY_STRING': ''},
-                lambda *line: start.extend(line)))
-            status, headers = start[:2]
-            return status, headers, body
-        if path == '/healthz':
-            late = self._metrics.late(self._limits())
-            return _json('503 Service Unavailable' if late else '200 OK',
-                         status='stuck' if late else 'ok', reasons=late,
-                         last_sync=self._metrics.last_sync)
-        return _json('404 Not Found', error='use /metrics or /healthz')
+            encode, form = exposition.choose_encoder(
+                self.headers.get('Accept', ''))
+            self._answer(200, form, encode(self.server.figures.registry))
+        elif path == '/healthz':
+            late = self.server.figures.late(self.server.limits())
+            self._answer_json(
+                503 if late else 200, status='stuck' if late else 'ok',
+                reasons=late, last_sync=self.server.figures.last_sync)
+        else:
+            self._answer_json(404, error='use /metrics or /healthz')
 
+    def _refuse(self) -> None:
+        self._answer_json(405, error='only GET and HEAD are allowed')
 
-def _json(status: str, /, *headers: tuple[str, str], **body: Any
-          ) -> tuple[str, list[tuple[str, str]], bytes]:
-    return (status, [('Content-Type', 'application/json'), *headers],
-            json.dumps(body).encode() + b'\n')
+    do_HEAD = do_GET
+    do_DELETE = do_OPTIONS = do_PATCH = do_POST = do_PUT = _refuse
+
+    def _answer_json(self, status: int, /, **body: Any) -> None:
+        self._answer(status, 'application/json',
+                     json.dumps(body).encode() + b'\n')
+
+    def _answer(self, status: int, form: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header('Content-Type', form)
+        self.send_header('Content-Length', str(len(body)))
+        if status == 405:
+            self.send_header('Allow', 'GET, HEAD')
+        self.end_headers()
+        if self.command != 'HEAD':
+            self.wfile.write(body)
