@@ -36,8 +36,8 @@ RETRIABLE_BACKOFF = 4.0
 LONGEST_BACKOFF = 30.0
 # Back-off of a row that delays others, as a multiple of its last attempt.
 DELAY_FACTOR = 5.0
-# Rows are read at most once in READ_INTERVAL seconds; of a LONG_JOURNAL to
-# which none was added, once in LONG_INTERVAL seconds.
+# Rows are read at most once in READ_INTERVAL seconds; of a LONG_JOURNAL, once
+# in LONG_INTERVAL seconds.
 READ_INTERVAL, LONG_INTERVAL = 1.0, 10.0
 LONG_JOURNAL = 10000
 
@@ -50,11 +50,7 @@ Errors = abc.Mapping[journal.Row, exceptions.MirrorError]
 
 
 class Drain:
-    """Mirroring of due journal rows.
-
-    :param conf: nova's configuration, with this package's options
-    :param now: seconds of a monotonic clock
-    """
+    """Mirroring of due journal rows."""
 
     def __init__(self, conf: cfg.ConfigOpts, rows: rows.Rows,
                  reconciler: reconciler.Reconciler, figures: metrics.Metrics,
@@ -72,9 +68,7 @@ class Drain:
             2 * options.inline_timeout, options.max_call_age, now)
         self._has_more = False
         """Whether the last step left rows that are due."""
-        self._refreshed_at = self._read_at = -math.inf
-        self._latest = -math.inf
-        """The time of the latest row, when the journal was last counted."""
+        self._read_at = -math.inf
         self._outage = ''
         """Why mirroring is suspended; empty when it is not."""
 
@@ -109,28 +103,17 @@ class Drain:
 
         :param continued: whether the last step was just before
         """
-        now = self._now()
-        if continued and now < self._refreshed_at + READ_INTERVAL:
+        now, pause = self._now(), READ_INTERVAL if continued else 0.0
+        if len(self._schedule) > LONG_JOURNAL:
+            pause = LONG_INTERVAL
+        if now < self._read_at + pause:
             # What this process has closed is no longer in the schedule.
             return
-        self._refreshed_at = now
-        if self._note_extent(now):
-            self._schedule.update(self._rows.briefs())
-            self._read_at = now
+        self._schedule.update(self._rows.briefs())
+        self._read_at = now
         self._figures.set_backlog(self._schedule.backlog())
 
-    def _note_extent(self, now: float) -> bool:
-        """Count a long journal; return whether all its rows must be read."""
-        if len(self._schedule) <= LONG_JOURNAL:
-            return True
-        count, running, latest = self._rows.extent()
-        is_known = (count <= len(self._schedule) and latest <= self._latest
-                    and running >= self._schedule.count_running())
-        self._latest = latest
-        return not is_known or now >= self._read_at + LONG_INTERVAL
-
     def _mirror_due(self) -> bool:
-        """Mirror the batches of a step."""
         locks, has_progress = locked_rows.RowLocks(), False
         for ids, alone in self._batches():
             if not ids:
@@ -154,7 +137,6 @@ class Drain:
                 ) -> bool:
         """Mirror rows and reschedule them.
 
-        :param locks: of this step
         :param alone: whether this is a row that may hold up others
         :returns: whether any is mirrored, or waits from now on for something
             that is its own
@@ -227,7 +209,6 @@ class Drain:
 
         :param cells: the cells that rows waited for
         :param silent: the cells that did not answer for any node
-        :param start: when the rows were tried
         """
         answered = frozenset().union(*(
             cells[row] for row in cells
@@ -241,10 +222,7 @@ class Drain:
     def _handle_errors(
             self, errors: Errors, waiting: set[journal.Dirty],
             locks: locked_rows.RowLocks, start: float, alone: bool) -> None:
-        """Record why rows are not in sync, and reschedule them.
-
-        :param start: when they were tried
-        """
+        """Record why rows are not in sync, and reschedule them."""
         failed = {row: error for row, error in errors.items()
                   if not _cells([error])}
         if failed and (self._stopping() or not self._probe()):

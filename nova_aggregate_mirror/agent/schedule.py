@@ -37,7 +37,6 @@ class _Timing:
     is_reported: bool = False
     """Whether the log has why the row is not mirrored."""
     cells: frozenset[str] = frozenset()
-    """The cells that the row waits for."""
     lock: backoff.Backoff | None = None
     """The back-off of a row that is in sync and locked by another session."""
 
@@ -54,13 +53,11 @@ class _Queue:
 class Schedule:
     """Due times of the rows that an agent has seen, and which it may close.
 
-    Clocks of different hosts are never compared: the age of a row counts from
-    when this agent first saw it, whatever it waits for.
+    The age of a row counts from when this agent first saw it.
 
     :param overdue: seconds after which a running row is converged, and then
         the interval at which this is repeated
     :param longest: seconds after which no operation can still run
-    :param now: seconds of a monotonic clock
     """
 
     def __init__(self, overdue: float, longest: float,
@@ -272,11 +269,6 @@ class Schedule:
     def close(self, row: str) -> None:
         """Remove a row that is not in the journal any more."""
         self._dequeue(row, self._timings.pop(row))
-
-    def count_running(self) -> int:
-        """Count the rows that were running when they were last read."""
-        return sum(1 for timing in self._timings.values()
-                   if timing.row.running)
 
     def backlog(self) -> journal.Backlog:
         """Return the backlog, with ages as seen by this agent."""

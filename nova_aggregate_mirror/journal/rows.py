@@ -43,9 +43,6 @@ _OTHERS = sa.select(_DIRTY.id).where(
 _BRIEFS = sa.select(_DIRTY.id, _DIRTY.running, _DIRTY.attempts,
                     _DIRTY.mirrored_at).order_by(*_ORDER)
 _HOSTS = sa.select(_DIRTY.host)
-_EXTENT = sa.select(
-    sa.func.count(), sa.func.count(sa.case((_DIRTY.running, 1))),
-    sa.func.max(_DIRTY.created_at))
 _BACKLOG = sa.select(
     sa.func.count(), sa.func.count(_DIRTY.mirrored_at),
     sa.func.min(sa.case((_DIRTY.mirrored_at.is_(None), _DIRTY.created_at))))
@@ -172,14 +169,6 @@ class Rows:
         return [journal.Brief(row.id, row.running, row.attempts,
                               row.mirrored_at is None)
                 for row in self._read(_BRIEFS)]
-
-    def extent(self) -> tuple[int, int, float]:
-        """Return (rows, running rows, created_at of the latest row).
-
-        The time is that of the host that wrote it; 0 without rows.
-        """
-        [(count, running, latest)] = self._read(_EXTENT)
-        return count, running, latest or 0.0
 
     def backlog(self) -> journal.Backlog:
         """Count the operations that are still in the journal.

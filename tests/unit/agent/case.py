@@ -3,20 +3,12 @@
 
 import threading
 
-import fixtures
-
 from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror import exceptions
 from tests.unit import doubles
 
 REFUSED = exceptions.ServiceUnreachable('refused')
 TIMEOUT = 60
-
-
-def many(count):
-    """Return a fixture: more than so many rows are read less often."""
-    return fixtures.MonkeyPatch(
-        'nova_aggregate_mirror.agent.drain.LONG_JOURNAL', count)
 
 
 class Recorder:
