@@ -34,13 +34,10 @@ def run(program: str, command: abc.Callable[[], int]) -> int:
     try:
         _check_arguments()
         try:
-            status = command()
-        except SystemExit:
-            # Of --help.
+            return command()
+        finally:
+            # Also after --help, which exits, and before an error.
             sys.stdout.flush()
-            raise
-        sys.stdout.flush()
-        return status
     except BrokenPipeError:
         _discard_output()
         return exit_status.BROKEN_PIPE
@@ -48,24 +45,26 @@ def run(program: str, command: abc.Callable[[], int]) -> int:
         if exc.filename or exc.errno not in UNWRITABLE:
             raise
         _discard_output()
-        print('%s: the output could not be written: %s' % (program, exc),
-              file=sys.stderr)
+        problem = 'the output could not be written: %s' % exc
     except cfg.ConfigFilesPermissionDeniedError as exc:
-        problem: Exception = exc
-        try:
-            unreadable_files.check(exc.config_files, program)
-        except exceptions.MirrorError as refusal:
-            problem = refusal
-        print('%s: %s' % (program, problem), file=sys.stderr)
+        problem = str(_refusal(exc, program))
     except cfg.Error as exc:
-        print('%s: the configuration cannot be used: %s' % (program, exc),
-              file=sys.stderr)
+        problem = 'the configuration cannot be used: %s' % exc
     except exceptions.MirrorError as exc:
-        print('%s: %s' % (program, exc), file=sys.stderr)
+        problem = str(exc)
     except KeyboardInterrupt:
         print('%s: interrupted' % program, file=sys.stderr)
         return exit_status.INTERRUPTED
+    print('%s: %s' % (program, problem), file=sys.stderr)
     return exit_status.COULD_NOT_RUN
+
+
+def _refusal(error: Any, program: str) -> Exception:
+    try:
+        unreadable_files.check(error.config_files, program)
+    except exceptions.MirrorError as exc:
+        return exc
+    return cast(Exception, error)
 
 
 def _prepare_streams() -> None:
