@@ -48,9 +48,6 @@ from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.source import database
 from nova_aggregate_mirror.source import database_servers
 
-ROWS = 500
-"""Rows per table: bounds the memory of a long list."""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -75,11 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(conf: cfg.ConfigOpts, past: full_syncs.History,
         nova: database.DatabaseSource) -> int:
-    """Audit the servers; return the exit status.
-
-    :param nova: its hosts are read if a selected host has no server
-    :raises MirrorError: the servers could not be audited
-    """
+    """Audit the servers; return the exit status."""
     arguments = conf.command
     source = components.servers()
     auditing = prepare(
@@ -122,7 +115,6 @@ def prepare(conf: cfg.ConfigOpts, past: abc.Iterable[full_syncs.Entry],
     """Return an audit of nova's databases.
 
     :param names: of rules; those that nova-scheduler enforces by default
-    :raises MirrorError: nova could not be read, or a plugin not be loaded
     """
     # Nova's objects take seconds to import, and other commands need none.
     with start.importing():
@@ -150,37 +142,24 @@ def _show(form: str, pages: abc.Iterable[list[audit.Misplacement]],
         for page in pages:
             formats.lines(form, map(display.row, page))
         return
-    _show_tables(pages, totals)
+    _show_table(pages, totals)
 
 
-def _show_tables(pages: abc.Iterable[list[audit.Misplacement]],
-                 totals: auditor.Totals) -> None:
-    """Print the result, then the tables.
-
-    Of more than ``ROWS`` servers, the first line only says so: the tables are
-    printed meanwhile, and the result is the last line.
-    """
+def _show_table(pages: abc.Iterable[list[audit.Misplacement]],
+                totals: auditor.Totals) -> None:
     from nova_aggregate_mirror.audit import display
     rows: list[audit.Misplacement] = []
-    is_long, error = False, None
+    error = None
     try:
         for page in pages:
             rows += page
-            while len(rows) >= ROWS:
-                if not is_long:
-                    print('More than %d servers are misplaced; the last line '
-                          'has their number' % (ROWS - 1))
-                is_long = True
-                print(display.table(rows[:ROWS]), flush=True)
-                del rows[:ROWS]
     except (KeyboardInterrupt, exceptions.MirrorError) as exc:
         # What was found before it is printed.
         error = exc
-    lines = [display.table(rows)] if rows else []
     if totals.servers or error is None:
-        lines.insert(len(lines) if is_long else 0, display.summary(totals))
-    for line in lines:
-        print(line, flush=True)
+        print(display.summary(totals))
+    if rows:
+        print(display.table(rows))
     if error:
         raise error
 
@@ -188,7 +167,6 @@ def _show_tables(pages: abc.Iterable[list[audit.Misplacement]],
 def with_progress(pages: abc.Iterator[list[audit.Misplacement]],
                   totals: auditor.Totals, display: context.Progress
                   ) -> abc.Iterator[list[audit.Misplacement]]:
-    """Report the progress of a long audit."""
     shown_at = time.monotonic()
     for page in pages:
         if time.monotonic() - shown_at >= progress.INTERVAL:
