@@ -72,7 +72,7 @@ def _add_request(parser: argparse.ArgumentParser) -> None:
         help='with --flavor: a scheduler hint, servers and server group by '
              'name or ID; may be repeated')
     parser.add_argument(
-        '--count', type=arguments.servers, default=1, metavar='N',
+        '--count', type=arguments.number(1000), default=1, metavar='N',
         help='with --flavor: number of servers that are requested at once')
 
 
@@ -80,7 +80,6 @@ def check(options: argparse.Namespace) -> tuple[str, str]:
     """Check arguments that depend on each other.
 
     :returns: the operation, and the flavor of a resize
-    :raises InvalidConfiguration: names the argument
     """
     operation, *parameters = options.operation
     if operation not in explanation.OPERATIONS:

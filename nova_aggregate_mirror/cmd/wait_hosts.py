@@ -37,8 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--host', action='append', required=True, metavar='HOST',
         dest='hosts', help='host to wait for; may be repeated')
     parser.add_argument(
-        '--timeout', type=arguments.timeout, default=readiness.TIMEOUT,
-        metavar='SECONDS',
+        '--timeout', type=arguments.number(arguments.LONGEST),
+        default=readiness.TIMEOUT, metavar='SECONDS',
         help='maximum time to wait in seconds, from 1 to %d; the default is '
              '%d' % (arguments.LONGEST, readiness.TIMEOUT))
 

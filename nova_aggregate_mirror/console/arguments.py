@@ -2,19 +2,18 @@
 """Command line arguments that both clients share."""
 
 import argparse
+from collections import abc
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.reconcile import full_sync
 
 LONGEST = 86400
 """Maximum number of seconds to wait: a day."""
-MOST_SERVERS = 1000
 
 
 def add_foreign(parser: argparse.ArgumentParser, text: str = (
         'also list the aggregates of compute nodes that nova never had while '
         'this journal exists')) -> None:
-    """Add --foreign to the arguments of a command."""
     parser.add_argument('--foreign', action='store_true',
                         help=text + '; one more request per provider')
 
@@ -37,19 +36,16 @@ def request(arguments: argparse.Namespace, prune: bool,
         foreign=getattr(arguments, 'foreign', False))
 
 
-def workers(text: str) -> int:
-    """Parse the number of concurrent requests, for an argument parser."""
-    return _bounded_number(text, 64)
+def number(most: int) -> abc.Callable[[str], int]:
+    """Return a parser of numbers from 1 on."""
+    def number(text: str) -> int:
+        value = int(text)
+        if not 1 <= value <= most:
+            raise argparse.ArgumentTypeError(
+                '%s is not between 1 and %d' % (text, most))
+        return value
 
-
-def timeout(text: str) -> int:
-    """Parse the seconds to wait, for an argument parser."""
-    return _bounded_number(text, LONGEST)
-
-
-def servers(text: str) -> int:
-    """Parse the number of servers that are requested at once."""
-    return _bounded_number(text, MOST_SERVERS)
+    return number
 
 
 def pair(text: str) -> tuple[str, str]:
@@ -58,11 +54,3 @@ def pair(text: str) -> tuple[str, str]:
     if not name or not equals:
         raise argparse.ArgumentTypeError('%r is not KEY=VALUE' % text)
     return name, value
-
-
-def _bounded_number(text: str, most: int) -> int:
-    number = int(text)
-    if not 1 <= number <= most:
-        raise argparse.ArgumentTypeError(
-            '%s is not between 1 and %d' % (text, most))
-    return number

@@ -34,10 +34,6 @@ READS = ('Exit status: 0 when nova and placement could be read, 1 when the '
          'client itself could not authenticate, 2 when placement could not be '
          'read, 255 when nova-api could not be read or has no such aggregate.')
 
-NEVER = ('nova does not have it, and whether it ever had it is only in the '
-         'ledger of nova-aggregate-mirror')
-"""About foreign aggregates: deleted ones are among them."""
-
 FOREIGN = 'Also list the aggregates of compute nodes that nova does not have'
 
 # Nova-api takes as long to list some compute nodes as to list all of them.
@@ -60,14 +56,13 @@ class Lister(command.Lister):
         if not self.parallel:
             return parser
         parser.add_argument(
-            '--workers', type=arguments.workers, default=conf.SYNC_WORKERS,
-            metavar='<number>',
+            '--workers', type=arguments.number(64), metavar='<number>',
+            default=conf.SYNC_WORKERS,
             help='Number of concurrent placement requests, from 1 to 64 '
                  '(default: %d)' % conf.SYNC_WORKERS)
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        """Run the command and return its exit status."""
         def run() -> int:
             super(Lister, self).run(parsed_args)
             return self.status
@@ -134,7 +129,7 @@ class Lister(command.Lister):
         others = associations.foreign(compared.nova, result.kept)
         tell(sync_result.Result(full_sync.SyncOutcome(
             result, compared.nova, others, removable=removable), request,
-            never=NEVER).foreign())
+            never=sync_result.UNKNOWN).foreign())
         unread = ['The %s could not be read: %s' % failure
                   for failure in result.failed.items()]
         tell(unread[:sync_result.MOST_LISTED])

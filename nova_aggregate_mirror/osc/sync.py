@@ -93,6 +93,6 @@ def run(lister: command.Lister, parsed_args: argparse.Namespace,
         request, aggregates=lister.clients.aggregates(parsed_args.aggregates))
     result = sync_run.run(
         functools.partial(lister.mirror, parsed_args), (), request,
-        *lister.verbosity(), never=command.NEVER)
+        *lister.verbosity(), never=sync_result.UNKNOWN)
     lister.status = result.status()
     return result

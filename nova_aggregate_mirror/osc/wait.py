@@ -39,14 +39,13 @@ class Wait(osc_command.Command):
         parser.add_argument(
             'hosts', metavar='<host>', nargs='+', help='Host to wait for')
         parser.add_argument(
-            '--timeout', type=arguments.timeout, default=readiness.TIMEOUT,
-            metavar='<seconds>',
+            '--timeout', type=arguments.number(arguments.LONGEST),
+            default=readiness.TIMEOUT, metavar='<seconds>',
             help='Maximum time to wait in seconds, from 1 to %d (default: %d)'
                  % (arguments.LONGEST, readiness.TIMEOUT))
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        """Run the command and return its exit status."""
         return command.run_reporting_errors(
             lambda: super(Wait, self).run(parsed_args))
 
