@@ -28,11 +28,7 @@ JournalUnavailable."""
 
 
 class PeriodicSync:
-    """Runner of full syncs when they are due.
-
-    :param zones: returns aggregate UUID to availability zone
-    :param disagreements: finds where nova-api has another mode than the agent
-    """
+    """Runner of full syncs when they are due."""
 
     def __init__(self, conf: cfg.ConfigOpts,
                  reconciler: reconciler.Reconciler, figures: metrics.Metrics,
@@ -170,8 +166,7 @@ class PeriodicSync:
             (failure.subject, failure.error and failure.error.failure.key)
             for failure in failures)
         if keys and keys != self._logged_failures:
-            LOG.warning('Full sync: %s', '; '.join(
-                failure.text for failure in failures))
+            LOG.warning('Full sync: %s', '; '.join(map(str, failures)))
         elif self._logged_failures and not keys:
             LOG.info('Full sync: the previous errors are resolved')
         self._logged_failures = keys

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exit statuses of the commands, and their mapping from errors."""
+"""Exit statuses of the commands, and the mapping from errors in a result.
+
+An error that a command on a nova host raises is always ``COULD_NOT_RUN``.
+"""
+
+from collections import abc
 
 from nova_aggregate_mirror import exceptions
 
@@ -37,3 +42,8 @@ def of(error: exceptions.MirrorError, unwritten: bool = False) -> int:
     if isinstance(error, _COULD_NOT_RUN):
         return COULD_NOT_RUN
     return NOT_UPDATED if unwritten else NOT_READ
+
+
+def lowest(statuses: abc.Iterable[int]) -> int:
+    """Return the exit status of a result to which these apply."""
+    return min(statuses, default=OK)

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wait until placement has hosts in all their aggregates; change nothing.
-
-Long because each reason to wait has its text and its remedy.
-"""
+"""Wait until placement has hosts in all their aggregates; change nothing."""
 
 from collections import abc
 import dataclasses
@@ -19,7 +16,6 @@ from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror import source
 
 TIMEOUT = 300
-"""Seconds to wait by default."""
 INTERVAL = 1.0
 """Seconds between two attempts, or as long as an attempt takes if that is
 longer: nova-api has no query for the compute nodes of a single host."""
@@ -31,57 +27,33 @@ SETTLE = 5.0
 """Seconds after which a host that is in no aggregate is an error. A Galera
 node may return a host's memberships a little after they were committed."""
 SHOWN = 10
-"""Maximum number of lines about one attempt."""
 
+Fault = sync_result.Fault
 State = associations.State
-
-
-@dataclasses.dataclass(frozen=True, order=True)
-class Missing:
-    """Something that a host, or one of its providers, does not have yet."""
-
-    status: int
-    """The exit status if it is still missing at the end."""
-    subject: str
-    state: str
-    reason: str = dataclasses.field(default='', compare=False)
-    """The text of an error, which may differ at each attempt."""
-    remedy: str = dataclasses.field(default='', compare=False)
-    error: exceptions.MirrorError | None = dataclasses.field(
-        default=None, compare=False)
-
-    def __str__(self) -> str:
-        return ': '.join(filter(None, (
-            '%s %s' % (self.subject, self.state), self.reason)))
 
 
 @dataclasses.dataclass(frozen=True)
 class Attempt:
     """State of the hosts at one time."""
 
-    missing: tuple[Missing, ...]
+    missing: list[Fault]
     nova: source.Nova = dataclasses.field(
         default_factory=lambda: source.Nova({}, {}, {}))
     """Nova's state; empty when it could not be read."""
     memberless: frozenset[str] = frozenset()
-    """Hosts that are in no aggregate."""
     stale: tuple[str, ...] = ()
     """Associations that nova does not have, as lines of text."""
 
 
 @dataclasses.dataclass(frozen=True)
 class WaitResult:
-    """The result of a wait for hosts."""
-
     hosts: frozenset[str]
     seconds: float
-    """How long it took."""
     last: Attempt
 
     def status(self) -> int:
         """Return the lowest exit status that applies."""
-        return min((lack.status for lack in self.last.missing),
-                   default=exit_status.OK)
+        return exit_status.lowest(fault.status for fault in self.last.missing)
 
     def summary(self) -> list[str]:
         """Return a line for each host; none if anything is missing."""
@@ -96,8 +68,8 @@ class WaitResult:
     def faults(self) -> list[str]:
         """List what is missing with the remedy, and what is stale."""
         return [*_limited('Timeout after %.0f s: %s' % (
-            self.seconds, '; '.join(filter(None, (str(lack), lack.remedy))))
-            for lack in self.last.missing), *_limited(self.last.stale)]
+            self.seconds, '; '.join(filter(None, (fault.text, fault.remedy))))
+            for fault in self.last.missing), *_limited(self.last.stale)]
 
 
 def until_mirrored(
@@ -116,27 +88,28 @@ def until_mirrored(
     :raises UnknownName: a host is in no aggregate after ``SETTLE`` seconds
     :raises MirrorError: a permanent error of nova or placement, or a refusal
     """
-    began, before, is_refused = now(), frozenset[Missing](), False
+    began, before, is_refused = now(), set[tuple[str, str]](), False
     while True:
         start = now()
         last = _attempt(nova_source, placement, hosts, max(
             LEAST, began + timeout - start))
         refusal = next((
-            lack.error for lack in last.missing if lack.error and issubclass(
-                lack.error.meaning, exceptions.NotAuthorized)), None)
+            fault.error for fault in last.missing if fault.error
+            and issubclass(fault.error.meaning, exceptions.NotAuthorized)),
+            None)
         if refusal and (is_refused or issubclass(
                 refusal.meaning, exceptions.Forbidden)):
             raise refusal
         is_refused = refusal is not None
-        for line in _limited(str(lack) for lack in last.missing
-                             if lack not in before):
+        for line in _limited(fault.text for fault in last.missing
+                             if _identity(fault) not in before):
             say(line)
         passed = now() - began
         if last.memberless and passed >= min(SETTLE, timeout):
             raise _memberless(last.memberless)
         if not last.missing or passed >= timeout:
             return WaitResult(frozenset(hosts), passed, last)
-        before = frozenset(last.missing)
+        before = set(map(_identity, last.missing))
         sleep(min(max(INTERVAL, now() - start), timeout - passed))
 
 
@@ -145,48 +118,51 @@ def _attempt(nova_source: source.Source, placement: client.Client,
     """Read nova, then the providers; a retriable error counts as missing."""
     try:
         nova = nova_source.read(hosts)
-        lacks = [lack for host in sorted(hosts) for lack in _host(host, nova)]
+        memberless = frozenset(hosts) - nova.members.keys()
+        missing = [*_hosts(memberless, nova), *sync_result.obstacles(nova)]
         with deadline.within(seconds):
             of_providers, current = _read(nova, placement)
-        lacks += of_providers
-        stale = () if lacks else _stale(nova_source, hosts, current)
+        missing += of_providers
+        stale = () if missing else _stale(nova_source, hosts, current)
     except exceptions.Retriable as exc:
-        return Attempt((Missing(
-            exit_status.of(exc), 'Nova', 'could not be read', str(exc),
-            error=exc),))
-    return Attempt(tuple(sorted(lacks)), nova,
-                   frozenset(hosts) - nova.members.keys(), stale)
+        return Attempt([_unread('Nova', exc)])
+    return Attempt(
+        sorted(missing, key=lambda fault: (
+            fault.status, fault.subject, fault.text)),
+        nova, memberless, stale)
 
 
-def _host(host: str, nova: source.Nova) -> abc.Iterator[Missing]:
-    """List what nova lacks of a host."""
-    subject = 'Host %s' % host
-    if host not in nova.members:
-        yield Missing(exit_status.COULD_NOT_RUN, subject, 'is in no aggregate')
-    elif host in nova.hosts_down:
-        yield Missing(
-            exit_status.NO_NODE, subject, 'is in a cell that did not answer',
-            '; '.join('cell %s: %s' % cell
-                      for cell in sorted(nova.cells_down.items())))
-    elif host in nova.nodeless() & nova.unmapped:
-        yield Missing(exit_status.NO_NODE, subject,
-                      'has neither host mapping nor compute node',
-                      remedy=sync_result.RETIRED)
-    elif host in nova.nodeless():
-        yield Missing(exit_status.NO_NODE, subject,
-                      'has no compute node that nova lists',
-                      remedy=sync_result.NO_NODE)
-    elif host in nova.unmapped:
-        yield Missing(exit_status.NOT_MAPPED, subject, 'has no host mapping',
-                      remedy=sync_result.DISCOVER)
+def _identity(fault: Fault) -> tuple[str, str]:
+    """Return what stays the same while an error has another text."""
+    return fault.subject, '' if fault.error else fault.text
+
+
+def _unread(subject: str, error: exceptions.MirrorError) -> Fault:
+    return Fault(exit_status.of(error), subject,
+                 '%s could not be read: %s' % (subject, error), error=error)
+
+
+def _hosts(memberless: frozenset[str], nova: source.Nova
+           ) -> abc.Iterator[Fault]:
+    """List hosts of which nova has no aggregate, or cannot read the cell."""
+    for host in memberless:
+        yield Fault(exit_status.COULD_NOT_RUN, host,
+                    'Host %s is in no aggregate' % host)
+    for host, cells in nova.hosts_down.items():
+        error = exceptions.CellUnavailable('; '.join(
+            'cell %s: %s' % (cell, nova.cells_down[cell])
+            for cell in sorted(cells)))
+        yield Fault(
+            exit_status.NO_NODE, host, 'Host %s is in a cell that did not '
+            'answer: %s' % (host, error), error=error)
 
 
 def _read(nova: source.Nova, placement: client.Client
-          ) -> tuple[list[Missing], dict[str, frozenset[str]]]:
+          ) -> tuple[list[Fault], dict[str, frozenset[str]]]:
     """Return what the providers of compute nodes lack, and what they have."""
     current: dict[str, frozenset[str]] = {}
     nodes: list[str] = []
-    unread: list[Missing] = []
+    unread: list[Fault] = []
     for node, aggregates in sorted(nova.desired().items()):
         try:
             if aggregates or nova.disputed(node):
@@ -197,41 +173,45 @@ def _read(nova: source.Nova, placement: client.Client
                 current[node] = frozenset()
         except exceptions.Retriable as exc:
             # The others would probably fail in the same way.
-            unread.append(Missing(exit_status.of(exc), _subject(nova, node),
-                                  'could not be read', str(exc), error=exc))
+            unread.append(_unread(_subject(nova, node), exc))
             break
         nodes.append(node)
+    missing = [fault for (node, state), uuids in _compare(current, nova)
+               if node in nodes
+               for fault in _lacking(nova, placement, node, state, uuids)]
+    return missing + unread, current
+
+
+def _compare(current: source.Memberships, nova: source.Nova
+             ) -> abc.Iterable[tuple[tuple[str, State], list[str]]]:
+    """Group aggregates by compute node and state."""
     compared = comparison.Comparison(current, nova, {}, frozenset())
-    by_node: dict[tuple[str, State], list[str]] = {}
+    groups: dict[tuple[str, State], list[str]] = {}
     for association in associations.compare(compared, compared.changes(())):
-        by_node.setdefault((association.provider, association.state), []
-                           ).append(association.aggregate_uuid)
-    lacks = [lack for (node, state), uuids in by_node.items() if node in nodes
-             for lack in _lacking(nova, placement, node, state, uuids)]
-    return lacks + unread, current
+        groups.setdefault((association.provider, association.state), []
+                          ).append(association.aggregate_uuid)
+    return groups.items()
 
 
 def _lacking(nova: source.Nova, placement: client.Client, node: str,
              state: State, uuids: abc.Collection[str]
-             ) -> abc.Iterator[Missing]:
+             ) -> abc.Iterator[Fault]:
     """Describe associations in the same state of a compute node."""
+    subject, names = _subject(nova, node), _names(uuids, nova.aggregates)
     if state is State.DISPUTED:
-        yield Missing(
-            exit_status.NOT_UPDATED, _subject(nova, node),
-            'is not changed in %s' % _names(uuids, nova.aggregates),
-            comparison.rivalry(nova, node), comparison.RIVALS)
+        yield Fault(
+            exit_status.NOT_UPDATED, subject, '%s is not changed in %s: %s' % (
+                subject, names, comparison.rivalry(nova, node)),
+            comparison.RIVALS)
     elif state is State.PENDING:
-        yield Missing(
-            exit_status.NO_PROVIDER,
-            'Host %s: compute node %s' % (nova.host_names(node), node),
-            'has no resource provider yet',
-            remedy='%s, and check that nova uses this placement: %s' % (
-                sync_result.RESTART, placement.endpoint()))
+        fault = sync_result.without_provider(nova.host_names(node), node)
+        yield dataclasses.replace(
+            fault, remedy='%s, and check that nova uses this placement: %s' % (
+                fault.remedy, placement.endpoint()))
     elif state is State.MISSING:
-        yield Missing(
-            exit_status.DRIFT, _subject(nova, node),
-            'is not in %s' % _names(uuids, nova.aggregates),
-            remedy='check that an agent is running, or sync the host')
+        yield Fault(
+            exit_status.DRIFT, subject, '%s is not in %s' % (subject, names),
+            'check that an agent is running, or sync the host')
 
 
 def _subject(nova: source.Nova, node: str) -> str:
@@ -243,17 +223,12 @@ def _stale(nova_source: source.Source, hosts: abc.Collection[str],
     """Describe associations of these providers that nova does not have."""
     aggregates = frozenset[str]().union(*current.values())
     nova = nova_source.read(hosts, aggregates=aggregates)
-    compared = comparison.Comparison(current, nova, {}, frozenset())
-    stale: dict[str, list[str]] = {}
-    for association in associations.compare(compared, compared.changes(())):
-        if association.state is State.STALE:
-            stale.setdefault(association.provider, []).append(
-                association.aggregate_uuid)
     return tuple(
         '%s is also in %s, where nova does not have it; a full sync with '
         '--prune removes that' % (
             _subject(nova, node), _names(uuids, nova.aggregates))
-        for node, uuids in sorted(stale.items()))
+        for (node, state), uuids in _compare(current, nova)
+        if state is State.STALE)
 
 
 def _memberless(hosts: abc.Iterable[str]) -> exceptions.UnknownName:

@@ -16,6 +16,7 @@ from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror import source
 from nova_aggregate_mirror import tables
 
 Association = associations.Association
@@ -32,13 +33,12 @@ HOW = (' An aggregate is removed from a provider by setting the others: '
        '"openstack --os-placement-api-version 1.29 resource provider '
        'aggregate set --generation GENERATION --aggregate OTHER PROVIDER".')
 NEVER = 'nova never had it while this journal exists'
-UNKNOWN = ('nova does not have it, and whether it ever had it is unknown '
-           'without the ledger of this nova\'s journal')
+UNKNOWN = ('nova does not have it, and whether it ever had it is only in the '
+           'ledger of nova-aggregate-mirror')
 """About foreign aggregates: deleted ones are among them."""
 PRUNE = '--prune removes stale associations'
 
 COLUMNS = ('Action', 'Host', 'Provider', 'Aggregate', 'Aggregate UUID')
-"""Of the rows of a sync, in every command."""
 IN_TABLE = ('Action', 'Host, provider', 'Aggregate')
 """The columns of a table, which fits a terminal: names come first."""
 
@@ -55,11 +55,14 @@ class Fault:
     """Something that is not mirrored."""
 
     status: int
-    """Exit status."""
     subject: str
     text: str
+    remedy: str = ''
     error: exceptions.MirrorError | None = None
     """None if nova has to change."""
+
+    def __str__(self) -> str:
+        return ': '.join(filter(None, (self.text, self.remedy)))
 
     @property
     def key(self) -> tuple[str, str]:
@@ -91,7 +94,7 @@ class Result:
         codes = [fault.status for fault in self.all_faults]
         if not self.request.write and self.select(*associations.DRIFT):
             codes.append(exit_status.DRIFT)
-        return min(codes, default=exit_status.OK)
+        return exit_status.lowest(codes)
 
     @property
     def judgement(self) -> str:
@@ -212,7 +215,7 @@ class Result:
         lines: list[str] = []
         for key, group in itertools.groupby(
                 self.all_faults, key=lambda fault: fault.key):
-            texts = [fault.text for fault in group]
+            texts = [str(fault) for fault in group]
             if any(key) and len(texts) > MOST_LISTED:
                 texts[MOST_LISTED:] = [
                     '... and %d more of the same kind; %s lists all'
@@ -248,50 +251,36 @@ class Result:
 
     def _obstacles(self) -> abc.Iterator[Fault]:
         """List what a sync cannot repair."""
-        nodeless = self._nova.nodeless()
-        for host in self._nova.unmapped & nodeless:
-            yield Fault(
-                exit_status.NOT_MAPPED, host, 'Host %s has neither host '
-                'mapping nor compute node: %s' % (host, RETIRED))
-        for host in self._nova.unmapped - nodeless:
-            yield Fault(exit_status.NOT_MAPPED, host,
-                        'Host %s has no host mapping: %s' % (host, DISCOVER))
-        for host in nodeless - self._nova.unmapped:
-            yield Fault(exit_status.NO_NODE, host,
-                        'Host %s has no compute node that nova lists: %s'
-                        % (host, NO_NODE))
+        yield from obstacles(self._nova)
         for provider, hosts in sorted({
                 (association.provider, ', '.join(association.hosts))
                 for association in self.select(State.PENDING)
                 if outcome.Subject(outcome.PROVIDER, association.provider)
                 not in self.sync.outcome.failed}):
-            yield Fault(
-                exit_status.NO_PROVIDER, provider,
-                'Host %s: compute node %s has no resource provider yet: %s'
-                % (hosts, provider, RESTART))
+            yield without_provider(hosts, provider)
 
     def _errors(self) -> abc.Iterator[Fault]:
         missed = self.sync.not_compared
         if missed and not isinstance(missed, exceptions.Stopped):
             yield Fault(exit_status.of(missed), '',
-                        'Nothing could be compared: %s' % missed, missed)
+                        'Nothing could be compared: %s' % missed, error=missed)
         for name, reason in self._nova.cells_down.items():
             text = 'Cell %s did not answer: %s; its hosts are unchanged' % (
                 name, reason)
             yield Fault(exit_status.NO_NODE, name, text,
-                        exceptions.CellUnavailable(text, [name]))
+                        error=exceptions.CellUnavailable(text, [name]))
         if self.sync.refused:
             yield Fault(
                 exit_status.of(self.sync.refused), '',
                 'Removals refused: %s' % refusal(self.sync.refused),
-                self.sync.refused)
+                error=self.sync.refused)
         for subject, exc in self.sync.outcome.failed.items():
             if not isinstance(exc, exceptions.Stopped):
                 yield Fault(
                     exit_status.of(
                         exc, subject in self.sync.outcome.unwritten),
                     str(subject), '%s: %s' % (self._failure(subject), exc),
-                    exc)
+                    error=exc)
 
     def _failure(self, subject: outcome.Subject) -> str:
         text = str(subject)
@@ -305,6 +294,27 @@ class Result:
 
     def _entries(self, state: State) -> list[dict[str, Any]]:
         return [_entry(association) for association in self.select(state)]
+
+
+def obstacles(nova: source.Nova) -> abc.Iterator[Fault]:
+    """List what nova lacks of member hosts."""
+    nodeless = nova.nodeless()
+    for status, hosts, text, remedy in (
+            (exit_status.NOT_MAPPED, nova.unmapped & nodeless,
+             'has neither host mapping nor compute node', RETIRED),
+            (exit_status.NOT_MAPPED, nova.unmapped - nodeless,
+             'has no host mapping', DISCOVER),
+            (exit_status.NO_NODE, nodeless - nova.unmapped,
+             'has no compute node that nova lists', NO_NODE)):
+        for host in hosts:
+            yield Fault(status, host, 'Host %s %s' % (host, text), remedy)
+
+
+def without_provider(hosts: str, provider: str) -> Fault:
+    return Fault(
+        exit_status.NO_PROVIDER, provider,
+        'Host %s: compute node %s has no resource provider yet' % (
+            hosts, provider), RESTART)
 
 
 def in_table(rows: abc.Iterable[tuple[str, ...]]

@@ -96,7 +96,7 @@ def values(collected: collect.Collected) -> dict[str, Any]:
     columns = matrix.columns(nova, compared)
     faults = ['%s: %s' % (found, found.step)
               for found in journal.disagreements]
-    faults += [fault.text for fault in result.all_faults]
+    faults += map(str, result.all_faults)
     if journal.trouble:
         faults.insert(0, '%s. The information about deleted aggregates and '
                          'operations is not complete.' % journal.trouble)
