@@ -7,8 +7,6 @@ import json
 import sys
 from typing import Any
 
-from nova_aggregate_mirror import printable
-
 FORMATS = ('csv', 'json', 'table', 'value', 'yaml')
 
 DOCUMENTS = ('json', 'yaml')
@@ -18,7 +16,6 @@ LINES = ('csv', 'value')
 
 
 def add_argument(parser: Any) -> None:
-    """Add ``--format`` to a parser or a group of arguments."""
     parser.add_argument(
         '-f', '--format', choices=FORMATS, default='table',
         help='output format; the default is table')
@@ -31,11 +28,7 @@ def document(form: str, content: Any) -> str:
         return text
     # Imported here, so that commands start without it.
     import yaml
-    rendered: str = yaml.safe_dump(
-        json.loads(text), allow_unicode=True, sort_keys=False)
-    if rendered != printable.lines(rendered):
-        # YAML has its own escapes, which its readers know.
-        rendered = yaml.safe_dump(json.loads(text), sort_keys=False)
+    rendered: str = yaml.safe_dump(json.loads(text), sort_keys=False)
     return rendered
 
 

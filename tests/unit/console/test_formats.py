@@ -59,4 +59,3 @@ class TestFormats(testtools.TestCase):
                 document = formats.document(form, {text: [text, 'ä']})
                 self.assertEqual(printable.lines(document), document)
                 self.assertEqual({text: [text, 'ä']}, load(document))
-        self.assertEqual('- ä\n', formats.document('yaml', ['ä']))
