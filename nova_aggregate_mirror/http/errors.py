@@ -35,7 +35,8 @@ Kind = type[exceptions.MirrorError]
 
 _LONGEST = 300
 
-# The first row with the class of the error, or a base class of it, applies.
+# The first row with the class of the error, or a base class of it, applies. Of
+# the SDK only the connection is used, which raises no errors of resources.
 _MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
     (exceptions.ServiceUnreachable, (
         # Urllib3 derives this class from its timeouts.
@@ -43,12 +44,10 @@ _MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
         sdk_exceptions.ServiceDisabledException,
         ks_exceptions.ImpliedVersionMismatch)),
     (exceptions.DeadlineExceeded, (
-        ks_exceptions.ConnectTimeout, sdk_exceptions.ResourceTimeout,
-        requests_exceptions.Timeout, urllib3_exceptions.TimeoutError,
-        TimeoutError)),
+        ks_exceptions.ConnectTimeout, requests_exceptions.Timeout,
+        urllib3_exceptions.TimeoutError, TimeoutError)),
     (exceptions.NotAuthorized, (
         ks_exceptions.AuthorizationFailure, ks_exceptions.MissingAuthMethods)),
-    (exceptions.Forbidden, (sdk_exceptions.ForbiddenException,)),
     (exceptions.ServiceUnreachable, (
         ks_exceptions.InvalidDiscoveryEndpoint,
         ks_exceptions.InvalidOidcDiscoveryDocument,
@@ -60,16 +59,9 @@ _MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
         requests_exceptions.URLRequired, requests_exceptions.MissingSchema,
         requests_exceptions.InvalidSchema, requests_exceptions.InvalidURL,
         urllib3_exceptions.LocationValueError)),
-    (exceptions.RequestRejected, (
-        sdk_exceptions.BadRequestException, sdk_exceptions.InvalidRequest,
-        sdk_exceptions.PreconditionFailedException,
-        sdk_exceptions.InvalidResourceQuery, sdk_exceptions.MethodNotSupported,
-        sdk_exceptions.ValidationException,
-        requests_exceptions.InvalidHeader)),
+    (exceptions.RequestRejected, (requests_exceptions.InvalidHeader,)),
     (exceptions.MalformedAnswer, (
-        ks_exceptions.InvalidResponse, sdk_exceptions.InvalidResponse,
-        sdk_exceptions.NotFoundException, sdk_exceptions.DuplicateResource,
-        requests_exceptions.InvalidJSONError,
+        ks_exceptions.InvalidResponse, requests_exceptions.InvalidJSONError,
         requests_exceptions.ChunkedEncodingError,
         requests_exceptions.ContentDecodingError,
         urllib3_exceptions.DecodeError, urllib3_exceptions.IncompleteRead,
@@ -79,7 +71,6 @@ _MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
         urllib3_exceptions.InvalidHeader,
         urllib3_exceptions.HeaderParsingError)),
     (exceptions.ServiceFailed, (
-        sdk_exceptions.HttpException, sdk_exceptions.ResourceFailure,
         requests_exceptions.HTTPError, requests_exceptions.TooManyRedirects)),
     (exceptions.ServiceUnreachable, (
         ks_exceptions.ClientException,
@@ -271,7 +262,6 @@ def observed(url: str, is_login: bool) -> abc.Iterator[Exchange]:
 
 
 def answered(exchange: Exchange, response: requests.Response) -> None:
-    """Note the answer to a request."""
     exchange.answer = _answer(response)
     sent = response.request
     if exchange.is_login and response.status_code == 401 and (

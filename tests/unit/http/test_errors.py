@@ -49,20 +49,17 @@ MEANINGS: tuple[tuple[type[exceptions.MirrorError], list[Exception]], ...] = (
     (exceptions.DeadlineExceeded, [
         TimeoutError(), ks_exceptions.ConnectTimeout(),
         requests.exceptions.ReadTimeout(),
-        requests.exceptions.ConnectTimeout(),
-        sdk_exceptions.ResourceTimeout()]),
+        requests.exceptions.ConnectTimeout()]),
     (exceptions.NotAuthorized, [
         ks_exceptions.Unauthorized(), ks_exceptions.AuthorizationFailure()]),
-    (exceptions.Forbidden, [
-        ks_exceptions.Forbidden(), sdk_exceptions.ForbiddenException()]),
+    (exceptions.Forbidden, [ks_exceptions.Forbidden()]),
     (exceptions.ServiceFailed, [
         ks_exceptions.InternalServerError(), ks_exceptions.BadGateway(),
         ks_exceptions.ServiceUnavailable(), ks_exceptions.GatewayTimeout(),
         TooManyRequests(http_status=429), ks_exceptions.RequestTimeout(),
-        ks_exceptions.Conflict(), sdk_exceptions.ConflictException(),
-        requests.exceptions.TooManyRedirects()]),
+        ks_exceptions.Conflict(), requests.exceptions.TooManyRedirects()]),
     (exceptions.MalformedAnswer, [
-        ks_exceptions.NotFound(), sdk_exceptions.NotFoundException(),
+        ks_exceptions.NotFound(),
         requests.exceptions.ChunkedEncodingError(),
         requests.exceptions.ContentDecodingError(),
         requests.exceptions.InvalidJSONError(),
@@ -70,8 +67,7 @@ MEANINGS: tuple[tuple[type[exceptions.MirrorError], list[Exception]], ...] = (
         UnicodeDecodeError('x', b'', 0, 0, ''),
         http.client.BadStatusLine('x')]),
     (exceptions.RequestRejected, [
-        ks_exceptions.BadRequest(), ks_exceptions.NotAcceptable(),
-        sdk_exceptions.BadRequestException()]),
+        ks_exceptions.BadRequest(), ks_exceptions.NotAcceptable()]),
     (exceptions.MissingCredentials, [
         ks_exceptions.MissingAuthPlugin(),
         ks_exceptions.NoMatchingPlugin('x')]),
