@@ -116,12 +116,8 @@ class Networks:
         entries: list[Any] = []
         while page is not None:
             with errors.translated(call):
-                # The session parses the token and the catalog.
-                with errors.parsing():
-                    response = self._adapter.get(
-                        '/v2.0/%s?%s' % (collection, page), raise_exc=False)
-                if response.status_code != 200:
-                    raise errors.unexpected(call, response)
+                response = resources.get(
+                    self._adapter, call, '/v2.0/%s?%s' % (collection, page))
                 with errors.parsing():
                     document = response.json()
                     entries += map(parse, document[key])

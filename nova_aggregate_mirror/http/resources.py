@@ -9,13 +9,13 @@ import urllib.parse
 from keystoneauth1 import adapter as ks_adapter
 from keystoneauth1 import loading
 from oslo_config import cfg
+import requests
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
 
 Build = abc.Callable[[], ks_adapter.Adapter]
-"""Builds an adapter for a service."""
 
 # Attributes of an image that are not image properties.
 _ATTRIBUTES = frozenset({
@@ -48,10 +48,7 @@ NETWORK = Kind('network', 'neutron', 'neutron', 'neutron', '/v2.0/networks')
 
 
 def adapter(conf: cfg.ConfigOpts, kind: Kind) -> ks_adapter.Adapter:
-    """Build an adapter for the service with the options of nova.conf.
-
-    :raises MirrorError: names the options that are missing or invalid
-    """
+    """Build an adapter for the service with the options of nova.conf."""
     versions = {'min_version': kind.version, 'max_version': (
         kind.version[0], 'latest')} if kind.version else {}
     adapter: ks_adapter.Adapter = loading.load_adapter_from_conf_options(
@@ -60,30 +57,31 @@ def adapter(conf: cfg.ConfigOpts, kind: Kind) -> ks_adapter.Adapter:
     return adapter
 
 
-def identifiers(build: Build, kind: Kind, name: str) -> list[str]:
-    """Return the IDs of the resources with a name, or the ID that is given.
+def get(adapter: ks_adapter.Adapter, call: errors.Call, path: str,
+        *statuses: int) -> requests.Response:
+    """Send a request, with the deadline of the caller.
 
-    The deadline is that of the caller.
-
-    :raises MirrorError: the service could not be read
+    :param statuses: of an answer that is no error, besides 200
     """
+    # The session parses the token and the catalog.
+    with errors.parsing():
+        response: requests.Response = adapter.get(path, raise_exc=False)
+    if response.status_code not in (200, *statuses):
+        raise errors.unexpected(call, response)
+    return response
+
+
+def identifiers(build: Build, kind: Kind, name: str) -> list[str]:
+    """Return the IDs of the resources with a name, or the ID that is given."""
     call = errors.Call(
         kind.service, 'looking up %s %s' % (kind.noun, name))
     with errors.translated(call):
         adapter = build()
-        # The session parses the token and the catalog.
-        with errors.parsing():
-            response = adapter.get('%s/%s' % (
-                kind.path, urllib.parse.quote(name, safe='')),
-                raise_exc=False)
-            if response.status_code == 200:
-                return [name]
-            if response.status_code == 404:
-                response = adapter.get('%s?%s' % (
-                    kind.path, urllib.parse.urlencode({'name': name})),
-                    raise_exc=False)
-        if response.status_code != 200:
-            raise errors.unexpected(call, response)
+        if get(adapter, call, '%s/%s' % (
+                kind.path, urllib.parse.quote(name, safe='')), 404).ok:
+            return [name]
+        response = get(adapter, call, '%s?%s' % (
+            kind.path, urllib.parse.urlencode({'name': name})))
         with errors.parsing():
             # A database may compare names without case.
             return sorted(
@@ -103,17 +101,12 @@ def read_image(conf: cfg.ConfigOpts, image: str) -> dict[str, Any]:
         'glance', 'reading image %s' % image,
         step='give its properties with --image-property instead')
     with errors.translated(call):
-        glance = adapter(conf, IMAGE)
-        # The session parses the token and the catalog.
-        with errors.parsing():
-            response = glance.get(
-                '%s/%s' % (IMAGE.path, image), raise_exc=False)
+        response = get(adapter(conf, IMAGE), call,
+                       '%s/%s' % (IMAGE.path, image), 404)
         if response.status_code == 404:
             raise exceptions.UnknownName(
                 'glance has no image %s that this user can see; give its ID, '
                 'or its properties with --image-property' % image)
-        if response.status_code != 200:
-            raise errors.unexpected(call, response)
         with errors.parsing():
             document = response.json()
             return {**{name: value for name, value in document.items()
