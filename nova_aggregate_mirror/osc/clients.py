@@ -5,11 +5,9 @@ from collections import abc
 from typing import Any
 
 from nova_aggregate_mirror.console import lookup
-from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import connection
-from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.source import api
 from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import api_servers
@@ -19,8 +17,6 @@ TIMEOUT = 120.0
 
 
 class Clients:
-    """The clients of a command."""
-
     def __init__(self, sdk: Any) -> None:
         config = sdk.config
         self._sdk = sdk
@@ -34,7 +30,6 @@ class Clients:
         self.servers = api_servers.ApiServers(nova, TIMEOUT)
 
     def project(self, name: str) -> str:
-        """Return the ID of a project given by name or ID."""
         return lookup.resource(lambda: self._sdk.identity,
                                resources.PROJECT, name, TIMEOUT)
 
@@ -50,15 +45,7 @@ class Clients:
 def _aggregate(name: str,
                aggregates: abc.Collection[api_connection.ListedAggregate]
                ) -> str:
-    matches = sorted(
+    return lookup.single('nova', 'aggregate', name, sorted(
         aggregate.uuid for aggregate in aggregates
-        if name in (aggregate.name, aggregate.uuid, str(aggregate.id)))
-    if not matches:
-        raise exceptions.UnknownName(
-            'nova has no aggregate %s; it has %s' % (name, plurals.some(
-                aggregate.name for aggregate in aggregates) or 'none'))
-    if matches[1:]:
-        raise exceptions.UnknownName(
-            'more than one aggregate has the name or ID %s; give the UUID, '
-            'one of %s' % (name, ', '.join(matches)))
-    return matches[0]
+        if name in (aggregate.name, aggregate.uuid, str(aggregate.id))),
+        'openstack aggregate list')

@@ -136,7 +136,7 @@ class TestList(ClientTest):
                       self.mirror('show', 'nothing', status=255)[1])
         other = self.cloud.create_aggregate(str(self.zone.id))
         _rows, errors = self.mirror('show', str(self.zone.id), status=255)
-        self.assertIn('more than one aggregate', errors)
+        self.assertIn('nova has 2 aggregates with the name', errors)
         self.assertIn(other.uuid, errors)
         self.assertIn(self.zone.uuid, errors)
 
