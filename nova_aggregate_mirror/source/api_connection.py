@@ -31,10 +31,12 @@ class Api:
 
     def entries(self, path: str, key: str,
                 parse: abc.Callable[[errors.Call, dict[str, Any]], T],
-                microversion: str = MICROVERSION) -> list[T]:
+                microversion: str = MICROVERSION,
+                step: str = 'use nova 19.0 (Stein) or later') -> list[T]:
         """Read a list.
 
         :param parse: called with the call, for errors, and each entry
+        :param step: the next step if nova does not have the microversion
         :raises UnexpectedNova: nova does not have the microversion
         """
         call = errors.Call(
@@ -47,7 +49,7 @@ class Api:
                 response, body = self._get(path, microversion)
             call = dataclasses.replace(call, url=response.url or '')
             if response.status_code != 200:
-                raise _refusal(call, response, body)
+                raise _refusal(call, response, body, step)
             entries = body.get(key) if isinstance(body, dict) else None
             if not isinstance(entries, list) or not all(
                     isinstance(entry, dict) for entry in entries):
@@ -130,13 +132,12 @@ def text(call: errors.Call, entry: dict[str, Any], key: str) -> str:
     return value
 
 
-def _refusal(call: errors.Call, response: Any, body: Any
+def _refusal(call: errors.Call, response: Any, body: Any, step: str
              ) -> exceptions.MirrorError:
     """Create the error for a response with a status other than 200."""
     if response.status_code == 406:
         call = dataclasses.replace(
-            call, kind=exceptions.UnexpectedNova,
-            step='use nova 19.0 (Stein) or later')
+            call, kind=exceptions.UnexpectedNova, step=step)
     if response.status_code == 403:
         call = dataclasses.replace(call, step=_ROLE)
     # Nova's error document is {"forbidden": {"message": ..., "code": 403}}.

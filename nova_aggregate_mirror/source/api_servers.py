@@ -16,6 +16,9 @@ from nova_aggregate_mirror.source import api_connection
 PINNED = '2.96'
 """The first microversion with ``pinned_availability_zone`` (29.0, Caracal)."""
 
+INSTEAD = ('use "nova-aggregate-mirror-manage placement audit_servers", or '
+           'nova 29.0 (Caracal) or later, which shows the zone of servers')
+
 PAGE = 500
 """Servers per request; nova-api may return fewer."""
 
@@ -47,8 +50,10 @@ class ApiServers:
             while True:
                 query = {'all_tenants': '1', 'limit': str(PAGE), 'host': host,
                          'project_id': project, 'marker': marker}
-                page = self._page(urllib.parse.urlencode({
-                    name: text for name, text in query.items() if text}))
+                page = self._api.entries(
+                    '/servers/detail?' + urllib.parse.urlencode({
+                        name: text for name, text in query.items() if text}),
+                    'servers', _listed, PINNED, INSTEAD)
                 if not page:
                     break
                 # Filtered exactly: MySQL compares names without case.
@@ -80,18 +85,6 @@ class ApiServers:
             return server
         at, kind = max(moves, key=operator.itemgetter(0))
         return source.placed(server, kind, at)
-
-    def _page(self, query: str) -> list[ListedServer]:
-        try:
-            return self._api.entries(
-                '/servers/detail?' + query, 'servers', _listed,
-                PINNED)
-        except exceptions.UnexpectedNova as exc:
-            raise exceptions.UnexpectedNova(
-                'Compute API microversion %s is required, because it shows '
-                'the zone of servers: nova 29.0 (Caracal) or later. Use '
-                '"nova-aggregate-mirror-manage placement audit_servers".'
-                % PINNED) from exc
 
 
 def _migration(call: errors.Call, entry: dict[str, Any]
