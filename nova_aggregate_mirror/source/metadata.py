@@ -8,16 +8,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import nova_tables
+from nova_aggregate_mirror.source import statements
 
 Keys = source.Keys
 _METADATA = nova_tables.aggregate_metadata.c
 _AGGREGATE, _MEMBER = nova_tables.aggregates.c, nova_tables.aggregate_hosts.c
-_KNOWN = sa.select(_AGGREGATE.uuid).where(
-    _AGGREGATE.uuid.in_(engines.SOME))
 _NAMES = sa.select(_AGGREGATE.id, _AGGREGATE.uuid, _AGGREGATE.name)
 _MEMBERS = sa.select(_MEMBER.aggregate_id, _MEMBER.host, _MEMBER.created_at)
 _VALUES = sa.select(
@@ -39,10 +37,7 @@ class MatchingAggregates:
 
 
 class MetadataSource:
-    """Nova's API database; each read is a new transaction.
-
-    Each method raises ``NovaUnavailable`` when it cannot be read.
-    """
+    """Nova's API database; ``NovaUnavailable`` when it cannot be read."""
 
     def __init__(self) -> None:
         self._api = connections.ApiDatabase()
@@ -73,7 +68,8 @@ class MetadataSource:
     def known(self, uuids: abc.Iterable[str]) -> frozenset[str]:
         """Return those of the UUIDs that are host aggregates of nova."""
         with self._api.reading() as api:
-            return frozenset(api.scalars(_KNOWN, {'some': sorted(uuids)}))
+            return frozenset(api.scalars(
+                statements.EXISTING, {'some': sorted(uuids)}))
 
 
 def read_all(database: connections.ApiDatabase | None = None,
@@ -81,7 +77,6 @@ def read_all(database: connections.ApiDatabase | None = None,
     """Read every aggregate of nova's API database.
 
     :param hosts: hosts whose aggregates to read; all by default
-    :raises NovaUnavailable: when the database cannot be read
     """
     statement = _MEMBERS if hosts is None else _MEMBERS.where(
         _MEMBER.host.in_(sorted(hosts)))
@@ -105,10 +100,7 @@ def read_all(database: connections.ApiDatabase | None = None,
 
 
 def extra_specs() -> frozenset[str]:
-    """Read the names of the extra specs that any flavor has.
-
-    :raises NovaUnavailable: when the database cannot be read
-    """
+    """Read the names of the extra specs that any flavor has."""
     with connections.ApiDatabase().reading() as api:
         return frozenset(api.execute(_EXTRA_SPECS).scalars())
 

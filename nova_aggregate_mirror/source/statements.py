@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SQL statements that read nova's databases."""
+"""SQL statements of ``source/database``."""
 
 from typing import Any
 
