@@ -49,14 +49,14 @@ class Client:
     method that needs placement. Each such method raises only ``Retriable`` and
     ``Permanent`` errors of this package.
 
-    :param conf: nova's configuration, or another means of access to placement
+    :param conf: nova's configuration, or another access to placement
     :param request_timeout: seconds per method call outside of a deadline;
         defaults to ``[aggregate_mirror] request_timeout``
     :param announces: whether to log the first answer in each process
     :param reads_only: whether any request but GET is an error of the program
     """
 
-    def __init__(self, conf: cfg.ConfigOpts | connection.Access, *,
+    def __init__(self, conf: cfg.ConfigOpts | connection.Connected, *,
                  request_timeout: float | None = None,
                  announces: bool = False, reads_only: bool = False) -> None:
         self._access = (connection.Configured(conf)
@@ -176,10 +176,7 @@ class Client:
                 for provider in sorted(memberships)}
 
     def get(self, provider: str) -> Provider:
-        """Read the aggregates and the generation of a provider.
-
-        :raises ProviderNotFound: placement does not have the provider.
-        """
+        """Read the aggregates and the generation of a provider."""
         return responses.provider(
             *self.call('GET', _path(provider), provider), provider)
 

@@ -7,7 +7,6 @@ import math
 import threading
 import time
 from typing import Any
-from typing import Protocol
 
 import openstack
 from openstack import exceptions as sdk_exceptions
@@ -25,24 +24,6 @@ _GROUP = 'placement'
 # stale. Each takes a token and discovery, which answers about one provider
 # must not cost all others.
 REDISCOVERY = 5.0
-
-
-class Access(Protocol):
-    """Deployment-specific access that the client requires."""
-
-    @property
-    def timeout(self) -> float:
-        """Seconds per call."""
-
-    def connect(self) -> openstack.connection.Connection:
-        """Return an SDK connection; it makes no request yet."""
-
-    @property
-    def steps(self) -> errors.Steps:
-        """The next steps after some failures."""
-
-    def place(self) -> tuple[str, str, str]:
-        """Return the configured region, interfaces and endpoint, or empty."""
 
 
 class Slot:
@@ -97,6 +78,7 @@ class Configured:
         return float(self._conf.aggregate_mirror.request_timeout)
 
     def connect(self) -> openstack.connection.Connection:
+        """Return an SDK connection; it makes no request yet."""
         sdk = openstack.connection.Connection(
             session=auth.session(self._conf, _GROUP),
             oslo_conf=self._conf, service_types=[_GROUP])
@@ -105,6 +87,7 @@ class Configured:
         return sdk
 
     def place(self) -> tuple[str, str, str]:
+        """Return the configured region, interfaces and endpoint, or empty."""
         group = self._conf[_GROUP]
         return (group.region_name or '',
                 ','.join(group.valid_interfaces or ('public',)),
@@ -120,7 +103,6 @@ CLIENT = errors.Steps(
           '[keystone_authtoken] in placement.conf, and restart placement',
     role='give your user the role admin, or another that may do this',
     cafile='OS_CACERT', selection='the options of the openstack client')
-"""The next steps for a user of the openstack client."""
 
 
 class Connected:
