@@ -114,7 +114,6 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     6. observe: note in the ledger the aggregates that nova does not have, and
        those without a provider in placement
 
-    :param rows: journal rows to drain first
     :raises MirrorError: when the sync could not start; nothing was changed
     """
     selection = survey.select(mirror.context, request.aggregates)
@@ -175,7 +174,6 @@ def _covered(context: context.Context, rows: abc.Iterable[journal.Row],
 
 def _drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
            request: Request, silent: provider_writes.Silent) -> Outcome:
-    """Mirror the journal rows, or compute what that would change."""
     context = mirror.context
     if rows:
         context.display.step('Journal: %s to mirror'
@@ -256,24 +254,19 @@ def _retry(mirror: reconciler.Reconciler, compared: Comparison,
     """
     outcome, nodes = Outcome(), list(failing)
     mode = dataclasses.replace(mode, retries=False)
-    for start in range(0, len(nodes), RETRIED):
-        if start and not request.may_retry():
-            break
-        retried = mirror.converge(
-            compared.dirty(nodes[start:start + RETRIED]), mode)
+    while nodes:
+        retried = mirror.converge(compared.dirty(nodes[:RETRIED]), mode)
         outcome.add(retried)
-        if not retried.done and retried.outage(mode.silent or ()):
-            start += RETRIED
+        del nodes[:RETRIED]
+        if not request.may_retry() or (
+                not retried.done and retried.outage(mode.silent or ())):
             break
-    else:
-        start = len(nodes)
-    remaining = nodes[start:]
-    if remaining:
+    if nodes:
         LOG.info('%s that failed before: no time to try them again',
-                 plurals.count(len(remaining), 'provider'))
+                 plurals.count(len(nodes), 'provider'))
         outcome.failed |= {
-            Subject(PROVIDER, node): failing[node] for node in remaining}
-    return outcome, frozenset(remaining)
+            Subject(PROVIDER, node): failing[node] for node in nodes}
+    return outcome, frozenset(nodes)
 
 
 def _once_more(mirror: reconciler.Reconciler, compared: Comparison,

@@ -16,6 +16,8 @@ LOG = logging.getLogger(__name__)
 
 LOOKED_UP = 20
 """Missing providers whose names are looked up: a request each."""
+DELETE = ('when it has no allocations any more, run "openstack resource '
+          'provider delete %s", then restart nova-compute on that host')
 
 
 def find(context: context.Context, missing: abc.Iterable[str],
@@ -28,24 +30,14 @@ def find(context: context.Context, missing: abc.Iterable[str],
         names = context.nova.node_names(nodes) if nodes else {}
         for node, name in sorted(names.items()):
             for other in sorted(context.placement.named(name) - {node}):
-                conflicts[node] = _conflict(
-                    name, other, other in compute_nodes)
+                is_used = other in compute_nodes
+                conflicts[node] = exceptions.Contradiction(
+                    'its nova-compute cannot create the resource provider, '
+                    'because %s has the name %s' % (
+                        'that of another compute node, %s,' % other if is_used
+                        else 'another one', name),
+                    step='' if is_used else DELETE % other)
     except exceptions.MirrorError as exc:
         # Only what is said about them depends on it.
         LOG.debug('Names of resource providers could not be read: %s', exc)
     return conflicts
-
-
-def _conflict(name: str, other: str, is_used: bool
-              ) -> exceptions.Contradiction:
-    """Describe that another provider has a name.
-
-    :param is_used: whether it is that of a compute node
-    """
-    return exceptions.Contradiction(
-        'its nova-compute cannot create the resource provider, because %s has '
-        'the name %s' % ('that of another compute node, %s,' % other
-                         if is_used else 'another one', name),
-        step='' if is_used else 'when it has no allocations any more, run '
-        '"openstack resource provider delete %s", then restart nova-compute '
-        'on that host' % other)
