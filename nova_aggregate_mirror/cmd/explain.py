@@ -63,8 +63,6 @@ from nova_aggregate_mirror.source import database
 if typing.TYPE_CHECKING:
     from nova_aggregate_mirror.explain import requests
 
-HOST, NO_HOST = 0, 1
-
 
 def run(conf: cfg.ConfigOpts, nova: database.DatabaseSource) -> int:
     """Explain the request of the command line; return the exit status."""
@@ -74,12 +72,11 @@ def run(conf: cfg.ConfigOpts, nova: database.DatabaseSource) -> int:
     else:
         answer = _explain(conf, nova)
         _show(args.format, answer)
-    return HOST if answer.possible else NO_HOST
+    return 0 if answer.possible else 1
 
 
 def _write_page(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
                 name: str) -> explanation.Answer:
-    """Write the HTML page, and print the summary."""
     # Imported here, so that the tables do not need the template engine.
     from nova_aggregate_mirror.html_report import answer as page
     with output.replaced(name) as write:
@@ -122,7 +119,6 @@ def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource
 
 def _request(conf: cfg.ConfigOpts, context: Any, placement: client.Client,
              operation: str, flavor: str) -> 'requests.SchedulingRequest':
-    """Look up the names in the arguments, and build the request."""
     args, names = conf.command, identifiers.Identifiers(conf)
     server, project = names.server(args.server), names.project(args.project)
     networks = [names.network(network) for network in args.networks]

@@ -32,11 +32,10 @@ JOURNAL = 'Journal of this nova'
 NOT_APPLICABLE = 'Not looked at'
 
 
-def _unset(section: str, option: str
-           ) -> abc.Callable[[inputs.Deployment], str]:
+def _unset(option: str) -> abc.Callable[[inputs.Deployment], str]:
     """Return a check's ``unless`` for an option that has to be true."""
-    return lambda deployment: '' if deployment.conf[section][option] else (
-        '[%s] %s is off' % (section, option))
+    return lambda deployment: '' if deployment.conf.scheduler[option] else (
+        '[scheduler] %s is off' % option)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Check:
     """Returns why it does not apply; empty if it does."""
 
 
-UNROUTED = _unset('scheduler', 'query_placement_for_routed_network_aggregates')
+UNROUTED = _unset('query_placement_for_routed_network_aggregates')
 
 CHECKS = (
     # Of nova-api: what it loads, and where it records operations.
@@ -89,7 +88,7 @@ CHECKS = (
     Check('Allocation ratios', aggregate_metadata.ratios, (DATABASE,)),
     Check('Isolated aggregates', aggregate_metadata.isolated,
           (DATABASE, 'Placement rights'),
-          _unset('scheduler', 'enable_isolated_aggregate_filtering')),
+          _unset('enable_isolated_aggregate_filtering')),
     Check('Aggregate metadata', aggregate_metadata.unread, (DATABASE,)),
     # What the request filters need.
     Check('Request filters', scheduler.filters),

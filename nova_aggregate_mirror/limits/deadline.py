@@ -8,6 +8,7 @@ with native threads and greenlets.
 from collections import abc
 import contextlib
 import contextvars
+import dataclasses
 import math
 import time
 
@@ -16,15 +17,14 @@ import time
 SILENCE = 1.0
 
 
+@dataclasses.dataclass
 class _Deadline:
     """An expiry time, and whether a request has timed out before it."""
 
-    def __init__(self, expiry: float = math.inf, seconds: float = math.inf,
-                 is_budget: bool = False) -> None:
-        self.expiry = expiry
-        self.seconds = seconds
-        self.is_budget = is_budget
-        self.missed = False
+    expiry: float = math.inf
+    seconds: float = math.inf
+    is_budget: bool = False
+    missed: bool = False
 
 
 _CURRENT: contextvars.ContextVar[_Deadline | None] = contextvars.ContextVar(
