@@ -58,6 +58,5 @@ class Report:
                     else 'correct')) from exc
 
     def write(self) -> None:
-        """Write a report of this moment."""
         _Meditation.handle_signal(
             _VERSION, self._program, self._conf.oslo_reports.log_dir, None)

@@ -20,10 +20,7 @@ Progress = tuple[auditor.Totals, int]
 
 
 class PeriodicAudit:
-    """Runner of audits when they are due.
-
-    :param interval: seconds between the beginnings of two audits
-    """
+    """Runner of audits when they are due."""
 
     def __init__(self, audit: abc.Callable[[], abc.Iterator[Progress]],
                  interval: float, figures: metrics.Metrics,

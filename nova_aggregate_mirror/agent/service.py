@@ -22,11 +22,7 @@ empty or whose lease another agent holds."""
 
 
 class Agent:
-    """Agent with a thread for each loop: drain, lease, sync and audit.
-
-    :param binding: prevents the agent of another nova from taking the lease
-    :param observes: whether it changes nothing in placement
-    """
+    """Agent with a thread for each loop: drain, lease, sync and audit."""
 
     def __init__(self, drain: drain.Drain,
                  sync: periodic_sync.PeriodicSync, lease: lease.Lease,

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``nova-aggregate-mirror-agent``: the daemon that mirrors and syncs.
-
-Long because all parts of the program are built, and built again, here.
-"""
+"""``nova-aggregate-mirror-agent``: the daemon that mirrors and syncs."""
 
 from collections import abc
 import functools
@@ -155,7 +152,6 @@ def _prepare_nova() -> None:
 
 
 def _metrics() -> tuple[metrics.Metrics, metrics_server.Server | None]:
-    """Build the metrics, and serve them if a port is configured."""
     options = CONF.aggregate_mirror
     figures = metrics.Metrics(CONF.placement.region_name or '')
     return figures, metrics_server.Server(

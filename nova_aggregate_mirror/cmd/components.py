@@ -29,9 +29,6 @@ def read_configuration(argv: abc.Sequence[str], program: str, description: str,
 
     Nova's own function does the same for its services, but its imports take
     longer than most commands.
-
-    :raises oslo_config.cfg.Error: when a file or an option is invalid
-    :raises SystemExit: after ``--help``, ``--version`` and a mistake
     """
     logging.register_options(CONF)
     CONF(argv, project='nova', prog=program, description=description,
@@ -49,10 +46,7 @@ def _check_readable() -> None:
 
 
 def check_configuration() -> None:
-    """Check that the configuration is that of a nova-api.
-
-    :raises InvalidConfiguration: when it does not configure nova's database
-    """
+    """Check that the configuration is that of a nova-api."""
     _check_readable()
     if not CONF.api_database.connection:
         raise exceptions.InvalidConfiguration(
@@ -68,16 +62,12 @@ def source(skip_late: bool = False) -> database.DatabaseSource:
 
 
 def servers() -> database_servers.DatabaseServers:
-    """Build the reader of the servers in nova's databases."""
     return database_servers.DatabaseServers(
         engines.Limits(CONF.aggregate_mirror.cell_timeout))
 
 
 def placement() -> client.Client:
-    """Build a client of placement with complete credentials.
-
-    :raises MirrorError: names the options that are missing or invalid
-    """
+    """Build a client of placement with complete credentials."""
     auth.load(CONF, 'placement')
     return client.Client(CONF)
 

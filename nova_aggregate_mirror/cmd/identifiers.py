@@ -16,10 +16,7 @@ GROUP_HINT = 'group'
 
 
 class Identifiers:
-    """IDs of names or IDs.
-
-    Each method raises the errors of ``lookup.resource``.
-    """
+    """IDs of names or IDs."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf

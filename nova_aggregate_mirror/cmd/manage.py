@@ -120,8 +120,6 @@ def journal_forget() -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """A command of the program."""
-
     words: str
     """Its name, after the name of its group if it has one."""
     run: abc.Callable[[], int]
@@ -155,7 +153,6 @@ COMMANDS = (
 
 
 def add_commands(subparsers: Subparsers) -> None:
-    """Add every command with its arguments."""
     groups: dict[str, Subparsers] = {'': subparsers}
     for command in COMMANDS:
         group, _space, name = command.words.rpartition(' ')

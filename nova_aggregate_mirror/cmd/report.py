@@ -66,10 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(conf: cfg.ConfigOpts, source: database.DatabaseSource) -> int:
-    """Write the page, print a summary line, and return the exit status.
-
-    :raises InvalidConfiguration: when the file cannot be written
-    """
+    """Write the page, print a summary line, and return the exit status."""
     # Imported here, so that other commands do not load the template engine.
     from nova_aggregate_mirror.html_report import render
     options, stop = conf.command, interruption.Interruption(INTERRUPTED)

@@ -96,10 +96,7 @@ def request_and_advice(options: argparse.Namespace, configuration: Any,
 def run(build: sync_run.Build, journal: store.Journal,
         request: full_sync.Request, form: str, quiet: bool, verbose: bool,
         advice: str) -> int:
-    """Sync, print the result, and return the exit status.
-
-    :raises MirrorError: when the journal could not be read
-    """
+    """Sync, print the result, and return the exit status."""
     start = time.monotonic()
     result = sync_run.run(
         build, journal.rows.all(), request, quiet, verbose, advice)

@@ -13,10 +13,7 @@ ABANDONED = ('Interrupted; completed changes are kept, and the result of '
 
 
 class Interruption:
-    """Handler of signals: the first stops gracefully, the second at once.
-
-    :param abandoned: what the second signal prints
-    """
+    """Handler of signals: the first stops gracefully, the second at once."""
 
     def __init__(self, abandoned: str = ABANDONED) -> None:
         self._abandoned = abandoned

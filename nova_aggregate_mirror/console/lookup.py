@@ -44,7 +44,6 @@ def single(service: str, noun: str, name: str, ids: abc.Sequence[str],
     """Return the only ID of those with a name.
 
     :param unread: what else may have the name
-    :raises UnknownName: there is none, or there are several
     """
     if not ids:
         raise exceptions.UnknownName('%s has no %s %s; see "%s"%s' % (

@@ -18,7 +18,6 @@ list everything."""
 
 
 def command(name: str, request: full_sync.Request) -> str:
-    """Return the request as a command line."""
     words = [name]
     if request.max_removed_share is not None:
         words.append('--prune')

@@ -38,11 +38,7 @@ class _Muted:
 
 
 def load(conf: cfg.ConfigOpts) -> list[contract.Hook]:
-    """Load the hooks that ``[aggregate_mirror] hooks`` names, in order.
-
-    :raises InvalidConfiguration: when a hook is unknown or cannot be loaded
-    :raises MirrorError: raised by a hook that refuses to start; passed on
-    """
+    """Load the hooks that ``[aggregate_mirror] hooks`` names, in order."""
     return [*plugins.load(NAMESPACE, '[aggregate_mirror] hooks',
                           conf.aggregate_mirror.hooks, conf).values()]
 

@@ -33,14 +33,11 @@ class _ApiRequest:
     """
 
     call: object
-    """Identifies the request."""
     budget: deadline.Budget
     nodes: frozenset[str] = frozenset()
-    """The compute nodes of the host, once they were read."""
     failure: exceptions.MirrorError | None = None
     """Why the journal is not used any more; None while it is used."""
     is_reported: bool = False
-    """Whether the log has the failure."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +45,6 @@ class _RowState:
     """State of the row of an add or remove, from ``before`` to ``after``."""
 
     row: journal.Row
-    """The row of the host."""
     recorded: bool = False
     """Whether the write of the row was confirmed."""
     possible: bool = False
@@ -67,10 +63,7 @@ class _Deletion:
 
 
 class Mirror:
-    """Hook that mirrors each aggregate operation to placement.
-
-    :raises MissingCredentials: when ``missing_credentials = fail``
-    """
+    """Hook that mirrors each aggregate operation to placement."""
 
     replaces_mirroring = True
 

@@ -43,11 +43,7 @@ class Process:
         self.breaker = placement_breaker.PlacementBreaker()
 
     def check(self) -> None:
-        """Check that the journal belongs to this nova, if nova can be read.
-
-        :raises WrongNova: the journal belongs to another nova
-        :raises JournalUnavailable: the journal could not be read
-        """
+        """Check that the journal belongs to this nova, if nova can be read."""
         try:
             self._binding.check()
         except exceptions.NovaUnavailable as exc:

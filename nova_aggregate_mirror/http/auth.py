@@ -51,7 +51,6 @@ class Account:
 
     @property
     def steps(self) -> errors.Steps:
-        """The next steps after failures of requests with this account."""
         group = self._group
         section_name, (user, domain) = section(self._conf, group), self.user
         selection = '%s of [%s] in nova.conf' % (
@@ -194,10 +193,7 @@ def session(conf: cfg.ConfigOpts, group: str) -> ks_session.Session:
 
 
 def check_catalog(session: ks_session.Session) -> None:
-    """Check that the token of a session has a catalog, if it is keystone's.
-
-    :raises EmptyCatalog: of keystoneauth
-    """
+    """Check that the token of a session has a catalog, if it is keystone's."""
     auth: Any = session.auth
     if hasattr(auth, 'get_access') and not auth.get_access(
             session).service_catalog.catalog:

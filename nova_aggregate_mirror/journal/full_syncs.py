@@ -41,19 +41,16 @@ class Entry:
     """Start of the first sync, in seconds since the epoch."""
     ended_at: float
     seconds: float
-    """Duration of the sync."""
     added: int = 0
     """Number of associations, like ``removed`` and ``stale``; of an observing
     agent those that a sync would change."""
     removed: int = 0
     stale: int = 0
-    """Stale associations that were kept."""
     failed: int = 0
     """Number of providers and hosts that could not be mirrored."""
     status: int = 0
     """The exit status of ``placement sync_aggregates``, also for the agent."""
     reason: str = ''
-    """The first reason for a failure or a refusal."""
     removals: str = ''
     """The removed associations, one per line."""
     compared: bool = True
@@ -84,11 +81,7 @@ class Entry:
 
 
 class History:
-    """The latest full syncs, stored in the journal's database.
-
-    Every method raises ``JournalUnavailable`` when the database is
-    unavailable.
-    """
+    """The latest full syncs, stored in the journal's database."""
 
     def __init__(self, database: transactions.Transactions) -> None:
         self._database = database

@@ -26,7 +26,6 @@ class LeaseRow(NamedTuple):
     holder: str
     """Empty after its release."""
     renewals: int
-    """Number of its writes."""
     seconds: float
     host: str
     """Of the last agent that took it."""
@@ -43,9 +42,6 @@ class Lease:
     The clocks of different hosts are never compared: an agent that does not
     lead takes the lease when its row has not changed for the seconds that it
     states. Every method raises ``JournalUnavailable``.
-
-    :param seconds: how long a lease lasts without renewal
-    :param mode: ``[aggregate_mirror] mode`` of the agent
     """
 
     def __init__(self, database: transactions.Transactions, seconds: float,

@@ -34,11 +34,7 @@ _FORGET = sa.delete(models.ledger).where(_UUIDS)
 
 
 class DatabaseLedger(journal.Ledger):
-    """Ledger in the journal's database.
-
-    Every method raises ``JournalUnavailable`` when the database is
-    unavailable.
-    """
+    """Ledger in the journal's database."""
 
     def __init__(self, conf: cfg.ConfigOpts,
                  database: transactions.Transactions,

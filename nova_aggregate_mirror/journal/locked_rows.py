@@ -27,7 +27,6 @@ class RowLocks:
         the others."""
         self._left = LOST_WAITS
         self._error: exceptions.JournalLocked | None = None
-        """The last lost wait."""
 
     def write(self, statement: abc.Callable[[list[str], float], object],
               rows: abc.Iterable[str]) -> None:
@@ -35,7 +34,6 @@ class RowLocks:
 
         :param statement: takes IDs, and the seconds to wait for a lock
         :param rows: IDs, in the order in which single rows are written
-        :raises JournalUnavailable: when the journal cannot be written
         """
         ids = [row for row in rows if row not in self.locked]
         error = self._error if not self._left else self._attempt(

@@ -21,7 +21,6 @@ class Disagreement:
     text: str
     """What was observed; it ends before the step."""
     step: str
-    """The command that ends it."""
     is_current: bool = False
     """Whether it is so now, not only when a process last wrote."""
 
@@ -30,10 +29,7 @@ class Disagreement:
 
 
 def find(journal: store.Journal, wanted: str) -> list[Disagreement]:
-    """List what keeps nova-api and the agent from having the wanted mode.
-
-    :raises JournalUnavailable: when the journal cannot be read
-    """
+    """List what keeps nova-api and the agent from having the wanted mode."""
     since = 'on %s, instead of %s. Unless it was %s since, run there'
     disagreements = [
         Disagreement(
@@ -55,10 +51,7 @@ def find(journal: store.Journal, wanted: str) -> list[Disagreement]:
 
 
 def find_by_agent(journal: store.Journal, mode: str) -> list[Disagreement]:
-    """List what an agent finds, which does not know the mode to agree on.
-
-    :raises JournalUnavailable: when the journal cannot be read
-    """
+    """List what an agent finds, which does not know the mode to agree on."""
     disagreements = [
         Disagreement(
             'Nova-api on %s' % process.host,

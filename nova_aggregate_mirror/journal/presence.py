@@ -39,19 +39,13 @@ class ProcessRecord(NamedTuple):
 
     host: str
     version: str
-    """Of this package."""
     mode: str
     seen_at: float
     """Seconds since the epoch, by the clock of its host."""
 
 
 class Presence:
-    """The row of this process, written with its records or by itself.
-
-    :param mode: ``[aggregate_mirror] mode`` of the process
-    :param now: the wall clock, in seconds since the epoch
-    :param clock: a monotonic clock, in seconds
-    """
+    """The row of this process, written with its records or by itself."""
 
     def __init__(self, mode: str = conf.MIRROR,
                  now: abc.Callable[[], float] = time.time,

@@ -21,8 +21,6 @@ def write(database: transactions.Transactions) -> None:
     All inserts are one transaction that is rolled back, so that no agent sees
     a row of it. The lease is deleted again: a server may only refuse the
     COMMIT, and nova-api and agents need one.
-
-    :raises JournalUnavailable: when a write is refused
     """
     name = uuidutils.generate_uuid()
 

@@ -5,7 +5,6 @@ import dataclasses
 import math
 
 FIRST, LONGEST = 1.0, 30.0
-"""Seconds of the first back-off, and of the longest."""
 
 
 @dataclasses.dataclass(slots=True)

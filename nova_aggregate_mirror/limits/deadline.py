@@ -132,10 +132,7 @@ def noted(*timeouts: type[Exception]) -> abc.Iterator[None]:
 
 
 def allowance(ceiling: float | None) -> float | None:
-    """Return the seconds that one socket operation may take.
-
-    :raises TimeoutError: when no time is left
-    """
+    """Return the seconds that one socket operation may take."""
     seconds = remaining()
     if not seconds:
         # A socket timeout of 0 would mean non-blocking, not expired.

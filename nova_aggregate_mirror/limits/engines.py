@@ -105,10 +105,7 @@ class Limits:
         return self.least + HEALTHY
 
     def check(self) -> None:
-        """Check that a statement would not end too late.
-
-        :raises TimeoutError: when it may
-        """
+        """Check that a statement would not end too late."""
         if deadline.remaining() <= self.least:
             raise _TooLate('was not asked: no time is left')
 
@@ -178,8 +175,6 @@ def bound_nova(conf: cfg.ConfigOpts, seconds: float) -> None:
     """Limit how long nova's own code waits for its databases.
 
     By default it waits for ever. Call it before nova connects.
-
-    :param seconds: see ``with_timeouts``
     """
     for group in 'api_database', 'database':
         url = sa.engine.make_url(
@@ -202,10 +197,7 @@ def chunks(values: abc.Iterable[str]) -> abc.Iterator[list[str]]:
 
 def create(url: sa.engine.URL, settings: Any, limits: Limits,
            **overrides: Any) -> sa.engine.Engine:
-    """Create an engine with oslo.db, with a limit for each statement.
-
-    :param settings: oslo.db's options of the database, by name
-    """
+    """Create an engine with oslo.db, with a limit for each statement."""
     parameters = inspect.signature(engines.create_engine).parameters
     arguments = {name: settings[name] for name in settings
                  if name in parameters}

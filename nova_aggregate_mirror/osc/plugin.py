@@ -11,7 +11,6 @@ DEFAULT_API_VERSION = '1'
 
 
 def make_client(instance: Any) -> Any:
-    """Create the clients of nova and placement."""
     # Imported here, because every openstack command imports this module.
     from nova_aggregate_mirror.osc import clients
     return clients.Clients(instance.sdk_connection)

@@ -13,11 +13,7 @@ Parameters = abc.Sequence[tuple[str, str]]
 
 @dataclasses.dataclass(frozen=True)
 class Candidates:
-    """The response to ``GET /allocation_candidates``.
-
-    :param requests: allocation requests, as placement sent them
-    :param summaries: provider UUID to its summary, as placement sent it
-    """
+    """The response to ``GET /allocation_candidates``."""
 
     requests: abc.Sequence[abc.Mapping[str, Any]] = ()
     summaries: abc.Mapping[str, abc.Mapping[str, Any]] = dataclasses.field(
@@ -41,7 +37,6 @@ class Inventory:
     max_unit: int
     step_size: int
     provider: str
-    """UUID of the provider that has it."""
 
     @property
     def usable(self) -> int:
@@ -82,10 +77,7 @@ class CandidateReader:
         return self._list([])
 
     def inventories(self, provider: str) -> abc.Mapping[str, Inventory]:
-        """Read the inventories and usages of a provider, by class.
-
-        :raises ProviderNotFound: placement does not have the provider
-        """
+        """Read the inventories and usages of a provider, by class."""
         path = '/resource_providers/%s/' % provider
         call, answer = self._placement.call(
             'GET', path + 'inventories', provider)
@@ -104,10 +96,7 @@ class CandidateReader:
 
     def allocations(self, provider: str
                     ) -> abc.Mapping[str, abc.Mapping[str, int]]:
-        """Read what a provider has allocated: consumer to amounts by class.
-
-        :raises ProviderNotFound: placement does not have the provider
-        """
+        """Read what a provider has allocated: consumer to amounts by class."""
         call, answer = self._placement.call(
             'GET', '/resource_providers/%s/allocations' % provider, provider)
         try:

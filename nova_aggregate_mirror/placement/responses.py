@@ -33,7 +33,6 @@ def document(call: errors.Call, response: requests.Response,
     """Parse the JSON object of a response with status 200.
 
     :param provider: the UUID of the provider that the request names, if any
-    :raises MirrorError: for any other response.
     """
     body = _object(response)
     if response.status_code != 200:

@@ -12,7 +12,6 @@ from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror import source
 
 Pair = tuple[str, str]
-"""Provider and aggregate UUID."""
 
 
 class State(str, enum.Enum):
@@ -89,10 +88,7 @@ def compare(compared: comparison.Comparison,
             changes: abc.Iterable[plan.Change],
             hosts: abc.Collection[str] = (), prune: bool = True
             ) -> list[Association]:
-    """List the associations that nova and placement do not have in common.
-
-    :param hosts: requested hosts; empty means all
-    """
+    """List the associations that nova and placement do not have in common."""
     nova = compared.nova
     associations: dict[Pair, Association] = {}
 
@@ -182,10 +178,7 @@ def complete(nova: source.Nova, differences: abc.Iterable[Association],
 
 def foreign(nova: source.Nova, kept: source.Memberships
             ) -> list[Association]:
-    """List the foreign aggregates of compute nodes.
-
-    :param kept: provider to these aggregates
-    """
+    """List the foreign aggregates of compute nodes."""
     return [dataclasses.replace(
         _association(nova, provider, uuid, State.FOREIGN_AGGREGATE),
         in_placement=True)

@@ -9,7 +9,6 @@ from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror import source
 
 ALWAYS_SAFE = 10
-"""Number of removals per sync that are always allowed."""
 
 
 def refusal(changes: abc.Iterable[plan.Change], current: source.Memberships,

@@ -20,8 +20,6 @@ FOREIGN = 'foreign aggregates of provider'
 
 @dataclasses.dataclass(frozen=True)
 class Subject:
-    """The subject of an error."""
-
     kind: str
     name: str = ''
     """UUID; of a host its name."""
@@ -31,7 +29,6 @@ class Subject:
 
 
 JOURNAL = Subject('journal')
-"""The journal, when it could not be written."""
 
 
 @dataclasses.dataclass

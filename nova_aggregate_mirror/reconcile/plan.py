@@ -60,9 +60,6 @@ def compute(desired: source.Memberships, current: source.Memberships,
     A provider that is not in ``desired`` is not a compute node and is left
     unchanged. A provider that is not in ``current`` does not exist yet.
 
-    :param desired: compute node UUID to the aggregates nova wants it in
-    :param current: provider UUID to its aggregates in placement
-    :param owned: aggregates that are, or once were, nova host aggregates
     :param disputed: compute node UUID to the aggregates of some but not all
         of its hosts, which are foreign for this provider
     """

@@ -63,7 +63,6 @@ class Mode:
     """The cells that did not answer the comparison, if the difference was
     found by one; see ``source.Source.read``."""
     retries: bool = True
-    """Whether a provider with a conflict is retried."""
     silent: Silent | None = None
     """Providers without an answer while placement answered other requests, to
     their errors; grows. None: an error of this kind is always an outage."""

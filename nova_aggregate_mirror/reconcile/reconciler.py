@@ -34,11 +34,7 @@ the truth and writing to placement."""
 
 
 class Reconciler:
-    """Single code path to placement for hook, agent and operator.
-
-    :param batch: hosts per read of nova's truth
-    :param failing: providers that failed, shared with other reconcilers
-    """
+    """Single code path to placement for hook, agent and operator."""
 
     def __init__(self, ledger: journal.Ledger, nova: source.Source,
                  placement: client.Client, rows: 'rows.Rows | None' = None,
@@ -113,8 +109,6 @@ class Reconciler:
 
         The row of an operation that may still run is converged and kept.
 
-        :param locks: writes to the journal, and collects the rows that other
-            sessions lock
         :param silent: see ``Mode``
         """
         locks = locks or locked_rows.RowLocks()

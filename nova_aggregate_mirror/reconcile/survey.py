@@ -33,10 +33,7 @@ class Selection:
 
 def select(context: context.Context,
            requested: frozenset[str] = frozenset()) -> Selection:
-    """Return the aggregates to query in placement.
-
-    :raises UnknownName: no such aggregate exists or existed in nova
-    """
+    """Return the aggregates to query in placement."""
     names = frozenset(context.ledger.entries())
     aggregates = context.nova.aggregates()
     only = comparison.resolve(requested, aggregates, names)
@@ -119,7 +116,6 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
 
     This takes a request per provider.
 
-    :param hosts: requested hosts; empty means all
     :returns: those that have no provider but compute nodes, and none that
         shares: others may connect hosts to their storage
     """

@@ -136,8 +136,6 @@ class Scope:
     """UUIDs of the host's compute nodes, in the cells that answered."""
 
     cells_down: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Cells that did not answer, name to the reason."""
-
     members: frozenset[str] = frozenset()
     """UUIDs of the host's aggregates."""
 
@@ -159,7 +157,6 @@ class Aggregates:
     """Aggregate and metadata key to the time when the value was set."""
 
     def of_host(self, host: str) -> frozenset[str]:
-        """Return the UUIDs of the aggregates of a host."""
         return frozenset(self.members.get(host, ()))
 
 

@@ -41,10 +41,7 @@ class ApiServers:
 
     def pages(self, hosts: abc.Sequence[str] = (), project: str = ''
               ) -> abc.Iterator[list[ListedServer]]:
-        """Read the servers of all projects, page by page.
-
-        :raises UnexpectedNova: nova-api does not show the zone
-        """
+        """Read the servers of all projects, page by page."""
         for host in hosts or ('',):
             marker = ''
             while True:

@@ -27,7 +27,6 @@ from nova_aggregate_mirror.source import nova_tables
 from nova_aggregate_mirror import uuids
 
 CELL0 = '00000000-0000-0000-0000-000000000000'
-"""The UUID of cell0, which has no compute nodes."""
 
 AT_ONCE = 1.0
 """Seconds that a silent cell is waited for, and at least any cell while hosts
@@ -43,11 +42,9 @@ they may have to wait for two reads."""
 Nodes = abc.Collection[tuple[str, str]]
 """Compute nodes, each with its host."""
 Query = abc.Callable[[Any], Nodes]
-"""Takes a connection to a cell."""
 Reads = abc.Mapping[str, abc.Callable[[], Nodes]]
 Answers = abc.Mapping[str, Nodes | exceptions.CellUnavailable]
 
-# Statements are built once, because building takes longer than executing.
 COLUMNS = (*nova_tables.cell_mappings.c,)
 """Columns that ``cell_of`` requires in a row."""
 _ALL = sa.select(*COLUMNS).order_by(nova_tables.cell_mappings.c.id)

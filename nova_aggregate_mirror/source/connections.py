@@ -24,8 +24,6 @@ class Pool:
 
     Nova's own connections wait without a limit. At most one connection stays
     open while it is not in use.
-
-    :param settings: oslo.db's options of the database, by name
     """
 
     def __init__(self, find: abc.Callable[[], str], settings: Any,
@@ -39,9 +37,9 @@ class Pool:
 
     @contextlib.contextmanager
     def reading(self) -> abc.Iterator[Any]:
-        """Open a transaction on the writer; one of ``ERRORS`` may be raised.
+        """Open a new transaction on the writer; raises one of ``ERRORS``.
 
-        It is new, so that it sees everything committed before it.
+        It sees everything committed before it.
         """
         with self._breaker.attempt(), self._opened().begin() as connection:
             yield connection

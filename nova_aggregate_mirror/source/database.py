@@ -29,9 +29,7 @@ class _HostData:
         self.members: dict[str, frozenset[str]] = {}
         """Host to the UUIDs of its aggregates; only hosts that have any."""
         self.aggregates: dict[str, str] = {}
-        """Their aggregates, UUID to name."""
         self.mapped: dict[str, cells.Cell] = {}
-        """Host to the cell of its host mapping."""
         self._names: set[str] = set()
 
     @property
@@ -61,15 +59,9 @@ class _HostData:
 class DatabaseSource:
     """Nova's databases; the default source.
 
-    Each read is a new transaction on the writer, so that it sees everything
-    committed before it; it raises ``NovaUnavailable`` without the database.
-    Names are compared in Python: MySQL's collation ignores case and trailing
-    spaces, the scheduler does not.
-
-    :param threads: whether to read several cells in threads, which nova-api
-        must not start
-    :param skip_late: whether a cell that is late is left out, because hosts of
-        other cells wait as well
+    Each read raises ``NovaUnavailable`` without the API database. Names are
+    compared in Python: MySQL's collation ignores case and trailing spaces, the
+    scheduler does not. For the parameters see ``cells.Cells``.
     """
 
     def __init__(self, limits: engines.Limits = engines.Limits(answer=60.0),

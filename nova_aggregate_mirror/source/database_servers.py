@@ -90,17 +90,14 @@ class Consumer:
     """A server, or a migration of one, for which resources are allocated."""
 
     server: str
-    """UUID."""
     name: str = ''
-    """Of a server."""
     host: str = ''
-    """Of a server; empty without one."""
+    """Of a server; empty without one, as ``name`` is."""
     task: str = ''
     """The task of a server, such as a move or its creation."""
     move: str = ''
-    """The type of a migration."""
     status: str = ''
-    """Of a migration."""
+    """Of a migration, of which ``move`` is the type."""
     evacuated: frozenset[str] = frozenset()
     """Hosts that a server was evacuated from, and that have not noticed."""
 
@@ -210,7 +207,6 @@ def pinned(zone: str) -> tuple[int, bool]:
 
     :returns: the number, and whether there are more than ``NEWEST`` requests,
         of which only the newest are searched
-    :raises NovaUnavailable: when nova's API database cannot be read
     """
     # Nova writes the request as JSON, always with the same spaces.
     text = '"availability_zone": %s' % json.dumps(zone)

@@ -11,7 +11,6 @@ import dataclasses
 from nova_aggregate_mirror import source
 
 Homes = abc.Mapping[str, str]
-"""Host to the name of the cell that its host mapping has."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -112,8 +112,6 @@ class Database:
 
     Every method except ``transaction`` raises ``JournalUnavailable`` when the
     database is unavailable, or its URL cannot be used.
-
-    :param limits: how long the server may let this process wait
     """
 
     @translated()
@@ -143,28 +141,19 @@ class Database:
 
     @translated()
     def schema(self) -> migration.Schema:
-        """Read which tables there are, and their version.
-
-        :raises WrongDatabase: when they belong to another program
-        """
+        """Read which tables there are, and their version."""
         with self.transaction() as connection:
             return migration.read(connection)
 
     @translated()
     def compare(self) -> migration.Schema:
-        """Read the same, and check that the tables are as expected.
-
-        :raises WrongDatabase: when they are not
-        """
+        """Read the same, and check that the tables are as expected."""
         with self.transaction() as connection:
             return migration.compare(connection)
 
     @translated()
     def migrate(self) -> None:
-        """Run pending migrations; tables of a newer release stay.
-
-        :raises WrongDatabase: when the database is not a journal
-        """
+        """Run pending migrations; tables of a newer release stay."""
         for _attempt in range(ATTEMPTS):
             before = self.schema()
             try:

@@ -117,8 +117,6 @@ def upgrade(connection: sa.engine.Connection) -> None:
 
     A step first looks whether it was made: MySQL and MariaDB commit each, so
     that a migration may be interrupted, or run on two controllers.
-
-    :raises WrongDatabase: when a table is not as expected
     """
     if compare(connection).is_outdated:
         from alembic import command

@@ -22,13 +22,10 @@ dirty = sa.Table(
     sa.Column('attempts', sa.Integer(), nullable=False),
     sa.Column('last_error', sa.Text(), nullable=False),
     sa.Column('mirrored_at', sa.Float(53)))
-"""One row per add-host or remove-host that placement may not reflect yet.
+"""One row per add-host or remove-host; see ``journal.Row``.
 
-``id`` is a UUID that the process writing the row generates. ``nodes`` are the
-comma-separated UUIDs of the host's compute nodes. ``running`` is set until the
-operation closes the row or hands it over. ``mirrored_at`` is the last time
-that the host was in sync, and NULL after a failure. Times are in seconds since
-the epoch, and for display only.
+``nodes`` are comma-separated. Times are in seconds since the epoch, and for
+display only.
 """
 
 ledger = sa.Table(
@@ -46,8 +43,7 @@ of the first full sync in the current uninterrupted absence from nova.
 cells = sa.Table(
     'cells', metadata,
     sa.Column('cell_uuid', sa.String(36), primary_key=True))
-"""The cell mappings, except cell0, of the nova that the journal belongs to.
-"""
+"""The cells, except cell0, of the nova that the journal belongs to."""
 
 lease = sa.Table(
     'lease', metadata,
@@ -57,12 +53,7 @@ lease = sa.Table(
     sa.Column('seconds', sa.Float(53), nullable=False),
     sa.Column('host', sa.String(255), nullable=False),
     sa.Column('taken_at', sa.Float(53), nullable=False))
-"""The lease of the leading agent, and the rows that ``queries.lock`` locks.
-
-Each renewal increments ``renewals``. Clocks are not compared: an agent takes a
-lease that has not changed for ``seconds`` while the agent watched it. ``host``
-and ``taken_at`` are those of the last agent that took it, for display.
-"""
+"""The leases of agents, see ``lease``, and what ``queries.lock`` locks."""
 
 processes = sa.Table(
     'processes', metadata,
@@ -71,11 +62,7 @@ processes = sa.Table(
     sa.Column('version', sa.String(64), nullable=False),
     sa.Column('mode', sa.String(16), nullable=False),
     sa.Column('seen_at', sa.Float(53), nullable=False))
-"""The nova-api processes that have the hook, for display.
-
-A process writes its row at its first operation, and at most hourly after that;
-the leading agent deletes rows that are a week old.
-"""
+"""The nova-api processes that have the hook, for display; see ``presence``."""
 
 syncs = sa.Table(
     'syncs', metadata,

@@ -25,10 +25,7 @@ PAUSE = 0.02
 
 
 class Transactions:
-    """The journal's database of one process.
-
-    :param limits: how long the database may let this process wait
-    """
+    """The journal's database of one process."""
 
     def __init__(self, conf: cfg.ConfigOpts,
                  database: engine.Database | None = None,
