@@ -42,14 +42,6 @@ class TestDrain(case.AgentTest):
         self.assertEqual(('success', 0.0, 1, 0, 0),
                          self.figures.last('observe_drain'))
 
-    def test_full_batch_is_followed_by_the_next_at_once(self):
-        """A long journal is not limited to a batch per second."""
-        for _number in range(drain.BATCH + 1):
-            self.hand_over('h1')
-        self.assertTrue(self.drain.step())
-        self.assertFalse(self.drain.step())
-        self.assertEqual([], self.left())
-
     def test_idle_agent_has_no_open_connections(self):
         """A batch opens as many as workers; they do not stay."""
         for _number in range(drain.BATCH + 1):
@@ -114,12 +106,6 @@ class TestDrain(case.AgentTest):
         self.assertFalse(stopped.step())
         self.assertEqual(before, self.left())
         self.assertEqual([], self.log)
-
-    def test_unavailable_journal_is_an_error_for_the_loop(self):
-        """The drain raises the error, which the loop logs."""
-        self.conf.set_override('connection', 'sqlite:////proc/no/where',
-                               'aggregate_mirror_database')
-        self.assertRaises(exceptions.JournalUnavailable, self.drain.step)
 
 
 class TestRunning(case.AgentTest):

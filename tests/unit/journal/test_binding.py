@@ -18,11 +18,6 @@ class TestBinding(doubles.TestCase):
     def stored(self):
         return self.journal.database.run(binding.cells)
 
-    def test_first_agent_stores_its_cells(self):
-        """From then on, the journal belongs to its nova."""
-        self.binding('a1', 'a2').bind()
-        self.assertEqual({'a1', 'a2'}, self.stored())
-
     def test_check_stores_nothing(self):
         """nova-api and the status check only compare."""
         self.binding('a1').check()
