@@ -85,6 +85,13 @@ def certificate(folder: str | os.PathLike[str], host: str = '',
     return context, path
 
 
+def service(kind: str, *urls: str) -> dict[str, Any]:
+    """Return a catalog entry of a service."""
+    return {'type': kind, 'name': kind, 'id': kind, 'endpoints': [
+        {'id': kind, 'interface': 'internal', 'region': 'R', 'region_id': 'R',
+         'url': url} for url in urls]}
+
+
 class LoopbackTestCase(testtools.TestCase):
 
     def setUp(self) -> None:
@@ -235,20 +242,31 @@ class Cloud(fixtures.Fixture):
         handler.wfile.write(body)
 
     @staticmethod
-    def token(*placements: str, expires: str = '2099-01-01'
-              ) -> dict[str, Any]:
-        """Return a token whose catalog has these placement endpoints."""
+    def token(*placements: str, expires: str = '2099-01-01',
+              others: abc.Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+        """Return a token whose catalog has these placement endpoints.
+
+        :param others: the entries of other services
+        """
         return {'token': {
             'methods': ['password'], 'expires_at': expires + 'T00:00:00Z',
             'issued_at': '2020-01-01T00:00:00Z',
             'user': {'id': 'u', 'name': 'nova',
                      'domain': {'id': 'default', 'name': 'Default'}},
             'roles': [{'id': 'r', 'name': 'admin'}],
-            'catalog': [{'type': 'placement', 'name': 'placement', 'id': 'p',
-                         'endpoints': [
-                             {'id': 'e', 'interface': 'internal',
-                              'region': 'R', 'region_id': 'R', 'url': url}
-                             for url in placements]}]}}
+            'catalog': [service('placement', *placements), *others]}}
+
+    def grant(self, *placements: str, **options: Any) -> None:
+        """Answer with this token from now on."""
+        self.answers['/v3/auth/tokens'] = (
+            201, self.token(*placements, **options))
+
+    def account(self, **options: Any) -> dict[str, Any]:
+        """Return the options of an account at this keystone."""
+        return {'auth_type': 'password', 'auth_url': self.url + '/v3',
+                'username': 'mirror', 'password': 's3cret',
+                'project_name': 'service', 'user_domain_name': 'Default',
+                'project_domain_name': 'Default', **options}
 
     def count(self, path: str) -> int:
         return [asked for _method, asked in self.requests].count(path)

@@ -15,10 +15,7 @@ class TestDiscovery(servers.LoopbackTestCase):
         self.cloud = self.useFixture(servers.Cloud())
 
     def way(self, **placement: Any) -> discovery.Discovery:
-        account = {} if 'token' in placement else {
-            'auth_type': 'password', 'auth_url': self.cloud.url + '/v3',
-            'username': 'u', 'password': 'p', 'project_name': 'p',
-            'user_domain_name': 'd', 'project_domain_name': 'd'}
+        account = {} if 'token' in placement else self.cloud.account()
         conf = servers.make_conf(**{**account, **placement})
         conf.set_override('inline_timeout', 1.0, 'aggregate_mirror')
         return discovery.Discovery(conf, 'placement')

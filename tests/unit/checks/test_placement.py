@@ -21,30 +21,11 @@ FAILURE, WARNING, SUCCESS = (
     checks.Code.FAILURE, checks.Code.WARNING, checks.Code.SUCCESS)
 
 
-def service(kind: str, url: str) -> dict[str, Any]:
-    """Return a catalog entry of a service."""
-    return {'type': kind, 'name': kind, 'id': kind, 'endpoints': [
-        {'id': kind, 'interface': 'internal', 'region': 'R', 'region_id': 'R',
-         'url': url}]}
-
-
 class ChecksTest(servers.LoopbackTestCase):
 
     def setUp(self) -> None:
         super().setUp()
         self.cloud = self.useFixture(servers.Cloud())
-
-    def account(self, **options: Any) -> dict[str, Any]:
-        """Return the options of an account at the scripted keystone."""
-        return {'auth_type': 'password', 'auth_url': self.cloud.url + '/v3',
-                'username': 'mirror', 'password': 'p',
-                'project_name': 'service', 'user_domain_name': 'Default',
-                'project_domain_name': 'Default', **options}
-
-    def answer_token(self, *catalog: dict[str, Any]) -> None:
-        token = self.cloud.token()
-        token['token']['catalog'] = list(catalog)
-        self.cloud.answers['/v3/auth/tokens'] = (201, token)
 
     def find(self, check: abc.Callable[[inputs.Deployment], checks.Findings],
              conf: cfg.ConfigOpts) -> list[tuple[checks.Code, str]]:
@@ -92,7 +73,7 @@ class TestPlacement(ChecksTest):
             self.assert_found(placement.credentials, FAILURE,
                               ('nova-api does not start',), conf)
         self.assertEqual([], self.find(
-            placement.credentials, servers.make_conf(**self.account())))
+            placement.credentials, servers.make_conf(**self.cloud.account())))
 
     def test_role_of_an_account_in_a_domain(self) -> None:
         """Its domain is named, unless it is the one that keystone assumes."""
@@ -108,7 +89,7 @@ class TestPlacement(ChecksTest):
                  '--project-domain corp --user mirror --user-domain corp'),
                 ({**unset, 'default_domain_id': 'corp', 'user_id': 'u',
                   'project_id': 'p'}, '--project p --user u')):
-            conf = servers.make_conf(**self.account(**options))
+            conf = servers.make_conf(**self.cloud.account(**options))
             self.assertEqual(
                 'openstack role add %s service' % command,
                 auth.Account(conf, 'placement').role_command)
@@ -125,7 +106,7 @@ class TestPlacement(ChecksTest):
         self.assert_found(
             placement.authentication, FAILURE,
             ('answered 401 (getting a token). Start keystone, or correct:',),
-            servers.make_conf(**self.account(auth_url=self.cloud.url)))
+            servers.make_conf(**self.cloud.account(auth_url=self.cloud.url)))
 
     def test_certificate_of_the_future(self) -> None:
         """The clock of this host may be wrong."""
@@ -133,10 +114,10 @@ class TestPlacement(ChecksTest):
             self.useFixture(fixtures.TempDir()).path, days=2, since=1)
         secure = self.useFixture(servers.Server(
             lambda _server, _client: None, context))
-        self.answer_token(service('placement', secure.url))
+        self.cloud.grant(secure.url)
         self.assert_found(
             placement.endpoint, FAILURE, ('correct the clock of this host',),
-            servers.make_conf(**self.account(cafile=path)))
+            servers.make_conf(**self.cloud.account(cafile=path)))
 
     def test_microversions(self) -> None:
         """1.4 is before 1.36, and 1.100 and 2.0 are after it."""
@@ -202,7 +183,7 @@ class TestRights(ChecksTest):
 class TestNeutron(ChecksTest):
 
     def conf(self, **options: Any) -> cfg.ConfigOpts:
-        conf = servers.make_conf(**self.account())
+        conf = servers.make_conf(**self.cloud.account())
         loading.register_session_conf_options(conf, 'neutron')
         loading.register_auth_conf_options(conf, 'neutron')
         loading.register_adapter_conf_options(conf, 'neutron')
@@ -222,17 +203,19 @@ class TestNeutron(ChecksTest):
                 'nova-scheduler does not start',
                 '[neutron]\nauth_type = password\n', 'username = neutron\n'),
             self.conf())
-        self.answer_token(service('network', 'http://neutron'))
+        self.cloud.grant(others=[
+            servers.service('network', 'http://neutron')])
         self.assertEqual([], self.find(
-            placement.neutron, self.conf(**self.account())))
+            placement.neutron, self.conf(**self.cloud.account())))
         self.assert_found(
             placement.neutron, FAILURE, ('[neutron]\nregion_name = R\n',),
-            self.conf(**self.account(region_name='RegionTwo')))
-        self.answer_token(service('image', 'http://glance'))
+            self.conf(**self.cloud.account(region_name='RegionTwo')))
+        self.cloud.grant(others=[
+            servers.service('image', 'http://glance')])
         self.assert_found(
             placement.neutron, FAILURE,
             ("create --region 'R 2' network internal URL",),
-            self.conf(**self.account(region_name='R 2')))
+            self.conf(**self.cloud.account(region_name='R 2')))
         self.cloud.answers['/v3/auth/tokens'] = (401, {})
         self.assert_found(
             placement.neutron, FAILURE, (
@@ -241,5 +224,5 @@ class TestNeutron(ChecksTest):
                 'openstack role add --project service --user \'a b\' '
                 "--user-domain 'c d' admin\n"
                 "openstack user set --password-prompt --domain 'c d' 'a b'"),
-            self.conf(**self.account(
+            self.conf(**self.cloud.account(
                 username='a b', user_domain_name='c d')))

@@ -7,17 +7,12 @@ from typing import Any
 import fixtures
 from keystoneauth1 import loading
 from oslo_config import cfg
-from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.placement import client
 from tests.unit import servers
-
-PROVIDER = uuidutils.generate_uuid()
-AGGREGATE = uuidutils.generate_uuid()
-PATH = '/resource_providers/%s/aggregates' % PROVIDER
 
 
 class CredentialsTestCase(servers.LoopbackTestCase):

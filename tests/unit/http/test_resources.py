@@ -21,20 +21,11 @@ class TestIdentifiers(servers.LoopbackTestCase):
     def setUp(self):
         super().setUp()
         self.cloud = self.useFixture(servers.Cloud())
-        catalog = self.cloud.token(self.cloud.url)
-        catalog['token']['catalog'] += [
-            {'type': kind, 'name': kind, 'id': kind, 'endpoints': [
-                {'id': kind, 'interface': 'internal', 'region': 'R',
-                 'region_id': 'R', 'url': self.cloud.url + path}]}
+        self.cloud.grant(others=[
+            servers.service(kind, self.cloud.url + path)
             for kind, path in (('identity', '/v3'), ('image', ''),
-                               ('network', ''))]
-        self.cloud.answers['/v3/auth/tokens'] = (201, catalog)
-        account = {
-            'auth_type': 'password', 'auth_url': self.cloud.url + '/v3',
-            'username': 'nova', 'password': 'secret',
-            'project_name': 'service', 'user_domain_name': 'Default',
-            'project_domain_name': 'Default'}
-        self.conf = servers.make_conf(**account)
+                               ('network', ''))])
+        self.conf = servers.make_conf(**self.cloud.account())
         for group, service_type in (('keystone', 'identity'),
                                     ('glance', 'image'),
                                     ('neutron', 'network')):

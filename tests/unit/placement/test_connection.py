@@ -37,11 +37,6 @@ class ConnectedTest(servers.LoopbackTestCase):
         self.cloud.answers['/placement/resource_providers'] = NOBODY
         self.cloud.answers['/placement/'] = (200, servers.VERSIONS)
         self.cloud.answers['/placement'] = (200, servers.VERSIONS)
-        self.catalog(self.cloud.url)
-
-    def catalog(self, *urls: str) -> None:
-        self.cloud.answers['/v3/auth/tokens'] = (
-            201, self.cloud.token(*urls))
 
     def connect(self, timeout: float = servers.PATIENCE, **options: str
                 ) -> client.Client:
@@ -66,7 +61,7 @@ class ConnectedTest(servers.LoopbackTestCase):
 
     def test_endpoint_of_the_service(self) -> None:
         """An endpoint override takes precedence over the catalog."""
-        self.catalog()
+        self.cloud.grant()
         client = self.connect(
             placement_endpoint_override=self.cloud.url + '/placement')
         self.assertIn('/placement', client.endpoint())

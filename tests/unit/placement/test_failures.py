@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Failures name the service that failed and what it did."""
 
+from testtools import matchers
+
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import client
 from tests.unit import servers
@@ -19,25 +21,19 @@ class FailureTestCase(servers.LoopbackTestCase):
                 request_timeout=servers.PATIENCE).providers)
         return error.failure
 
-    def assert_failure(self, party: str, observation: str,
-                       **placement: str) -> None:
-        failure = self.failure(**placement)
-        self.assertEqual((party, observation),
-                         (failure.party, failure.observation))
-
     def test_name_without_address(self) -> None:
         """Nothing else is named."""
-        self.assert_failure(
-            'placement at http://nowhere.invalid',
-            'has a host name that does not resolve',
+        failure = self.failure(
             auth_type='none', endpoint_override='http://nowhere.invalid')
+        self.assertEqual(
+            ('placement at http://nowhere.invalid',
+             'has a host name that does not resolve'),
+            (failure.party, failure.observation))
 
     def test_port_without_tls(self) -> None:
         """OpenSSL's name of the reason is quoted."""
         url = self.cloud.url.replace('http', 'https')
         failure = self.failure(auth_type='none', endpoint_override=url)
         self.assertEqual('placement at ' + url, failure.party)
-        self.assertStartsWith(failure.observation, 'failed the TLS handshake')
-
-    def assertStartsWith(self, text: str, start: str) -> None:
-        self.assertEqual(start, text[:len(start)])
+        self.assertThat(failure.observation,
+                        matchers.StartsWith('failed the TLS handshake'))
