@@ -22,7 +22,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Any
 import uuid
 
 import fixtures
@@ -301,21 +300,3 @@ def install(packages: abc.Sequence[str], there: abc.Callable[[], bool]
         finally:
             if not guarded:
                 POLICY.unlink()
-
-
-class Statements(fixtures.Fixture):
-    """Records the statements of all engines of this process."""
-
-    def _setUp(self) -> None:
-        self._seen: list[str] = []
-
-        def see(*args: Any) -> None:
-            self._seen.append(args[2])
-
-        arguments = sa.engine.Engine, 'before_cursor_execute', see
-        sa.event.listen(*arguments)
-        self.addCleanup(sa.event.remove, *arguments)
-
-    def about(self, table: str) -> list[str]:
-        """Return the statements that name a table."""
-        return [one for one in self._seen if table in one]

@@ -5,25 +5,25 @@ from collections import abc
 import contextlib
 from typing import Any
 
+import fixtures
 import sqlalchemy as sa
 
 WRITES = {'INSERT', 'UPDATE', 'DELETE'}
 
 
-@contextlib.contextmanager
-def recorded() -> abc.Iterator[list[str]]:
-    """Collect the first words of the statements that are executed inside."""
-    executed: list[str] = []
+class Statements(fixtures.Fixture):
+    """Records the statements of all engines of this process in ``seen``."""
 
-    def execute(_connection: Any, _cursor: Any, statement: str,
-                *_arguments: Any) -> None:
-        executed.append(statement.split()[0])
+    def _setUp(self) -> None:
+        self.seen: list[str] = []
+        arguments = (sa.engine.Engine, 'before_cursor_execute',
+                     lambda *args: self.seen.append(args[2]))
+        sa.event.listen(*arguments)
+        self.addCleanup(sa.event.remove, *arguments)
 
-    sa.event.listen(sa.engine.Engine, 'before_cursor_execute', execute)
-    try:
-        yield executed
-    finally:
-        sa.event.remove(sa.engine.Engine, 'before_cursor_execute', execute)
+    def about(self, table: str) -> list[str]:
+        """Return the statements that name a table."""
+        return [one for one in self.seen if table in one]
 
 
 @contextlib.contextmanager

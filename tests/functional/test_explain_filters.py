@@ -15,7 +15,6 @@ from nova import context as nova_context
 from nova import objects
 from nova.tests.functional import test_routed_networks
 from oslo_db import exception as db_exception
-import sqlalchemy as sa
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import host_states
@@ -24,6 +23,7 @@ from nova_aggregate_mirror.explain import rendering
 from nova_aggregate_mirror.placement import parallel
 from tests.scheduling import cloud
 from tests.scheduling import explaining
+from tests import statements
 
 CARD = 'CUSTOM_CARD'
 FAST = 'CUSTOM_FAST'
@@ -153,20 +153,14 @@ class TestInstances(FiltersTest):
 
     def test_instances_of_a_cell(self):
         server, flavor = self.boot(), self.flavor()
-        statements = []
-        listener = (sa.engine.Engine, 'before_cursor_execute',
-                    lambda _connection, _cursor, statement, *_arguments:
-                    statements.append(statement))
-        sa.event.listen(*listener)
-        self.addCleanup(sa.event.remove, *listener)
+        sent = self.useFixture(statements.Statements())
         for hints, expected in (({}, 'acceptable'), (
                 {'different_host': [server['id']]},
                 'with a server to keep apart from')):
-            statements.clear()
+            sent.seen.clear()
             self.assertEqual({'h1': expected}, self.reasons(
                 self.explain_flavor(flavor, hints=hints)))
-            self.assertEqual(bool(hints), any(
-                'FROM instances' in statement for statement in statements))
+            self.assertEqual(bool(hints), bool(sent.about('FROM instances')))
 
 
 class TestNuma(FiltersTest):

@@ -15,6 +15,7 @@ from nova_aggregate_mirror.journal import rows
 from tests import databases
 from tests import fixtures
 from tests import nova_service
+from tests import statements
 
 load_tests = testscenarios.load_tests_apply_scenarios
 
@@ -40,7 +41,7 @@ class TestLockedRows(testscenarios.WithScenarios, testtools.TestCase):
             url, isolation_level='REPEATABLE READ',
             poolclass=sa.pool.NullPool).connect()
         self.addCleanup(self.locker.close)
-        self.statements = databases.Statements()
+        self.statements = statements.Statements()
 
     def create_host(self, count: int) -> nova_service.Host:
         """Create a host that is in this many aggregates."""
@@ -50,9 +51,9 @@ class TestLockedRows(testscenarios.WithScenarios, testtools.TestCase):
                 '%s-%d' % (host.name, number)), host)
         return host
 
-    def lock(self, *statements: str) -> None:
+    def lock(self, *locks: str) -> None:
         """Lock rows by statements of a transaction that stays open."""
-        for statement in statements:
+        for statement in locks:
             self.locker.exec_driver_sql(statement)
         self.useFixture(self.statements)
 

@@ -13,6 +13,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import metadata
 from tests import databases
+from tests import statements
 
 load_tests = testscenarios.load_tests_apply_scenarios
 
@@ -125,10 +126,10 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
 
     def test_one_statement(self):
         """A read is a single statement."""
-        statements = self.useFixture(databases.Statements())
+        sent = self.useFixture(statements.Statements())
         self.source.read(names('ssd', 'gpu') | TENANT,
                          names('gpu') | TENANT, ['a', 'b'])
-        self.assertEqual(1, len(statements.about('aggregate')))
+        self.assertEqual(1, len(sent.about('aggregate')))
 
     def test_database_is_away(self):
         """An unavailable database is an error, not an empty result."""
