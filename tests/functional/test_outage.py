@@ -192,28 +192,6 @@ class MirroredOutageTest(OutageTest):
                                  warnings=1), observed)
             self.assertIn(text, self.cloud.warnings()[0])
 
-    def test_the_warning_says_what_an_operator_needs(self) -> None:
-        """It has the aggregate, the host, the request and the reason."""
-        aggregate, host = self._new()
-        self.cloud.add_host(*self._new())
-        self._during(REFUSED['refused'], aggregate, host)
-        [warning] = self.cloud.warnings()
-        # Eventlet's error has the name of the error, not its description.
-        for part in ('Aggregate %d' % aggregate.id, 'host ' + host.name,
-                     'req-', 'refused'):
-            self.assertIn(part.lower(), warning.lower())
-
-    def test_what_nova_refuses_is_no_warning(self) -> None:
-        """Nothing is missing in placement; the agent compares the host."""
-        aggregate, host = self._new()
-        other = self.cloud.create_aggregate('other', 'west')
-        self.cloud.add_host(aggregate, host)
-        self.assertEqual(
-            fixtures.Outcome(status=409, member=False, mirrored=True,
-                             ended=False, zone='east'),
-            self._during(REFUSED['refused'], other, host))
-        self._drain()
-
     def test_a_call_is_bounded_when_placement_hangs_or_trickles(self) -> None:
         """A user waits ``inline_timeout`` at most, also for a deletion."""
         # A busy machine needs some of it for the databases.
