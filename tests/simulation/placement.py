@@ -184,7 +184,6 @@ class Client:
             aggregates: frozenset[str]) -> client.Provider:
         write = Write(provider.uuid, aggregates, provider.generation, True)
         arrive = functools.partial(self._placement.apply, write)
-        self._world.patience()
         self._world.send(arrive, 'PUT %s', write)
         self._placement.failing.get(provider.uuid, HEALTHY).check('PUT')
         if self._fails():
@@ -228,11 +227,9 @@ class Client:
         raise simulated.FAILURES[failure]('PUT failed')
 
     def _ask(self, what: str, *about: object) -> None:
-        self._world.patience()
         self._world.give_way(what, *about)
         if self._fails(0.06):
             raise simulated.FAILURES[self._world.choices.failure()]('away')
 
     def _answered(self, what: str, *about: object) -> None:
         self._world.give_way(what, *about)
-        self._world.patience()

@@ -7,9 +7,7 @@ resumed, as after SIGKILL: not even its ``finally`` runs.
 """
 
 from collections import abc
-import contextlib
 import dataclasses
-import math
 from typing import TYPE_CHECKING
 
 import greenlet
@@ -48,7 +46,6 @@ class Actor:
         self.mortal = mortal
         self.on_its_way: Sent | None = None
         """The request that may still arrive if the process is killed now."""
-        self.deadline = math.inf
         self.may_go_on: abc.Callable[[], bool] | None = None
         """The condition that it waits for."""
         self.greenlet = greenlet.greenlet(run, parent=world.hub)
@@ -187,27 +184,6 @@ class World:
             return False
         self.faults -= 1
         return True
-
-    def patience(self) -> None:
-        """Check the caller's deadline.
-
-        :raises DeadlineExceeded: it has passed
-        """
-        actor = self.current()
-        if actor is not None and self.now > actor.deadline:
-            raise exceptions.DeadlineExceeded('it is late')
-
-    @contextlib.contextmanager
-    def within(self, seconds: float) -> abc.Iterator[None]:
-        """Limit everything inside to a shared number of seconds."""
-        actor = self.current()
-        if actor is not None:
-            actor.deadline = self.now + seconds
-        try:
-            yield
-        finally:
-            if actor is not None:
-                actor.deadline = math.inf
 
 
 def _told(value: object) -> object:
