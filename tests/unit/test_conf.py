@@ -46,12 +46,7 @@ class TestOptions(testtools.TestCase):
                             ('request_timeout', 'soon'),
                             ('cell_timeout', '0'), ('max_call_age', '5'),
                             ('missing_credentials', 'ignore')):
-            path = pathlib.Path(self.useFixture(
-                doubles.fixtures.TempDir()).path, 'nova.conf')
-            path.write_text('[aggregate_mirror]\n%s = %s\n' % (name, value))
-            options = cfg.ConfigOpts()
-            conf.register_opts(options)
-            options(['--config-file', str(path)])
+            options = self.read('aggregate_mirror', name, value)
             self.assertRaises(cfg.ConfigFileValueError, getattr,
                               options.aggregate_mirror, name)
 
@@ -138,13 +133,8 @@ class TestOptions(testtools.TestCase):
 
     def test_reload_with_an_invalid_value(self):
         """The previous value stays, not the default: prune must not begin."""
-        path = pathlib.Path(
-            self.useFixture(doubles.fixtures.TempDir()).path, 'nova.conf')
-        path.write_text('[aggregate_mirror]\nprune = false\n')
-        options = cfg.ConfigOpts()
-        options.register_opt(cfg.StrOpt('state_path'))
-        conf.register_opts(options)
-        options(['--config-file', str(path)])
+        options = self.read('aggregate_mirror', 'prune', 'false')
+        path = pathlib.Path(options.config_file[0])
         before = conf.values(options)
         for text, expected in (('flase', False), ('', False), ('true', True)):
             path.write_text('[aggregate_mirror]\nprune = %s\n' % text)

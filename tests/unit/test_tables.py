@@ -4,11 +4,7 @@
 from oslo_utils import uuidutils
 import testtools
 
-from nova_aggregate_mirror import audit
-from nova_aggregate_mirror.audit import display
 from nova_aggregate_mirror.console import sync_result
-from nova_aggregate_mirror.explain import rendering
-from nova_aggregate_mirror import source
 from nova_aggregate_mirror import tables
 from tests.unit.test_printable import EVIL
 
@@ -55,33 +51,10 @@ class TestTables(testtools.TestCase):
 class TestUsualRows(testtools.TestCase):
     """With a host name of 25 characters, and UUIDs that can be copied."""
 
-    def assert_fits(self, table, *words):
-        self.assertThat(widest(table), testtools.matchers.LessThan(81), table)
-        for word in words:
-            self.assertIn(word, table)
-
     def test_sync(self):
-        for name, uuid in ('zone-of-the-best-customer', UUID), ('', UUID):
-            self.assert_fits(tables.render(
-                sync_result.IN_TABLE, sync_result.in_table([
-                    ('foreign_aggregate', HOST, UUID, name, uuid)])),
-                HOST, UUID)
-
-    def test_audit(self):
-        table = display.table([audit.Misplacement(
-            source.PlacedServer(
-                UUID, 'web-1', HOST, UUID.replace('-', ''), 'active', 50.0),
-            'zone', 'availability zone zone-of-the-best-customer',
-            'host in availability zone of-another-customer',
-            audit.Cause(audit.FORCED, 'the host was forced', 1.0))])
-        self.assert_fits(table, HOST, UUID)
-
-    def test_explain(self):
-        hosts = rendering.in_table([
-            (1, HOST, 'not in the requested zone', TEXT,
-             'nova-aggregate-mirror-manage placement sync_aggregates',
-             'the compute service is disabled')])
-        self.assert_fits(tables.render(rendering.IN_TABLE, hosts), HOST)
-        self.assert_fits(tables.render(rendering.FUNNEL, [
-            ('in availability zone zone-of-the-best-customer',
-             'nova-scheduler: AvailabilityZoneFilter', 12345, 12345)]))
+        for name in 'zone-of-the-best-customer', '':
+            table = tables.render(sync_result.IN_TABLE, sync_result.in_table([
+                ('foreign_aggregate', HOST, UUID, name, UUID)]))
+            self.assertLess(widest(table), 81)
+            for word in HOST, UUID:
+                self.assertIn(word, table)

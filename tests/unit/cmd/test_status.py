@@ -44,10 +44,6 @@ class TestRows(testtools.TestCase):
         self.assertEqual([(2, 'fine\nbad\n  x\nodd\n  y\n  z')],
                          self.results(self.check('a')))
 
-    def test_nothing_found(self):
-        """It is a success without details."""
-        self.assertEqual([(0, None)], self.results(self.check('a')))
-
     def test_good_news_is_told(self):
         """Details of a success are printed."""
         self.findings['a'] = [checks.good('fine')]

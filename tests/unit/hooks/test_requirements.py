@@ -50,12 +50,6 @@ class TestCheck(testtools.TestCase):
         self.assertEqual(['CellMapping.format_db_url takes (url, more) '
                           'instead of (url)'], self.differences())
 
-    def test_wrapped_method_gone(self):
-        """A method that the hooks wrap must exist."""
-        self.remove(API + 'delete_aggregate')
-        self.assertEqual(['AggregateAPI has no delete_aggregate'],
-                         self.differences())
-
     def test_static_method_gone(self):
         """A function outside of AggregateAPI must exist, too."""
         self.remove('nova.objects.cell_mapping.CellMapping.format_db_url')
@@ -65,12 +59,6 @@ class TestCheck(testtools.TestCase):
     def test_property_gone(self):
         """Without the property there is nothing to mute."""
         self.remove(API + 'placement_client')
-        self.assertEqual(['AggregateAPI.placement_client is not a property'],
-                         self.differences())
-
-    def test_property_is_something_else(self):
-        """A cached value would never be muted."""
-        self.patch(API + 'placement_client', object())
         self.assertEqual(['AggregateAPI.placement_client is not a property'],
                          self.differences())
 
