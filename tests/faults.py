@@ -73,10 +73,7 @@ class Scene:
         self.options: dict[tuple[str, str], Any] = {}
         self.set('DEFAULT', state_path=CONF.state_path)
         self.set('api_database', connection=str(api_db.get_engine().url))
-        self.set('placement', auth_type='password', username='mirror',
-                 auth_url=self.keystone.url + '/v3', password=PASSWORD,
-                 project_name='service', user_domain_name='Default',
-                 project_domain_name='Default')
+        self.set('placement', **self.keystone.account(password=PASSWORD))
         self.set(MIRROR, inline_timeout=5.0, request_timeout=30.0,
                  inline_backoff=0.0)
         self.rack = self.cloud.create_aggregate('rack')

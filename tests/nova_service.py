@@ -84,7 +84,7 @@ class NovaService(fixtures.Fixture):
                          group='oslo_messaging_notifications')
         self.useFixture(nova_fixtures.RPCFixture())
         for group, name in (('api_database', 'api'), ('database', 'cell0')):
-            self.conf.config(connection=_url(self._path(name)),
+            self.conf.config(connection=_url(self.file(name)),
                              group=group)
         CONF.register_opts(ks_loading.get_auth_plugin_conf_options(
             'admin_token'), group='placement')
@@ -94,7 +94,8 @@ class NovaService(fixtures.Fixture):
         self.useFixture(nova_fixtures.RealPolicyFixture())
 
     @staticmethod
-    def _path(name: str) -> pathlib.Path:
+    def file(name: str) -> pathlib.Path:
+        """Return the file of a database."""
         return pathlib.Path(CONF.state_path, name + '.sqlite')
 
     @staticmethod
@@ -127,15 +128,15 @@ class NovaService(fixtures.Fixture):
                 nova_db.context_manager, manager))
             nova_db.configure(CONF)
             self.addCleanup(manager.dispose_pool)
-        _fill('api', self._path('api'))
+        _fill('api', self.file('api'))
         for name in CELLS:
-            _fill('main', self._path(name))
+            _fill('main', self.file(name))
             uuid = (objects.CellMapping.CELL0_UUID if name == 'cell0'
                     else uuidutils.generate_uuid())
             objects.CellMapping(
                 nova_context.get_admin_context(), uuid=uuid, name=name,
                 transport_url='fake:/',
-                database_connection=_url(self._path(name))).create()
+                database_connection=_url(self.file(name))).create()
 
     def request(self, method: str, path: str, body: Any = None
                 ) -> webob.Response:
@@ -203,6 +204,17 @@ class NovaService(fixtures.Fixture):
         found = objects.AggregateList.get_by_host(
             nova_context.get_admin_context(), host)
         return frozenset(aggregate.uuid for aggregate in found)
+
+    @staticmethod
+    def add_member(aggregate: str, host: str) -> None:
+        """Add a host to an aggregate, without placement."""
+        objects.Aggregate.get_by_uuid(
+            nova_context.get_admin_context(), aggregate).add_host(host)
+
+    @staticmethod
+    def break_cell(name: str) -> None:
+        """Overwrite the database of a cell."""
+        NovaService.file(name).write_bytes(b'no database any more' * 999)
 
     @staticmethod
     def zone(host: str) -> str:

@@ -19,8 +19,10 @@ from placement import deploy
 from placement.tests.functional.fixtures import placement as placement_fixtures
 import webob
 
-App = abc.Callable[
-    [dict[str, Any], abc.Callable[..., Any]], abc.Iterable[bytes]]
+Environ = dict[str, Any]
+Start = abc.Callable[..., Any]
+Body = abc.Iterable[bytes]
+App = abc.Callable[[Environ, Start], Body]
 
 MICROVERSION = 'placement 1.36'
 TOKEN = 'admin'
@@ -107,8 +109,7 @@ class PlacementService(fixtures.Fixture):
         """
         page = self._page('%d %s' % (status, HTTPStatus(status).phrase))
 
-        def app(environ: dict[str, Any], start: abc.Callable[..., Any]
-                ) -> abc.Iterable[bytes]:
+        def app(environ: Environ, start: Start) -> Body:
             broken = (provider in environ['PATH_INFO']
                       and query in environ['QUERY_STRING'])
             return (page if broken else self._run)(environ, start)
@@ -117,8 +118,7 @@ class PlacementService(fixtures.Fixture):
 
     def refuse_role(self, methods: tuple[str, ...]) -> None:
         """Answer like to an account that has only the role reader."""
-        def app(environ: dict[str, Any], start: abc.Callable[..., Any]
-                ) -> abc.Iterable[bytes]:
+        def app(environ: Environ, start: Start) -> Body:
             return self._run({**environ, 'HTTP_X_ROLES': 'reader'}, start)
 
         self._break(app, methods)
@@ -129,8 +129,7 @@ class PlacementService(fixtures.Fixture):
 
     def answer_with_garbage(self) -> None:
         """Respond with 200 and a truncated JSON document."""
-        def app(environ: dict[str, Any], start: abc.Callable[..., Any]
-                ) -> abc.Iterable[bytes]:
+        def app(environ: Environ, start: Start) -> Body:
             start('200 OK', [('Content-Type', 'application/json')])
             return [b'{"aggregates": ["']
 
@@ -146,8 +145,7 @@ class PlacementService(fixtures.Fixture):
         """Accept requests, and drop them after the fault."""
         released = self._released = threading.Event()
 
-        def app(environ: dict[str, Any], start: abc.Callable[..., Any]
-                ) -> abc.Iterable[bytes]:
+        def app(environ: Environ, start: Start) -> Body:
             self.stuck.set()
             released.wait(FOR_EVER)
             return self._drop(environ, start)
@@ -156,8 +154,7 @@ class PlacementService(fixtures.Fixture):
 
     def slow(self, seconds: float) -> None:
         """Delay the answer to each request."""
-        def app(environ: dict[str, Any], start: abc.Callable[..., Any]
-                ) -> abc.Iterable[bytes]:
+        def app(environ: Environ, start: Start) -> Body:
             time.sleep(seconds)
             return self._run(environ, start)
 
@@ -174,16 +171,14 @@ class PlacementService(fixtures.Fixture):
         go, landed = threading.Event(), threading.Event()
         self.addCleanup(go.set)
 
-        def finish(environ: dict[str, Any], start: abc.Callable[..., Any]
-                   ) -> abc.Iterable[bytes]:
+        def finish(environ: Environ, start: Start) -> Body:
             go.wait(FOR_EVER)
             try:
                 return self._run(environ, start)
             finally:
                 landed.set()
 
-        def app(environ: dict[str, Any], start: abc.Callable[..., Any]
-                ) -> abc.Iterable[bytes]:
+        def app(environ: Environ, start: Start) -> Body:
             self.stuck.set()
             if not drop:
                 return finish(environ, start)
@@ -206,8 +201,7 @@ class PlacementService(fixtures.Fixture):
         """Respond with a byte per second."""
         released = self._released = threading.Event()
 
-        def app(environ: dict[str, Any], start: abc.Callable[..., Any]
-                ) -> abc.Iterator[bytes]:
+        def app(environ: Environ, start: Start) -> Body:
             body = b''.join(self._run(environ, start))
             self.stuck.set()
             for byte in body:
@@ -222,8 +216,7 @@ class PlacementService(fixtures.Fixture):
 
         :param lands: whether placement first processes the request
         """
-        def app(environ: dict[str, Any], start: abc.Callable[..., Any]
-                ) -> abc.Iterable[bytes]:
+        def app(environ: Environ, start: Start) -> Body:
             if lands:
                 self._run(environ, lambda status, headers, exc_info=None: None)
             return self._drop(environ, start)
@@ -232,8 +225,7 @@ class PlacementService(fixtures.Fixture):
 
     def conflict(self) -> None:
         """Change the provider just before each PUT."""
-        def app(environ: dict[str, Any], start: abc.Callable[..., Any]
-                ) -> abc.Iterable[bytes]:
+        def app(environ: Environ, start: Start) -> Body:
             provider = environ['PATH_INFO'].split('/')[2]
             self.set_aggregates(provider, self.aggregates(provider))
             return self._run(environ, start)
@@ -251,8 +243,7 @@ class PlacementService(fixtures.Fixture):
         go, left = threading.Event(), itertools.count(1)
         self.addCleanup(go.set)
 
-        def app(environ: dict[str, Any], start: abc.Callable[..., Any]
-                ) -> abc.Iterable[bytes]:
+        def app(environ: Environ, start: Start) -> Body:
             if next(left) > count:
                 self.stuck.set()
                 go.wait(FOR_EVER)
@@ -316,29 +307,25 @@ class PlacementService(fixtures.Fixture):
             raise AssertionError('%s %s: %s' % (method, path, response.text))
         return response.json if response.body else None
 
-    def _serve(self, environ: dict[str, Any], start: abc.Callable[..., Any]
-               ) -> abc.Iterable[bytes]:
+    def _serve(self, environ: Environ, start: Start) -> Body:
         request = webob.Request(environ)
         self.requests.append(Request(request.method, request.path_qs,
                                      dict(request.headers)))
         broken = request.method in self._methods
         return (self._fault if broken else self._run)(environ, start)
 
-    def _run(self, environ: dict[str, Any], start: abc.Callable[..., Any]
-             ) -> abc.Iterable[bytes]:
+    def _run(self, environ: Environ, start: Start) -> Body:
         with self._one_at_a_time:
             return list(self._placement(environ, start))
 
     @staticmethod
-    def _drop(environ: dict[str, Any], start: abc.Callable[..., Any]
-              ) -> abc.Iterable[bytes]:
+    def _drop(environ: Environ, start: Start) -> Body:
         # The only error after which wsgiref closes without a response.
         raise ConnectionAbortedError
 
     @staticmethod
     def _page(status: str) -> App:
-        def app(environ: dict[str, Any], start: abc.Callable[..., Any]
-                ) -> abc.Iterable[bytes]:
+        def app(environ: Environ, start: Start) -> Body:
             start(status, [('Content-Type', 'text/html')])
             return [b'<html><body>%s</body></html>' % status.encode()]
 

@@ -5,8 +5,12 @@ from collections import abc
 import multiprocessing
 import os
 import signal
+import subprocess
+import threading
 import traceback
 from typing import Any
+
+import testtools
 
 _FORK = multiprocessing.get_context('fork')
 
@@ -74,6 +78,29 @@ def killed_inside(work: abc.Callable[[], Any]) -> bool:
 def barrier(count: int) -> Any:
     """Return a barrier for this number of children."""
     return _FORK.Barrier(count)
+
+
+def begin(test: testtools.TestCase, argv: abc.Sequence[Any], wanted: str,
+          patience: float, **options: Any
+          ) -> tuple['subprocess.Popen[str]', list[str]]:
+    """Start a process, which the test kills; read its log until a text.
+
+    :param patience: seconds after which it is killed if it is silent
+    """
+    process = subprocess.Popen(
+        argv, stderr=subprocess.PIPE, text=True, **options)
+    assert process.stderr is not None
+    for clean_up in process.stderr.close, process.wait, process.kill:
+        test.addCleanup(clean_up)
+    timer = threading.Timer(patience, process.kill)
+    timer.start()
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if wanted in line:
+            break
+    timer.cancel()
+    return process, lines
 
 
 def hear(stream: abc.Iterable[str], wanted: str) -> str:

@@ -11,8 +11,6 @@ import urllib.error
 import urllib.request
 
 import fixtures as base_fixtures
-from nova import context as nova_context
-from nova import objects
 from prometheus_client import parser
 import testtools
 
@@ -114,8 +112,7 @@ class TestProcess(testtools.TestCase):
         process.send_signal(signal.SIGHUP)
         self.wait_for(lambda: 'SIGHUP' in self.log()
                       and self.log().count('runs the full syncs') == 2)
-        objects.Aggregate.get_by_uuid(
-            nova_context.get_admin_context(), self.rack.uuid).add_host('h2')
+        self.cloud.nova.add_member(self.rack.uuid, 'h2')
         self.drift_of_another_tool()
         # Missing associations are added; stale associations are kept now.
         self.wait_for(lambda: len(self.cloud.drift()) == 1)
@@ -196,8 +193,7 @@ class TestProcess(testtools.TestCase):
         mapping = self.cloud.nova.cell('cell2')
         mapping.database_connection = url
         mapping.save()
-        objects.Aggregate.get_by_uuid(
-            nova_context.get_admin_context(), self.rack.uuid).add_host('far')
+        self.cloud.nova.add_member(self.rack.uuid, 'far')
         process = self.start(HURRIED)
         self.wait_for(lambda: self.placement.aggregates(
             far.nodes[0]) == {self.rack.uuid})

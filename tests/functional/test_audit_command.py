@@ -13,7 +13,6 @@ from oslo_utils import uuidutils
 import sqlalchemy as sa
 
 from nova_aggregate_mirror.source import database_servers
-from tests import fixtures
 from tests.functional import test_html_report
 from tests.functional import test_manage
 from tests import placed
@@ -140,8 +139,7 @@ class TestAuditServers(AuditTest):
         """It exits with 5, and the other cells are audited."""
         self.cloud.create_aggregate('other', 'az2')
         self.server('near', zone='az2')
-        pathlib.Path(fixtures.CONF.state_path, 'cell2.sqlite').write_bytes(
-            b'no database any more' * 999)
+        self.cloud.nova.break_cell('cell2')
         done = self.audit()
         self.assertEqual(5, done.returncode)
         self.assertIn('Cell cell2', done.stderr)

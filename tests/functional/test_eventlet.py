@@ -4,9 +4,7 @@
 from concurrent import futures
 import os
 import pathlib
-import subprocess
 import sys
-import threading
 from typing import Any
 
 import requests
@@ -15,6 +13,7 @@ import testtools
 from tests.cloud import loopback
 from tests.functional import nova_api
 from tests.functional import test_nova_api
+from tests import processes
 
 PROGRAM = pathlib.Path(sys.prefix, 'bin', 'nova-api-os-compute')
 CONF = """
@@ -42,23 +41,12 @@ class EventletTest(test_nova_api.NovaApiTest):
             'port': self.port, 'paste': self.path / 'api-paste.ini'})
         environ = os.environ.copy()
         environ.pop('OS_NOVA_DISABLE_EVENTLET_PATCHING', None)
-        self.process = subprocess.Popen(
-            [sys.executable, PROGRAM, '--config-file',
-             self.path / 'nova.conf', '--config-file', extra],
-            stderr=subprocess.PIPE, text=True, env=environ)
-        self.addCleanup(self.process.stderr.close)
-        self.addCleanup(self.process.wait)
-        self.addCleanup(self.process.kill)
-        patience = threading.Timer(PATIENCE, self.process.kill)
-        patience.start()
-        self.addCleanup(patience.cancel)
-        self.log = ''
-        for line in self.process.stderr:
-            self.log += line
-            if STARTED in line:
-                patience.cancel()
-                return
-        self.fail(self.log)
+        self.process, lines = processes.begin(
+            self, [sys.executable, PROGRAM, '--config-file',
+                   self.path / 'nova.conf', '--config-file', extra],
+            STARTED, PATIENCE, env=environ)
+        self.log = ''.join(lines)
+        self.assertIn(STARTED, self.log)
 
     def send(self, method: str, path: str, body: Any = None) -> int:
         """Send a request to nova-api and return the status."""

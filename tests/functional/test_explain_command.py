@@ -7,7 +7,6 @@ import time
 
 import fixtures as base_fixtures
 from nova.conf import CONF
-from nova import context as nova_context
 from nova.db.api import api as api_db
 from nova.db.main import api as main_db
 from nova.db.main import models
@@ -41,7 +40,7 @@ class ExplainTest(test_manage.ManageTest):
     def setUp(self):
         super().setUp()
         self.write_conf(more=MORE)
-        self.flavor('m1.small', 1)
+        self.flavor = placed.create_flavor()
         self.near, self.far = (
             self.ready(name, cell) for name, cell in (
                 ('near', 'cell1'), ('far', 'cell2')))
@@ -49,12 +48,6 @@ class ExplainTest(test_manage.ManageTest):
             self.zone, self.near).status)
         self.cloud.placement.set_aggregates(
             self.near.nodes[0], [self.zone.uuid])
-
-    def flavor(self, name, vcpus):
-        objects.Flavor(
-            nova_context.get_admin_context(), name=name, flavorid=name,
-            vcpus=vcpus, memory_mb=1, root_gb=1, ephemeral_gb=0, swap=0,
-            rxtx_factor=1.0, disabled=False, is_public=True).create()
 
     def ready(self, name, cell):
         """Create a host that has reported its resources."""
@@ -95,7 +88,7 @@ class TestExplain(ExplainTest):
 
         Log lines are not in it.
         """
-        self.flavor('m1.huge', 9)
+        placed.create_flavor('m1.huge', 9)
         self.write_conf(more=MORE + '[DEFAULT]\ndebug = true\n')
         done = self.explain('--flavor', 'm1.huge', '--format', 'json',
                             '--host', 'far')
@@ -127,10 +120,8 @@ class TestExplain(ExplainTest):
         self.write_conf(more=MORE + (
             'enabled_filters = AggregateMembershipFilter\n'
             '[aggregate_mirror]\nrequest_filters = flavor_extra_specs\n'))
-        flavor = objects.Flavor.get_by_name(
-            nova_context.get_admin_context(), 'm1.small')
-        flavor.extra_specs = {'ssd': 'true'}
-        flavor.save()
+        self.flavor.extra_specs = {'ssd': 'true'}
+        self.flavor.save()
         done = self.explain('--flavor', 'm1.small')
         self.assertEqual((1, ''), (done.returncode, done.stderr))
         self.assertEqual(
@@ -257,20 +248,11 @@ class TestJournal(ExplainTest):
     def failed(self):
         """Create a server in ERROR, with its fault, in no host."""
         nova = self.cloud.nova
-        server = placed.create_server(
-            nova, objects.Flavor.get_by_name(
-                nova_context.get_admin_context(), 'm1.small'), '')
+        server = placed.create_server(nova, self.flavor, '', state='error')
         with nova.in_cell('cell1') as context:
-            instance = objects.Instance.get_by_uuid(context, server)
-            instance.vm_state = 'error'
-            instance.save()
             objects.InstanceFault(
                 context, instance_uuid=server, code=500, details='',
                 message='No valid host was found.', host=None).create()
-        objects.InstanceMapping(
-            nova_context.get_admin_context(), instance_uuid=server,
-            project_id=placed.PROJECT, user_id='user',
-            cell_mapping=nova.cell('cell1'), queued_for_delete=False).create()
         return server
 
     def test_sync_after_the_failure_of_a_server(self):
@@ -307,7 +289,7 @@ class TestPage(ExplainTest):
 
     def test_summary_and_status(self):
         """It prints the summary; the exit status is that of the tables."""
-        self.flavor('m1.huge', 9)
+        placed.create_flavor('m1.huge', 9)
         for flavor, status, summary in (
                 ('m1.small', 0, '1 of 2 hosts can take the server (near): '
                  '1 not in zone az1'),

@@ -4,7 +4,6 @@
 import pathlib
 import signal
 import sqlite3
-import subprocess
 
 import fixtures as base_fixtures
 from nova.db.api import api as api_db
@@ -12,7 +11,6 @@ from oslo_utils import uuidutils
 
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import full_syncs
-from tests import commands
 from tests import fixtures
 from tests.functional import test_manage
 from tests.functional import test_sync_command
@@ -157,8 +155,7 @@ class TestOutage(ReportTest):
         """It exits with 5, and its hosts are unknown, not stale."""
         far = self.host('far', cell='cell2')
         self.placement.set_aggregates(far.nodes[0], [self.zone.uuid])
-        pathlib.Path(fixtures.CONF.state_path, 'cell2.sqlite').write_bytes(
-            b'no database any more' * 999)
+        self.cloud.nova.break_cell('cell2')
         page = self.report(5)
         self.assertIn('its cell did not answer', page)
         self.assertIn('Cell cell2 (', page)
@@ -212,11 +209,7 @@ class TestFile(ReportTest):
         self.file.write_text('before')
         self.host('h1')
         land = self.placement.hold_after(0, ('GET',))
-        process = subprocess.Popen(
-            [commands.script(commands.MANAGE), '--config-file',
-             str(self.conf), 'report',
-             '--html', str(self.file)], stderr=subprocess.PIPE, text=True)
-        self.addCleanup(process.kill)
+        process = self.start('report', '--html', str(self.file))
         self.assertTrue(self.placement.stuck.wait(PATIENCE))
         process.send_signal(signal.SIGTERM)
         processes.hear(process.stderr, 'again to stop immediately')

@@ -12,6 +12,7 @@ import testscenarios
 
 from nova_aggregate_mirror.scheduler import filter_table
 from tests.scheduling import cloud
+from tests.scheduling import explaining
 from tests.scheduling import oracle
 
 load_tests = testscenarios.load_tests_apply_scenarios
@@ -19,7 +20,7 @@ load_tests = testscenarios.load_tests_apply_scenarios
 WRONG, RIGHT, SPARE = 'wrong', 'right', 'spare'
 
 
-class IsolationTest(cloud.CloudTest):
+class IsolationTest(explaining.ExplainingTest):
     """With the guard."""
 
     hosts = (WRONG, RIGHT, SPARE)
@@ -27,19 +28,6 @@ class IsolationTest(cloud.CloudTest):
 
     def assert_lands(self, server, host, **expected):
         self.become(server, **expected, **{'OS-EXT-SRV-ATTR:host': host})
-
-    def set_aggregates(self, host, *numbers):
-        """Change a host's aggregates in placement without nova."""
-        uuids = [self.admin_api.api_get('/os-aggregates/%d' % number
-                                        ).body['aggregate']['uuid']
-                 for number in numbers]
-        url = ('/resource_providers/%s/aggregates'
-               % self._get_provider_uuid_by_host(host))
-        generation = self.placement.get(
-            url, version='1.36').body['resource_provider_generation']
-        self.assertEqual(200, self.placement.put(url, {
-            'aggregates': uuids, 'resource_provider_generation': generation,
-        }, version='1.36').status)
 
 
 class TestStaleAssociation(IsolationTest):
@@ -54,7 +42,7 @@ class TestStaleAssociation(IsolationTest):
         small, large = (self._create_flavor(
             memory_mb=memory, vcpu=1, disk=1, ephemeral=0,
             extra_spec=cloud.SSD) for memory in (64, 96))
-        self.set_aggregates(WRONG, fast)
+        self.set_aggregates(WRONG, self.uuid(fast))
         server = self.boot(flavor_id=small, az='east')
         self.assert_lands(server, RIGHT)
         for action, status, host in (
@@ -69,9 +57,7 @@ class TestStaleAssociation(IsolationTest):
             self.admin_api.post_server_action(server['id'], action)
             self.assert_lands(server, host, status=status)
         self.computes[RIGHT].stop()
-        service, = self.admin_api.get_services(
-            binary='nova-compute', host=RIGHT)
-        self.admin_api.put_service_force_down(service['id'], True)
+        self.admin_api.put_service_force_down(self.service(RIGHT), True)
         self.admin_api.post_server_action(server['id'], {'evacuate': {}})
         self.assert_lands(server, SPARE)
 
@@ -118,7 +104,7 @@ class TestStaleZone(testscenarios.WithScenarios, IsolationTest):
     def test_create(self):
         """Since nova 28 only placement keeps servers in their zone."""
         zone = self.aggregate('east', [RIGHT], availability_zone='east')
-        self.set_aggregates(WRONG, zone)
+        self.set_aggregates(WRONG, self.uuid(zone))
         self.assert_lands(
             self.boot(flavor_id=self.flavor(), az='east'), self.lands)
 
@@ -179,7 +165,7 @@ class TestUnreadableMetadata(testscenarios.WithScenarios, IsolationTest):
             self.remove(number, host)
 
 
-class TestTenants(cloud.CloudTest):
+class TestTenants(explaining.ExplainingTest):
     """Nova confines a tenant, and this package keeps others out."""
 
     hosts = ('free', 'own')
@@ -199,9 +185,7 @@ class TestTenants(cloud.CloudTest):
         return self.boot(flavor_id=self.wanted)['OS-EXT-SRV-ATTR:host']
 
     def enable(self, host, status):
-        service, = self.admin_api.get_services(binary='nova-compute',
-                                               host=host)
-        self.admin_api.put_service(service['id'], {'status': status})
+        self.admin_api.put_service(self.service(host), {'status': status})
 
     def test_tenant_has_its_hosts_and_no_others(self):
         """Even when only the hosts of other tenants have room."""

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The manage command as an operator runs it: output and exit status."""
 
-import json
 import pathlib
 import signal
 import subprocess
 
 import fixtures as base_fixtures
-from nova import context as nova_context
 from nova.db.api import api as api_db
-from nova import objects
 import testtools
 from testtools import matchers
 
@@ -39,8 +36,7 @@ class ManageTest(testtools.TestCase):
     def host(self, name, **kwargs):
         """Add a member host without associations in placement."""
         host = self.cloud.create_host(name, **kwargs)
-        objects.Aggregate.get_by_uuid(
-            nova_context.get_admin_context(), self.zone.uuid).add_host(name)
+        self.cloud.nova.add_member(self.zone.uuid, name)
         return host
 
     def run_command(self, *argv):
@@ -49,6 +45,16 @@ class ManageTest(testtools.TestCase):
         self.assertNotIn('Traceback', done.stdout + done.stderr)
         self.assertNotIn(placement_service.TOKEN, done.stdout + done.stderr)
         return done
+
+    def start(self, *argv, **options):
+        """Start a command, which the test kills if it runs until its end."""
+        process = subprocess.Popen(
+            [commands.script(commands.MANAGE), '--config-file',
+             str(self.conf), *argv], text=True, stdout=subprocess.PIPE,
+            **{'stderr': subprocess.PIPE, **options})
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
 
     def sync(self, *argv):
         return self.run_command('placement', 'sync_aggregates', *argv)
@@ -101,11 +107,7 @@ class TestWait(ManageTest):
 
     def begin(self):
         """Start the command for h1; return it when it waits for the zone."""
-        process = subprocess.Popen(
-            [commands.script(commands.MANAGE), '--config-file',
-             str(self.conf), 'placement', 'wait', '--host', 'h1'],
-            text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.addCleanup(process.kill)
+        process = self.start('placement', 'wait', '--host', 'h1')
         processes.hear(process.stderr, 'is not in zone (%s)' % self.zone.uuid)
         return process
 
@@ -155,26 +157,18 @@ class TestWait(ManageTest):
 
 class TestJournal(ManageTest):
 
-    def test_list_and_forget(self):
-        """A row is listed with its reason, and forgotten."""
+    def test_forget(self):
+        """What could not be forgotten is named."""
         conf.register_opts(fixtures.CONF)
         rows = store.Journal(fixtures.CONF).rows
-        row = rows.make(journal.Dirty('h1', request_id='req-1'))
+        row = rows.make(journal.Dirty('h1'))
         rows.record(row)
-        rows.hand_over(row, 'placement refused')
-        done = self.run_command('journal', 'list', '--format', 'json')
-        listed, = json.loads(done.stdout)
-        self.assertEqual(
-            (row.id, 'h1', 'req-1', 'to be mirrored', 1, 'placement refused'),
-            tuple(listed[name] for name in (
-                'id', 'host', 'request_id', 'state', 'attempts',
-                'last_error')))
+        rows.hand_over(row, 'refused')
         done = self.run_command('journal', 'forget', row.id, 'unknown')
         self.assertEqual((1, '1 row forgotten\n'),
                          (done.returncode, done.stdout))
         self.assertEqual('The journal has no row unknown; it has none\n',
                          done.stderr)
-        self.assertIn('empty', self.run_command('journal', 'list').stdout)
 
     def test_missing_journal_is_not_created(self):
         """With nova-api's configuration it is empty; else it is an error."""

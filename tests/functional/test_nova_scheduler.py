@@ -3,15 +3,14 @@
 
 import pathlib
 import re
-import subprocess
 import sys
-import threading
 
 import fixtures as base_fixtures
 import testtools
 
 from tests import fixtures
 from tests import nova_service
+from tests import processes
 
 PROGRAM = pathlib.Path(sys.prefix, 'bin', 'nova-scheduler')
 MORE = """
@@ -49,22 +48,10 @@ class TestNovaScheduler(testtools.TestCase):
         """
         self.path.write_text(self.cloud.nova_conf(
             MORE % (nova_service.CONF.database.connection, ours)))
-        scheduler = subprocess.Popen(
-            [sys.executable, PROGRAM, '--config-file', self.path],
-            stderr=subprocess.PIPE, text=True)
-        self.addCleanup(scheduler.stderr.close)
-        self.addCleanup(scheduler.wait)
-        self.addCleanup(scheduler.kill)
-        # A silent nova-scheduler must not block the tests.
-        patience = threading.Timer(PATIENCE, scheduler.kill)
-        patience.start()
-        self.addCleanup(patience.cancel)
-        log = []
-        for line in scheduler.stderr:
-            log.append(line)
-            if STARTED in line:
-                break
-        else:
+        scheduler, log = processes.begin(
+            self, [sys.executable, PROGRAM, '--config-file', self.path],
+            STARTED, PATIENCE)
+        if STARTED not in ''.join(log[-1:]):
             self.assertEqual(1, scheduler.wait())
         self.addDetail('nova-scheduler', testtools.content.text_content(
             ''.join(log)))

@@ -8,8 +8,6 @@ import os
 import pathlib
 
 import fixtures as base_fixtures
-from nova import context as nova_context
-from nova import objects
 from oslo_utils import uuidutils
 import testtools
 from testtools import matchers
@@ -51,8 +49,7 @@ class ClientTest(testtools.TestCase):
     def host(self, name, **kwargs):
         """Add a member of the zone without associations in placement."""
         host = self.cloud.create_host(name, **kwargs)
-        objects.Aggregate.get_by_uuid(
-            nova_context.get_admin_context(), self.zone.uuid).add_host(name)
+        self.cloud.nova.add_member(self.zone.uuid, name)
         return host
 
     def environment(self):
@@ -317,17 +314,8 @@ class TestCatalog(ClientTest):
             'auth_url': self.keystone.url + '/v3', 'username': 'nova',
             'password': 'the-password', 'project_name': 'service',
             'user_domain_id': 'default', 'project_domain_id': 'default'})
-        token = self.keystone.token()
-        token['token']['project'] = {
-            'id': 'p', 'name': 'service',
-            'domain': {'id': 'default', 'name': 'Default'}}
-        token['token']['catalog'] = [
-            {'type': kind, 'name': kind, 'id': kind, 'endpoints': [{
-                'id': kind, 'interface': 'internal', 'region': 'R',
-                'region_id': 'R', 'url': url}]}
-            for kind, url in (('compute', self.server.url),
-                              ('placement', self.placement.url))]
-        self.keystone.answers['/v3/auth/tokens'] = (201, token)
+        self.keystone.grant(self.placement.url, others=[
+            servers.service('compute', self.server.url)])
 
     def test_region_and_interface(self):
         """The options apply to both services."""

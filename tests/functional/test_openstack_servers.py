@@ -1,20 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """``openstack aggregate mirror servers``, with a real nova-api."""
 
-import datetime
-import pathlib
-
-from nova import context as nova_context
-from nova.network import model
 from nova import objects
-from oslo_utils import uuidutils
 import webob
 
-from tests import fixtures
 from tests.functional import test_openstack_client
+from tests import placed
 from tests.unit import servers
 
-JANUARY = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
 ZONES = '/os-availability-zone'
 
 
@@ -25,47 +18,22 @@ class TestServers(test_openstack_client.ClientTest):
         super().setUp()
         self.host('near')
         self.cloud.create_host('far', cell='cell2')
-        self.tiny = objects.Flavor(
-            nova_context.get_admin_context(), name='m1.tiny', flavorid='1',
-            vcpus=1, memory_mb=1, root_gb=1, ephemeral_gb=0, swap=0,
-            rxtx_factor=1.0, disabled=False, is_public=True, extra_specs={})
+        self.tiny = placed.create_flavor()
         # Nova-api reads the security groups of a server from neutron.
         neutron = self.useFixture(servers.Cloud())
         neutron.answers['/v2.0/ports'] = (200, {'ports': []})
         self.cloud.nova.conf.config(endpoint_override=neutron.url,
                                     group='neutron')
         self.keystone = self.useFixture(servers.Cloud())
-        self.keystone.answers['/v3/projects/tenant-a'] = (200, {})
+        self.keystone.answers['/v3/projects/' + placed.PROJECT] = (200, {})
         self.keystone.answers['/v3/projects'] = (200, {'projects': [
-            {'id': 'tenant-a', 'name': 'demo'}]})
+            {'id': placed.PROJECT, 'name': 'demo'}]})
         self.write_clouds(identity_endpoint_override=(
             self.keystone.url + '/v3'), **self.clouds)
 
-    def create(self, host, cell='cell1', zone='az1', state='active'):
-        server = uuidutils.generate_uuid()
-        with self.cloud.nova.in_cell(cell) as context:
-            objects.Instance(
-                context, uuid=server, project_id='tenant-a', user_id='user',
-                flavor=self.tiny, image_ref='', system_metadata={},
-                power_state=0, display_name='web', hostname='web',
-                config_drive='', kernel_id='', ramdisk_id='', launch_index=0,
-                reservation_id='r-1', locked=False,
-                root_device_name='/dev/vda',
-                info_cache=objects.InstanceInfoCache(
-                    network_info=model.NetworkInfo()),
-                availability_zone=zone or None, host=host, vm_state=state,
-                launched_at=JANUARY).create()
-        context = nova_context.get_admin_context()
-        objects.InstanceMapping(
-            context, instance_uuid=server, project_id='tenant-a',
-            user_id='user', cell_mapping=self.cloud.nova.cell(cell),
-            queued_for_delete=False).create()
-        spec = objects.RequestSpec.from_components(
-            context, server, {'properties': {}}, self.tiny, None, None, {},
-            None, zone or None, project_id='tenant-a')
-        spec.num_instances = 1
-        spec.create()
-        return server
+    def create(self, host, *args, **options):
+        return placed.create_server(
+            self.cloud.nova, self.tiny, host, *args, **options)
 
     def servers(self, *argv, status=0):
         return self.mirror('servers', *argv, status=status)
@@ -91,7 +59,7 @@ class TestServers(test_openstack_client.ClientTest):
             '--pinned-availability-zone ' + moved))
         self.assertEqual({
             'server': moved, 'name': 'web', 'host': 'far',
-            'project': 'tenant-a', 'state': 'stopped', 'rule': 'zone',
+            'project': placed.PROJECT, 'state': 'stopped', 'rule': 'zone',
             'asked': 'zone az1', 'found': 'no zone', 'cause': 'moved',
             'why': 'moved to the host by a cold migration',
             'command': 'openstack server migrate --wait %s && openstack '
@@ -106,8 +74,8 @@ class TestServers(test_openstack_client.ClientTest):
         for argv, count, misplaced in (
                 (['--host', 'near', '--host', 'far'], 3, 1),
                 (['--host', 'near'], 1, 0), (['--project', 'demo'], 3, 1),
-                (['--project', 'tenant-a'], 3, 1), (['--zone', 'az1'], 2, 1),
-                (['--zone', 'nova'], 2, 1)):
+                (['--project', placed.PROJECT], 3, 1),
+                (['--zone', 'az1'], 2, 1), (['--zone', 'nova'], 2, 1)):
             rows, errors = self.servers(*argv, status=7 * misplaced)
             self.assertEqual(misplaced, len(rows), argv)
             self.assertIn('%d of %d server' % (misplaced, count), errors)
@@ -135,8 +103,7 @@ class TestServers(test_openstack_client.ClientTest):
         """Its servers are not audited, which the status tells."""
         self.create('near')
         self.create('far', 'cell2')
-        pathlib.Path(fixtures.CONF.state_path, 'cell2.sqlite').write_bytes(
-            b'no database any more' * 999)
+        self.cloud.nova.break_cell('cell2')
         rows, errors = self.servers(status=5)
         self.assertEqual([], rows)
         self.assertIn('Servers on 1 host are not audited: nova-api cannot '

@@ -187,12 +187,9 @@ class CloudTest(SecretsTest):
 
     def use(self, **placement):
         self.cloud.nova.conf.config(
-            group='placement', **{
-                'auth_type': 'password', 'auth_url': self.wrong.url + '/v3',
-                'username': 'nova', 'password': PASSWORD,
-                'user_domain_id': 'default', 'project_domain_id': 'default',
-                'project_name': 'service', 'endpoint_override': None,
-                **placement})
+            group='placement', **self.wrong.account(**{
+                'password': PASSWORD, 'endpoint_override': None,
+                **placement}))
 
     def work(self):
         """Let nova-api, the agent and a sync fail; record their output."""

@@ -3,7 +3,6 @@
 
 import contextlib
 import dataclasses
-import pathlib
 import sqlite3
 
 from nova import context as nova_context
@@ -33,13 +32,8 @@ class SourceTest(testtools.TestCase):
     def host(self, name, *aggregates, **kwargs):
         host = self.cloud.create_host(name, providers=False, **kwargs)
         for aggregate in aggregates:
-            objects.Aggregate.get_by_uuid(
-                nova_context.get_admin_context(), aggregate.uuid
-            ).add_host(name)
+            self.cloud.nova.add_member(aggregate.uuid, name)
         return host
-
-    def cell_file(self, name):
-        return pathlib.Path(fixtures.CONF.state_path, name + '.sqlite')
 
 
 class TestRead(SourceTest):
@@ -142,8 +136,7 @@ class TestRead(SourceTest):
         host = self.host('h1')
         self.assertEqual(frozenset(),
                          self.source.read(['h1']).wanted(host.nodes[0]))
-        objects.Aggregate.get_by_uuid(
-            nova_context.get_admin_context(), self.zone.uuid).add_host('h1')
+        self.cloud.nova.add_member(self.zone.uuid, 'h1')
         self.assertEqual({self.zone.uuid},
                          self.source.read(['h1']).wanted(host.nodes[0]))
 
@@ -174,7 +167,7 @@ class TestCells(SourceTest):
 
     def test_dead_cell_is_reported_and_never_read_as_empty(self):
         """The state of its hosts is unknown, not "without compute nodes"."""
-        self.cell_file('cell2').write_bytes(b'no database any more' * 999)
+        self.cloud.nova.break_cell('cell2')
         self.assert_cell2_is_reported(self.source.read_all())
         self.assert_cell2_is_reported(
             self.source.read(['near', 'far', 'homeless']))
@@ -185,7 +178,7 @@ class TestCells(SourceTest):
 
     def test_dead_cell_does_not_matter_to_hosts_of_others(self):
         """A mapped host is read from its own cell only."""
-        self.cell_file('cell2').write_bytes(b'no database any more' * 999)
+        self.cloud.nova.break_cell('cell2')
         nova = self.source.read(['near'], self.near.nodes)
         self.assertEqual({}, nova.cells_down)
         place = source.Scope(self.zone.uuid, frozenset(self.near.nodes),
@@ -197,14 +190,14 @@ class TestCells(SourceTest):
 
     def test_dead_cell_does_not_matter_to_a_deletion(self):
         """The existence of aggregates is read without opening a cell."""
-        self.cell_file('cell2').write_bytes(b'no database any more' * 999)
+        self.cloud.nova.break_cell('cell2')
         nova = self.source.read((), aggregates=[self.zone.uuid])
         self.assertEqual({self.zone.uuid}, set(nova.aggregates))
         self.assertEqual({}, nova.cells_down)
 
     def test_node_that_nobody_has_is_unknown_while_a_cell_is_down(self):
         """It may exist in that cell: the cell is reported."""
-        self.cell_file('cell2').write_bytes(b'no database any more' * 999)
+        self.cloud.nova.break_cell('cell2')
         nova = self.source.read(['near'], [uuidutils.generate_uuid()])
         self.assertEqual(1, len(nova.cells_down))
 
@@ -213,7 +206,7 @@ class TestCells(SourceTest):
     def test_hung_cell_is_bounded_and_reported(self):
         """The other cells are read meanwhile."""
         with contextlib.closing(sqlite3.connect(
-                self.cell_file('cell2'), isolation_level=None)) as other:
+                self.cloud.nova.file('cell2'), isolation_level=None)) as other:
             other.execute('BEGIN EXCLUSIVE')
             nova = database.DatabaseSource(
                 engines.Limits(2), threads=True).read_all()

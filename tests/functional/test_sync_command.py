@@ -6,14 +6,12 @@ import os
 import pathlib
 import pty
 import signal
-import subprocess
 
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import store
-from tests import commands
 from tests import fixtures
 from tests.functional import test_manage
 from tests import processes
@@ -283,21 +281,13 @@ class TestPrune(SyncTest):
 
 class TestProgress(SyncTest):
 
-    def start(self, *argv, **kwargs):
-        process = subprocess.Popen(
-            [commands.script(commands.MANAGE), '--config-file', str(self.conf),
-             'placement', 'sync_aggregates', *argv], **kwargs)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        return process
-
     def test_count_on_a_terminal(self):
         """A terminal gets a count; the final output has no trace of it."""
         for number in range(3):
             self.host('h%d' % number)
         ours, theirs = pty.openpty()
-        process = self.start('--format', 'json', stdout=subprocess.PIPE,
-                             stderr=theirs)
+        process = self.start('placement', 'sync_aggregates', '--format',
+                             'json', stderr=theirs)
         # Small enough to stay in the pipe until the command has exited.
         printed, _nothing = process.communicate(timeout=PATIENCE)
         os.set_blocking(ours, False)
@@ -312,8 +302,7 @@ class TestProgress(SyncTest):
         """Send a signal while PUTs are in flight; return the command."""
         self.hosts = [self.host('h%d' % number) for number in range(30)]
         land = self.placement.hold_after(4)
-        process = self.start(stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                             text=True)
+        process = self.start('placement', 'sync_aggregates')
         self.assertTrue(self.placement.stuck.wait(PATIENCE))
         process.send_signal(number)
         processes.hear(process.stderr, 'again to stop immediately')
