@@ -351,26 +351,6 @@ def retries_one_row_after_a_failure(parts: Parts) -> None:
     parts.prepare = prepare
 
 
-def lets_a_locked_row_decide_for_all(parts: Parts) -> None:
-    """Without rule 14: rows that share a statement share its failure."""
-    kept = parts.journal.rows
-    world, real = parts.cloud.world, kept.close
-    lost: dict[str, float] = {}
-
-    def close(ids, lock_wait=None):
-        ids = list(ids)
-        if any(world.now < lost.get(row, 0.0) for row in ids):
-            raise exceptions.JournalLocked('with others')
-        try:
-            return real(ids, lock_wait)
-        except exceptions.JournalLocked:
-            if len(ids) > 1:
-                lost.update(dict.fromkeys(ids, world.now + 10.0))
-            raise
-
-    kept.close = close
-
-
 def repairs_with_the_patience_of_the_drain(parts: Parts) -> None:
     """Without rule 15: the sync cannot repair what it finds in a slow cell."""
     read = parts.source.read
@@ -430,7 +410,6 @@ PARTS = {
     only_adds: 5,
     takes_an_error_for_an_answer: 35,
     retries_one_row_after_a_failure: 17,
-    lets_a_locked_row_decide_for_all: 156,
     repairs_with_the_patience_of_the_drain: 41,
     follows_the_last_cell: 4,
     takes_a_silent_cell_for_an_empty_one: 19,
