@@ -113,6 +113,21 @@ class AnswerTestCase(servers.LoopbackTestCase):
             exceptions.ServiceFailed, self.client.put,
             client.Provider(PROVIDER, frozenset(), 1), frozenset())
 
+    def test_no_answer(self) -> None:
+        """The failure names the service, and quotes OpenSSL's reason."""
+        for url, observation in (
+                ('http://nowhere.invalid',
+                 '^has a host name that does not resolve$'),
+                (self.cloud.url.replace('http', 'https'),
+                 '^failed the TLS handshake')):
+            placement = client.Client(
+                servers.make_conf(auth_type='none', endpoint_override=url),
+                request_timeout=servers.PATIENCE)
+            failure = self.assertRaises(
+                exceptions.ServiceUnreachable, placement.providers).failure
+            self.assertEqual('placement at ' + url, failure.party)
+            self.assertRegex(failure.observation, observation)
+
     def test_secrets_stay_out_of_messages(self) -> None:
         """No password or token is in a message."""
         self.client = client.Client(servers.make_conf(
