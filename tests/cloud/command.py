@@ -23,6 +23,7 @@ from tests.cloud.parts import command as parts_command
 from tests.cloud import processes
 from tests.cloud import servers
 from tests.cloud.situations import command as situations_command
+from tests.cloud.situations import random_moves
 from tests.cloud import statefile
 
 FAILED = 1
@@ -30,7 +31,7 @@ UNAVAILABLE = 3
 INTERRUPTED = 130
 NOT_FOUND = 127
 # Commands that leave the cloud as it was.
-RESTORING = ('chaos', 'situations')
+RESTORING = ('chaos', 'situations', 'moves')
 
 
 def up(chosen: argparse.Namespace) -> int:
@@ -119,6 +120,13 @@ def situations(chosen: argparse.Namespace) -> int:
         return situations_command.main(cloud.Cloud(_whole(chosen)), chosen)
 
 
+def moves(chosen: argparse.Namespace) -> int:
+    """Make random requests, and compare them with their explanations."""
+    _whole(chosen)
+    with lock.hold(chosen.directory):
+        return random_moves.main(cloud.Cloud(_whole(chosen)), chosen)
+
+
 def _whole(chosen: argparse.Namespace) -> statefile.State:
     """Return the state of a cloud that has started completely."""
     state = statefile.State.read(chosen.directory)
@@ -140,7 +148,7 @@ def _print_usage(chosen: argparse.Namespace) -> None:
 def main() -> int:
     """Run the command line; return the exit status."""
     commands = {'up': up, 'down': down, 'status': status, 'exec': execute,
-                'chaos': chaos, 'situations': situations,
+                'chaos': chaos, 'situations': situations, 'moves': moves,
                 'outages': outages_command.main, 'parts': parts_command.main,
                 'endure': endurance.main}
     chosen = options.cloud(sys.argv[1:])

@@ -103,6 +103,7 @@ def cloud(arguments: List[str]) -> argparse.Namespace:
                      help='command line, such as: openstack aggregate list')
     _add_chaos(commands)
     _add_situations(commands)
+    _add_moves(commands)
     outages = _add_outages(commands)
     _add_parts(commands)
     _add_endure(commands)
@@ -201,6 +202,20 @@ def _add_situations(commands: argparse._SubParsersAction) -> None:
     situations.add_argument(
         '--write', action='store_true',
         help='replace the rows of these situations in the documentation')
+
+
+def _add_moves(commands: argparse._SubParsersAction) -> None:
+    moves = _add(
+        commands, 'moves', 'create and move servers at random, and compare '
+        'where nova puts them with the explanation of each request',
+        'nova found the acceptable hosts')
+    moves.add_argument(
+        '--count', type=int, default=60, metavar='N',
+        help='number of requests; those that an earlier run on this cloud has '
+             'compared with the same seed are not repeated (default: 60)')
+    moves.add_argument(
+        '--seed', default='0', metavar='TEXT',
+        help='seed of the random choices (default: 0)')
 
 
 def _add_outages(commands: argparse._SubParsersAction

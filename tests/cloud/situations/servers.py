@@ -126,7 +126,9 @@ class Move:
             messages = [one['details'] or one['event']
                         for one in reversed(shown['events'])
                         if one['result'] == 'Error']
-            moved = not messages and server[HOST] not in (None, before[HOST])
+            # A rebuild is the only move that stays.
+            moved = not messages and server[HOST] and (
+                'rebuild' in self._action or server[HOST] != before[HOST])
             found[:] = [situation.Outcome(
                 frozenset([server[HOST]] if moved else ()),
                 ''.join(messages[:1]) or 'status ' + server['status'])]

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command ``tools/cloud moves``: random requests, explained and then made.
+
+Unlike the tests with nova-scheduler alone, nova-api and nova-conductor prepare
+each request themselves. A run continues where one with the same seed ended.
+"""
+
+import argparse
+from collections.abc import Callable
+from collections.abc import Mapping
+import contextlib
+import dataclasses
+import json
+import random
+import sys
+from typing import Any
+
+from tests.cloud import clients
+from tests.cloud import cloud
+from tests.cloud.situations import explained
+from tests.cloud.situations import furnish
+from tests.cloud.situations import hosts
+from tests.cloud.situations import scene
+from tests.cloud.situations import schedulers
+from tests.cloud.situations import servers
+from tests.cloud.situations import situation
+
+HOSTS = ('compute-1', 'compute-2', 'compute-3')
+SOURCE = HOSTS[0]
+SSD = 'aggregate_instance_extra_specs:ssd'
+# Operation to the action in nova's API.
+ACTIONS: Mapping[str, Mapping[str, Any]] = {
+    'migrate': {'migrate': None},
+    'live-migrate': {'os-migrateLive': {
+        'host': None, 'block_migration': 'auto'}},
+    'evacuate': {'evacuate': {}},
+    'unshelve': {'unshelve': None},
+    'rebuild': {}, 'resize': {}}
+OPERATIONS = ('create', *ACTIONS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """The hosts of an explanation beside what nova has done."""
+
+    number: int
+    operation: str
+    acceptable: list[str]
+    """Hosts with the largest weight of those that are acceptable."""
+    chosen: list[str]
+    message: str
+
+    @property
+    def equal(self) -> bool:
+        if not self.chosen:
+            return not self.acceptable and situation.NO_HOST in self.message
+        return set(self.chosen) <= set(self.acceptable)
+
+    def __str__(self) -> str:
+        return '%3d  %-12s  explained %-30s nova %s%s' % (
+            self.number, self.operation, ', '.join(self.acceptable) or '-',
+            ', '.join(self.chosen) or self.message,
+            '' if self.equal else '  DIFFERENT')
+
+
+def main(running: cloud.Cloud, chosen: argparse.Namespace) -> int:
+    """Compare the moves that are left; return 0 if all are equal."""
+    path = running.state.directory / ('moves-%s.json' % chosen.seed)
+    comparisons = [Comparison(**each) for each in json.loads(
+        path.read_text())] if path.exists() else []
+    finished = {comparison.number for comparison in comparisons}
+    running.forked = clients.Clients(running.programs)
+    configurations = schedulers.Schedulers(running)
+    try:
+        for number in sorted(set(range(chosen.count)) - finished,
+                             key=lambda number: (_scheduler(number), number)):
+            configurations.use(_scheduler(number))
+            with contextlib.ExitStack() as stack:
+                comparison = _compare(
+                    scene.Scene(running, configurations, stack.callback),
+                    number, random.Random('%s-%d' % (chosen.seed, number)))
+            print(comparison, flush=True)
+            comparisons.append(comparison)
+            path.write_text(json.dumps(
+                list(map(dataclasses.asdict, comparisons))))
+    except scene.Failed as exc:
+        print('Request %d: %s' % (number, exc), file=sys.stderr)
+        return 1
+    finally:
+        configurations.use('')
+        running.forked.close()
+    different = [each for each in comparisons if not each.equal]
+    print('%d requests compared, %d different' % (
+        len(comparisons), len(different)))
+    return 1 if different else 0
+
+
+def _scheduler(number: int) -> str:
+    return (schedulers.STOCK, schedulers.OURS)[number // len(OPERATIONS) % 2]
+
+
+def _compare(at: scene.Scene, number: int, choice: random.Random
+             ) -> Comparison:
+    operation = OPERATIONS[number % len(OPERATIONS)]
+    zone = furnish.zone(at, SOURCE, *_some(choice))
+    members = _some(choice, HOSTS)
+    aggregate = furnish.aggregate(at, *members, ssd='true')
+    fast = hosts.custom_trait(at)
+    for host in (SOURCE, *_some(choice)):
+        hosts.add_trait(at, host, fast)
+    flavors = [furnish.flavor(at, vcpus=choice.choice((1, 2)), specs=specs)
+               for specs in ({}, {SSD: 'true'}, {'trait:' + fast: 'required'})]
+    # Nova-api refuses a resize to the same flavor.
+    flavor, destination = choice.sample(flavors, 2)
+    zone = choice.choice((zone, zone, ''))
+    if operation == 'create':
+        request: situation.Request = servers.Create(
+            at, flavor, zone, explained=[
+                '--flavor', flavor, '--network', servers.NETWORK, '--project',
+                at.nova.get_project_id(), *['--zone', zone] * bool(zone)])
+    else:
+        # A server that is forced to a host passes no filter there.
+        server = servers.boot(at, flavor, SOURCE, '%s:%s' % (
+            zone or 'nova', SOURCE))
+        request = _move(at, server, operation, destination)
+    for host in members[:choice.randrange(2)]:
+        furnish.remove_host(at, aggregate, host)
+    hosts.disable(at, *_some(choice, HOSTS[1:]))
+    for host in _some(choice):
+        hosts.capacity(at, host, 'VCPU', 1)
+    document = explained.explain(at, request).document
+    weights = {row['host']: row['weight'] for row in document['hosts']
+               if row['kind'] == 'acceptable'}
+    outcome = request.make()
+    return Comparison(
+        number, operation, sorted(
+            host for host, weight in weights.items()
+            if weight == max(weights.values())),
+        sorted(outcome.hosts), outcome.message)
+
+
+def _some(choice: random.Random, names: tuple[str, ...] = HOSTS[1:]
+          ) -> list[str]:
+    return [name for name in names if choice.random() < 0.5]
+
+
+def _move(at: scene.Scene, server: str, operation: str, flavor: str
+          ) -> servers.Move:
+    """Prepare a move of a server."""
+    action, arguments = ACTIONS[operation], [operation]
+    prepare: dict[str, Callable[[], None]] = {
+        'unshelve': lambda: servers.shelve(at, server),
+        'evacuate': lambda: _lose(at)}
+    prepare.get(operation, lambda: None)()
+    if operation == 'resize':
+        action, arguments = {'resize': {'flavorRef': flavor}}, [
+            operation, flavor]
+    if operation == 'rebuild':
+        action = {'rebuild': {'imageRef': furnish.image(at)}}
+    return servers.Move(at, server, arguments, action)
+
+
+def _lose(at: scene.Scene) -> None:
+    at.later(hosts.raise_up, at, SOURCE)
+    at.cloud.process(SOURCE).kill()
+    hosts.set_forced_down(at, SOURCE)
