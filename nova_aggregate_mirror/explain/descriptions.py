@@ -70,10 +70,9 @@ def described(context: Any, server: ServerDescription
         networks.get_requested_resource_for_instance(context, None))
     spec.requested_resources += resources
     networks.replace(spec)
-    about = {'flavor': flavor.name, 'image': image.get('name') or '',
-             'project': server.project, 'zone': zone,
-             'host': host or '', 'node': node or '',
-             'networks': ', '.join(server.networks),
+    about = {'flavor': flavor.name, 'image': image.get('name'),
+             'project': server.project, 'zone': zone, 'host': host,
+             'node': node, 'networks': ', '.join(server.networks),
              'ports': ', '.join(server.ports),
              'hints': ', '.join(
                  '%s=%s' % (name, value)

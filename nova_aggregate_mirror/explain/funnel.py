@@ -3,7 +3,6 @@
 
 from collections import abc
 import dataclasses
-import functools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import placement_query
@@ -18,7 +17,8 @@ SMALL = 4
 
 Inventories = abc.Mapping[str, candidates.Inventory | None]
 """Of a compute node, by class; None if several providers have the class."""
-Parts = abc.Sequence[abc.Sequence[abc.Sequence[placement_query.Condition]]]
+Conditions = abc.Sequence[placement_query.Condition]
+Parts = abc.Sequence[abc.Sequence[Conditions]]
 """For each condition the part of each query to ask; empty for none."""
 
 
@@ -28,7 +28,7 @@ class Funnel:
 
     existing: frozenset[str]
     """Compute nodes that have a resource provider."""
-    conditions: abc.Sequence[placement_query.Condition]
+    conditions: Conditions
     passed: abc.Sequence[frozenset[str]]
     """For each condition the compute nodes that are not known to fail it: one
     with several providers is not asked about after the first that it fails."""
@@ -66,6 +66,14 @@ def narrow(reader: candidates.CandidateReader, sharing: frozenset[str],
     # The whole queries take longest and start first.
     answers = for_each(
         lambda query: reader.candidates(query.parameters()), queries)
+    by_query = dict(zip(queries, answers, strict=True))
+
+    def candidates_of(query: placement_query.PlacementQuery,
+                      conditions: Conditions) -> frozenset[str]:
+        if len(conditions) == len(query.conditions):
+            return by_query[query].providers
+        return reader.candidates(query.parameters(conditions)).providers
+
     # Placement may cut the response to a part, and then the complete query's
     # is not within it.
     complete = frozenset().union(*(answer.providers for answer in answers))
@@ -78,9 +86,8 @@ def narrow(reader: candidates.CandidateReader, sharing: frozenset[str],
             placement_query.of_providers(query.parameters(conditions))),
         for_each, queries, placement_query.singles(queries), single)
     joint_answers = _ask(
-        functools.partial(
-            _candidates, reader, dict(zip(queries, answers, strict=True))),
-        for_each, queries, placement_query.prefixes(queries), remaining)
+        candidates_of, for_each, queries, placement_query.prefixes(queries),
+        remaining)
     passed = []
     for by_itself, together in zip(
             single_answers, joint_answers, strict=True):
@@ -109,8 +116,8 @@ def _ask(ask: abc.Callable[..., frozenset[str]], for_each: parallel.Each,
          queries: abc.Sequence[placement_query.PlacementQuery],
          rows: Parts, nodes: frozenset[str]) -> list[frozenset[str]]:
     """Return the nodes that meet a part of any query, for each condition."""
-    def answer(part: tuple[placement_query.PlacementQuery, abc.Sequence[
-            placement_query.Condition]]) -> frozenset[str]:
+    def answer(part: tuple[placement_query.PlacementQuery, Conditions]
+               ) -> frozenset[str]:
         try:
             return ask(*part)
         except exceptions.RequestRejected:
@@ -122,17 +129,6 @@ def _ask(ask: abc.Callable[..., frozenset[str]], for_each: parallel.Each,
     answers = iter(for_each(answer, [part for row in pending for part in row]))
     return [nodes & frozenset().union(*(next(answers) for _part in row))
             for row in pending]
-
-
-def _candidates(reader: candidates.CandidateReader,
-                answers: abc.Mapping[placement_query.PlacementQuery,
-                                     candidates.Candidates],
-                query: placement_query.PlacementQuery,
-                conditions: abc.Sequence[placement_query.Condition]
-                ) -> frozenset[str]:
-    if len(conditions) == len(query.conditions):
-        return answers[query].providers
-    return reader.candidates(query.parameters(conditions)).providers
 
 
 def read_figures(reader: candidates.CandidateReader, for_each: parallel.Each,

@@ -70,10 +70,10 @@ def gather(cloud: Cloud, request: requests.SchedulingRequest,
         facts = dataclasses.replace(facts, omitted=trial.omitted)
         if not any(condition.kind == placement_query.RESOURCES
                    for query in queries for condition in query.conditions):
-            return dataclasses.replace(facts, refusal=Refusal(
-                'query to placement', 'the flavor requests no resources',
-                'use a flavor that requests some: placement finds hosts by '
-                'resources'))
+            return _refused(
+                facts, 'query to placement', 'the flavor requests no '
+                'resources', 'use a flavor that requests some: placement '
+                'finds hosts by resources')
         try:
             facts = _ask_placement(cloud, queries, facts)
         except exceptions.RequestRejected as exc:
@@ -147,10 +147,10 @@ def _manager(for_each: parallel.Each) -> host_states.HostManager:
     return host_states.HostManager(for_each)
 
 
-def _refused(facts: Facts, step: str, exc: Exception, advice: str = ''
+def _refused(facts: Facts, step: str, reason: object, advice: str = ''
              ) -> Facts:
     return dataclasses.replace(
-        facts, refusal=facts.refusal or Refusal(step, str(exc), advice))
+        facts, refusal=facts.refusal or Refusal(step, str(reason), advice))
 
 
 def _ask_placement(cloud: Cloud,

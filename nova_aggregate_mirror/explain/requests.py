@@ -29,8 +29,9 @@ class SchedulingRequest:
     """A request, and what is known about it."""
 
     spec: request_spec.RequestSpec
-    about: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Its arguments, for display."""
+    about: abc.Mapping[str, str | None] = dataclasses.field(
+        default_factory=dict)
+    """Its arguments, for display; those without a value are not shown."""
     notes: list[str] = dataclasses.field(default_factory=list)
     """Parts of the request that are not explained."""
     record: explanation.ServerRecord | None = None

@@ -35,10 +35,10 @@ def metadata(spec: request_spec.RequestSpec, states: abc.Sequence[Any]
             with filter_runs.listening(states):
                 passed = {state.host for state in classes[
                     row.host_filter]().filter_all(states, spec)}
-            hosts[row.host_filter] = sorted(
-                {state.host for state in states} - passed)
-    return {host_filter: names for host_filter, names in hosts.items()
-            if names}
+            rejected = sorted({state.host for state in states} - passed)
+            if rejected:
+                hosts[row.host_filter] = rejected
+    return hosts
 
 
 def extra_specs(spec: request_spec.RequestSpec,
