@@ -38,6 +38,16 @@ class ServerDescription:
         default_factory=dict)
     count: int = 1
 
+    @property
+    def lists(self) -> abc.Mapping[str, str]:
+        """Arguments with several values, for display."""
+        return {'networks': ', '.join(self.networks),
+                'ports': ', '.join(self.ports),
+                'hints': ', '.join(
+                    '%s=%s' % (name, value)
+                    for name, values in sorted(self.hints.items())
+                    for value in values)}
+
 
 def described(context: Any, server: ServerDescription
               ) -> requests.SchedulingRequest:
@@ -51,35 +61,30 @@ def described(context: Any, server: ServerDescription
     _require_inputs(server.project, from_volume, image)
     zone, host, node = _zone(context, server.zone)
     flavor = requests.flavor(context, server.flavor)
-    meta = objects.ImageMeta.from_dict(image)
     notes = list(_zone_notes(server.zone, zone, from_volume))
     networks = network_requests.RequestedNetworks(
         server.networks, server.ports, notes)
+    resources, parameters = networks.get_requested_resource_for_instance(
+        context, None)
     spec = objects.RequestSpec.from_components(
         context, uuidutils.generate_uuid(), image, flavor,
-        hardware.numa_get_constraints(flavor, meta),
+        hardware.numa_get_constraints(
+            flavor, objects.ImageMeta.from_dict(image)),
         pci_request.get_pci_requests_from_flavor(flavor),
         utils.build_filter_properties({
             name: list(values) for name, values in server.hints.items()},
             host, node, flavor),
-        _group(context, server.hints), zone or None, project_id=server.project)
+        _group(context, server.hints), zone or None, project_id=server.project,
+        port_resource_requests=resources, request_level_params=parameters)
     utils.setup_instance_group(context, spec)
     spec.num_instances = server.count
     spec.is_bfv = from_volume
-    resources, spec.request_level_params = (
-        networks.get_requested_resource_for_instance(context, None))
-    spec.requested_resources += resources
     networks.replace(spec)
-    about = {'flavor': flavor.name, 'image': image.get('name'),
-             'project': server.project, 'zone': zone, 'host': host,
-             'node': node, 'networks': ', '.join(server.networks),
-             'ports': ', '.join(server.ports),
-             'hints': ', '.join(
-                 '%s=%s' % (name, value)
-                 for name, values in sorted(server.hints.items())
-                 for value in values)}
     request = requests.SchedulingRequest(
-        spec=spec, about=about, notes=notes,
+        spec=spec, notes=notes, about={
+            'flavor': flavor.name, 'image': image.get('name'),
+            'project': server.project, 'zone': zone, 'host': host,
+            'node': node, **server.lists},
         # With a host, nova-api does not check the zone.
         zone=zone if host is None else '')
     if server.count > 1 and server.ports:
