@@ -69,8 +69,7 @@ class Figure:
 
     def spread(self, runs: abc.Iterable[Any]) -> str:
         """Render the median and the range of all runs."""
-        return spread([self.value(run) for run in runs if run],
-                      self.decimals)
+        return spread([self.value(run) for run in runs if run], self.decimals)
 
     def ratio(self, runs: abc.Iterable[tuple[Any, Any]]) -> str:
         """Render the ratios of the first to the second of each two runs."""

@@ -76,8 +76,7 @@ def seeded(running: cloud.Cloud, hosts: int, groups: Groups = ()) -> Fleet:
     bound = spread(size.host_names(), BOUND)
     for values, chosen in (*groups, ({'bound': 'true'}, bound)):
         aggregate = str(uuid.uuid4())
-        members[aggregate], metadata[aggregate] = (
-            list(chosen), dict(values))
+        members[aggregate], metadata[aggregate] = list(chosen), dict(values)
     seed.aggregates(running.config, members, metadata)
     _mirror(running, members)
     return Fleet(nodes, frozenset(

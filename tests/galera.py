@@ -138,8 +138,7 @@ def commands(nodes: abc.Sequence[Node], ports: abc.Sequence[int]
     """
     cluster, count = 'mirror_%s' % secrets.token_hex(4), len(nodes)
     groups = ports[:count]
-    address = 'gcomm://%s' % ','.join(
-        '127.0.0.1:%d' % port for port in groups)
+    address = 'gcomm://%s' % ','.join('127.0.0.1:%d' % port for port in groups)
     return [[
         str(databases.program_of(MYSQL)), '--no-defaults',
         '--datadir=%s' % node.data, '--socket=%s/socket' % node.folder,

@@ -80,12 +80,10 @@ class NovaService(fixtures.Fixture):
         self.conf.config(state_path=path)
         # Registers the option that nova reads when its own fixture starts.
         self.useFixture(messaging.ConfFixture(CONF))
-        self.conf.config(driver=['test'],
-                         group='oslo_messaging_notifications')
+        self.conf.config(driver=['test'], group='oslo_messaging_notifications')
         self.useFixture(nova_fixtures.RPCFixture())
         for group, name in (('api_database', 'api'), ('database', 'cell0')):
-            self.conf.config(connection=_url(self.file(name)),
-                             group=group)
+            self.conf.config(connection=_url(self.file(name)), group=group)
         CONF.register_opts(ks_loading.get_auth_plugin_conf_options(
             'admin_token'), group='placement')
         self.conf.config(

@@ -366,8 +366,7 @@ def _logged(application: abc.Callable, port: str) -> abc.Callable:
     return logged
 
 
-def serve_processes(module: str, port: str, count: str, timeout: str
-                    ) -> None:
+def serve_processes(module: str, port: str, count: str, timeout: str) -> None:
     """Serve the WSGI application of ``module`` with ``count`` processes.
 
     This process only waits for uwsgi, which would not notice the death of the

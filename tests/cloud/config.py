@@ -91,8 +91,7 @@ class Config:
             return 'sqlite:///%s/%s.sqlite' % (self.directory, name)
         # For each connection that may use TLS, PyMySQL reads all certificates
         # of this machine.
-        return '%s%s?charset=utf8mb4&ssl_disabled=true' % (
-            self.database, name)
+        return '%s%s?charset=utf8mb4&ssl_disabled=true' % (self.database, name)
 
     def path(self, name: str) -> str:
         """Return the path of a file or folder of the cloud."""

@@ -32,8 +32,7 @@ class Observer:
     :param foreign: aggregates that are not nova's, by UUID
     """
 
-    def __init__(self, running: cloud.Cloud,
-                 foreign: dict[str, str]) -> None:
+    def __init__(self, running: cloud.Cloud, foreign: dict[str, str]) -> None:
         self._cloud = running
         self._foreign = foreign
         self._names = dict(foreign)

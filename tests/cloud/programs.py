@@ -39,8 +39,7 @@ def waitress(module: str, port: int, threads: int,
     return child('serve', module, str(port), str(threads), str(frames))
 
 
-def uwsgi(module: str, port: int, count: int, timeout: int = 60
-          ) -> list[str]:
+def uwsgi(module: str, port: int, count: int, timeout: int = 60) -> list[str]:
     """Return the command line that serves a WSGI module with uwsgi.
 
     It needs pyuwsgi, see ``benchmarks/requirements.txt``.

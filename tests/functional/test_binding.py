@@ -24,8 +24,7 @@ class TestHook(test_sync_command.SyncTest):
             self.journal.database, database.DatabaseSource()).bind()
         self.assertEqual(0, self.sync('--prune').returncode)
         # A drain or a sync would repair this.
-        self.placement.set_aggregates(
-            self.member.nodes[0], [self.rack.uuid])
+        self.placement.set_aggregates(self.member.nodes[0], [self.rack.uuid])
         self.left_over('h1')
         self.ours = self.cells()
         self.replace_cells()
@@ -77,8 +76,7 @@ class TestHook(test_sync_command.SyncTest):
         self.placement.refuse()
         self.assertEqual(200, self.cloud.add_host(self.zone, host).status)
         self.assert_error()
-        self.assertIn('it is not in the journal',
-                      self.cloud.warnings()[-1])
+        self.assertIn('it is not in the journal', self.cloud.warnings()[-1])
         self.assertEqual(200, self.cloud.delete_aggregate(
             self.cloud.create_aggregate('new')))
         self.assert_error()

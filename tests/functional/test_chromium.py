@@ -367,8 +367,7 @@ class TestAnswer(PageTest):
                 self.browser.evaluate("""
                     for (const one of document.querySelectorAll('details'))
                       one.open = true""")
-                self.assertEqual(
-                    [], self.browser.evaluate(OVERFLOWS % 'body'))
+                self.assertEqual([], self.browser.evaluate(OVERFLOWS % 'body'))
                 assert_readable(self)
 
 

@@ -138,8 +138,7 @@ class TestConditions(explaining.ExplainingTest):
     def refused(self):
         server = self.boot(flavor_id=self.wanted, az=ZONE)
         self.assertEqual('ERROR', server['status'])
-        self.assertEqual(
-            [], self.explain_flavor(self.wanted, ZONE).acceptable)
+        self.assertEqual([], self.explain_flavor(self.wanted, ZONE).acceptable)
         return server
 
 
@@ -212,8 +211,7 @@ class TestMoves(explaining.ExplainingTest):
         self.assertEqual(
             staying, self.reasons(self.explain_server(self.server)))
         self.flags(allow_resize_to_same_host=True)
-        answer = self.explain_server(
-            self.server, 'resize', flavor='m1.small')
+        answer = self.explain_server(self.server, 'resize', flavor='m1.small')
         self.assertEqual(staying, self.reasons(answer))
         # It is nova-api's option, whatever file was read.
         self.assertIn('Nova-api decides by its [DEFAULT] '
@@ -525,8 +523,7 @@ class TestHolders(explaining.ExplainingTest):
 
     def test_resize_that_is_not_confirmed(self):
         """It holds the host that the server has left."""
-        self.admin_api.post_server_action(
-            self.server['id'], {'migrate': None})
+        self.admin_api.post_server_action(self.server['id'], {'migrate': None})
         self.become(self.server, status='VERIFY_RESIZE')
         first = self.verdicts()['first']
         self.assertIn('held: 1 by the migration of server '
@@ -544,8 +541,7 @@ class TestHolders(explaining.ExplainingTest):
         self.useFixture(fixtures.MonkeyPatch(
             'nova.virt.fake.FakeDriver.migrate_disk_and_power_off',
             lambda *_arguments, **_options: going_on.wait(60) and '{}'))
-        self.admin_api.post_server_action(
-            self.server['id'], {'migrate': None})
+        self.admin_api.post_server_action(self.server['id'], {'migrate': None})
         self._wait_for_server_parameter(
             self.server, {'OS-EXT-STS:task_state': 'resize_migrating'})
         verdicts = self.verdicts()
@@ -625,8 +621,7 @@ class TestHolders(explaining.ExplainingTest):
         """As of an ironic node in maintenance: no server frees it."""
         self.reserve('second', 'CUSTOM_SLOT')
         second = self.verdicts()['second']
-        self.assertEqual('have all CUSTOM_SLOT reserved',
-                         second.reason.phrase)
+        self.assertEqual('have all CUSTOM_SLOT reserved', second.reason.phrase)
         self.assertIn('baremetal node list', second.advice)
 
 
@@ -826,8 +821,7 @@ class TestExtraSpecs(explaining.ExplainingTest):
         """Only nova's ComputeCapabilitiesFilter reads it."""
         wanted = {'capabilities:vcpus_total': '10', 'vcpus_total': '10'}
         self.assertEqual(({'ssd', 'disk'}, []), self.notes(**wanted))
-        self.flags(enabled_filters=['ComputeFilter'],
-                   group='filter_scheduler')
+        self.flags(enabled_filters=['ComputeFilter'], group='filter_scheduler')
         _left, notes = self.notes(**wanted)
         self.assertEqual(
             ['capabilities:vcpus_total', 'vcpus_total'],
@@ -850,8 +844,7 @@ class TestExtraSpecs(explaining.ExplainingTest):
         answer = self.explain_flavor(wanted)
         self.assertIn('DisksFilter raises ValueError: invalid literal',
                       answer.failure)
-        self.assertIn(DisksFilter.__module__,
-                      answer.verdicts[0].reason.advice)
+        self.assertIn(DisksFilter.__module__, answer.verdicts[0].reason.advice)
         self.assertRaises(ValueError, self.chosen,
                           lambda: self.described(wanted))
         # Placement leaves no host that the filter could fail for.
@@ -913,8 +906,7 @@ class TestMetadata(explaining.ExplainingTest):
             self.flags(enabled_filters=['ComputeFilter', host_filter],
                        group='filter_scheduler')
             answer = self.compared(lambda: self.described(wanted, image=image))
-            self.assertEqual(
-                ['ours'], [one.host for one in answer.acceptable])
+            self.assertEqual(['ours'], [one.host for one in answer.acceptable])
             self.assertNotIn(host_filter, ''.join(answer.notes))
         self.assertNotIn('would reject', ''.join(
             self.explain_flavor(wanted, 'nova:theirs').notes))

@@ -44,8 +44,7 @@ class ExplainTest(test_manage.ManageTest):
         self.near, self.far = (
             self.ready(name, cell) for name, cell in (
                 ('near', 'cell1'), ('far', 'cell2')))
-        self.assertEqual(200, self.cloud.add_host(
-            self.zone, self.near).status)
+        self.assertEqual(200, self.cloud.add_host(self.zone, self.near).status)
         self.cloud.placement.set_aggregates(
             self.near.nodes[0], [self.zone.uuid])
 
@@ -104,8 +103,7 @@ class TestExplain(ExplainTest):
 
     def test_hosts_that_share_a_compute_node(self):
         """Each of them can be explained."""
-        twin = self.cloud.create_host(
-            'twin', cell='cell2', providers=False)
+        twin = self.cloud.create_host('twin', cell='cell2', providers=False)
         with self.cloud.nova.in_cell('cell2') as context:
             with main_db.get_context_manager(context).writer.using(context):
                 context.session.query(models.ComputeNode).filter_by(

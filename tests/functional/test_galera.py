@@ -259,8 +259,7 @@ class TestGalera(testtools.TestCase):
         used, node = self.open(2), self.nodes[2]
         self.connect(2)
         unused = store.Journal(self.conf)
-        nova = connections.Pool(
-            lambda: self.url(2), {}, engines.Limits())
+        nova = connections.Pool(lambda: self.url(2), {}, engines.Limits())
         with nova.reading():
             pass
         with node.isolated():

@@ -311,8 +311,7 @@ class TestValues(DatabaseTest):
         row = self.record()
         self.rows.hand_over(row, bad)
         handed, = self.rows.all()
-        self.assertThat(handed.last_error,
-                        testtools.matchers.StartsWith('K'))
+        self.assertThat(handed.last_error, testtools.matchers.StartsWith('K'))
         self.assertIn('xxx', handed.last_error)
         self.rows.set_failed({row.id: bad})
         again, = self.rows.all()

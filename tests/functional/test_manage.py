@@ -90,8 +90,7 @@ class TestSyncAggregates(ManageTest):
             self.assertEqual(255, done.returncode, text)
             self.assertIn(text, done.stderr)
             self.conf.unlink(missing_ok=True)
-        self.assertEqual(set(),
-                         self.cloud.placement.aggregates(host.nodes[0]))
+        self.assertEqual(set(), self.cloud.placement.aggregates(host.nodes[0]))
         for argv in ((), ('placement',), ('placement', 'sink')):
             done = self.run_command(*argv)
             self.assertEqual(2, done.returncode)

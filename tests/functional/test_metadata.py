@@ -76,8 +76,7 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
     def test_case_of_keys(self):
         """Keys are case-sensitive, as in nova's filters."""
         self.aggregate('upper', SSD='true', FILTER_TENANT_ID='a')
-        self.assertEqual({}, self.source.read(
-            names('ssd') | TENANT).metadata)
+        self.assertEqual({}, self.source.read(names('ssd') | TENANT).metadata)
 
     def test_pairs_of_aggregates_with_a_host_in_common(self):
         """Only aggregates with the keys to be paired are paired."""

@@ -37,8 +37,7 @@ class MigrationTest(testscenarios.WithScenarios, testtools.TestCase):
 
     def open(self, url):
         self.url = url
-        self.conf.set_override('connection', url,
-                               'aggregate_mirror_database')
+        self.conf.set_override('connection', url, 'aggregate_mirror_database')
         self.database = engine.Database(self.conf)
 
     def run_command(self, name):

@@ -73,8 +73,7 @@ class NovaApiTest(testtools.TestCase):
         super().setUp()
         self.cloud = self.useFixture(fixtures.NovaAndPlacement())
         self.host = self.cloud.create_host('ironic', nodes=2)
-        self.path = pathlib.Path(
-            self.useFixture(base_fixtures.TempDir()).path)
+        self.path = pathlib.Path(self.useFixture(base_fixtures.TempDir()).path)
         self.state = nova_service.CONF.state_path
         self.paste = PASTE.read_text().replace(' authtoken ', ' ')
 

@@ -64,8 +64,7 @@ class ModesTest(test_sync_command.SyncTest):
         self.cloud.add_host(self.gone, self.hosts[0])
         self.work()
         self.cloud.remove_host(self.gone, self.hosts[0])
-        self.placement.set_aggregates(
-            self.hosts[0].nodes[0], [self.gone.uuid])
+        self.placement.set_aggregates(self.hosts[0].nodes[0], [self.gone.uuid])
         self.assertEqual(200, self.cloud.delete_aggregate(self.gone))
         self.add_in_vain()
         del self.placement.requests[:]

@@ -30,8 +30,7 @@ class ClientTest(testtools.TestCase):
         self.cloud.nova.conf.config(max_limit=2, group='api')
         self.placement = self.cloud.placement
         self.server = self.useFixture(nova_server.NovaServer(self.cloud.nova))
-        self.home = pathlib.Path(
-            self.useFixture(base_fixtures.TempDir()).path)
+        self.home = pathlib.Path(self.useFixture(base_fixtures.TempDir()).path)
         self.clouds = {
             'auth_type': 'admin_token',
             'auth': {'endpoint': self.placement.url,
@@ -175,8 +174,7 @@ class TestSync(ClientTest):
         self.assertEqual(
             ([], 'Placement matches nova: 2 aggregates, 3 compute nodes\n'),
             self.mirror('diff'))
-        self.assertEqual(
-            '', self.openstack('aggregate', 'mirror', 'diff')[0])
+        self.assertEqual('', self.openstack('aggregate', 'mirror', 'diff')[0])
         self.assertEqual([], self.cloud.drift())
         self.assertEqual({foreign}, self.left(stale))
 
@@ -323,8 +321,7 @@ class TestCatalog(ClientTest):
         self.openstack(*where, 'aggregate', 'mirror', 'sync')
         self.assertEqual([], self.cloud.drift())
         for wrong in ({1: 'elsewhere'}, {3: 'public'}):
-            argv = [wrong.get(number, one) for number, one
-                    in enumerate(where)]
+            argv = [wrong.get(number, one) for number, one in enumerate(where)]
             _said, errors = self.openstack(
                 *argv, 'aggregate', 'mirror', 'list', status=255)
             self.assertIn(*wrong.values(), errors)

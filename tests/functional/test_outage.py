@@ -163,8 +163,7 @@ class MirroredOutageTest(OutageTest):
     def test_a_write_that_lands_late_changes_nothing(self) -> None:
         """The PUT of a call that failed cannot revert a later call."""
         # The later call does not pause.
-        self.cloud.nova.conf.config(inline_backoff=0,
-                                    group='aggregate_mirror')
+        self.cloud.nova.conf.config(inline_backoff=0, group='aggregate_mirror')
         self._wait_for(30)
         aggregate, host = self._new()
         land = self.placement.hold_back(drop=True)

@@ -30,8 +30,7 @@ class QueryTest(testtools.TestCase):
         super().setUp()
         self.process = self.useFixture(process.SchedulerProcess())
         self.useFixture(fixtures.FakeLogger(level=logging.CRITICAL))
-        self.placement = self.useFixture(
-            nova_fixtures.PlacementFixture()).api
+        self.placement = self.useFixture(nova_fixtures.PlacementFixture()).api
         # Nothing else changes placement.
         self.generations, self.aggregates = {}, {}
 

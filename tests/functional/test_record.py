@@ -79,8 +79,7 @@ class TestHelp(testtools.TestCase):
                         in done.stdout.strip().split('\n\n')
                         if not any(option in paragraph
                                    for option in LIBRARIES))))
-            compare(self, commands.PROGRAMS[module] + '.txt',
-                    '\n'.join(texts))
+            compare(self, commands.PROGRAMS[module] + '.txt', '\n'.join(texts))
 
     def test_installed_scripts(self):
         """Each prints its usage, and no warning of a library."""

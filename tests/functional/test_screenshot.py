@@ -81,8 +81,7 @@ class TestScreenshot(testtools.TestCase):
         self.file = pathlib.Path(self.useFixture(
             base_fixtures.TempDir()).path, 'report.html')
         self.file.write_text(page)
-        self.browser = self.useFixture(chromium.Chromium(
-            chromium.find(self)))
+        self.browser = self.useFixture(chromium.Chromium(chromium.find(self)))
         self.browser.call('Emulation.setScrollbarsHidden', hidden=True)
         test_chromium.open_page(self, WIDTH)
         self.browser.look(WIDTH, HEIGHT)

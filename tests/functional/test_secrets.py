@@ -125,8 +125,7 @@ class SecretsTest(testtools.TestCase):
         """Capture the records of every logger from now on."""
         handler = logging.Handler(logging.NOTSET)
         handler.emit = self.see_record
-        self.useFixture(base_fixtures.LogHandler(
-            handler, level=logging.DEBUG))
+        self.useFixture(base_fixtures.LogHandler(handler, level=logging.DEBUG))
 
     def see(self, where, text):
         self.texts.append((where, str(text)))
@@ -193,8 +192,7 @@ class CloudTest(SecretsTest):
 
     def work(self):
         """Let nova-api, the agent and a sync fail; record their output."""
-        self.assertEqual(200, self.cloud.add_host(
-            self.zone, self.host).status)
+        self.assertEqual(200, self.cloud.add_host(self.zone, self.host).status)
         placement = client.Client(fixtures.CONF)
         for call in (placement.probe, placement.providers):
             self.refused(call)

@@ -87,8 +87,7 @@ class TestRead(SourceTest):
         """Its nodes are mirrored, and the host is reported."""
         host = self.host('h1', self.zone, cell='cell2', mapped=False)
         for nova in (self.source.read(['h1']), self.source.read_all()):
-            self.assertEqual({host.nodes[0]: {self.zone.uuid}},
-                             nova.desired())
+            self.assertEqual({host.nodes[0]: {self.zone.uuid}}, nova.desired())
             self.assertEqual(frozenset({'h1'}), nova.unmapped)
 
     def test_node_that_moved_to_another_host(self):
@@ -212,8 +211,7 @@ class TestCells(SourceTest):
                 engines.Limits(2), threads=True).read_all()
             other.execute('ROLLBACK')
         self.assert_cell2_is_reported(nova)
-        self.assertIn('no answer within 2 seconds',
-                      *nova.cells_down.values())
+        self.assertIn('no answer within 2 seconds', *nova.cells_down.values())
 
     def test_cell_that_was_added_meanwhile_is_read(self):
         """Nova itself would need a restart."""

@@ -43,8 +43,7 @@ class StatusTest(servers.LoopbackTestCase):
             base_fixtures.TempDir()).path, 'nova.conf')
         self.write_conf()
 
-    def write_conf(self, more: str = '', placement: str | None = None
-                   ) -> None:
+    def write_conf(self, more: str = '', placement: str | None = None) -> None:
         self.conf.write_text(self.cloud.nova_conf(more, placement))
 
     def run_command(self, *argv: str) -> subprocess.CompletedProcess[str]:

@@ -74,8 +74,7 @@ class TestPreview(SyncTest):
         self.host('pending', providers=False)
         self.host('unmapped', mapped=False)
         both = self.host('both')
-        self.placement.set_aggregates(
-            both.nodes[0], [self.rack.uuid, FOREIGN])
+        self.placement.set_aggregates(both.nodes[0], [self.rack.uuid, FOREIGN])
         self.stale('stale', self.zone.uuid)
         late = self.stale('late', self.rack.uuid)
         self.left_over('late')
@@ -135,8 +134,7 @@ class TestScope(SyncTest):
         self.assertEqual({('h1', self.zone.uuid)}, self.pairs(plan, 'add'))
         self.assertEqual({('h1', self.rack.uuid)}, self.pairs(plan, 'remove'))
         self.assertEqual([], plan['pending'])
-        plan = self.plan('--dry-run', '--host', 'h1', '--host', 'h2',
-                         status=7)
+        plan = self.plan('--dry-run', '--host', 'h1', '--host', 'h2', status=7)
         self.assertEqual({('h2', self.zone.uuid)}, self.pairs(plan, 'add'))
 
     def test_aggregates(self):
@@ -247,8 +245,7 @@ class TestPrune(SyncTest):
         self.plan(status=0)
         self.placement.set_aggregates(
             host.nodes[0], [self.zone.uuid, self.rack.uuid, FOREIGN])
-        storage, segment, child = [uuidutils.generate_uuid()
-                                   for _ in range(3)]
+        storage, segment, child = [uuidutils.generate_uuid() for _ in range(3)]
         self.placement.create_provider(storage, 'storage')
         self.placement.set_inventories(storage, DISK_GB=100)
         self.placement.set_traits(storage, 'MISC_SHARES_VIA_AGGREGATE')

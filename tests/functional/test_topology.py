@@ -69,8 +69,7 @@ class TestNodes(TopologyTest):
         self.assertEqual(1, len(self.cloud.drift()))
         self.cloud.sync()
         self.assertEqual([], self.cloud.drift())
-        self.assertEqual(REMOVED,
-                         self.cloud.remove_host(self.aggregate, host))
+        self.assertEqual(REMOVED, self.cloud.remove_host(self.aggregate, host))
         self.cloud.add_host(self.aggregate, host)
         self.assertEqual(204, self.cloud.delete_service(host))
         self.assertEqual(200, self.cloud.delete_aggregate(self.aggregate))

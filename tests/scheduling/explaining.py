@@ -45,8 +45,7 @@ class Placement(client.Client):
              ) -> tuple[str, dict[str, Any]]:
         assert method == 'GET' and not body, 'an explanation writes nothing'
         self.asked += 1
-        response = report.report_client_singleton().get(
-            path, version=version)
+        response = report.report_client_singleton().get(path, version=version)
         call = errors.Call('placement', 'GET %s' % path)
         return call, responses.document(call, response, provider)
 
@@ -187,8 +186,7 @@ class ExplainingTest(cloud.CloudTest):
             self._url(host, 'traits'), version='1.6').body['traits']
         self._put(host, 'traits', traits=[*found, trait])
 
-    def reserve(self, host: str, name: str, amount: int | None = None
-                ) -> None:
+    def reserve(self, host: str, name: str, amount: int | None = None) -> None:
         """Reserve some or all of an inventory."""
         found = self.placement.get(
             self._url(host, 'inventories'), version='1.26'

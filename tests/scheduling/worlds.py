@@ -58,8 +58,7 @@ class World:
              paired: source.Keys = source.Keys(),
              texts: abc.Iterable[str] = ()) -> metadata.MatchingAggregates:
         """Return aggregates and pairs as MetadataSource does."""
-        kinds = [source.Keys(names=frozenset({name}))
-                 for name in paired.names]
+        kinds = [source.Keys(names=frozenset({name})) for name in paired.names]
         kinds.append(source.Keys(prefixes=paired.prefixes))
         pairs = {frozenset({one, other})
                  for kind in kinds

@@ -376,8 +376,7 @@ def takes_a_silent_cell_for_an_empty_one(parts: Parts) -> None:
     """Without rule 15: a node that no other cell has does not exist."""
     found = parts.source._cells
     real = found.rows
-    found.rows = lambda queries, full=False: (
-        real(queries, full)[0], {})
+    found.rows = lambda queries, full=False: (real(queries, full)[0], {})
 
 
 # Mutant to the seed of a schedule that detects it. Other code needs others.

@@ -101,10 +101,8 @@ class TestOptions(testtools.TestCase):
                       ('aggregate_mirror', 'max_removed_share'): 0.2}
             error = self.assertRaises(exceptions.InvalidConfiguration,
                                       conf.check, options, before)
-            self.assertIn('[aggregate_mirror] max_removed_share: ',
-                          str(error))
-            self.assertEqual(
-                0.2, options.aggregate_mirror.max_removed_share)
+            self.assertIn('[aggregate_mirror] max_removed_share: ', str(error))
+            self.assertEqual(0.2, options.aggregate_mirror.max_removed_share)
 
     def test_defaults(self):
         """A crash is repaired, and drift found, within about a minute."""

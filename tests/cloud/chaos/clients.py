@@ -168,8 +168,7 @@ class Client:
         """Delete the aggregate, usually after removing its hosts."""
         if self._chance.randrange(4):
             for host in sorted(one.hosts if one.sure else self._hosts):
-                self._act('remove', one, 'remove_host', {'host': host},
-                          {200})
+                self._act('remove', one, 'remove_host', {'host': host}, {200})
                 one.hosts.discard(host)
         answer, _body = self._ask(
             'delete', 'delete', '/%s' % one.id, None, one,

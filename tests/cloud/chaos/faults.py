@@ -164,8 +164,7 @@ class Faults:
             with contextlib.ExitStack() as stack:
                 if stack.enter_context(self._held(target)):
                     stack.enter_context(self._window(kind, target))
-                    KINDS[kind][0](
-                        self, self.known[target], seconds, chance)
+                    KINDS[kind][0](self, self.known[target], seconds, chance)
                 else:
                     # Try it again after the next choice.
                     self._deck.insert(-1, (kind, target))

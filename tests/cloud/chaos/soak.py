@@ -150,8 +150,7 @@ class Soak:
         deadline = time.monotonic() + HEALS_WITHIN
         while True:
             rows = self._rows()
-            if (all(row.equal for row in rows)
-                    or time.monotonic() > deadline):
+            if all(row.equal for row in rows) or time.monotonic() > deadline:
                 return rows
             time.sleep(POLL)
 

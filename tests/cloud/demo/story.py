@@ -27,8 +27,7 @@ WIDTH = 79
 Step = abc.Callable[[steps.Scene], steps.Outcome]
 
 
-def play(scene: steps.Scene, story: abc.Sequence[Step] = steps.STORY
-         ) -> int:
+def play(scene: steps.Scene, story: abc.Sequence[Step] = steps.STORY) -> int:
     """Play the story; return the number of steps that did not go as told."""
     widths = (44, 12, 12, 6)
     _print_row('', ('Step', 'Expected', 'Observed', 'Result'), widths)

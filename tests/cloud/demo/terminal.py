@@ -19,8 +19,7 @@ from tests.cloud import processes
 
 PROGRAMS = pathlib.Path(__file__).with_name('bin')
 AGENT = 'nova-aggregate-mirror-agent'
-UNITS = {'nova-api': 'nova-api-1', 'placement': 'placement',
-         AGENT: 'agent-1'}
+UNITS = {'nova-api': 'nova-api-1', 'placement': 'placement', AGENT: 'agent-1'}
 VERBS = ('start', 'stop', 'restart', 'reload', 'enable', 'disable')
 
 

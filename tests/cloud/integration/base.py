@@ -199,8 +199,7 @@ class TestCase(testtools.TestCase):
         Running agents get time to repair what failed inline. Without agents
         the check is made once.
         """
-        agents = any(self.cloud.process(name).alive()
-                     for name in cloud.AGENTS)
+        agents = any(self.cloud.process(name).alive() for name in cloud.AGENTS)
         deadline = time.monotonic() + PATIENCE * agents
         rows = self._rows()
         while time.monotonic() < deadline and not all(

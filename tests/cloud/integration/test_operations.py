@@ -58,8 +58,7 @@ class OperationsTest(base.TestCase):
                       'new': 'second-%s' % uuid.uuid4().hex[:8],
                       'zone': 'zone-a'}
         for name in ('name', 'new'):
-            self.addCleanup(
-                self.cloud.delete_aggregates, self.names[name])
+            self.addCleanup(self.cloud.delete_aggregates, self.names[name])
 
     def do(self, operation, **names):
         """Run a command, compare, and return its output."""

@@ -20,8 +20,7 @@ class TestByHand(routed_case.TestCase):
         self.cloud.delete_aggregates(aggregate['name'])
         self.assertEqual(set(), self.routed.members(aggregate['uuid']))
         self.assertEqual([], self.routed.aggregates(self.first))
-        self.assertEqual(
-            others, self.routed.members(self.uuid(self.second)))
+        self.assertEqual(others, self.routed.members(self.uuid(self.second)))
 
 
 class TestNeutron(routed_case.TestCase):

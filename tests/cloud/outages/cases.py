@@ -73,8 +73,7 @@ class Case:
 
         tests/cloud/README.rst gives the reasons.
         """
-        if ((self.party, self.fault) in _UNBOUNDED
-                and self.moment != 'begin'):
+        if (self.party, self.fault) in _UNBOUNDED and self.moment != 'begin':
             return TIME
         if (self.party, self.moment, self.call) == (
                 'keystone', 'returned', 'service'):
@@ -121,5 +120,4 @@ def pairs(cases: abc.Sequence[Case]) -> list[Case]:
 
 
 def _pairs(case: Case) -> abc.Iterator[tuple[tuple[int, str], ...]]:
-    return itertools.combinations(
-        enumerate(dataclasses.astuple(case)), 2)
+    return itertools.combinations(enumerate(dataclasses.astuple(case)), 2)

@@ -33,5 +33,4 @@ def mysql(address: str, source: str, target: str) -> None:
 
 def postgresql(address: str, source: str, target: str) -> None:
     """Create a database with the content of another, which is not in use."""
-    sql.execute(address, 'CREATE DATABASE %s TEMPLATE %s' % (
-        target, source))
+    sql.execute(address, 'CREATE DATABASE %s TEMPLATE %s' % (target, source))

@@ -59,8 +59,7 @@ def main(chosen: argparse.Namespace) -> int:
     return status
 
 
-def _plan(chosen: argparse.Namespace
-          ) -> tuple[list[cases.Case], float, float]:
+def _plan(chosen: argparse.Namespace) -> tuple[list[cases.Case], float, float]:
     """Return the cases, ``inline_timeout`` and the limit of a call."""
     parties = chosen.party
     if chosen.pairs and not parties:

@@ -167,8 +167,7 @@ class Endurance:
     def _run(self) -> None:
         self._lane.use('mysql')
         self._lane.start(lanes.OURS, lanes.AGENT)
-        wires = [self._lane.wires[name]
-                 for name in PARTIES[self.result.party]]
+        wires = [self._lane.wires[name] for name in PARTIES[self.result.party]]
         stop = threading.Event()
         self._began = time.monotonic() + BEFORE
         with contextlib.ExitStack() as stack:

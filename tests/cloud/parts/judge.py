@@ -38,8 +38,7 @@ def limits(situation: situations.Situation) -> Figures:
         DELETE: INLINE_TIMEOUT + CALL}
 
 
-def problems(situation: situations.Situation, figures: Figures
-             ) -> list[str]:
+def problems(situation: situations.Situation, figures: Figures) -> list[str]:
     """List the measurements that took too long."""
     return ['%s: %s s instead of at most %g s' % (
         name, shown(figures[name]), limit)

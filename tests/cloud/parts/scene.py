@@ -69,8 +69,7 @@ class Scene:
         names = ['first', 'second', 'stale', *(
             'leaving-%d' % index for index in range(AGGREGATES))]
         self.aggregates = {name: str(uuid.uuid4()) for name in names}
-        self._numbers = {
-            name: index for index, name in enumerate(names, 1)}
+        self._numbers = {name: index for index, name in enumerate(names, 1)}
         self._desired = {host: {self.aggregates['second']}
                          for host in self._measured()}
         self._fill()

@@ -110,8 +110,7 @@ def table() -> list[Situation]:
             lines += [Situation(part), Situation(part, rows=1000)]
     lines += [Situation('row-locked', rows, journal=journal)
               for journal in ('mysql', 'postgresql') for rows in (1, 1000)]
-    lines += map(Situation, (
-        'range-locked', 'table-locked', 'many-nodes'))
+    lines += map(Situation, ('range-locked', 'table-locked', 'many-nodes'))
     lines += [Situation(part, rows=0) for part in ('duplicate', 'upper-case')]
     order = [*PARTS]
     return sorted(lines, key=lambda line: order.index(line.part))

@@ -76,7 +76,6 @@ def group(at: scene.Scene, policy: str) -> str:
     return made
 
 
-def _act(at: scene.Scene, name: str, action: abc.Mapping[str, object]
-         ) -> None:
+def _act(at: scene.Scene, name: str, action: abc.Mapping[str, object]) -> None:
     at.nova.post('/os-aggregates/%s/action' % (
         at.cloud.aggregates()[name]['id']), json=dict(action))

@@ -132,8 +132,7 @@ def change_traits(at: scene.Scene, url: str, add: set[str],
     def written() -> bool:
         found = at.placement.get(url + '/traits').json()
         found['traits'] = sorted({*found['traits'], *add} - remove)
-        answer = at.placement.put(url + '/traits', json=found,
-                                  raise_exc=False)
+        answer = at.placement.put(url + '/traits', json=found, raise_exc=False)
         if answer.status_code != CONFLICT:
             answer.raise_for_status()
         return bool(answer.ok)

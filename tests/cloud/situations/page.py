@@ -19,8 +19,7 @@ FIGURES = FOLDER / 'situations.csv'
 PACKAGES = ('nova', 'openstack-placement', 'neutron', 'keystone', 'glance')
 HEADER = ('Situation', 'What nova reports', 'What the command says about a '
           'host', 'What was done')
-COLUMNS = ('name', 'title', 'reported', 'summary', 'explained', 'done',
-           'host')
+COLUMNS = 'name', 'title', 'reported', 'summary', 'explained', 'done', 'host'
 RUN = ('date', 'commit')
 # Names and IDs of one run.
 _RANDOM = (
@@ -54,8 +53,7 @@ def update(results: abc.Sequence[run.Result], names: abc.Sequence[str]
             rows[one.situation.name] = {**_row(one), **about}
     kept = [rows[name] for name in names if name in rows]
     with open(FIGURES, 'w', newline='') as output:
-        writer = csv.DictWriter(
-            output, (*COLUMNS, *RUN), lineterminator='\n')
+        writer = csv.DictWriter(output, (*COLUMNS, *RUN), lineterminator='\n')
         writer.writeheader()
         writer.writerows(kept)
     (FOLDER / 'situations.inc').write_text('\n'.join([

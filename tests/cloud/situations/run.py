@@ -74,8 +74,7 @@ class Run:
     def _attempt(self, result: Result) -> None:
         try:
             with contextlib.ExitStack() as stack:
-                at = scene.Scene(
-                    self._cloud, self._schedulers, stack.callback)
+                at = scene.Scene(self._cloud, self._schedulers, stack.callback)
                 self._play(at, result, result.situation.play(at))
         except ERRORS as exc:
             result.problems.append('%s: %s' % (

@@ -50,8 +50,7 @@ class Create:
         at, building = self._scene, '/servers?all_tenants=1&status=BUILD&name='
         self._name = at.name('server')
         self._body['server']['name'] = self._name
-        answer = self._nova.post(
-            '/servers', json=self._body, raise_exc=False)
+        answer = self._nova.post('/servers', json=self._body, raise_exc=False)
         if not answer.ok:
             return _refusal(answer)
         self.id = answer.json()['server']['id']

@@ -28,8 +28,7 @@ class TestRun(testtools.TestCase):
              '--write', str(report), '--parts',
              *(part.name for part in PARTS)], stdin=subprocess.DEVNULL,
             capture_output=True, text=True)
-        self.addDetail('run', content.text_content(
-            done.stdout + done.stderr))
+        self.addDetail('run', content.text_content(done.stdout + done.stderr))
         if done.returncode == UNAVAILABLE:
             self.skipTest(done.stderr[-500:])
         self.assertEqual(0, done.returncode)

@@ -160,8 +160,7 @@ def ordered():
 
 def follow(name):
     def test(self):
-        shell.Shell(self.openrc, self.metrics_port).type(
-            page.examples(name))
+        shell.Shell(self.openrc, self.metrics_port).type(page.examples(name))
 
     test.__doc__ = '%s.rst, from its first example to its last.' % name
     return test

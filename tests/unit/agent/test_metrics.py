@@ -81,8 +81,7 @@ class TestMetrics(testtools.TestCase):
         self.assertEqual(3, figures['journal_pending_rows',])
         self.assertEqual(2, figures['journal_waiting_rows',])
         self.assertEqual(17.5, figures['journal_oldest_pending_seconds',])
-        self.assertEqual(0, figures[
-            'last_success_timestamp_seconds', 'drain'])
+        self.assertEqual(0, figures['last_success_timestamp_seconds', 'drain'])
 
     def test_batches_and_syncs(self):
         """Durations by result, changes by loop, and the last success."""

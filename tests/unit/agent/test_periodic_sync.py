@@ -169,8 +169,7 @@ class TestSync(case.AgentTest):
             self.log.clear()
             self.sync.step()
             puts = [what for call, what in self.log if call == 'PUT']
-            self.assertEqual(wanted, sorted(
-                set(puts), key=puts.index))
+            self.assertEqual(wanted, sorted(set(puts), key=puts.index))
             self.placement.create('n2')
             self.clock += self.options.sync_interval
 

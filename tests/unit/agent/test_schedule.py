@@ -20,8 +20,7 @@ class TestSchedule(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.clock = 5000.0
-        self.schedule = schedule.Schedule(OVERDUE, LONGEST,
-                                          lambda: self.clock)
+        self.schedule = schedule.Schedule(OVERDUE, LONGEST, lambda: self.clock)
 
     def due(self):
         return self.schedule.due(ALL)
@@ -74,8 +73,7 @@ class TestSchedule(testtools.TestCase):
         for number in range(4):
             self.schedule.update([brief('failed'), brief('new%d' % number)])
             batches.append(self.due())
-        self.assertEqual(
-            [['new0'], ['failed'], ['new2'], ['failed']], batches)
+        self.assertEqual([['new0'], ['failed'], ['new2'], ['failed']], batches)
 
     def test_running_row_is_due_when_it_is_overdue(self):
         """Rule 2: its own call has its time; then it is converged."""

@@ -28,8 +28,7 @@ class TestAuditor(testtools.TestCase):
         matching = frozenset(
             uuid for uuid, values in facts.metadata.items()
             if values['availability_zone'] == facts.request.zone)
-        return [constraints.Rule(
-            facts.request.zone, matching, required=True)]
+        return [constraints.Rule(facts.request.zone, matching, required=True)]
 
     def suspects(self):
         """Return the hosts that appear to have a misplaced server."""

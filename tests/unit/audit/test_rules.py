@@ -24,8 +24,7 @@ class TestOptions(testtools.TestCase):
         availability_zone.register_opts(self.conf)
 
     def choose(self, *names):
-        self.conf.set_override('request_filters', [*names],
-                               'aggregate_mirror')
+        self.conf.set_override('request_filters', [*names], 'aggregate_mirror')
 
     def enable(self, group, **options):
         for name, value in options.items():

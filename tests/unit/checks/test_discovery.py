@@ -49,8 +49,7 @@ class TestDiscovery(servers.LoopbackTestCase):
         way = self.way(auth_type='admin_token', endpoint=self.cloud.url,
                        token='t')
         way.authenticate()
-        self.assertEqual((self.cloud.url, []),
-                         (way.endpoint(), way.offered()))
+        self.assertEqual((self.cloud.url, []), (way.endpoint(), way.offered()))
 
     def test_options_that_exclude_each_other(self) -> None:
         """It is reported as invalid configuration, with the option."""

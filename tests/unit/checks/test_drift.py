@@ -75,8 +75,7 @@ class TestDrift(doubles.TestCase):
                  ('journalctl -u placement-api',))):
             self.placement.broken = {('LIST', ''): error}
             one, = self.find()
-            self.assertEqual((checks.Code.FAILURE, cure),
-                             (one.code, one.cure))
+            self.assertEqual((checks.Code.FAILURE, cure), (one.code, one.cure))
         self.nova.broken = exceptions.NovaUnavailable('refused')
         one, = self.find()
         self.assertEqual((checks.Code.FAILURE, 'refused.'),

@@ -203,15 +203,13 @@ class TestNeutron(ChecksTest):
                 'nova-scheduler does not start',
                 '[neutron]\nauth_type = password\n', 'username = neutron\n'),
             self.conf())
-        self.cloud.grant(others=[
-            servers.service('network', 'http://neutron')])
+        self.cloud.grant(others=[servers.service('network', 'http://neutron')])
         self.assertEqual([], self.find(
             placement.neutron, self.conf(**self.cloud.account())))
         self.assert_found(
             placement.neutron, FAILURE, ('[neutron]\nregion_name = R\n',),
             self.conf(**self.cloud.account(region_name='RegionTwo')))
-        self.cloud.grant(others=[
-            servers.service('image', 'http://glance')])
+        self.cloud.grant(others=[servers.service('image', 'http://glance')])
         self.assert_found(
             placement.neutron, FAILURE,
             ("create --region 'R 2' network internal URL",),

@@ -53,8 +53,7 @@ class TestPrograms(testtools.TestCase):
         self.assertEqual((version, version), texts[:2])
         agent_help, manage_help, shown = texts[2:]
         self.assertIn('SIGUSR2', agent_help)
-        self.assertIn(
-            '\n    journal             list, forget\n', manage_help)
+        self.assertIn('\n    journal             list, forget\n', manage_help)
         self.assertEqual(manage_help, shown)
 
 
@@ -65,8 +64,7 @@ class TestJournal(doubles.TestCase):
         doubles.hide_journal(self.conf)
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.cmd.components.CONF', self.conf))
-        self.assertRaises(
-            exceptions.JournalUnavailable, components.journal)
+        self.assertRaises(exceptions.JournalUnavailable, components.journal)
 
 
 class TestCommands(testtools.TestCase):

@@ -39,8 +39,7 @@ SHORT, LONG = 'print("text")', 'print("text" * 100000)'
 
 class TestProgram(testtools.TestCase):
 
-    def run_command(self, command, *argv, stdout=subprocess.PIPE,
-                    **options):
+    def run_command(self, command, *argv, stdout=subprocess.PIPE, **options):
         done = subprocess.run(
             [sys.executable, '-c', SCRIPT % command, *argv],
             stdout=stdout, stderr=subprocess.PIPE, **options)

@@ -97,8 +97,7 @@ class TestRows(testtools.TestCase):
                 module, inspect.isfunction)
             if not name.startswith('_') and [*inspect.get_annotations(
                 function).values()] == [inputs.Deployment, checks.Findings]}
-        self.assertEqual(functions, {
-            check.find for check in status.CHECKS})
+        self.assertEqual(functions, {check.find for check in status.CHECKS})
 
     def test_details_keep_their_lines(self):
         """Prose is wrapped between words; a command is never wrapped."""

@@ -224,8 +224,7 @@ class TestMemberless(WaitTest):
         self.assertEqual(1000 + readiness.SETTLE, self.clock)
         self.assertEqual(
             'Host h2 is in no aggregate', '\n'.join(sorted(self.said)[1:]))
-        self.assertRaises(
-            exceptions.UnknownName, self.wait, 'h2', timeout=1)
+        self.assertRaises(exceptions.UnknownName, self.wait, 'h2', timeout=1)
 
     def test_database_that_lags(self):
         """Nova may show the memberships a little later."""

@@ -130,8 +130,7 @@ class TestReplaced(testtools.TestCase):
                 self.folder.joinpath(temporary).stat().st_mode))
             self.assertEqual('previous', self.file.read_text())
             write(['page'])
-        self.assertEqual((0o604, 'page'),
-                         (self.mode(), self.file.read_text()))
+        self.assertEqual((0o604, 'page'), (self.mode(), self.file.read_text()))
 
     def test_work_that_fails(self):
         """The previous file stays, and no other file."""

@@ -37,8 +37,7 @@ def _answers(server: servers.Server, client: socket.socket) -> None:
         client.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
 
 
-def _trickles_headers(server: servers.Server,
-                      client: socket.socket) -> None:
+def _trickles_headers(server: servers.Server, client: socket.socket) -> None:
     server.request(client)
     server.trickle(client, b'HTTP/1.1 200 OK\r\nX: ' + LONG_BODY)
 

@@ -87,8 +87,7 @@ class TranslationTestCase(testtools.TestCase):
     """Every error of every library is translated."""
 
     def translate(self, error: Exception) -> exceptions.MirrorError:
-        return self.assertRaises(
-            exceptions.MirrorError, self._raise, error)
+        return self.assertRaises(exceptions.MirrorError, self._raise, error)
 
     def test_every_class_is_translated(self) -> None:
         """No library error class can reach the callers."""

@@ -78,8 +78,7 @@ class TestRecord(RowsTest):
                 status = 0
             finally:
                 os._exit(status)
-        self.assertEqual(0, os.waitstatus_to_exitcode(
-            os.waitpid(child, 0)[1]))
+        self.assertEqual(0, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
         self.assertEqual(2, len(self.stored()))
 
 
@@ -157,8 +156,7 @@ class TestProgress(RowsTest):
         self.rows.set_failed({row.id: 'K\u00f6ln\udc80\0'})
         self.assertEqual('K\\xf6ln\\udc80\\x00', self.stored()[0].last_error)
         self.rows.hand_over(row, '\u00f6' * 100000)
-        self.assertEqual(rows.ERROR_LENGTH,
-                         len(self.stored()[0].last_error))
+        self.assertEqual(rows.ERROR_LENGTH, len(self.stored()[0].last_error))
 
 
 class TestBacklog(RowsTest):

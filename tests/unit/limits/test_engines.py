@@ -26,8 +26,7 @@ class TestLimits(testtools.TestCase):
         """A statement that begins with ``least`` left ends in time."""
         for inline_timeout in 0.1, 5.0, 60.0:
             limits = engines.Limits.of_call(inline_timeout, 30.0)
-            self.assertLessEqual(
-                limits.answer - limits.least, engines.OVERRUN)
+            self.assertLessEqual(limits.answer - limits.least, engines.OVERRUN)
 
 
 class TestEngines(testtools.TestCase):

@@ -27,8 +27,7 @@ class TestBreaker(testtools.TestCase):
         self.clock = end - 0.01
         error = self.assertRaises(exceptions.NotTried, self.breaker.check,
                                   recorded)
-        self.assertEqual('is not tried again yet: it reason',
-                         str(error))
+        self.assertEqual('is not tried again yet: it reason', str(error))
         self.clock = end
         self.breaker.check(recorded)
 

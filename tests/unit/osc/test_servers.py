@@ -35,8 +35,7 @@ class TestTable(testtools.TestCase):
         lister = servers.ListServers(types.SimpleNamespace(
             stdout=out, client_manager=types.SimpleNamespace(
                 aggregate_mirror=api)), None)
-        lister.run(lister.get_parser('').parse_args(
-            ['--sort-column', 'host']))
+        lister.run(lister.get_parser('').parse_args(['--sort-column', 'host']))
         table = out.getvalue()
         self.assertIn('first', table)
         self.assertLess(table.index('second'), table.index('first'))

@@ -61,8 +61,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
     def test_written_aggregates_are_read_back(self) -> None:
         """A PUT returns the provider with its new generation."""
         provider = self.client.get(PROVIDER)
-        self.assertEqual(
-            client.Provider(PROVIDER, frozenset(), 0), provider)
+        self.assertEqual(client.Provider(PROVIDER, frozenset(), 0), provider)
         provider = self.client.put(provider, frozenset({AGGREGATE}))
         self.assertEqual(self.client.get(PROVIDER), provider)
         provider = self.client.put(provider, frozenset())
@@ -84,8 +83,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.placement.refuse()
         before = live()
         for _attempt in range(5):
-            self.assertRaises(exceptions.ServiceUnreachable,
-                              self.client.probe)
+            self.assertRaises(exceptions.ServiceUnreachable, self.client.probe)
         self.assertEqual(before, live())
 
     def test_stale_write_is_a_conflict(self) -> None:
@@ -111,8 +109,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.placement.set_aggregates(PROVIDER, [foreign])
         provider = self.client.get(PROVIDER)
         self.assertEqual({foreign}, provider.aggregates)
-        provider = self.client.put(
-            provider, provider.aggregates | {AGGREGATE})
+        provider = self.client.put(provider, provider.aggregates | {AGGREGATE})
         self.assertEqual({foreign, AGGREGATE},
                          self.placement.aggregates(PROVIDER))
 
@@ -380,8 +377,7 @@ class KeystoneTestCase(servers.LoopbackTestCase):
     def test_new_catalog_is_read(self) -> None:
         """After an outage the endpoint may have changed."""
         self.cloud.grant()
-        self.assertRaises(exceptions.ServiceUnreachable,
-                          self.client.providers)
+        self.assertRaises(exceptions.ServiceUnreachable, self.client.providers)
         self.cloud.grant(self.cloud.url)
         self.assertEqual(frozenset(), self.client.providers())
 

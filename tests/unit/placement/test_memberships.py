@@ -36,8 +36,7 @@ class TestMemberships(testtools.TestCase):
             self.placement.broken['GET', 'n3'] = error
             for count in (1, 3):
                 self.assertEqual(whole, self.read(count))
-        self.assertEqual(
-            {'n1', 'n2', 'n3', 'n4', 'n5'}, set(whole))
+        self.assertEqual({'n1', 'n2', 'n3', 'n4', 'n5'}, set(whole))
 
     def test_placement_that_fails(self) -> None:
         """The error of the lists is the answer."""

@@ -91,8 +91,7 @@ class AnswerTestCase(servers.LoopbackTestCase):
         """Only status 200 is a valid response."""
         for status in (201, 202, 204, 304):
             self.cloud.answers['/resource_providers'] = (status, b'')
-            self.assertRaises(exceptions.ServiceFailed,
-                              self.client.providers)
+            self.assertRaises(exceptions.ServiceFailed, self.client.providers)
 
     def test_not_found_in_other_words(self) -> None:
         """A 404 that does not name the provider is not "not found"."""

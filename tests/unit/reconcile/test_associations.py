@@ -16,8 +16,7 @@ NOVA = source.Nova(
     members={'h1': frozenset('ab'), 'h2': frozenset('a'),
              'far': frozenset('a'), 'lonely': frozenset('b')},
     nodes={'n1': 'h1', 'n2': 'h2', 'n3': 'h3'}, hosts_down={'far': ['cell2']})
-CURRENT = {'n1': frozenset('a'), 'n3': frozenset('bg'),
-           'x': frozenset('abdg')}
+CURRENT = {'n1': frozenset('a'), 'n3': frozenset('bg'), 'x': frozenset('abdg')}
 LEDGER = {'d': journal.LedgerEntry(deleted=True),
           'g': journal.LedgerEntry(absent=60.0)}
 TWINS = source.Nova(

@@ -654,8 +654,7 @@ class TestUnmarked(SyncTest):
         return self.sync(**{'max_removed_share': 0.3, **kwargs})
 
     def assert_storage_has(self, *aggregates):
-        self.assertEqual(set(aggregates),
-                         self.placement.aggregates['storage'])
+        self.assertEqual(set(aggregates), self.placement.aggregates['storage'])
 
     def test_without_prune_it_is_left(self):
         """It is reported as stale, however long it is absent."""
@@ -670,8 +669,7 @@ class TestUnmarked(SyncTest):
         result = self.later(0)
         self.assertEqual({'foreign'}, self.placement.aggregates['n3'])
         self.assert_storage_has('gone', 'foreign')
-        self.assertEqual([('storage', 'gone')],
-                         self.among(result, 'absent'))
+        self.assertEqual([('storage', 'gone')], self.among(result, 'absent'))
 
     def test_brake_holds_it(self):
         """Also for other providers, however long it is absent."""

@@ -14,8 +14,7 @@ from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror.reconcile import reconciler
 from tests.unit import doubles
 
-AGGREGATE, HOST, PROVIDER = (
-    outcome.AGGREGATE, outcome.HOST, outcome.PROVIDER)
+AGGREGATE, HOST, PROVIDER = outcome.AGGREGATE, outcome.HOST, outcome.PROVIDER
 Subject = outcome.Subject
 Outcome = outcome.Outcome
 
@@ -118,8 +117,7 @@ class TestHosts(doubles.TestCase):
         """Close the row of an operation that nova had ``before`` before."""
         row = self.record('h1', ['n1'])
         del self.log[:]
-        self.reconciler.converge_and_close(
-            [row], {'n1': frozenset(before)})
+        self.reconciler.converge_and_close([row], {'n1': frozenset(before)})
         return [method for method, _what in self.log]
 
     def test_operation_without_effect_writes_nothing(self):
@@ -142,8 +140,7 @@ class TestHosts(doubles.TestCase):
         """Rule 5: another operation may have reverted its effect."""
         self.placement.create('n1', 'a')
         other = self.record('h2')
-        self.assertEqual(['GET', 'TRUTH'] * 2 + ['PUT'],
-                         self.close_own({'a'}))
+        self.assertEqual(['GET', 'TRUTH'] * 2 + ['PUT'], self.close_own({'a'}))
         self.assertEqual([other], self.journal.rows.all())
 
     def test_operation_without_effect_and_a_write_meanwhile(self):
@@ -330,8 +327,7 @@ class TestHosts(doubles.TestCase):
         self.placement.before_put = answer
         self.hand_over('h2', ['n1', 'n2'])
         self.assertEqual({}, self.drain().unfinished)
-        self.assertEqual({'n1': {'a'}, 'n2': {'a'}},
-                         self.placement.aggregates)
+        self.assertEqual({'n1': {'a'}, 'n2': {'a'}}, self.placement.aggregates)
         self.assertEqual([], self.journal.rows.all())
         self.assertEqual([('GET', 'n1'), ('TRUTH', ''), ('PUT', 'n1')],
                          self.log[-3:])
@@ -393,8 +389,7 @@ class TestDeleted(doubles.TestCase):
 
         self.placement.before_put = interfere
         self.assertEqual({}, self.remove().failed)
-        self.assertEqual({'foreign', 'newer'},
-                         self.placement.aggregates['n1'])
+        self.assertEqual({'foreign', 'newer'}, self.placement.aggregates['n1'])
 
     def test_failed_search_is_a_failure(self):
         """Without a response, providers may still have the aggregate."""

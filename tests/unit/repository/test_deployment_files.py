@@ -65,8 +65,7 @@ def program(line):
 
 def helm(case):
     """Return the options with what the values for the chart set."""
-    return load(case, ini(
-        yaml.safe_load(VALUES.read_text())['conf']['nova']))
+    return load(case, ini(yaml.safe_load(VALUES.read_text())['conf']['nova']))
 
 
 def kolla(case):
@@ -108,8 +107,7 @@ class TestDashboard(testtools.TestCase):
         figures = metrics.Metrics()
         figures.expect_audits(['zone'])
         exported = exposition.generate_latest(figures.registry).decode()
-        names = set(re.findall(r'(?m)^(%s\w+)[ {]' % metrics.PREFIX,
-                               exported))
+        names = set(re.findall(r'(?m)^(%s\w+)[ {]' % metrics.PREFIX, exported))
         used = {name for panel in self.panels for target in panel['targets']
                 for name in re.findall(metrics.PREFIX + r'\w+',
                                        target['expr'])}

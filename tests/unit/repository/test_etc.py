@@ -50,8 +50,7 @@ class TestUnit(testtools.TestCase):
         done = subprocess.run(
             [ANALYZE, 'verify', '--man=no', unit], text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        mine = [line for line in done.stdout.splitlines()
-                if UNIT.name in line]
+        mine = [line for line in done.stdout.splitlines() if UNIT.name in line]
         self.assertEqual([], mine)
 
 

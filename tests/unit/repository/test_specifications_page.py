@@ -8,8 +8,7 @@ import re
 import testtools
 
 TESTS = pathlib.Path(__file__).parents[2]
-PAGE = (TESTS.parent / 'doc' / 'source' / 'contributor'
-        / 'specifications.rst')
+PAGE = TESTS.parent / 'doc' / 'source' / 'contributor' / 'specifications.rst'
 
 
 def known():

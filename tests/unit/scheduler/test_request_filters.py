@@ -48,8 +48,7 @@ class TestRequestFilters(testtools.TestCase):
     def test_nova_without_the_namespace(self):
         """A nova that has removed the two options compares all keys."""
         for option in scheduler_conf.filter_scheduler_opts:
-            if option.dest.startswith(
-                    'aggregate_image_properties_isolation_'):
+            if option.dest.startswith('aggregate_image_properties_isolation_'):
                 CONF.unregister_opt(option, 'filter_scheduler')
                 self.addCleanup(CONF.register_opt, option, 'filter_scheduler')
         self.assertEqual(

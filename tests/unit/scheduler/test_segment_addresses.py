@@ -104,8 +104,7 @@ class TestFilter(AddressesTest):
         """They need no request to placement."""
         self.segment(0, free=2)
         self.segment(1, free=1)
-        self.assertEqual([set(SEGMENTS[:2])],
-                         self.left(self.asked(network())))
+        self.assertEqual([set(SEGMENTS[:2])], self.left(self.asked(network())))
         self.assertEqual(['subnets', 'network-ip-availabilities'],
                          self.neutron.requests)
         self.assertEqual([], self.placement.requests)
@@ -270,8 +269,7 @@ class TestCounts(AddressesTest):
         subnet = self.segment(0, free=1)
         self.neutron.port(NETWORK, (subnet, '10.0.0.1'))
         self.segment(1, free=1)
-        self.assertEqual([set(SEGMENTS[:2])],
-                         self.left(self.asked(network())))
+        self.assertEqual([set(SEGMENTS[:2])], self.left(self.asked(network())))
 
     def test_subnets_of_a_segment(self):
         """They count together, whichever page of an answer they are on.
@@ -300,8 +298,7 @@ class TestCounts(AddressesTest):
         self.neutron.subnet(NETWORK, SEGMENTS[0], 'fd00::/120')
         self.segment(1, free=1)
         self.neutron.subnet(NETWORK, SEGMENTS[2], 'fd01::/120')
-        self.assertEqual([set(SEGMENTS[1:])],
-                         self.left(self.asked(network())))
+        self.assertEqual([set(SEGMENTS[1:])], self.left(self.asked(network())))
 
     def test_derived_addresses(self):
         """They cannot run out."""
@@ -310,8 +307,7 @@ class TestCounts(AddressesTest):
             NETWORK, SEGMENTS[0], 'fd00::/126', allocation_pools=[],
             ipv6_address_mode='slaac')
         self.segment(0, free=1)
-        self.assertEqual([set(SEGMENTS[:2])],
-                         self.left(self.asked(network())))
+        self.assertEqual([set(SEGMENTS[:2])], self.left(self.asked(network())))
 
 
 class TestCountsOfAnOlderNeutron(TestCounts):
@@ -323,8 +319,7 @@ class TestCountsOfAnOlderNeutron(TestCounts):
         """What neutron has counted is not the number of free addresses."""
         self.segment(0, free=0, allocation_pools=[])
         self.segment(1, free=1)
-        self.assertEqual([set(SEGMENTS[:2])],
-                         self.left(self.asked(network())))
+        self.assertEqual([set(SEGMENTS[:2])], self.left(self.asked(network())))
 
 
 class TestDoubt(AddressesTest):

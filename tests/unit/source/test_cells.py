@@ -219,8 +219,7 @@ class TestThreads(testtools.TestCase):
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.source.cells.LATEST', 0.02))
         self.threads = cells.Threads(FOREVER, 0.01)
-        while self.threads.read(
-                {'first': slow}, full=False) != {'first': {}}:
+        while self.threads.read({'first': slow}, full=False) != {'first': {}}:
             pass
         self.assertEqual('0.02', self.waits(self.silent))
 

@@ -32,8 +32,7 @@ class TestPages(testtools.TestCase):
                 (cells, 'Cells', self.cells)):
             self.useFixture(fixtures.MockPatchObject(
                 module, name, return_value=double))
-        self.servers = database_servers.DatabaseServers(
-            engines.Limits(60.0))
+        self.servers = database_servers.DatabaseServers(engines.Limits(60.0))
 
     def document(self):
         """Build the document before the first page is read."""

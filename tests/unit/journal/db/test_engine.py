@@ -175,8 +175,7 @@ class TestFile(testtools.TestCase):
         self.assertFalse(engine.is_missing(self.conf))
         doubles.hide_journal(self.conf)
         for read in engine.is_missing, engine.existing:
-            self.assertRaises(
-                exceptions.JournalUnavailable, read, self.conf)
+            self.assertRaises(exceptions.JournalUnavailable, read, self.conf)
 
     @testtools.skipIf(os.geteuid(), 'only root can change owners')
     def test_what_root_makes_belongs_to_nova(self):
