@@ -151,19 +151,14 @@ def _prepare_nova() -> None:
     nova_objects.prepare(CONF)
 
 
-def _metrics() -> tuple[metrics.Metrics, metrics_server.Server | None]:
-    options = CONF.aggregate_mirror
-    figures = metrics.Metrics(CONF.placement.region_name or '')
-    return figures, metrics_server.Server(
-        figures, options.metrics_host, options.metrics_port, _limits
-    ) if options.metrics_port else None
-
-
 def _serve() -> int:
     # Blocked in all threads that start from here on, including those of the
     # metrics: this thread waits for them.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    figures, server = _metrics()
+    options = CONF.aggregate_mirror
+    figures = metrics.Metrics(CONF.placement.region_name or '')
+    server = options.metrics_port and metrics_server.Server(
+        figures, options.metrics_host, options.metrics_port, _limits)
     journal = store.Journal(CONF)
     running = _build(journal, figures)
     report = guru_report.Report(

@@ -11,9 +11,6 @@ from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror.http import resources
 
-SERVER_HINTS = ('same_host', 'different_host')
-GROUP_HINT = 'group'
-
 
 class Identifiers:
     """IDs of names or IDs."""
@@ -51,8 +48,8 @@ class Identifiers:
     def hints(self, pairs: abc.Iterable[tuple[str, str]]
               ) -> dict[str, list[str]]:
         """Convert the values of hints that name servers or a group."""
-        convert = {**dict.fromkeys(SERVER_HINTS, self.server),
-                   GROUP_HINT: self._server_group}
+        convert = {'same_host': self.server, 'different_host': self.server,
+                   'group': self._server_group}
         hints: dict[str, list[str]] = {}
         for hint, value in pairs:
             hints.setdefault(hint, []).append(

@@ -12,8 +12,6 @@ from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import queries
 from nova_aggregate_mirror.journal.db import transactions
 
-LOCK = 'cells'
-
 
 class CellMappings(Protocol):
     """Interface to read nova's cell mappings."""
@@ -63,7 +61,7 @@ class Binding:
 
         def work(connection: Any) -> None:
             # The first agents of two novas may bind the journal concurrently.
-            queries.lock(connection, LOCK)
+            queries.lock(connection, 'cells')
             _compare(cells(connection), mappings)
             connection.execute(sa.delete(models.cells))
             connection.execute(queries.insert_new(connection, models.cells), [

@@ -179,16 +179,11 @@ class Reconciler:
             outcome.add(partial)
             if self.context.failing:
                 self.context.failing.observe(partial, mode.silent or ())
-            if _conflicts(partial) > provider_writes.FEW:
-                # The next batches wait for no more of them.
+            if sum(isinstance(exc, exceptions.GenerationConflict) for exc
+                   in partial.failed.values()) > provider_writes.FEW:
+                # The next batches wait for no more conflicts.
                 mode = dataclasses.replace(mode, retries=False)
         return outcome
-
-
-def _conflicts(outcome: Outcome) -> int:
-    """Count the providers that were given up after conflicts."""
-    return len([exc for exc in outcome.failed.values()
-                if isinstance(exc, exceptions.GenerationConflict)])
 
 
 def _not_begun(dirty: abc.Collection[journal.Dirty],

@@ -162,7 +162,8 @@ class DatabaseSource:
             home = {host: by_id[cell].name for host, cell
                     in api.execute(statements.MAPPED) if cell in by_id}
         rows, down = self._cells.rows(
-            dict.fromkeys(by_id.values(), _all_nodes), full=True)
+            dict.fromkeys(by_id.values(), lambda cell: cell.execute(
+                statements.NODES).all()), full=True)
         located = compute_nodes.locate(rows, home, not down)
         # As MySQL compares them, which nova asks for the mapping of a host.
         mapped = {host.casefold() for host in home}
@@ -236,10 +237,6 @@ def _existing(connection: Any, uuids: frozenset[str]) -> dict[str, str]:
         uuid: name for chunk in engines.chunks(uuids)
         for uuid, name in connection.execute(
             statements.EXISTING, {'some': chunk})}
-
-
-def _all_nodes(cell: Any) -> cells.Nodes:
-    return [(node, host) for node, host in cell.execute(statements.NODES)]
 
 
 def _nodes_of(cell: Any, hosts: frozenset[str]) -> cells.Nodes:
