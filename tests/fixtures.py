@@ -18,6 +18,7 @@ from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.console import sync_history
 from nova_aggregate_mirror.hooks import attach
+from nova_aggregate_mirror.hooks import requirements
 from nova_aggregate_mirror.journal import modes
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
@@ -278,7 +279,8 @@ class StockNova(fixtures.Fixture):
     """Nova without this package, whether or not it is installed."""
 
     def _setUp(self) -> None:
-        for name in ('__init__', *attach.METHODS, 'placement_client'):
+        for name in ('__init__', *requirements.PARAMETERS,
+                     'placement_client'):
             self.useFixture(fixtures.MonkeyPatch(
                 'nova.compute.api.AggregateAPI.' + name,
                 _stock(vars(compute_api.AggregateAPI)[name])))

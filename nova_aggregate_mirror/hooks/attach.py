@@ -20,8 +20,6 @@ from nova_aggregate_mirror import plugins
 LOG = logging.getLogger(__name__)
 
 NAMESPACE = 'nova_aggregate_mirror.hooks'
-METHODS = ('add_host_to_aggregate', 'remove_host_from_aggregate',
-           'delete_aggregate')
 
 _muted: contextvars.ContextVar[bool] = contextvars.ContextVar(
     'nova_aggregate_mirror_muted', default=False)
@@ -60,7 +58,7 @@ def install(conf: cfg.ConfigOpts) -> None:
     requirements.check()
     hooks = load(conf)
     mutes = not nova_aggregate_mirror.conf.observes(conf)
-    for name in METHODS:
+    for name in requirements.PARAMETERS:
         setattr(api, name, _wrap(getattr(api, name), hooks, mutes))
     api.placement_client = _MutableClient(api.placement_client.fget)
     LOG.info('Host aggregates are mirrored to placement by %s',

@@ -137,10 +137,7 @@ class Client:
                     each: parallel.Each = parallel.Workers().each,
                     hosts: float = math.inf
                     ) -> abc.Mapping[str, frozenset[str]]:
-        """Read which of the given aggregates each provider is in.
-
-        Read the members of the aggregates or the aggregates of all providers,
-        whichever takes fewer requests.
+        """Read which of these aggregates each provider is in, in few requests.
 
         :param unlikely: further aggregates, expected to have no providers,
             so that many are queried per request
@@ -252,12 +249,11 @@ class Client:
             # Without a client, getting a token failed for the existing client.
             slot.suspect(client or slot.client)
             raise
-        except exceptions.OutOfTime:
-            raise
-        except exceptions.DeadlineExceeded:
+        except exceptions.DeadlineExceeded as exc:
             # Placement may have moved to another address. A caller that timed
             # out while waiting for a token has no client to drop.
-            slot.drop(client)
+            if not isinstance(exc, exceptions.OutOfTime):
+                slot.drop(client)
             raise
 
     def _listed(self, version: str = MICROVERSION, **query: str
