@@ -27,33 +27,13 @@ MOST_CLIENTS = 20
 INTERVAL = 0.5
 
 
-class Server:
+class Server(socketserver.ThreadingTCPServer):
     """Server of ``/metrics`` and ``/healthz``.
 
     :param limits: returns loop to the seconds after which it counts as stuck
     :raises InvalidConfiguration: when the address cannot be used
     """
 
-    def __init__(self, metrics: metrics.Metrics, host: str, port: int,
-                 limits: abc.Callable[[], abc.Mapping[str, float]],
-                 client_timeout: float = CLIENT_TIMEOUT) -> None:
-        try:
-            self._server = _Server(metrics, host, port, limits, client_timeout)
-        except OSError as exc:
-            raise exceptions.InvalidConfiguration(
-                'metrics cannot be served at %s port %d: %s; change '
-                '[aggregate_mirror] metrics_host or metrics_port'
-                % (host, port, exc.strerror or exc)) from exc
-        self.port: int = self._server.server_address[1]
-        threading.Thread(target=self._server.serve_forever, args=(INTERVAL,),
-                         daemon=True, name='metrics').start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-
-class _Server(socketserver.ThreadingTCPServer):
     allow_reuse_address = True
     daemon_threads = True
     # With a shorter queue, a burst of clients delays Prometheus for seconds.
@@ -61,7 +41,7 @@ class _Server(socketserver.ThreadingTCPServer):
 
     def __init__(self, figures: metrics.Metrics, host: str, port: int,
                  limits: abc.Callable[[], abc.Mapping[str, float]],
-                 client_timeout: float) -> None:
+                 client_timeout: float = CLIENT_TIMEOUT) -> None:
         self.address_family = (socket.AF_INET6 if ':' in host
                                else socket.AF_INET)
         self.figures = figures
@@ -71,7 +51,20 @@ class _Server(socketserver.ThreadingTCPServer):
         self._waiting: dict[Any, float] = {}
         """Connections without a complete request, oldest first; deadlines."""
         self._answering: dict[Any, float] = {}
-        super().__init__((host, port), _Handler)
+        try:
+            super().__init__((host, port), _Handler)
+        except OSError as exc:
+            raise exceptions.InvalidConfiguration(
+                'metrics cannot be served at %s port %d: %s; change '
+                '[aggregate_mirror] metrics_host or metrics_port'
+                % (host, port, exc.strerror or exc)) from exc
+        self.port: int = self.server_address[1]
+        threading.Thread(target=self.serve_forever, args=(INTERVAL,),
+                         daemon=True, name='metrics').start()
+
+    def close(self) -> None:
+        self.shutdown()
+        self.server_close()
 
     def process_request(self, request: Any, client_address: Any) -> None:
         deadline = time.monotonic() + self._client_timeout
@@ -112,7 +105,7 @@ def _disconnect(connection: socket.socket) -> None:
 
 
 class _Handler(server.BaseHTTPRequestHandler):
-    server: _Server
+    server: Server
 
     def handle(self) -> None:
         # A client that disconnects or times out would log a traceback.
