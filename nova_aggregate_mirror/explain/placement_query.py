@@ -24,13 +24,16 @@ class Origin:
     name: str = ''
     zone: bool = False
     """Whether it is an availability zone."""
+    advice: str = ''
+    """What to do if it refuses the request; empty if that is not known."""
 
 
 ISOLATED = Origin('required traits of the aggregate')
 """Forbids aggregates whose traits a request does not require."""
 SEGMENTS = Origin('segments of the networks')
 """Requires the aggregates of a routed network."""
-FREE_SEGMENTS = Origin('segments with free addresses')
+FREE_SEGMENTS = Origin('segments with free addresses', advice=(
+    'delete ports, or add a subnet to a segment of the network'))
 """Leaves only some of these aggregates."""
 
 

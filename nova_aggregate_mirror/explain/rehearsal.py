@@ -31,7 +31,8 @@ Condition = placement_query.Condition
 Origin = placement_query.Origin
 States = abc.Sequence[host_manager.HostState]
 
-TENANT = 'tenant '
+METADATA = ('change the request, or the metadata of the aggregates; see '
+            '"openstack aggregate list --long"')
 
 
 class RequestRefused(Exception):
@@ -166,12 +167,10 @@ class Rehearsal:
         try:
             query_filter(self._context, self._spec)
         except nova_exception.RequestFilterFailed as exc:
-            raise RequestRefused(
-                _reason(exc), _advice(query_filter, origin)) from exc
+            raise RequestRefused(_reason(exc), origin.advice) from exc
         self._origins |= dict.fromkeys(
             _conditions(self._spec) - before, origin)
         if isinstance(query_filter, narrowing.Narrowing):
-            # The rule is named, not the request filter.
             subjects, self.omitted = query_filter.describe(self._spec)
             self._origins |= {
                 aggregates: Origin(subject) for aggregates, subject
@@ -251,23 +250,15 @@ def _origin_of(query_filter: Any, spec: request_spec.RequestSpec
     name = getattr(query_filter, '__name__', type(query_filter).__name__)
     return {
         'map_az_to_placement_aggregate':
-            Origin('zone %s' % spec.availability_zone, zone=True),
-        'require_tenant_aggregate': Origin(TENANT + (spec.project_id or '')),
+            Origin('zone %s' % spec.availability_zone, True, METADATA),
+        'require_tenant_aggregate':
+            Origin('tenant %s' % spec.project_id, advice=METADATA),
         'isolate_aggregates': placement_query.ISOLATED,
         'routed_networks_filter': placement_query.SEGMENTS,
         'SegmentAddresses': placement_query.FREE_SEGMENTS,
+        # The rule is named, not the request filter.
+        'Narrowing': Origin(advice=METADATA),
     }.get(name, Origin('nova, %s' % name))
-
-
-def _advice(query_filter: Any, origin: Origin) -> str:
-    """Return what to do about a refusal by a request filter."""
-    if origin == placement_query.FREE_SEGMENTS:
-        return 'delete ports, or add a subnet to a segment of the network'
-    if (isinstance(query_filter, narrowing.Narrowing) or origin.zone
-            or origin.name.startswith(TENANT)):
-        return ('change the request, or the metadata of the aggregates; see '
-                '"openstack aggregate list --long"')
-    return ''
 
 
 def _reason(exc: Exception) -> str:

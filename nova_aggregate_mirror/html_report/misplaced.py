@@ -34,11 +34,6 @@ class Group:
         return self.servers[0]
 
     @property
-    def omitted(self) -> int:
-        """The number of servers that are not named."""
-        return self.count - len(self.servers)
-
-    @property
     def command(self) -> str:
         """The command that lists all of them."""
         return '%s --host %s' % (

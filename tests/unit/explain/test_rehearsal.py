@@ -18,7 +18,7 @@ class SegmentAddresses(query_filter.QueryFilter):
         raise constraints.Unsatisfiable('no segment has free addresses')
 
 
-class Unmatched(narrowing.Narrowing):
+class Narrowing(narrowing.Narrowing):
 
     def __init__(self):
         """Read nothing."""
@@ -38,7 +38,7 @@ class TestRefusal(testtools.TestCase):
             scheduler_hints={})
         for refusing, text, advice in (
                 (SegmentAddresses(), 'no segment', 'delete ports'),
-                (Unmatched(), 'no aggregate', 'metadata of the aggregates')):
+                (Narrowing(), 'no aggregate', 'metadata of the aggregates')):
             self.useFixture(fixtures.MonkeyPatch(
                 'nova.scheduler.request_filter.ALL_REQUEST_FILTERS',
                 [refusing]))
