@@ -3,11 +3,11 @@
 
 import base64
 from collections import abc
-import datetime
 import hashlib
 import importlib.metadata
 import pathlib
 import socket
+import time
 from typing import Any
 
 import jinja2
@@ -25,7 +25,8 @@ def generate(name: str, now: float, **values: Any) -> abc.Iterator[str]:
         undefined=jinja2.StrictUndefined, trim_blocks=True,
         lstrip_blocks=True)
     environment.filters.update(
-        time=lambda seconds: _time(seconds).strftime('%Y-%m-%d %H:%M:%S'),
+        time=lambda seconds: time.strftime(
+            '%Y-%m-%d %H:%M:%S', time.gmtime(seconds)),
         age=lambda seconds: _age(now - seconds))
     script = environment.get_template(name + '.js').render()
     return environment.get_template(name + '.html').generate(
@@ -34,10 +35,6 @@ def generate(name: str, now: float, **values: Any) -> abc.Iterator[str]:
             hashlib.sha256(script.encode()).digest()).decode(),
         version=importlib.metadata.version('nova-aggregate-mirror'),
         machine=socket.gethostname(), now=now, **values)
-
-
-def _time(seconds: float) -> datetime.datetime:
-    return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
 
 
 def _age(seconds: float) -> str:

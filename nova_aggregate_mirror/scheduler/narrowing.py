@@ -48,8 +48,14 @@ class Narrowing(query_filter.QueryFilter):
             return False
         added, left_out = constraints.narrow(
             rules, together, request_spec.member_of(spec), self._budget)
-        if left_out:
-            self._warn(left_out)
+        if left_out and not self._warned:
+            self._warned = True
+            LOG.warning(
+                '[aggregate_mirror] max_member_of_bytes = %d is too small for '
+                'a query to placement, which may find too few suitable hosts. '
+                'Aggregate conditions left out: %d. Raise it if placement\'s '
+                'web server accepts longer URLs. This is logged once.',
+                self._budget, left_out)
         if added == constraints.MemberOf() or not (
                 request_spec.narrowable(spec)):
             return False
@@ -88,16 +94,6 @@ class Narrowing(query_filter.QueryFilter):
             frozenset().union(*(texts for names, texts in inputs if names)))
         return (filter_rules.rules(
             self._filters, request, aggregates.metadata), aggregates.together)
-
-    def _warn(self, left_out: int) -> None:
-        if not self._warned:
-            self._warned = True
-            LOG.warning(
-                '[aggregate_mirror] max_member_of_bytes = %d is too small for '
-                'a query to placement, which may find too few suitable hosts. '
-                'Aggregate conditions left out: %d. Raise it if placement\'s '
-                'web server accepts longer URLs. This is logged once.',
-                self._budget, left_out)
 
 
 def install(conf: cfg.ConfigOpts, loaded: request_filters.Loaded) -> None:
