@@ -145,10 +145,6 @@ def few(at: scene.Scene) -> Rounds:
     return _few(at, schedulers.STOCK, 'raise max_placement_results')
 
 
-def few_narrowed(at: scene.Scene) -> Rounds:
-    return _few(at, schedulers.FEW_OURS, 'enable request_filters')
-
-
 def short(at: scene.Scene) -> Rounds:
     return _few(at, schedulers.FEW_OURS, 'raise max_member_of_bytes',
                 'raise [aggregate_mirror] max_member_of_bytes')
@@ -185,6 +181,7 @@ SITUATIONS = (
     Situation('few', 'max_placement_results excludes the suitable host',
               few, schedulers.FEW),
     Situation('few-narrowed', 'The same, resolved by the request filter',
-              few_narrowed, schedulers.FEW),
+              lambda at: _few(at, schedulers.FEW_OURS,
+                              'enable request_filters'), schedulers.FEW),
     Situation('short', 'max_member_of_bytes is too small for the query',
               short, schedulers.SHORT))

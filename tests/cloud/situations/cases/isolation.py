@@ -122,10 +122,6 @@ def image(at: scene.Scene) -> Rounds:
                   'property ' + PROPERTY, 'it is meant for others')
 
 
-def image_filter(at: scene.Scene) -> Rounds:
-    return _image(at, 'filter', 'in an aggregate for other images', SHOW)
-
-
 def _type(at: scene.Scene, kind: str, reason: str, advice: str) -> Rounds:
     """The host's aggregate is for another flavor."""
     zone = furnish.zone(at, HOST)
@@ -140,10 +136,6 @@ def _type(at: scene.Scene, kind: str, reason: str, advice: str) -> Rounds:
 def type_affinity(at: scene.Scene) -> Rounds:
     return _type(at, 'forbidden', 'in an aggregate that excludes flavor',
                  'it is meant for others')
-
-
-def type_filter(at: scene.Scene) -> Rounds:
-    return _type(at, 'filter', 'in an aggregate for other flavors', SHOW)
 
 
 def two_rules(at: scene.Scene) -> Rounds:
@@ -173,9 +165,13 @@ SITUATIONS = (
               'flavor: AggregateInstanceExtraSpecsFilter', extra_spec_filter,
               STOCK),
     Situation('image-filter', 'The host is for other images: '
-              'AggregateImagePropertiesIsolation', image_filter, STOCK),
+              'AggregateImagePropertiesIsolation', lambda at: _image(
+                  at, 'filter', 'in an aggregate for other images', SHOW),
+              STOCK),
     Situation('type-filter', 'The host is for another flavor: '
-              'AggregateTypeAffinityFilter', type_filter, STOCK),
+              'AggregateTypeAffinityFilter', lambda at: _type(
+                  at, 'filter', 'in an aggregate for other flavors', SHOW),
+              STOCK),
     Situation('foreign', 'The same with the request filter tenant_isolation',
               foreign, OURS),
     Situation('extra-spec', 'The same with the request filter '

@@ -31,18 +31,6 @@ def _full(at: scene.Scene, resource: str, amount: int, **flavor: int
     servers.delete(at, other)
 
 
-def no_vcpu(at: scene.Scene) -> Rounds:
-    return _full(at, 'VCPU', 2, vcpus=2)
-
-
-def no_memory(at: scene.Scene) -> Rounds:
-    return _full(at, 'MEMORY_MB', 512, ram=512)
-
-
-def no_disk(at: scene.Scene) -> Rounds:
-    return _full(at, 'DISK_GB', 20, disk=20)
-
-
 def max_unit(at: scene.Scene) -> Rounds:
     """The host has as many, but not for one server."""
     large, smaller = (furnish.flavor(at, vcpus=number)
@@ -157,9 +145,12 @@ def _set_trait(at: scene.Scene, provider: str, name: str) -> None:
 
 
 SITUATIONS = (
-    Situation('no-vcpu', 'All VCPUs are allocated', no_vcpu),
-    Situation('no-memory', 'All memory is allocated', no_memory),
-    Situation('no-disk', 'All disk space is allocated', no_disk),
+    Situation('no-vcpu', 'All VCPUs are allocated',
+              lambda at: _full(at, 'VCPU', 2, vcpus=2)),
+    Situation('no-memory', 'All memory is allocated',
+              lambda at: _full(at, 'MEMORY_MB', 512, ram=512)),
+    Situation('no-disk', 'All disk space is allocated',
+              lambda at: _full(at, 'DISK_GB', 20, disk=20)),
     Situation('max-unit', 'The flavor is larger than any host', max_unit),
     Situation('no-inventory', 'No host has the resource class',
               no_inventory),
