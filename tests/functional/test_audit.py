@@ -134,10 +134,11 @@ class TestZones(AuditTest):
     def test_host_that_changed_its_zone(self):
         """Nova refuses that for a host with servers, but not by metadata."""
         server = self.boot(flavor_id=self.wanted, az=ZONE)
-        self.set_time(server, 'launched_at', 'created_at')
+        for column in 'launched_at', 'created_at':
+            self.set_column(server, column, "'2026-01-01 00:00:00'")
         number = self.aggregate('empty', availability_zone=OTHER)
         self.assertEqual([], self.audit())
-        with self.api_database() as connection:
+        with explaining.api_db.get_engine().begin() as connection:
             connection.exec_driver_sql(
                 'UPDATE aggregate_hosts SET aggregate_id = %d, created_at = '
                 '\'2100-01-01 00:00:00\' WHERE host = \'first\'' % number)
@@ -157,8 +158,9 @@ class TestZones(AuditTest):
         server = self.boot(flavor_id=self.wanted, az='az-1:first')
         self.assertEqual([], self.audit())
         self.flags(request_filters=[], group='aggregate_mirror')
-        self.add_metadata(self.east, filter_tenant_id='others')
-        self.set_time(server, 'launched_at', at='2100-01-01 00:00:00')
+        self.admin_api.post_aggregate_action(self.east, {
+            'set_metadata': {'metadata': {'filter_tenant_id': 'others'}}})
+        self.set_column(server, 'launched_at', "'2100-01-01 00:00:00'")
         found = self.misplacement(server, rules=['tenant_isolation'])
         self.assertEqual((audit.FORCED, LATE),
                          (found.cause.kind, found.cause.since))
@@ -250,21 +252,6 @@ class TestZones(AuditTest):
     def unshelve(self, server, **options):
         self.admin_api.post_server_action(
             server['id'], {'unshelve': {'host': 'second', **options}})
-
-    def add_metadata(self, number, **metadata):
-        self.admin_api.post_aggregate_action(
-            number, {'set_metadata': {'metadata': metadata}})
-
-    def set_time(self, server, *columns, at='2026-01-01 00:00:00'):
-        engine = self.targeted().db_connection.writer.get_engine()
-        with engine.begin() as cell:
-            for column in columns:
-                cell.exec_driver_sql(
-                    'UPDATE instances SET %s = \'%s\' WHERE uuid = \'%s\''
-                    % (column, at, server['id']))
-
-    def api_database(self):
-        return explaining.api_db.get_engine().begin()
 
 
 class TestRules(AuditTest):
