@@ -829,17 +829,14 @@ class TestExtraSpecs(explaining.ExplainingTest):
                    for note in notes))
 
     def test_filter_of_a_vendor(self):
-        """It reads an extra spec, also if it fails for another value."""
+        """It reads an extra spec, also if it fails for another value.
+
+        Nova fails the request then; the filter is named.
+        """
         self.flags(available_filters=[
             *cloud.AVAILABLE, DisksFilter.__module__ + '.DisksFilter'],
             enabled_filters=['DisksFilter'], group='filter_scheduler')
         self.assertEqual(({'ssd', 'disk'}, []), self.notes(disks='8'))
-
-    def test_filter_that_fails(self):
-        """Nova fails the request then; it is named."""
-        self.flags(available_filters=[
-            *cloud.AVAILABLE, DisksFilter.__module__ + '.DisksFilter'],
-            enabled_filters=['DisksFilter'], group='filter_scheduler')
         wanted = self.flavor(disks='many')
         answer = self.explain_flavor(wanted)
         self.assertIn('DisksFilter raises ValueError: invalid literal',
@@ -854,7 +851,7 @@ class TestExtraSpecs(explaining.ExplainingTest):
         self.assertEqual('', answer.failure)
 
     def test_weigher_that_fails(self):
-        """The same applies to it."""
+        """It is named as well."""
         self.flags(weight_classes=['nova.scheduler.weights.all_weighers'],
                    group='filter_scheduler')
         self.useFixture(fixtures.MonkeyPatch(
@@ -912,20 +909,6 @@ class TestMetadata(explaining.ExplainingTest):
             self.explain_flavor(wanted, 'nova:theirs').notes))
 
 
-class TestExtraSpecsInQuery(explaining.ExplainingTest):
-
-    hosts = ('ssd', 'disk')
-    request_filters = ('flavor_extra_specs',)
-    host_filters = (cloud.GUARD,)
-
-    def test_extra_spec_that_a_request_filter_reads(self):
-        """The query has it, and the guard reads it."""
-        self.aggregate('fast', ['ssd'], ssd='true')
-        answer = self.explain_flavor(self.flavor(**cloud.SSD))
-        self.assertEqual(['ssd'], [one.host for one in answer.acceptable])
-        self.assertEqual([], answer.notes)
-
-
 class TestFilters(explaining.ExplainingTest):
     """With this package's request filters, the guard and nova's filters."""
 
@@ -946,6 +929,8 @@ class TestFilters(explaining.ExplainingTest):
             'three': "not in an aggregate for the flavor's extra spec "
                      'aggregate_instance_extra_specs:ssd',
         }, self.reasons(answer))
+        # The query has what the flavor and the tenant require.
+        self.assertEqual([], answer.notes)
         self.assertEqual('one', self.boot(flavor_id=wanted)[HOST])
         # Placement has a host that nova does not have.
         self.set_aggregates('three', self.uuid(fast))
