@@ -147,10 +147,9 @@ class TestJudgement(testtools.TestCase):
 
     def test_partial(self):
         """A failure or a refusal leaves something to do."""
-        self.assertEqual('partial', self.judgement(failed=['n1']))
-        for nova in NODELESS, UNMAPPED:
-            self.assertEqual('partial', self.judgement(nova=nova))
-        self.assertEqual('partial', self.judgement(refused=REFUSED))
+        for options in ({'failed': ['n1']}, {'nova': NODELESS},
+                        {'nova': UNMAPPED}, {'refused': REFUSED}):
+            self.assertEqual('partial', self.judgement(**options))
 
     def test_failure(self):
         self.assertEqual('failure', self.judgement(not_compared=FAILED))
