@@ -279,8 +279,7 @@ class StockNova(fixtures.Fixture):
     """Nova without this package, whether or not it is installed."""
 
     def _setUp(self) -> None:
-        for name in ('__init__', *requirements.PARAMETERS,
-                     'placement_client'):
+        for name in ('__init__', *requirements.PARAMETERS, 'placement_client'):
             self.useFixture(fixtures.MonkeyPatch(
                 'nova.compute.api.AggregateAPI.' + name,
                 _stock(vars(compute_api.AggregateAPI)[name])))

@@ -149,8 +149,7 @@ class TranslationTestCase(testtools.TestCase):
 
     @staticmethod
     def _parse(error: Exception) -> None:
-        with errors.translated(CALL), \
-                errors.parsing():
+        with errors.translated(CALL), errors.parsing():
             raise error
 
 

@@ -14,8 +14,7 @@ class TestMissed(testtools.TestCase):
 
     def test_timeout_outside_a_deadline(self):
         """It says nothing about the requests that follow."""
-        with contextlib.suppress(TimeoutError), \
-                deadline.noted(TimeoutError):
+        with contextlib.suppress(TimeoutError), deadline.noted(TimeoutError):
             raise TimeoutError
         self.assertFalse(deadline.missed())
 

@@ -57,8 +57,7 @@ class TestBreaker(testtools.TestCase):
         """A shorter inline_backoff applies; 0 disables the back-off."""
         self.fail_with(exceptions.ServiceUnreachable('reason'), backoff=0.5)
         self.assert_lasts(0.5)
-        for kind in exceptions.ServiceUnreachable, \
-                exceptions.DeadlineExceeded:
+        for kind in exceptions.ServiceUnreachable, exceptions.DeadlineExceeded:
             self.fail_with(kind('reason'), backoff=0.0)
             self.breaker.check(recorded=True)
 
