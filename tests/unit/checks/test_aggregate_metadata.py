@@ -154,11 +154,9 @@ class TestZones(testtools.TestCase):
 
 class TestRatios(testtools.TestCase):
 
-    def test_none(self):
+    def test_keys_that_nova_ignores(self):
         self.assertEqual([], aggregate_metadata.ratios(deployment(
             known({'a': {'ssd': 'true'}}))))
-
-    def test_keys_that_nova_ignores(self):
         one, = aggregate_metadata.ratios(deployment(known({'a': {
             'cpu_allocation_ratio': '2.5',
             'disk_allocation_ratio': '$(halt)'}})))

@@ -40,7 +40,7 @@ class HouseFilter(filters.BaseHostFilter):
     """A host filter of an operator."""
 
 
-class FiltersTest(testtools.TestCase):
+class TestFilters(testtools.TestCase):
     """Nova's own options, and the request filters that are installed."""
 
     def setUp(self) -> None:
@@ -67,9 +67,6 @@ class FiltersTest(testtools.TestCase):
         one, = found
         self.assertEqual((checks.Code.FAILURE, cure), (one.code, one.cure))
         self.assertIn(text, one.text)
-
-
-class TestFilters(FiltersTest):
 
     def test_nothing_is_asked_for(self):
         """Stock nova, or our filter list already in use, is fine.

@@ -145,13 +145,11 @@ class TestJudgement(testtools.TestCase):
         """A provider that is not there yet can be in no aggregate."""
         self.assertEqual('success', self.judgement('missing', 'pending'))
 
-    def test_partial(self):
+    def test_partial_and_failure(self):
         """A failure or a refusal leaves something to do."""
         for options in ({'failed': ['n1']}, {'nova': NODELESS},
                         {'nova': UNMAPPED}, {'refused': REFUSED}):
             self.assertEqual('partial', self.judgement(**options))
-
-    def test_failure(self):
         self.assertEqual('failure', self.judgement(not_compared=FAILED))
 
 
