@@ -17,7 +17,7 @@ from nova_aggregate_mirror.agent import schedule
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal import locked_rows
+from nova_aggregate_mirror.journal import row_locks
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.reconcile import reconciler
 
@@ -114,7 +114,7 @@ class Drain:
         self._figures.set_backlog(self._schedule.backlog())
 
     def _mirror_due(self) -> bool:
-        locks, has_progress = locked_rows.RowLocks(), False
+        locks, has_progress = row_locks.RowLocks(), False
         for ids, alone in self._batches():
             if not ids:
                 continue
@@ -133,7 +133,7 @@ class Drain:
         yield self._schedule.due(BATCH), False
         yield [isolated] if isolated else [], True
 
-    def _mirror(self, ids: list[str], locks: locked_rows.RowLocks, alone: bool
+    def _mirror(self, ids: list[str], locks: row_locks.RowLocks, alone: bool
                 ) -> bool:
         """Mirror rows and reschedule them.
 
@@ -185,7 +185,7 @@ class Drain:
             rows[row], running=not self._schedule.may_close(row))
             for row in ids if row in rows]
 
-    def _reschedule(self, row: journal.Row, locks: locked_rows.RowLocks
+    def _reschedule(self, row: journal.Row, locks: row_locks.RowLocks
                     ) -> None:
         """Reschedule a row that is in sync, or remove it."""
         if row.id in locks.waited:
@@ -221,7 +221,7 @@ class Drain:
 
     def _handle_errors(
             self, errors: Errors, waiting: set[journal.Dirty],
-            locks: locked_rows.RowLocks, start: float, alone: bool) -> None:
+            locks: row_locks.RowLocks, start: float, alone: bool) -> None:
         """Record why rows are not in sync, and reschedule them."""
         failed = {row: error for row, error in errors.items()
                   if not _cells([error])}

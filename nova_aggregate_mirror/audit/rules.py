@@ -9,8 +9,8 @@ from oslo_config import cfg
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror.scheduler import filter_table
+from nova_aggregate_mirror.scheduler import metadata_rules
 
 Segments = abc.Mapping[str, frozenset[str]]
 """Segments that a server has addresses of, to their host aggregates."""
@@ -29,8 +29,9 @@ class Settings:
     """Nova's ``limit_tenants_to_placement_aggregate``."""
     tenants_need_aggregate: bool = False
     """Nova's ``placement_aggregate_required_for_tenants``."""
-    filters: abc.Mapping[str, filter_rules.RequestFilter] = dataclasses.field(
-        default_factory=dict)
+    filters: abc.Mapping[
+        str, metadata_rules.RequestFilter] = dataclasses.field(
+            default_factory=dict)
     """Request filters by name."""
 
 
@@ -66,15 +67,15 @@ def zone(facts: RuleInput) -> list[constraints.Rule]:
     requested = facts.request.zone
     matching = frozenset(
         uuid for uuid, values in facts.metadata.items()
-        if requested and values.get(filter_rules.ZONE) == requested)
+        if requested and values.get(metadata_rules.ZONE) == requested)
     subject = 'zone %s' % requested
     if matching:
         return [constraints.Rule(
             subject, matching, required=True,
-            keys=filter_rules.Keys(frozenset({filter_rules.ZONE})))]
+            keys=metadata_rules.Keys(frozenset({metadata_rules.ZONE})))]
     if requested and requested == facts.settings.default_zone:
-        return [filter_rules.value_rule(
-            subject, filter_rules.ZONE, requested, facts.metadata)]
+        return [metadata_rules.value_rule(
+            subject, metadata_rules.ZONE, requested, facts.metadata)]
     return []
 
 
@@ -82,12 +83,12 @@ def default_zone(facts: RuleInput) -> list[constraints.Rule]:
     """Report a server that is pinned to the zone of hosts without a zone."""
     zone = facts.settings.default_zone
     if not zone or facts.request.zone != zone or any(
-            values.get(filter_rules.ZONE) == zone
+            values.get(metadata_rules.ZONE) == zone
             for values in facts.metadata.values()):
         return []
     return [constraints.Rule(
         'zone %s' % zone, frozenset(), required=True,
-        keys=filter_rules.Keys(frozenset({filter_rules.ZONE})))]
+        keys=metadata_rules.Keys(frozenset({metadata_rules.ZONE})))]
 
 
 def tenant_aggregate(facts: RuleInput) -> list[constraints.Rule]:
@@ -99,18 +100,18 @@ def tenant_aggregate(facts: RuleInput) -> list[constraints.Rule]:
     matching = frozenset(
         uuid for uuid, values in facts.metadata.items()
         for key, value in values.items()
-        if key in filter_rules.TENANT_KEYS and value == project)
+        if key in metadata_rules.TENANT_KEYS and value == project)
     if not settings.tenants_confined or not (
             matching or settings.tenants_need_aggregate):
         return []
     return [constraints.Rule('tenant %s' % project, matching, required=True,
-                             keys=filter_rules.TENANT_KEYS)]
+                             keys=metadata_rules.TENANT_KEYS)]
 
 
 def request_filter(name: str, facts: RuleInput) -> list[constraints.Rule]:
     """Require what a request filter does, if it is loaded."""
     filters = facts.settings.filters
-    return filter_rules.rules(
+    return metadata_rules.rules(
         [filters[name]] if name in filters else [], facts.request,
         facts.metadata)
 
@@ -215,5 +216,5 @@ class RuleCache:
 def zones(within: frozenset[str], metadata: constraints.Metadata
           ) -> list[str]:
     """List the zones of a host in these aggregates."""
-    return sorted({metadata[uuid][filter_rules.ZONE] for uuid in within
-                   if filter_rules.ZONE in metadata.get(uuid, {})})
+    return sorted({metadata[uuid][metadata_rules.ZONE] for uuid in within
+                   if metadata_rules.ZONE in metadata.get(uuid, {})})

@@ -15,8 +15,8 @@ from nova_aggregate_mirror.checks import placement as placement_check
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plurals
-from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror.scheduler import filter_table
+from nova_aggregate_mirror.scheduler import metadata_rules
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database_servers
 
@@ -235,7 +235,7 @@ def _lacking(aggregate: str, trait: str,
 def unread(deployment: inputs.Deployment) -> checks.Findings:
     """Report metadata that is meant for a filter which is not enabled."""
     conf, aggregates = deployment.conf, deployment.aggregates
-    of_flavors = filter_rules.Keys(frozenset(filter_rules.extra_spec_keys(
+    of_flavors = metadata_rules.Keys(frozenset(metadata_rules.extra_spec_keys(
         deployment.extra_specs).values()))
     keys = {row: row.keys or of_flavors
             for row in filter_table.FILTERS if row.host_filter}
@@ -244,7 +244,7 @@ def unread(deployment: inputs.Deployment) -> checks.Findings:
                             row.host_filter]))
                for row in filter_table.disabled(conf)]
     if not conf.scheduler.enable_isolated_aggregate_filtering:
-        readers.append((filter_rules.Keys(prefixes=frozenset({TRAIT})),
+        readers.append((metadata_rules.Keys(prefixes=frozenset({TRAIT})),
                         '[scheduler]',
                         'enable_isolated_aggregate_filtering = true'))
     findings = []

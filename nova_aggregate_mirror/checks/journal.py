@@ -18,13 +18,13 @@ from nova_aggregate_mirror import accounts
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import modes
-from nova_aggregate_mirror.journal import presence
 from nova_aggregate_mirror.journal import trial_writes
 from nova_aggregate_mirror import plurals
 
@@ -179,7 +179,7 @@ def _change(database: transactions.Transactions, mode: str,
 
 def processes(deployment: inputs.Deployment) -> checks.Findings:
     """List the nova-api processes that have used the journal."""
-    rows = presence.read(
+    rows = api_processes.read(
         deployment.journal.database) if deployment.journal else []
     if not rows:
         return [checks.skipped(

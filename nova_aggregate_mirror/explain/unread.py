@@ -11,8 +11,8 @@ from oslo_utils import uuidutils
 
 from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.explain import host_states
-from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror.scheduler import filter_table
+from nova_aggregate_mirror.scheduler import metadata_rules
 from nova_aggregate_mirror.scheduler import request_spec
 
 _CAPABILITY = 'capabilities:'
@@ -53,7 +53,7 @@ def extra_specs(spec: request_spec.RequestSpec,
         return {}
     specs = request_spec.request(spec).extra_specs
     comparing = {
-        'AggregateInstanceExtraSpecsFilter': filter_rules.extra_spec_keys(
+        'AggregateInstanceExtraSpecsFilter': metadata_rules.extra_spec_keys(
             specs),
         'ComputeCapabilitiesFilter': [
             name for name in specs if name.startswith(_CAPABILITY)]}

@@ -8,8 +8,8 @@ from oslo_log import log as logging
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal import binding
-from nova_aggregate_mirror.journal import presence
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.limits import placement_breaker
@@ -28,7 +28,7 @@ class Process:
         self.pid = os.getpid()
         self.limits = engines.Limits.of_call(
             options.inline_timeout, options.inline_backoff)
-        self._presence = presence.Presence(options.mode)
+        self._presence = api_processes.Presence(options.mode)
         self.journal = store.Journal(
             conf, limits=self.limits, presence=self._presence)
         self.source = database.DatabaseSource(self.limits)

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import models
-from nova_aggregate_mirror.journal.db import queries
+from nova_aggregate_mirror.journal.db import sql_parts
 from nova_aggregate_mirror.journal.db import transactions
 
 
@@ -61,11 +61,12 @@ class Binding:
 
         def work(connection: Any) -> None:
             # The first agents of two novas may bind the journal concurrently.
-            queries.lock(connection, 'cells')
+            sql_parts.lock(connection, 'cells')
             _compare(cells(connection), mappings)
             connection.execute(sa.delete(models.cells))
-            connection.execute(queries.insert_new(connection, models.cells), [
-                {'cell_uuid': uuid} for uuid in sorted(mappings)])
+            connection.execute(
+                sql_parts.insert_new(connection, models.cells),
+                [{'cell_uuid': uuid} for uuid in sorted(mappings)])
 
         stored = self._database.run(cells)
         _compare(stored, mappings)

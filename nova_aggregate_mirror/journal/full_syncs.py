@@ -9,9 +9,9 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import transactions
-from nova_aggregate_mirror.journal import presence
 from nova_aggregate_mirror.journal import rows
 
 # Characters of a name: the length of the name columns.
@@ -121,7 +121,8 @@ class History:
         self._database.run(work)
         # Processes are only displayed, and the next sync tries again.
         with contextlib.suppress(exceptions.JournalUnavailable):
-            presence.forget(self._database, entry.ended_at - presence.KEEP)
+            api_processes.forget(
+                self._database, entry.ended_at - api_processes.KEEP)
 
     def newest(self) -> list[Entry]:
         """Read the full syncs, newest first."""

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.journal.db import models
-from nova_aggregate_mirror.journal.db import queries
+from nova_aggregate_mirror.journal.db import sql_parts
 from nova_aggregate_mirror.journal.db import transactions
 
 NAMES = {conf.MIRROR: 'agent', conf.OBSERVE: 'observer'}
@@ -92,7 +92,7 @@ class Lease:
                     host=previous.host, taken_at=previous.taken_at)
 
         def work(connection: Any) -> bool:
-            statement = queries.insert_new(
+            statement = sql_parts.insert_new(
                 connection, models.lease).values(name=self._name)
             if previous:
                 statement = sa.update(models.lease).where(

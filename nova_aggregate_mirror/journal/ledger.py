@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import models
-from nova_aggregate_mirror.journal.db import queries
+from nova_aggregate_mirror.journal.db import sql_parts
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.limits import engines
 
@@ -171,7 +171,7 @@ def remember(connection: Any, uuids: frozenset[str], now: float) -> None:
     additions = sorted(uuids - intersection(connection, uuids))
     if additions:
         # Another controller may insert the same UUID concurrently.
-        connection.execute(queries.insert_new(connection, models.ledger), [
+        connection.execute(sql_parts.insert_new(connection, models.ledger), [
             {'aggregate_uuid': uuid, 'created_at': now} for uuid in additions])
 
 

@@ -5,7 +5,7 @@ import dataclasses
 import time
 
 from nova_aggregate_mirror import conf
-from nova_aggregate_mirror.journal import presence
+from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal import store
 
 RESTART = 'systemctl restart nova-api'
@@ -68,9 +68,9 @@ def find_by_agent(journal: store.Journal, mode: str) -> list[Disagreement]:
     return disagreements
 
 
-def _latest(journal: store.Journal) -> list[presence.ProcessRecord]:
+def _latest(journal: store.Journal) -> list[api_processes.ProcessRecord]:
     """Return the latest nova-api process of each host, by the host's clock."""
-    processes = sorted(presence.read(journal.database),
+    processes = sorted(api_processes.read(journal.database),
                        key=lambda process: process.seen_at)
     return sorted({process.host: process for process in processes}.values())
 

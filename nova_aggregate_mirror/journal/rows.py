@@ -10,10 +10,10 @@ from oslo_utils import uuidutils
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import ledger
-from nova_aggregate_mirror.journal import presence
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import uuids
 
@@ -62,7 +62,7 @@ class Rows:
     def __init__(self, database: transactions.Transactions,
                  ledger: ledger.DatabaseLedger,
                  now: abc.Callable[[], float] = time.time,
-                 presence: presence.Presence | None = None) -> None:
+                 presence: api_processes.Presence | None = None) -> None:
         self._database = database
         self._ledger = ledger
         self._now = now

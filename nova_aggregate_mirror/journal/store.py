@@ -6,11 +6,11 @@ import time
 
 from oslo_config import cfg
 
+from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import ledger
-from nova_aggregate_mirror.journal import presence
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.limits import engines
 
@@ -27,7 +27,7 @@ class Journal:
                  now: abc.Callable[[], float] = time.time,
                  clock: abc.Callable[[], float] = time.monotonic,
                  limits: engines.Limits = engines.Limits(),
-                 presence: presence.Presence | None = None) -> None:
+                 presence: api_processes.Presence | None = None) -> None:
         self.database = transactions.Transactions(conf, database, limits)
         self.ledger = ledger.DatabaseLedger(conf, self.database, now, clock)
         self.rows = rows.Rows(self.database, self.ledger, now, presence)

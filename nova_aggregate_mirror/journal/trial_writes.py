@@ -7,7 +7,7 @@ from oslo_utils import uuidutils
 import sqlalchemy as sa
 
 from nova_aggregate_mirror.journal.db import models
-from nova_aggregate_mirror.journal.db import queries
+from nova_aggregate_mirror.journal.db import sql_parts
 from nova_aggregate_mirror.journal.db import transactions
 
 
@@ -38,6 +38,6 @@ def write(database: transactions.Transactions) -> None:
         database.run(insert)
     except _RolledBackError:
         pass
-    database.run(lambda connection: queries.lock(connection, name))
+    database.run(lambda connection: sql_parts.lock(connection, name))
     database.run(lambda connection: connection.execute(
         sa.delete(models.lease).where(models.lease.c.name == name)))

@@ -14,7 +14,7 @@ from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror.scheduler import filter_rules
+from nova_aggregate_mirror.scheduler import metadata_rules
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import api_servers
@@ -116,5 +116,5 @@ def _members(aggregates: abc.Iterable[api_connection.ListedAggregate]
             members.setdefault(host, {})[aggregate.uuid] = None
     return source.Aggregates(
         {aggregate.uuid: aggregate.name for aggregate in aggregates},
-        {aggregate.uuid: {filter_rules.ZONE: aggregate.zone}
+        {aggregate.uuid: {metadata_rules.ZONE: aggregate.zone}
          for aggregate in aggregates if aggregate.zone}, members)

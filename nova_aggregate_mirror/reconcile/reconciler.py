@@ -9,7 +9,7 @@ import typing
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal import locked_rows
+from nova_aggregate_mirror.journal import row_locks
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.reconcile import context
@@ -53,7 +53,7 @@ class Reconciler:
     def converge_and_close(
             self, rows: abc.Iterable[journal.Row],
             before: source.Memberships | None = None,
-            locks: locked_rows.RowLocks | None = None,
+            locks: row_locks.RowLocks | None = None,
             silent: provider_writes.Silent | None = None) -> Outcome:
         """Converge the hosts of these rows, and close the rows in sync.
 
@@ -103,7 +103,7 @@ class Reconciler:
             return False
 
     def drain(self, rows: abc.Collection[journal.Row],
-              locks: locked_rows.RowLocks | None = None,
+              locks: row_locks.RowLocks | None = None,
               silent: provider_writes.Silent | None = None) -> Outcome:
         """Converge the hosts of these rows; close the rows handed over.
 
@@ -111,7 +111,7 @@ class Reconciler:
 
         :param silent: see ``Mode``
         """
-        locks = locks or locked_rows.RowLocks()
+        locks = locks or row_locks.RowLocks()
         outcome = self.converge_and_close(
             (row for row in rows if not row.running), locks=locks,
             silent=silent)

@@ -11,7 +11,7 @@ import dataclasses
 
 from oslo_config import cfg
 
-from nova_aggregate_mirror.scheduler import filter_rules
+from nova_aggregate_mirror.scheduler import metadata_rules
 
 NAMESPACE = 'nova_aggregate_mirror.request_filters'
 OPTION = '[aggregate_mirror] request_filters'
@@ -39,7 +39,7 @@ class Filter:
     """What is compared with the metadata of aggregates, as a noun phrase."""
     phrase: str = ''
     """What hosts are that the host filter rejects."""
-    keys: filter_rules.Keys = filter_rules.Keys()
+    keys: metadata_rules.Keys = metadata_rules.Keys()
     """Metadata keys that are meant for it, whatever a request has."""
 
 
@@ -50,7 +50,7 @@ FILTERS = (
         'is not confined to its own aggregates; see :ref:`tenants`.',
         'AggregateMultiTenancyIsolation',
         '``filter_tenant_id`` in the metadata of aggregates',
-        'in an aggregate for other tenants', filter_rules.TENANT_KEYS),
+        'in an aggregate for other tenants', metadata_rules.TENANT_KEYS),
     Filter(
         'flavor_extra_specs',
         'For each extra spec that refers to aggregates, with the scope '
@@ -68,7 +68,7 @@ FILTERS = (
         'properties of the image',
         'in an aggregate for other images',
         # Nearly all properties that nova knows begin like this.
-        filter_rules.Keys(prefixes=frozenset({'hw_', 'img_', 'os_'}))),
+        metadata_rules.Keys(prefixes=frozenset({'hw_', 'img_', 'os_'}))),
     Filter(
         'type_affinity',
         'Hosts whose aggregates list other flavors in ``instance_type`` are '
@@ -76,7 +76,7 @@ FILTERS = (
         'AggregateTypeAffinityFilter',
         '``instance_type`` in the metadata of aggregates',
         'in an aggregate for other flavors',
-        filter_rules.Keys(frozenset({filter_rules.FLAVOR}))),
+        metadata_rules.Keys(frozenset({metadata_rules.FLAVOR}))),
     Filter(
         DEFAULT_ZONE,
         'A request for the default zone does not land on a host of another '
@@ -108,7 +108,7 @@ def disabled(conf: cfg.ConfigOpts) -> list[Filter]:
     """List the filters whose metadata keys nothing of nova reads."""
     return [row for row in FILTERS if row.host_filter
             and not enabled(row.name, conf) and not (
-                row.keys == filter_rules.TENANT_KEYS
+                row.keys == metadata_rules.TENANT_KEYS
                 and conf.scheduler.limit_tenants_to_placement_aggregate)]
 
 

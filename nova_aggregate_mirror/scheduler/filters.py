@@ -20,7 +20,7 @@ from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror.scheduler import filter_rules
+from nova_aggregate_mirror.scheduler import metadata_rules
 from nova_aggregate_mirror.scheduler import narrowing
 from nova_aggregate_mirror.scheduler import query_filter
 from nova_aggregate_mirror.scheduler import request_filters
@@ -161,7 +161,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
             within = _aggregates(host)
             if within not in broken:
                 broken[within] = [
-                    rule.subject for rule in filter_rules.rules(
+                    rule.subject for rule in metadata_rules.rules(
                         concerned, request,
                         {aggregate.uuid: aggregate.metadata
                          for aggregate in host.aggregates})

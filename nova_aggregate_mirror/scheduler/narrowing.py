@@ -11,7 +11,7 @@ from oslo_log import log as logging
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror.scheduler import filter_rules
+from nova_aggregate_mirror.scheduler import metadata_rules
 from nova_aggregate_mirror.scheduler import query_filter
 from nova_aggregate_mirror.scheduler import request_filters
 from nova_aggregate_mirror.scheduler import request_spec
@@ -29,7 +29,7 @@ class Narrowing(query_filter.QueryFilter):
     :param budget: bytes that aggregates may take in the URL of the query
     """
 
-    def __init__(self, filters: abc.Sequence[filter_rules.RequestFilter],
+    def __init__(self, filters: abc.Sequence[metadata_rules.RequestFilter],
                  source: metadata.MetadataSource, budget: int) -> None:
         self._filters = filters
         self._source = source
@@ -92,7 +92,7 @@ class Narrowing(query_filter.QueryFilter):
         aggregates = self._source.read(
             keys, _union(names for names, texts in inputs if texts),
             frozenset().union(*(texts for names, texts in inputs if names)))
-        return (filter_rules.rules(
+        return (metadata_rules.rules(
             self._filters, request, aggregates.metadata), aggregates.together)
 
 

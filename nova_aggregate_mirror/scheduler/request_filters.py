@@ -2,9 +2,10 @@
 """Request filters: the rules of a request, a plugin per filter of nova.
 
 A plugin in ``nova_aggregate_mirror.request_filters`` is a
-``filter_rules.RequestFilter``, or a ``QueryFilter`` if it needs more than the
-metadata of aggregates. It is created once, with nova's configuration, and must
-not use the network, a database or a thread then: the process may still fork.
+``metadata_rules.RequestFilter``, or a ``QueryFilter`` if it needs more than
+the metadata of aggregates. It is created once, with nova's configuration, and
+must not use the network, a database or a thread then: the process may still
+fork.
 """
 
 import abc
@@ -19,8 +20,8 @@ from oslo_config import cfg
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import plugins
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror.scheduler import filter_table
+from nova_aggregate_mirror.scheduler import metadata_rules
 from nova_aggregate_mirror.scheduler import query_filter
 from nova_aggregate_mirror import source
 
@@ -35,14 +36,14 @@ class FlavorExtraSpecs:
 
     def keys(self, request: constraints.ServerRequest) -> source.Keys:
         return source.Keys(frozenset(
-            filter_rules.extra_spec_keys(request.extra_specs).values()))
+            metadata_rules.extra_spec_keys(request.extra_specs).values()))
 
     def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
         return frozenset()
 
     def rules(self, request: constraints.ServerRequest,
               metadata: constraints.Metadata) -> list[constraints.Rule]:
-        return filter_rules.flavor_extra_specs(
+        return metadata_rules.flavor_extra_specs(
             request.extra_specs, metadata, extra_specs_ops.match)
 
 
@@ -55,14 +56,14 @@ class TenantIsolation:
         self._suffixes = _isolates_by_suffix()
 
     def keys(self, request: constraints.ServerRequest) -> source.Keys:
-        return filter_rules.TENANT_KEYS
+        return metadata_rules.TENANT_KEYS
 
     def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
         return frozenset({request.project or ''})
 
     def rules(self, request: constraints.ServerRequest,
               metadata: constraints.Metadata) -> list[constraints.Rule]:
-        return filter_rules.tenant_isolation(
+        return metadata_rules.tenant_isolation(
             request.project, metadata, self._suffixes)
 
 
@@ -88,7 +89,7 @@ class _Among(abc.ABC):
 
     def rules(self, request: constraints.ServerRequest,
               metadata: constraints.Metadata) -> list[constraints.Rule]:
-        return [filter_rules.value_rule(
+        return [metadata_rules.value_rule(
             self.subject % {'key': key, 'value': value}, key, value, metadata)
             for key, value in sorted(self.values(request).items())]
 
@@ -118,7 +119,7 @@ class TypeAffinity(_Among):
     subject = 'flavor %(value)s'
 
     def values(self, request: constraints.ServerRequest) -> dict[str, str]:
-        return {filter_rules.FLAVOR: request.flavor}
+        return {metadata_rules.FLAVOR: request.flavor}
 
 
 class DefaultZone(_Among):
@@ -130,7 +131,7 @@ class DefaultZone(_Among):
     subject = 'zone %(value)s'
 
     def values(self, request: constraints.ServerRequest) -> dict[str, str]:
-        return {filter_rules.ZONE: request.zone} if (
+        return {metadata_rules.ZONE: request.zone} if (
             request.zone == self._conf.default_availability_zone) else {}
 
 
@@ -138,7 +139,7 @@ class DefaultZone(_Among):
 class Loaded:
     """The request filters that an option names, in its order."""
 
-    of_metadata: list[filter_rules.RequestFilter]
+    of_metadata: list[metadata_rules.RequestFilter]
     of_queries: list[query_filter.QueryFilter]
 
 
@@ -169,7 +170,7 @@ def _isolates_by_suffix() -> bool:
     Nova 29 does not: it passes hosts that such rules would exclude here.
     """
     aggregate = types.SimpleNamespace(
-        metadata={filter_rules.TENANT + '_1': 'another project'})
+        metadata={metadata_rules.TENANT + '_1': 'another project'})
     nova_filter = multitenancy.AggregateMultiTenancyIsolation()
     return not nova_filter.host_passes(
         types.SimpleNamespace(aggregates=[aggregate]),

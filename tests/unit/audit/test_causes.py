@@ -6,7 +6,7 @@ import testtools
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import causes
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror.scheduler import filter_rules
+from nova_aggregate_mirror.scheduler import metadata_rules
 from nova_aggregate_mirror import source
 
 RULE = constraints.Rule(
@@ -33,7 +33,7 @@ class TestCause(testtools.TestCase):
     def restricted(self, added, changed=(), **options):
         """Return the cause for a host in aggregates of another tenant."""
         metadata = dict.fromkeys(added, {'filter_tenant_id': 'a'})
-        [rule] = filter_rules.tenant_isolation('b', metadata, True)
+        [rule] = metadata_rules.tenant_isolation('b', metadata, True)
         return self.cause(source.Aggregates({}, metadata, {'h1': added}, {
             (uuid, 'filter_tenant_id'): at for uuid, at in changed}),
             rule=rule, **options)
@@ -57,7 +57,7 @@ class TestCause(testtools.TestCase):
         """Nova before 30 ignores keys with a suffix."""
         metadata = {'x': {'filter_tenant_id': 'a'},
                     'y': {'filter_tenant_id_2': 'a'}}
-        [rule] = filter_rules.tenant_isolation('b', metadata, False)
+        [rule] = metadata_rules.tenant_isolation('b', metadata, False)
         for added, kind in (({'x': 200.0, 'y': 10.0}, audit.CHANGED),
                             ({'x': 10.0, 'y': 200.0}, audit.UNKNOWN)):
             self.assertEqual(kind, self.cause(source.Aggregates(
@@ -90,7 +90,7 @@ class TestCause(testtools.TestCase):
         """It is the key that counts, not the last word of the subject."""
         for key, kind in (('fast disk', audit.CHANGED),
                           ('disk', audit.UNKNOWN)):
-            [rule] = filter_rules.flavor_extra_specs(
+            [rule] = metadata_rules.flavor_extra_specs(
                 {key: 'true'}, {}, str.__eq__)
             self.assertEqual(kind, causes.cause(
                 source.PlacedServer('u', 'n', 'h1', 'p', 'active', 100.0),

@@ -18,10 +18,10 @@ from nova_aggregate_mirror.checks import journal
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal as journal_types
+from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import lease
-from nova_aggregate_mirror.journal import presence
 from nova_aggregate_mirror.journal import store
 from tests.unit import doubles
 
@@ -225,8 +225,8 @@ class TestJournal(doubles.TestCase):
         self.record('h1')
         self.assertIsNone(journal.processes(self.deployment)[0].code)
         for _process in range(2):
-            clock = itertools.count(0.0, presence.RETRY)
-            rows = store.Journal(self.conf, presence=presence.Presence(
+            clock = itertools.count(0.0, api_processes.RETRY)
+            rows = store.Journal(self.conf, presence=api_processes.Presence(
                 now=lambda: 1e10, clock=clock.__next__)).rows
             self.assertRaises(
                 exceptions.JournalUnavailable, rows.record,

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.journal.db import models
-from nova_aggregate_mirror.journal.db import queries
+from nova_aggregate_mirror.journal.db import sql_parts
 from nova_aggregate_mirror.journal.db import transactions
 
 INTERVAL = 3600.0
@@ -76,7 +76,7 @@ class Presence:
         # The row may exist.
         if not connection.execute(sa.update(models.processes).where(
                 _PROCESSES.id == self._id).values(**values)).rowcount:
-            connection.execute(queries.insert_new(
+            connection.execute(sql_parts.insert_new(
                 connection, models.processes), {'id': self._id, **values})
 
 

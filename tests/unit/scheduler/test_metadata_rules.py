@@ -4,20 +4,20 @@
 from nova.scheduler.filters import extra_specs_ops
 import testtools
 
-from nova_aggregate_mirror.scheduler import filter_rules
+from nova_aggregate_mirror.scheduler import metadata_rules
 
 
 class TestExtraSpecs(testtools.TestCase):
 
     def matching(self, wanted, *values):
-        rule, = filter_rules.flavor_extra_specs(
+        rule, = metadata_rules.flavor_extra_specs(
             {'cpu': wanted}, {value: {'cpu': value} for value in values},
             extra_specs_ops.match)
         return rule.matching
 
     def test_both_spellings_of_a_key(self):
         """Each spelling is a rule of its own."""
-        rules = filter_rules.flavor_extra_specs(
+        rules = metadata_rules.flavor_extra_specs(
             {'ssd': 'a', 'aggregate_instance_extra_specs:ssd': 'b'},
             {'1': {'ssd': 'a'}, '2': {'ssd': 'b'}}, extra_specs_ops.match)
         self.assertEqual([{'2'}, {'1'}], [rule.matching for rule in rules])
