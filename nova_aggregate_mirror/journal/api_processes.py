@@ -56,18 +56,24 @@ class Presence:
         self._clock = clock
         self._due = -math.inf
         """When to write the row next, by the monotonic clock."""
+        self._retry = RETRY
 
     def is_due(self) -> bool:
-        """Check whether to write the row; if so, ``RETRY`` begins."""
+        """Check whether to write the row; if so, the next try is set.
+
+        Each costs a record while this table cannot be written.
+        """
         clock = self._clock()
         if clock < self._due:
             return False
-        self._due = clock + RETRY
+        self._due = clock + self._retry
+        self._retry = min(2 * self._retry, INTERVAL)
         return True
 
     def set_written(self) -> None:
         """Begin the ``INTERVAL`` after a transaction that wrote the row."""
         self._due = self._clock() + INTERVAL
+        self._retry = RETRY
 
     def write(self, connection: Any) -> None:
         """Write the row in a transaction of the caller."""

@@ -47,7 +47,7 @@ class Entry:
     removed: int = 0
     stale: int = 0
     failed: int = 0
-    """Number of providers and hosts that could not be mirrored."""
+    """Number of providers, hosts and cells with a fault."""
     status: int = 0
     """The exit status of ``placement sync_aggregates``, also for the agent."""
     reason: str = ''

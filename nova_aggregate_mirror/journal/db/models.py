@@ -62,7 +62,7 @@ processes = sa.Table(
     sa.Column('version', sa.String(64), nullable=False),
     sa.Column('mode', sa.String(16), nullable=False),
     sa.Column('seen_at', sa.Float(53), nullable=False))
-"""The nova-api processes that have the hook, for display; see ``presence``."""
+"""Nova-api processes with the hook, for display: see ``api_processes``."""
 
 syncs = sa.Table(
     'syncs', metadata,
