@@ -117,9 +117,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     :raises MirrorError: when the sync could not start; nothing was changed
     """
     selection = survey.select(mirror.context, request.aggregates)
-    silent: provider_writes.Silent = {}
-    outcome = _drain(mirror, _covered(mirror.context, rows, request), request,
-                     silent)
+    outcome = _drain(mirror, _covered(mirror.context, rows, request), request)
     try:
         compared = survey.read(mirror.context, selection, request.hosts)
     except exceptions.MirrorError as exc:
@@ -135,7 +133,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
             mirror.context.ledger.remember, compared.nova.aggregates))
     mode = provider_writes.Mode(
         prune=prune, write=request.write, only=compared.only, whole=False,
-        down=compared.nova.cells_down, silent=silent)
+        down=compared.nova.cells_down, silent={})
     outcome.add(mirror.remove(compared.deleted, mode))
     _repair(mirror, compared, changes, request, mode, outcome)
     _find_contradictions(
@@ -173,7 +171,8 @@ def _covered(context: context.Context, rows: abc.Iterable[journal.Row],
 
 
 def _drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
-           request: Request, silent: provider_writes.Silent) -> Outcome:
+           request: Request) -> Outcome:
+    """Mirror the rows; a provider without an answer has a second chance."""
     context = mirror.context
     if rows:
         context.display.step('Journal: %s to mirror'
@@ -181,9 +180,9 @@ def _drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
         survey.check_placement(context, context.placement.providers(),
                                context.nova.read_all())
     if request.write:
-        return mirror.drain(rows, silent=silent)
+        return mirror.drain(rows, silent={})
     return mirror.converge((row.dirty for row in rows), provider_writes.Mode(
-        write=False, silent=silent))
+        write=False, silent={}))
 
 
 def _refusal(compared: Comparison, changes: list[plan.Change],

@@ -30,6 +30,10 @@ Subject = outcome.Subject
 States = abc.Mapping[str, client.Provider]
 Silent = dict[Subject, exceptions.MirrorError]
 
+BATCH = 200
+"""Hosts per read of nova's truth; bounds memory and the time between reading
+the truth and writing to placement."""
+
 # Attempts for a provider that other writers keep changing.
 ROUNDS = 5
 

@@ -28,10 +28,6 @@ Mode = provider_writes.Mode
 Outcome = outcome.Outcome
 Subject = outcome.Subject
 
-BATCH = 200
-"""Hosts per read of nova's truth; bounds memory and the time between reading
-the truth and writing to placement."""
-
 
 class Reconciler:
     """Single code path to placement for hook, agent and operator."""
@@ -41,7 +37,7 @@ class Reconciler:
                  stopping: abc.Callable[[], bool] = lambda: False,
                  count: int = 1,
                  display: context.Progress = context.Progress(),
-                 batch: int = BATCH,
+                 batch: int = provider_writes.BATCH,
                  failing: outcome.Failing | None = None) -> None:
         self.context = context.Context(
             ledger, nova, placement, parallel.Workers(count, stopping).each,

@@ -143,8 +143,10 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
             result.kept[node] = foreign
 
     try:
-        context.each(provider_writes.isolated(
-            read, context, mode, result, outcome.FOREIGN), nodes)
+        for start in range(0, len(nodes), provider_writes.BATCH):
+            context.each(provider_writes.isolated(
+                read, context, mode, result, outcome.FOREIGN),
+                nodes[start:start + provider_writes.BATCH])
         others = context.placement.sharing().keys()
         return frozenset(
             uuid for uuid in frozenset().union(*result.kept.values())
@@ -152,8 +154,9 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
             - (compared.nova.compute_nodes() - others))
     except exceptions.MirrorError as exc:
         # If all were read, only the advice depends on it.
+        reason = exc if isinstance(exc, exceptions.Stopped) else (
+            exceptions.NotTried('not tried: %s' % exc))
         for node in unread:
             result.failed.setdefault(
-                outcome.Subject(outcome.FOREIGN, node),
-                exceptions.NotTried('not tried: %s' % exc))
+                outcome.Subject(outcome.FOREIGN, node), reason)
         return frozenset()

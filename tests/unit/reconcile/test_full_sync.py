@@ -417,7 +417,7 @@ class TestSync(SyncTest):
             self.log.clear()
             result = self.sync(write=write).outcome
             self.assertEqual({Subject(PROVIDER, 'n1'): error}, result.failed)
-            self.assertEqual(1, self.log.count(('GET', 'n1')))
+            self.assertEqual(2, self.log.count(('GET', 'n1')))
         row, = self.journal.rows.all()
         self.assertEqual('h1', row.dirty.host)
 
