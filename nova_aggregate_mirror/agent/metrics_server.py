@@ -123,8 +123,12 @@ class _Handler(server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path = self.path.partition('?')[0]
         if path == '/metrics':
-            encode, form = exposition.choose_encoder(
-                self.headers.get('Accept', ''))
+            try:
+                encode, form = exposition.choose_encoder(
+                    self.headers.get('Accept', ''))
+            except (TypeError, ValueError):
+                # The version of the format is not one.
+                encode, form = exposition.choose_encoder('')
             self._answer(200, form, encode(self.server.figures.registry))
         elif path == '/healthz':
             late = self.server.figures.late(self.server.limits())

@@ -344,6 +344,12 @@ class TestReading(WaitingTest):
             self.drain.step()
             self.clock += 1.0
         self.assertEqual(3, self.reads)
+        self.hand_over('h2')
+        self.placement.broken.clear()
+        for _second in range(11):
+            self.drain.step()
+            self.clock += 1.0
+        self.assertEqual([], self.journal.rows.all())
 
     def test_idle(self):
         """The loop is told that nothing is due soon."""
