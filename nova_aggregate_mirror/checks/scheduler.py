@@ -11,6 +11,7 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import placement
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import networks
 from nova_aggregate_mirror.limits import deadline
@@ -111,12 +112,13 @@ def _unchecked(conf: cfg.ConfigOpts, names: list[str]) -> checks.Findings:
     try:
         loaded = plugins.load(NAMESPACE, OPTION, names, conf)
     except exceptions.MirrorError as exc:
+        installed = metadata.entry_points(group=NAMESPACE).names
         return [checks.failure(
             '%s. Nova-scheduler does not start. Available request filters: '
             '%s. Correct the name, reinstall the package of the filter, or '
-            'remove it from:' % (exc, ', '.join(sorted(
-                metadata.entry_points(group=NAMESPACE).names))),
-            '[aggregate_mirror]', 'request_filters = %s' % ', '.join(names))]
+            'remove it:' % (exc, ', '.join(sorted(installed))),
+            '[aggregate_mirror]', 'request_filters = %s' % ', '.join(
+                name for name in names if name in installed))]
     enabled = conf.filter_scheduler.enabled_filters
     if not names or GUARD in enabled:
         return []
@@ -172,12 +174,13 @@ def _unavailable(conf: cfg.ConfigOpts,
         try:
             # Ours includes nova's, and changes nova when it is called.
             names |= _names(NOVAS if path == OURS else path)
-        except Exception:  # It may be the operator's own code.
+        except Exception as exc:  # It may be the operator's own code.
             remaining = dict.fromkeys(
                 [NOVAS, *(other for other in available if other != path)])
             yield checks.failure(
-                'available_filters names %s, which cannot be imported. '
-                'Correct it, or set without it:' % path, '[filter_scheduler]',
+                'available_filters names %s, which cannot be used: %s. '
+                'Correct it, or set without it:' % (
+                    path, filter_runs.reason(exc)), '[filter_scheduler]',
                 *('available_filters = %s' % other for other in remaining))
             return
     lost = [name for name in enabled if name not in names]
