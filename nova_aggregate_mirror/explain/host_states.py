@@ -132,9 +132,14 @@ class HostManager(host_manager.HostManager):
 
     def get_compute_nodes_by_host_or_node(self, ctxt: Any, host: Any,
                                           node: Any, cell: Any = None) -> Any:
+        """Return the nodes; nova's method has none of a cell that fails.
+
+        :raises CellUnavailable: a cell that may have them fails
+        """
         nodes = super().get_compute_nodes_by_host_or_node(
             ctxt, host, node, cell)
         if not nodes:
+            # It raises what nova's method has caught.
             self._get_computes_for_cells(
                 ctxt, [cell] if cell else self.enabled_cells, [])
         return nodes

@@ -106,10 +106,10 @@ class PreparedRequest(requests.SchedulingRequest):
                     host, reasons.NO_SERVICE.phrase),
                     reasons.NO_SERVICE.advice)
 
-    def stay(self, note: str) -> None:
+    def stay(self, *notes: str) -> None:
         """Keep the server on its host, without nova-scheduler."""
         self.stays_on = self.instance.host, self.instance.node
-        self.notes.append(note)
+        self.notes += notes
 
     @property
     def service(self) -> Any:
@@ -291,7 +291,7 @@ def live_migration(request: PreparedRequest) -> None:
 def offloaded(request: PreparedRequest) -> None:
     """Of ``unshelve_instance``, and of ``API.unshelve`` with a zone."""
     if request.instance.vm_state == vm_states.SHELVED:
-        request.stay(ON_ITS_HOST)
+        request.stay(*[] if request.zone else [ON_ITS_HOST])
         if request.zone:
             request.refuse('nova-api', 'the server is not offloaded, and '
                            'stays in its zone', 'unshelve it without a zone')

@@ -356,7 +356,7 @@ def _of_forbidden_membership(condition: Condition, node: str, facts: Facts
         phrase = 'in an aggregate in placement but not in nova'
         detail = ('placement has it in an aggregate that excludes %s; nova '
                   'does not' % subject)
-        return _pending(phrase, detail, node, facts) or Reason(
+        return _pending('still ' + phrase, detail, node, facts) or Reason(
             'stale', phrase, detail, _SYNC_HOST + ' --prune')
     phrase = 'in an aggregate that excludes %s' % subject
     advice = ('it is meant for others; if not, change the metadata of the '

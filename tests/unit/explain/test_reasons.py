@@ -176,7 +176,7 @@ class TestAggregates(testtools.TestCase):
         self.assertIn('--prune', stale.advice)
         pending = reason('member_of', '!in:y', known=facts.Facts(
             NOVA, pending={'h1': 7.0}))
-        self.assertEqual(('pending', stale.phrase),
+        self.assertEqual(('pending', 'still ' + stale.phrase),
                          (pending.kind, pending.phrase))
         observed = reason(
             'member_of', '!in:y', 'n2', placement_query.Origin('tenant t'))
