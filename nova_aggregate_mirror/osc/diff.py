@@ -2,6 +2,7 @@
 """``openstack aggregate mirror diff``: the drift."""
 
 import argparse
+import shlex
 from typing import Any
 
 from nova_aggregate_mirror.console import sync_result
@@ -13,7 +14,7 @@ from nova_aggregate_mirror.reconcile import full_sync
 _REPAIR = ('"openstack aggregate mirror sync --prune" changes placement; the '
            'agent\'s next sync does so, too, unless it observes or finds too '
            'many to remove.')
-_LISTING = '"openstack aggregate mirror sync --dry-run --prune -f json"'
+_LISTING = 'openstack aggregate mirror sync --dry-run --prune -f json'
 
 
 class Diff(command.Lister):
@@ -42,8 +43,15 @@ class Diff(command.Lister):
         rows = result.rows(
             (sync_result.State.MISSING, sync_result.State.STALE))
         command.tell([*summary.splitlines(), *([_REPAIR] if rows else []),
-                      *result.faults(_LISTING)])
+                      *result.faults('"%s"' % _listing(parsed_args))])
         return sync_result.COLUMNS, rows
 
     def in_table(self, columns: Any, rows: Any) -> command.Table:
         return sync_result.IN_TABLE, sync_result.in_table(rows)
+
+
+def _listing(parsed_args: argparse.Namespace) -> str:
+    """Return a command that lists all failures of the same comparison."""
+    scope = [*(('--aggregate', name) for name in parsed_args.aggregates),
+             *(('--host', host) for host in parsed_args.hosts)]
+    return ' '.join([_LISTING, *map(shlex.join, scope)])
