@@ -90,7 +90,7 @@ def run(conf: cfg.ConfigOpts, source: database.DatabaseSource) -> int:
 def _audit(conf: cfg.ConfigOpts, stopping: abc.Callable[[], bool],
            display: context.Progress, past: abc.Sequence[full_syncs.Entry]
            ) -> misplaced.Misplacements:
-    """Audit all servers; a failure is part of what is findings."""
+    """Audit all servers; a failure is part of what is found."""
     findings = misplaced.Misplacements()
     source = components.servers()
     display.step('Auditing the servers')

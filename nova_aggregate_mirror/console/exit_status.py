@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exit statuses of the commands, and the mapping from errors in a result.
 
-An error that a command on a nova host raises is always ``COULD_NOT_RUN``.
+An error that a command on a nova host raises is always ``COULD_NOT_RUN``, but
+not one of ``placement wait``.
 """
 
 from collections import abc

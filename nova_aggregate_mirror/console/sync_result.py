@@ -33,8 +33,8 @@ HOW = (' An aggregate is removed from a provider by setting the others: '
        '"openstack --os-placement-api-version 1.29 resource provider '
        'aggregate set --generation GENERATION --aggregate OTHER PROVIDER".')
 NEVER = 'nova never had it while this journal exists'
-UNKNOWN = ('nova does not have it, and whether it ever had it is only in the '
-           'ledger of nova-aggregate-mirror')
+UNKNOWN = ('nova does not have it, and only a ledger of nova-aggregate-mirror '
+           'would tell whether it ever had it')
 """About foreign aggregates: deleted ones are among them."""
 PRUNE = '--prune removes stale associations'
 

@@ -88,7 +88,8 @@ class Mirror:
         """Record the dirty host durably, or mark the aggregate as deleted.
 
         :returns: state for ``after``; None for the deletion of an aggregate
-            that nova does not have, and if nova mirrors by itself
+            that nova does not have or whose UUID could not be read, and if
+            nova mirrors by itself
         """
         process, request = self._process(), self._request(operation)
         if self._is_observer:
@@ -121,7 +122,8 @@ class Mirror:
             # After a silence of placement, a statement of the journal begins.
             request = self._local.request = _ApiRequest(call, deadline.Budget(
                 self._conf.aggregate_mirror.inline_timeout,
-                self._process().limits.part, engines.HEALTHY))
+                self._process().limits.least_for_transaction,
+                engines.HEALTHY))
         return request
 
     def _record(self, process: processes.Process,

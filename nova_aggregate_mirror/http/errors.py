@@ -35,8 +35,7 @@ Kind = type[exceptions.MirrorError]
 
 _LONGEST = 300
 
-# The first row with the class of the error, or a base class of it, applies. Of
-# the SDK only the connection is used, which raises no errors of resources.
+# The first row with the class of the error, or a base class of it, applies.
 _MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
     (exceptions.ServiceUnreachable, (
         # Urllib3 derives this class from its timeouts.

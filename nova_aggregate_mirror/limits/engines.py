@@ -100,8 +100,8 @@ class Limits:
         return self.answer / 2
 
     @property
-    def part(self) -> float:
-        """Seconds in which a healthy database executes a transaction."""
+    def least_for_transaction(self) -> float:
+        """Seconds that must be left of a call to begin a transaction."""
         return self.least + HEALTHY
 
     def check(self) -> None:

@@ -88,7 +88,7 @@ class Client:
     def check_access(self) -> None:
         """Make a request, and log a warning if it fails.
 
-        With ``announces``, success is logged by the connection.
+        With ``announces``, the first success is logged, too.
         """
         trouble = ''
         try:

@@ -32,7 +32,7 @@ class Api:
     def entries(self, path: str, key: str,
                 parse: abc.Callable[[errors.Call, dict[str, Any]], T],
                 microversion: str = MICROVERSION,
-                step: str = 'use nova 19.0 (Stein) or later') -> list[T]:
+                step: str = '') -> list[T]:
         """Read a list.
 
         :param parse: called with the call, for errors, and each entry
@@ -137,7 +137,8 @@ def _refusal(call: errors.Call, response: Any, body: Any, step: str
     """Create the error for a response with a status other than 200."""
     if response.status_code == 406:
         call = dataclasses.replace(
-            call, kind=exceptions.UnexpectedNova, step=step)
+            call, kind=exceptions.UnexpectedNova,
+            step=step or 'use nova 19.0 (Stein) or later')
     if response.status_code == 403:
         call = dataclasses.replace(call, step=_ROLE)
     # Nova's error document is {"forbidden": {"message": ..., "code": 403}}.

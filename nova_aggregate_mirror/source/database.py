@@ -61,7 +61,7 @@ class DatabaseSource:
 
     Each read raises ``NovaUnavailable`` without the API database. Names are
     compared in Python: MySQL's collation ignores case and trailing spaces, the
-    scheduler does not. For the parameters see ``cells.Cells``.
+    scheduler does not. Two parameters are those of ``cells.Cells``.
     """
 
     def __init__(self, limits: engines.Limits = engines.Limits(answer=60.0),

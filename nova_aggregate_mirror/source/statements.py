@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SQL statements of ``source/database``."""
+"""SQL statements on hosts and aggregates."""
 
 from typing import Any
 
