@@ -238,6 +238,9 @@ class TestMoves(explaining.ExplainingTest):
                 {'first': 'acceptable', 'second': 'not the requested host',
                  'other': 'not the requested host'}, self.reasons(answer))
             self.assertIn(preparations.ON_ITS_HOST, answer.notes)
+        refused = self.explain_server(self.server, 'unshelve', zone=ZONE)
+        self.assertIn('is not offloaded', refused.failure)
+        self.assertNotIn(preparations.ON_ITS_HOST, refused.notes)
         self.admin_api.post_server_action(
             self.server['id'], {'unshelve': None})
         self.become(self.server, status='ACTIVE', **{HOST: 'first'})

@@ -304,12 +304,18 @@ class TestMetrics(testtools.TestCase):
             body = got.partition(b'\r\n\r\n')[2]
             self.assertIn(b'Content-Length: %d\r\n' % len(body), got)
 
-    def raw(self, method, path):
+    def test_format_that_does_not_exist(self):
+        """Prometheus's library raises an error for such a version."""
+        self.assertIn(b' 200 ', self.raw(
+            'GET', '/metrics',
+            b'Accept: application/openmetrics-text;version=x\r\n'))
+
+    def raw(self, method, path, headers=b''):
         """Return all bytes of a response."""
         with socket.create_connection(('127.0.0.1', self.server.port),
                                       timeout=30) as client:
-            client.sendall(b'%s %s HTTP/1.0\r\n\r\n'
-                           % (method.encode(), path.encode()))
+            client.sendall(b'%s %s HTTP/1.0\r\n%s\r\n' % (
+                method.encode(), path.encode(), headers))
             return b''.join(iter(lambda: client.recv(65536), b''))
 
     def test_idle_clients_do_not_use_up_threads_and_descriptors(self):

@@ -220,6 +220,21 @@ class TestJournal(doubles.TestCase):
         self.assertEqual(checks.Code.WARNING, finding.code)
         self.assertIn('Not checked', finding.text)
 
+    def test_row_of_a_process_that_cannot_be_written(self):
+        """Each try costs a record: they become rarer until one succeeds."""
+        now = [0.0]
+        presence = api_processes.Presence(clock=lambda: now[0])
+        tries = []
+        for now[0] in range(0, 600, 60):
+            if presence.is_due():
+                tries.append(now[0])
+        self.assertEqual([0, 60, 180, 420], tries)
+        presence.set_written()
+        now[0] += api_processes.INTERVAL
+        self.assertTrue(presence.is_due())
+        now[0] += api_processes.RETRY
+        self.assertTrue(presence.is_due())
+
     def test_nova_api_processes(self):
         """Each leaves host, version and mode with its first good record."""
         self.record('h1')

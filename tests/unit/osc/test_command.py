@@ -113,3 +113,10 @@ class TestCommand(testtools.TestCase):
             lister.get_parser('').parse_args(['-f', 'json'])))
         self.assertEqual('', out.getvalue())
         self.assertIn('Interrupted before the comparison', errors.getvalue())
+
+    def test_list_of_all_failures(self):
+        """It is that of the hosts and aggregates that were compared."""
+        self.assertEqual(
+            'openstack aggregate mirror sync --dry-run --prune -f json '
+            "--aggregate 'a b' --host h1", diff._listing(
+                types.SimpleNamespace(aggregates=['a b'], hosts=['h1'])))

@@ -190,6 +190,17 @@ class TestSync(SyncTest):
             ['deadline_exceeded', 'not_tried'],
             [self.sync(foreign=True, write=False).outcome.failed[
                 Subject(FOREIGN, node)].failure.kind for node in ('n2', 'n3')])
+        del self.placement.broken['PROBE', '']
+        # A few of each batch may have none.
+        nodes = self.add_hosts(5)
+        for node in nodes:
+            self.placement.write(node, {'a', 'last'})
+        for node in nodes[:-1]:
+            self.placement.broken['GET', node] = error
+        with fixtures.MonkeyPatch(
+                'nova_aggregate_mirror.reconcile.provider_writes.BATCH', 2):
+            self.assertIn((nodes[-1], 'last'), self.among(
+                self.sync(foreign=True, write=False), 'foreign_aggregate'))
 
     def test_name_of_a_missing_provider_is_taken(self):
         """Nova-compute cannot create it, however often it is restarted."""
