@@ -70,11 +70,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='print no progress')
 
 
-def run(conf: cfg.ConfigOpts, past: full_syncs.History,
-        nova: database.DatabaseSource) -> int:
+def run(conf: cfg.ConfigOpts) -> int:
     """Audit the servers; return the exit status."""
+    components.check_configuration()
     arguments = conf.command
-    source = components.servers()
+    past, source = components.journal().history, components.servers()
     auditing = prepare(
         conf, _entries(past), arguments.rules, arguments.zone)
     pages = auditing.run(source.pages(
@@ -84,7 +84,7 @@ def run(conf: cfg.ConfigOpts, past: full_syncs.History,
         _show(arguments.format, with_progress(pages, auditing.totals, display),
               auditing.totals, source)
     status = _finish(arguments, auditing.totals, source)
-    for line in _unknown(arguments, auditing, source, nova):
+    for line in _unknown(arguments, auditing, source, components.source()):
         _tell(line)
         status = status or exit_status.COULD_NOT_RUN
     return status

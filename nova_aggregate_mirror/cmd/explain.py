@@ -64,9 +64,10 @@ if typing.TYPE_CHECKING:
     from nova_aggregate_mirror.explain import requests
 
 
-def run(conf: cfg.ConfigOpts, nova: database.DatabaseSource) -> int:
+def run(conf: cfg.ConfigOpts) -> int:
     """Explain the request of the command line; return the exit status."""
-    args = conf.command
+    components.check_configuration()
+    args, nova = conf.command, components.source()
     if args.html is not None:
         answer = _write_page(conf, nova, args.html)
     else:

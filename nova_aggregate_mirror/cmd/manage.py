@@ -30,9 +30,7 @@ from nova_aggregate_mirror.cmd import wait_hosts
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import formats
-from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
-from nova_aggregate_mirror.journal import store
 
 PROGRAM = 'nova-aggregate-mirror-manage'
 DESCRIPTION = ('Mirror host aggregates to placement. "COMMAND --help" has the '
@@ -51,60 +49,22 @@ QUIET = ['nova=WARNING', 'nova_aggregate_mirror=WARNING', 'alembic=WARNING',
          'neutronclient=ERROR', 'stevedore=ERROR']
 
 
-def placement_sync_aggregates() -> int:
-    components.check_configuration()
-    source, placement = components.source(), components.placement()
-    arguments = CONF.command
-    journal = store.Journal(CONF, database=(
-        engine.existing(CONF) if arguments.dry_run else None))
-    binding.Binding(journal.database, source).check()
-    request, advice = sync_aggregates.request_and_advice(
-        arguments, CONF.aggregate_mirror, journal.history)
-    return sync_aggregates.run(
-        lambda stopping, display: components.mirror(
-            journal, source, placement, stopping=stopping, display=display),
-        journal, request, arguments.format, arguments.quiet,
-        arguments.verbose, advice)
-
-
-def placement_wait() -> int:
-    components.check_configuration()
-    return wait_hosts.run(
-        components.source(), components.placement(), CONF.command)
-
-
-def placement_audit_servers() -> int:
-    components.check_configuration()
-    return audit_servers.run(
-        CONF, components.journal().history, components.source())
-
-
-def show_report() -> int:
-    components.check_configuration()
-    return report.run(CONF, components.source())
-
-
-def scheduling_explain() -> int:
-    components.check_configuration()
-    return explain.run(CONF, components.source())
-
-
-def db_sync() -> int:
+def db_sync(conf: cfg.ConfigOpts) -> int:
     """Create or upgrade the journal's tables."""
-    database = engine.Database(CONF)
+    database = engine.Database(conf)
     database.migrate()
     print('The journal\'s tables are at version %s.'
           % database.schema().version)
     return 0
 
 
-def journal_list() -> int:
+def journal_list(conf: cfg.ConfigOpts) -> int:
     """List the operations in the journal, oldest first."""
     return journal_rows.show(
-        components.journal().rows, CONF.command.format, engine.displayed(CONF))
+        components.journal().rows, conf.command.format, engine.displayed(conf))
 
 
-def journal_forget() -> int:
+def journal_forget(conf: cfg.ConfigOpts) -> int:
     """Delete rows from the journal although they are not mirrored.
 
     Their hosts are mirrored by the next full sync. A row whose operation may
@@ -115,14 +75,14 @@ def journal_forget() -> int:
         2  a row was kept
     """
     return journal_rows.forget(
-        components.journal().rows, CONF.command.id, CONF.command.force)
+        components.journal().rows, conf.command.id, conf.command.force)
 
 
 @dataclasses.dataclass(frozen=True)
 class Command:
     words: str
     """Its name, after the name of its group if it has one."""
-    run: abc.Callable[[], int]
+    run: abc.Callable[[cfg.ConfigOpts], int]
     manual: str | None
     """Its help, whose first line is also in the list of commands."""
     example: str = ''
@@ -132,17 +92,17 @@ class Command:
 
 
 COMMANDS = (
-    Command('placement sync_aggregates', placement_sync_aggregates,
+    Command('placement sync_aggregates', sync_aggregates.run,
             sync_aggregates.__doc__, '--dry-run',
             sync_aggregates.add_arguments),
-    Command('placement wait', placement_wait, wait_hosts.__doc__,
+    Command('placement wait', wait_hosts.run, wait_hosts.__doc__,
             '--host cmp-1', wait_hosts.add_arguments),
-    Command('placement audit_servers', placement_audit_servers,
+    Command('placement audit_servers', audit_servers.run,
             audit_servers.__doc__, '--zone az-1',
             audit_servers.add_arguments),
-    Command('report', show_report, report.__doc__,
+    Command('report', report.run, report.__doc__,
             '--html /var/lib/nova/report.html', report.add_arguments),
-    Command('scheduling explain', scheduling_explain, explain.__doc__,
+    Command('scheduling explain', explain.run, explain.__doc__,
             '--flavor m1.large', explain_arguments.add_arguments),
     Command('db sync', db_sync, db_sync.__doc__),
     Command('journal list', journal_list, journal_list.__doc__,
@@ -193,7 +153,7 @@ def main(argv: abc.Sequence[str] | None = None) -> int:
             exit_status.TERMINATED))
         _configure((sys.argv[1:] if argv is None else argv) or ['--help'])
         with program.printing():
-            status: int = CONF.command.run()
+            status: int = CONF.command.run(CONF)
         return status
 
     return program.run(PROGRAM, command)

@@ -44,7 +44,6 @@ from nova_aggregate_mirror.html_report import misplaced
 from nova_aggregate_mirror.html_report import output
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.reconcile import context
-from nova_aggregate_mirror.source import database
 
 INTERRUPTED = ('Interrupted before the page was complete; nothing was '
                'written')
@@ -65,8 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='print no progress')
 
 
-def run(conf: cfg.ConfigOpts, source: database.DatabaseSource) -> int:
+def run(conf: cfg.ConfigOpts) -> int:
     """Write the page, print a summary line, and return the exit status."""
+    components.check_configuration()
     # Imported here, so that other commands do not load the template engine.
     from nova_aggregate_mirror.html_report import render
     options, stop = conf.command, interruption.Interruption(INTERRUPTED)
@@ -74,7 +74,7 @@ def run(conf: cfg.ConfigOpts, source: database.DatabaseSource) -> int:
         with stop.watched(), progress.shown(options.quiet) as display, \
                 output.replaced(options.html, stop.cleanup) as write:
             collected = collect.collect(
-                conf, source, stop.stopping, display,
+                conf, components.source(), stop.stopping, display,
                 functools.partial(_audit, conf, stop.stopping, display)
                 if options.servers else None, options.foreign)
             write(render.render(collected, time.time()))

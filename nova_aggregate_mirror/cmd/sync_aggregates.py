@@ -26,14 +26,18 @@ Exit status, the lowest that applies:
 import argparse
 import sys
 import time
-from typing import Any
 
+from oslo_config import cfg
+
+from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror.console import sync_history
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror.console import sync_run
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal import binding
+from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import printable
@@ -75,13 +79,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                      help='print progress as lines, also on a terminal')
 
 
-def request_and_advice(options: argparse.Namespace, configuration: Any,
-                       past: full_syncs.History
-                       ) -> tuple[full_sync.Request, str]:
+def run(conf: cfg.ConfigOpts) -> int:
+    """Sync, print the result, and return the exit status."""
+    components.check_configuration()
+    options = conf.command
+    source, placement = components.source(), components.placement()
+    journal = store.Journal(conf, database=(
+        engine.existing(conf) if options.dry_run else None))
+    binding.Binding(journal.database, source).check()
+    request, advice = _request(conf, journal.history)
+    start = time.monotonic()
+    result = sync_run.run(
+        lambda stopping, display: components.mirror(
+            journal, source, placement, stopping=stopping, display=display),
+        journal.rows.all(), request, options.quiet, options.verbose, advice)
+    # Before the output, which may be a pipe that its reader has closed.
+    try:
+        sync_history.note(
+            journal.history, NAME, time.monotonic() - start, result)
+    except exceptions.JournalUnavailable as exc:
+        print('This sync is not recorded in the history: %s' % exc,
+              file=sys.stderr)
+    _print(result, options.format)
+    return result.status()
+
+
+def _request(conf: cfg.ConfigOpts, past: full_syncs.History
+             ) -> tuple[full_sync.Request, str]:
     """Return the request, and the advice about stale associations.
 
     :param past: without a sync in this history nothing is removed by default
     """
+    options, configuration = conf.command, conf.aggregate_mirror
     prune, advice = options.prune, sync_result.PRUNE
     if prune is None and configuration.prune:
         prune = any(entry.compared for entry in past.newest())
@@ -91,24 +120,6 @@ def request_and_advice(options: argparse.Namespace, configuration: Any,
                       '--prune')
     return arguments.request(
         options, bool(prune), configuration.max_removed_share), advice
-
-
-def run(build: sync_run.Build, journal: store.Journal,
-        request: full_sync.Request, form: str, quiet: bool, verbose: bool,
-        advice: str) -> int:
-    """Sync, print the result, and return the exit status."""
-    start = time.monotonic()
-    result = sync_run.run(
-        build, journal.rows.all(), request, quiet, verbose, advice)
-    # Before the output, which may be a pipe that its reader has closed.
-    try:
-        sync_history.note(
-            journal.history, NAME, time.monotonic() - start, result)
-    except exceptions.JournalUnavailable as exc:
-        print('This sync is not recorded in the history: %s' % exc,
-              file=sys.stderr)
-    _print(result, form)
-    return result.status()
 
 
 def _print(result: sync_result.Result, form: str) -> None:

@@ -23,12 +23,13 @@ and after the timeout, the lowest that applies:
 import argparse
 import sys
 
+from oslo_config import cfg
+
+from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import readiness
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror import source
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,12 +44,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
              '%d' % (arguments.LONGEST, readiness.TIMEOUT))
 
 
-def run(nova: source.Source, placement: client.Client,
-        options: argparse.Namespace) -> int:
+def run(conf: cfg.ConfigOpts) -> int:
     """Wait, print what is missing and the result; return the exit status."""
+    components.check_configuration()
+    nova, placement = components.source(), components.placement()
     try:
         result = readiness.until_mirrored(
-            nova, placement, frozenset(options.hosts), options.timeout, _tell)
+            nova, placement, frozenset(conf.command.hosts),
+            conf.command.timeout, _tell)
     except exceptions.MirrorError as exc:
         _tell(exc)
         return exit_status.of(exc)

@@ -12,9 +12,7 @@ from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import readers
 from nova_aggregate_mirror.cmd import audit_servers
 from nova_aggregate_mirror.cmd import components
-from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror import source
-from nova_aggregate_mirror.source import database
 from nova_aggregate_mirror.source import database_servers
 
 NONE = 'No server is selected: check --zone, --host and --project'
@@ -32,6 +30,11 @@ class TestSelection(testtools.TestCase):
         errors = io.StringIO()
         for target, name, double in (
                 (audit_servers, 'prepare', mock.Mock(return_value=audit)),
+                (components, 'check_configuration', mock.Mock()),
+                (components, 'journal', mock.Mock(**{
+                    'return_value.history.newest.return_value': []})),
+                (components, 'source', mock.Mock(**{
+                    'return_value.read_all.return_value': nova})),
                 (components, 'servers', mock.Mock(return_value=servers))):
             self.useFixture(fixtures.MockPatchObject(target, name, double))
         self.useFixture(fixtures.MonkeyPatch('sys.stderr', errors))
@@ -39,10 +42,7 @@ class TestSelection(testtools.TestCase):
         audit_servers.run(
             mock.Mock(command=argparse.Namespace(
                 hosts=['h1'], zone='', project='', rules=[], format='json',
-                quiet=True)),
-            mock.Mock(spec=full_syncs.History, **{'newest.return_value': []}),
-            mock.Mock(spec=database.DatabaseSource,
-                      **{'read_all.return_value': nova}))
+                quiet=True)))
         return errors.getvalue().splitlines()
 
     def test_no_server_is_selected(self):
