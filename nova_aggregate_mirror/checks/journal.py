@@ -9,6 +9,7 @@ import contextlib
 import math
 import os
 import pathlib
+import shlex
 import tempfile
 import time
 
@@ -95,7 +96,7 @@ def users(deployment: inputs.Deployment) -> checks.Findings:
         'The SQLite journal was used by processes of the users %s. Run '
         'nova-api, the agent and the commands as %s, then run:'
         % (' and '.join(sorted(map(accounts.user, owners))), user),
-        'chown -R %s: %s' % (user, path.parent), RESTART)]
+        'chown -R %s: %s' % (user, _quoted(path.parent)), RESTART)]
 
 
 def belonging(deployment: inputs.Deployment) -> checks.Findings:
@@ -245,7 +246,7 @@ def _usable(directory: pathlib.Path) -> checks.Findings:
         user = accounts.user(os.geteuid()) if os.geteuid() else 'nova'
         return [checks.failure(
             'Nova-api cannot write to %s: %s. Run:' % (directory, exc),
-            'install -d -m 700 -o %s %s' % (user, directory))]
+            'install -d -m 700 -o %s %s' % (user, _quoted(directory)))]
 
 
 def _check_access(path: pathlib.Path) -> checks.Findings:
@@ -260,7 +261,7 @@ def _check_access(path: pathlib.Path) -> checks.Findings:
     owner = path.stat().st_uid
     if owner == os.geteuid():
         return [checks.failure('%s, who owns it. Run:' % text,
-                               'chmod u+rwX %s' % path)]
+                               'chmod u+rwX %s' % _quoted(path))]
     return [checks.failure(
         '%s, because its owner is %s. Run this command as the user that '
         'nova-api runs as:' % (text, accounts.user(owner)),
@@ -276,7 +277,12 @@ def _unusable(path: pathlib.Path | None,
         return checks.failed(
             error, 'Move it to another directory; nova-api creates a new '
             'journal, and a sync mirrors the operations of the old journal:',
-            'mkdir %s/broken' % path.parent,
-            'mv %s* %s/broken' % (path, path.parent), RESTART, checks.SYNC)
+            'mkdir ' + _quoted(path.parent / 'broken'),
+            'mv %s* %s' % (_quoted(path), _quoted(path.parent / 'broken')),
+            RESTART, checks.SYNC)
     return checks.failed(error, 'List the processes that use it:',
-                         'fuser -v %s' % path)
+                         'fuser -v ' + _quoted(path))
+
+
+def _quoted(path: pathlib.Path) -> str:
+    return shlex.quote(str(path))

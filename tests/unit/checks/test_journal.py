@@ -255,11 +255,18 @@ class TestJournal(doubles.TestCase):
                           'nova-aggregate-mirror')), finding.text)
 
     def test_journal_that_another_process_locks(self):
-        """The journal is intact; the command shows which process locks it."""
+        """The journal is intact; the command shows which process locks it.
+
+        A shell takes a path with a space as one argument.
+        """
+        self.conf.set_override('connection', 'sqlite:///%s/a b.sqlite' % (
+            self.useFixture(fixtures.TempDir()).path),
+            'aggregate_mirror_database')
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.journal.db.sqlite.BUSY_TIMEOUT', 0.01))
         self.journal.rows.all()
         with engine.Database(self.conf).transaction():
             one, = journal.tables(self.deployment)
         self.assertEqual(checks.Code.FAILURE, one.code)
-        self.assertIn('fuser', one.cure[0])
+        self.assertEqual("fuser -v '%s'" % engine.sqlite_file(self.conf),
+                         one.cure[0])
