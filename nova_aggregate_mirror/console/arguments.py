@@ -33,7 +33,7 @@ def request(arguments: argparse.Namespace, prune: bool,
     return full_sync.Request(
         share, write=not arguments.dry_run, hosts=frozenset(arguments.hosts),
         aggregates=frozenset(arguments.aggregates),
-        foreign=getattr(arguments, 'foreign', False))
+        foreign=arguments.foreign)
 
 
 def number(most: int) -> abc.Callable[[str], int]:

@@ -5,8 +5,6 @@ An error that a command on a nova host raises is always ``COULD_NOT_RUN``, but
 not one of ``placement wait``.
 """
 
-from collections import abc
-
 from nova_aggregate_mirror import exceptions
 
 OK = 0
@@ -43,8 +41,3 @@ def of(error: exceptions.MirrorError, unwritten: bool = False) -> int:
     if isinstance(error, _COULD_NOT_RUN):
         return COULD_NOT_RUN
     return NOT_UPDATED if unwritten else NOT_READ
-
-
-def lowest(statuses: abc.Iterable[int]) -> int:
-    """Return the exit status of a result to which these apply."""
-    return min(statuses, default=OK)

@@ -33,9 +33,10 @@ State = associations.State
 
 
 @dataclasses.dataclass(frozen=True)
-class Attempt:
-    """State of the hosts at one time."""
+class WaitResult:
+    """State of the hosts after the last attempt."""
 
+    hosts: frozenset[str]
     missing: list[Fault]
     nova: source.Nova = dataclasses.field(
         default_factory=lambda: source.Nova({}, {}, {}))
@@ -43,38 +44,34 @@ class Attempt:
     memberless: frozenset[str] = frozenset()
     stale: tuple[str, ...] = ()
     """Associations that nova does not have, as lines of text."""
-
-
-@dataclasses.dataclass(frozen=True)
-class WaitResult:
-    hosts: frozenset[str]
-    seconds: float
-    last: Attempt
+    seconds: float = 0.0
+    """Since the start of the wait."""
 
     def status(self) -> int:
         """Return the lowest exit status that applies."""
-        return exit_status.lowest(fault.status for fault in self.last.missing)
+        return min((fault.status for fault in self.missing),
+                   default=exit_status.OK)
 
     def summary(self) -> list[str]:
         """Return a line for each host; none if anything is missing."""
-        if self.last.missing:
+        if self.missing:
             return []
-        nova = self.last.nova
+        members, names = self.nova.members, self.nova.aggregates
         return ['Host %s: placement has it in %s after %.0f s: %s' % (
-            host, plurals.count(len(nova.members[host]), 'aggregate'),
-            self.seconds, _names(nova.members[host], nova.aggregates))
+            host, plurals.count(len(members[host]), 'aggregate'),
+            self.seconds, _names(members[host], names))
             for host in sorted(self.hosts)]
 
     def faults(self) -> list[str]:
         """List what is missing with the remedy, and what is stale."""
         return [*_limited('Timeout after %.0f s: %s' % (
             self.seconds, '; '.join(filter(None, (fault.text, fault.remedy))))
-            for fault in self.last.missing), *_limited(self.last.stale)]
+            for fault in self.missing), *_limited(self.stale)]
 
 
 def until_mirrored(
     nova_source: source.Source, placement: client.Client,
-    hosts: abc.Collection[str], timeout: float, say: abc.Callable[[str], None],
+    hosts: frozenset[str], timeout: float, say: abc.Callable[[str], None],
     now: abc.Callable[[], float] = time.monotonic,
     sleep: abc.Callable[[float], None] = time.sleep,
 ) -> WaitResult:
@@ -108,28 +105,26 @@ def until_mirrored(
         if last.memberless and passed >= min(SETTLE, timeout):
             raise _memberless(last.memberless)
         if not last.missing or passed >= timeout:
-            return WaitResult(frozenset(hosts), passed, last)
+            return dataclasses.replace(last, seconds=passed)
         before = set(map(_identity, last.missing))
         sleep(min(max(INTERVAL, now() - start), timeout - passed))
 
 
 def _attempt(nova_source: source.Source, placement: client.Client,
-             hosts: abc.Collection[str], seconds: float) -> Attempt:
+             hosts: frozenset[str], seconds: float) -> WaitResult:
     """Read nova, then the providers; a retriable error counts as missing."""
     try:
         nova = nova_source.read(hosts)
-        memberless = frozenset(hosts) - nova.members.keys()
+        memberless = hosts - nova.members.keys()
         missing = [*_hosts(memberless, nova), *sync_result.obstacles(nova)]
         with deadline.within(seconds):
             of_providers, current = _read(nova, placement)
         missing += of_providers
         stale = () if missing else _stale(nova_source, hosts, current)
     except exceptions.Retriable as exc:
-        return Attempt([_unread('Nova', exc)])
-    return Attempt(
-        sorted(missing, key=lambda fault: (
-            fault.status, fault.subject, fault.text)),
-        nova, memberless, stale)
+        return WaitResult(hosts, [_unread('Nova', exc)])
+    missing.sort(key=lambda fault: (fault.status, fault.subject, fault.text))
+    return WaitResult(hosts, missing, nova, memberless, stale)
 
 
 def _identity(fault: Fault) -> tuple[str, str]:
@@ -218,7 +213,7 @@ def _subject(nova: source.Nova, node: str) -> str:
     return 'Host %s (provider %s)' % (nova.host_names(node), node)
 
 
-def _stale(nova_source: source.Source, hosts: abc.Collection[str],
+def _stale(nova_source: source.Source, hosts: frozenset[str],
            current: source.Memberships) -> tuple[str, ...]:
     """Describe associations of these providers that nova does not have."""
     aggregates = frozenset[str]().union(*current.values())

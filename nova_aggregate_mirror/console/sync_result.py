@@ -94,7 +94,7 @@ class Result:
         codes = [fault.status for fault in self.all_faults]
         if not self.request.write and self.select(*associations.DRIFT):
             codes.append(exit_status.DRIFT)
-        return exit_status.lowest(codes)
+        return min(codes, default=exit_status.OK)
 
     @property
     def judgement(self) -> str:

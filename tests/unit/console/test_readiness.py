@@ -45,7 +45,7 @@ class WaitTest(testtools.TestCase):
                     self.later.pop(after)()
 
         return readiness.until_mirrored(
-            self.nova, self.placement, hosts or ['h1'], timeout,
+            self.nova, self.placement, frozenset(hosts or ['h1']), timeout,
             self.said.append, lambda: self.clock, sleep)
 
     def mirror(self):
