@@ -219,10 +219,11 @@ def _reload() -> None:
                   'values keep their previous values: %s', exc)
 
 
-def _configure(argv: abc.Sequence[str]) -> None:
+def _configure() -> None:
     nova_aggregate_mirror.conf.register_opts(CONF)
     guru_report.register_opts(CONF)
-    components.read_configuration(argv, PROGRAM, DESCRIPTION, EPILOG)
+    components.read_configuration(
+        sys.argv[1:], PROGRAM, DESCRIPTION, EPILOG)
     logging.set_defaults(
         default_log_levels=logging.get_default_log_levels() + AGENT_LEVELS)
     log.set_up(CONF)
@@ -231,10 +232,10 @@ def _configure(argv: abc.Sequence[str]) -> None:
     components.placement()
 
 
-def main(argv: abc.Sequence[str] | None = None) -> int:
+def main() -> int:
     """Run until SIGTERM; return the exit status, see ``program.run``."""
     def command() -> int:
-        _configure(sys.argv[1:] if argv is None else argv)
+        _configure()
         return _serve()
 
     return program.run(PROGRAM, command)

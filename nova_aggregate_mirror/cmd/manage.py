@@ -132,11 +132,12 @@ def add_commands(subparsers: Subparsers) -> None:
         parser.set_defaults(run=command.run)
 
 
-def _configure(argv: abc.Sequence[str]) -> None:
+def _configure() -> None:
     nova_aggregate_mirror.conf.register_opts(CONF)
     CONF.register_cli_opt(cfg.SubCommandOpt(
         'command', title='Commands', handler=add_commands))
-    components.read_configuration(argv, PROGRAM, DESCRIPTION)
+    components.read_configuration(
+        sys.argv[1:] or ['--help'], PROGRAM, DESCRIPTION)
     if not CONF.debug:
         logging.set_defaults(
             default_log_levels=logging.get_default_log_levels() + QUIET)
@@ -145,13 +146,13 @@ def _configure(argv: abc.Sequence[str]) -> None:
     nova_aggregate_mirror.conf.check(CONF)
 
 
-def main(argv: abc.Sequence[str] | None = None) -> int:
+def main() -> int:
     """Run a command; return the exit status, see ``program.run``."""
     def command() -> int:
         # A normal exit, so that no temporary file is left.
         signal.signal(signal.SIGTERM, lambda *_signal: sys.exit(
             exit_status.TERMINATED))
-        _configure((sys.argv[1:] if argv is None else argv) or ['--help'])
+        _configure()
         with program.printing():
             status: int = CONF.command.run(CONF)
         return status

@@ -177,7 +177,7 @@ class Checks(upgradecheck.UpgradeCommands):
             for line in (title + result.details).splitlines())[len(title):]
 
 
-def main(argv: abc.Sequence[str] | None = None) -> int:
+def main() -> int:
     """Run every check; return the worst result, see ``program.run``."""
     nova_aggregate_mirror.conf.register_opts(CONF)
     # The checks report what is wrong, not the log of a library.
@@ -185,8 +185,7 @@ def main(argv: abc.Sequence[str] | None = None) -> int:
     commands = Checks(inputs.Deployment(CONF, components.source))
     try:
         return program.run(PROGRAM, lambda: upgradecheck.main(
-            CONF, 'nova', commands,
-            [*(sys.argv[1:] if argv is None else argv)] or ['--help']))
+            CONF, 'nova', commands, sys.argv[1:] or ['--help']))
     except SystemExit as exc:
         # Argparse exits with 2, which here means that a check failed.
         return exit_status.COULD_NOT_RUN if exc.code else exit_status.OK

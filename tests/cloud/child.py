@@ -221,7 +221,8 @@ def _redirect(*outputs: str) -> None:
 def agent(*argv: str) -> None:
     """Run the agent of the installed package."""
     program = importlib.import_module('nova_aggregate_mirror.cmd.agent')
-    sys.exit(program.main(list(argv)))
+    sys.argv[1:] = argv
+    sys.exit(program.main())
 
 
 def serve(module: str, port: str, threads: str, frames: str = '0') -> None:

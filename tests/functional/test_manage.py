@@ -84,12 +84,23 @@ class TestSyncAggregates(ManageTest):
     def test_what_could_not_run(self):
         """It exits with 255 and names what to correct; nothing is written."""
         host = self.host('h1')
-        self.conf.write_text('')
-        for text in '--config-file', 'nova.conf':
+        for content, text in (
+                # Without a check, it would switch off the limit of removals.
+                (self.cloud.nova_conf('[aggregate_mirror]\n'
+                                      'max_removed_share = nan'),
+                 'manage: [aggregate_mirror] max_removed_share: '),
+                ('[DEFAULT]\nlog_file = /none/log', 'the log cannot be set '
+                 'up: [Errno 2] No such file or directory: \'/none/log\'; '
+                 'run the command as the user of nova-api, '),
+                ('', '--config-file')):
+            self.conf.write_text(content)
             done = self.sync()
             self.assertEqual(255, done.returncode, text)
             self.assertIn(text, done.stderr)
-            self.conf.unlink(missing_ok=True)
+        self.conf.unlink()
+        done = self.sync()
+        self.assertEqual(255, done.returncode)
+        self.assertIn('nova.conf', done.stderr)
         self.assertEqual(set(), self.cloud.placement.aggregates(host.nodes[0]))
         for argv in ((), ('placement',), ('placement', 'sink')):
             done = self.run_command(*argv)

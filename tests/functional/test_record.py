@@ -29,7 +29,7 @@ COMMANDS = {
         '', 'placement sync_aggregates', 'placement wait',
         'placement audit_servers', 'report', 'scheduling explain', 'db sync',
         'journal list', 'journal forget'),
-    commands.STATUS: ('', 'upgrade check'),
+    commands.STATUS: ('', 'upgrade check'), commands.AGENT: ('',),
     commands.OPENSTACK: tuple(
         'aggregate mirror ' + name
         for name in ('list', 'show', 'diff', 'sync', 'wait', 'servers'))}
@@ -80,6 +80,12 @@ class TestHelp(testtools.TestCase):
                         if not any(option in paragraph
                                    for option in LIBRARIES))))
             compare(self, commands.PROGRAMS[module] + '.txt', '\n'.join(texts))
+
+    def test_without_arguments(self):
+        """The help is printed; the agent runs."""
+        for module in commands.MANAGE, commands.STATUS:
+            self.assertEqual(*(commands.run(module, argv).stdout
+                               for argv in ([], ['--help'])))
 
     def test_installed_scripts(self):
         """Each prints its usage, and no warning of a library."""

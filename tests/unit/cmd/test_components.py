@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Version, help and journal of the programs."""
+"""The journal of the programs, and the examples in their help."""
 
 import argparse
-import importlib.metadata
-import json
-import subprocess
-import sys
 
 import fixtures
 import testtools
@@ -14,47 +10,6 @@ from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import manage
 from nova_aggregate_mirror import exceptions
 from tests.unit import doubles
-
-# The processes share an import of nova, which takes a second.
-SCRIPT = """
-import contextlib, io, json
-from nova.conf import CONF
-from nova_aggregate_mirror.cmd import agent, manage
-answers = []
-for program, *arguments in (
-        (agent, '--version'), (manage, '--version'), (agent, '--help'),
-        (manage, '--help'), (manage,)):
-    CONF.reset()
-    with contextlib.redirect_stdout(io.StringIO()) as out:
-        try:
-            code = program.main(arguments)
-        except SystemExit as exc:
-            code = exc.code
-    answers.append((code, out.getvalue()))
-print(json.dumps(answers))
-"""
-
-
-class TestPrograms(testtools.TestCase):
-
-    def test_version_and_help(self):
-        """The version is not that of nova; the help lists the commands.
-
-        Without arguments, the help is shown.
-        """
-        done = subprocess.run(
-            [sys.executable, '-W', 'ignore', '-c', SCRIPT],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            check=True)
-        self.assertEqual('', done.stderr)
-        statuses, texts = zip(*json.loads(done.stdout))
-        self.assertEqual((0,) * 5, statuses)
-        version = importlib.metadata.version('nova-aggregate-mirror') + '\n'
-        self.assertEqual((version, version), texts[:2])
-        agent_help, manage_help, shown = texts[2:]
-        self.assertIn('SIGUSR2', agent_help)
-        self.assertIn('\n    journal             list, forget\n', manage_help)
-        self.assertEqual(manage_help, shown)
 
 
 class TestJournal(doubles.TestCase):

@@ -4,8 +4,6 @@
 import importlib
 import inspect
 import pkgutil
-import subprocess
-import sys
 
 from oslo_upgradecheck import upgradecheck
 import testtools
@@ -113,18 +111,3 @@ class TestRows(testtools.TestCase):
             self.assertLessEqual(
                 set(line.split()),
                 {'Details:', 'nova-aggregate-mirror-status'})
-
-
-class TestMain(testtools.TestCase):
-
-    def test_without_a_command(self):
-        """It shows its help."""
-        ended = subprocess.run(
-            [sys.executable, '-W', 'ignore', '-c', 'import sys\n'
-             'from nova_aggregate_mirror.cmd import status\n'
-             'sys.argv = ["nova-aggregate-mirror-status"]\n'
-             'sys.exit(status.main())'],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True)
-        self.assertEqual((0, ''), (ended.returncode, ended.stderr))
-        self.assertTrue(ended.stdout.startswith(
-            'usage: nova-aggregate-mirror-status'), ended.stdout)
