@@ -42,8 +42,8 @@ class Pair:
 
 
 def alternate(count: int, ours: abc.Callable[[], Any],
-              theirs: abc.Callable[[], Any] | None = None,
-              floor: abc.Callable[[], Any] | None = None) -> list[Pair]:
+              theirs: abc.Callable[[], Any] | None,
+              floor: abc.Callable[[], Any]) -> list[Pair]:
     """Run all in turn, in the order A B C C B A.
 
     Gradual changes of the load thus affect all alike.
@@ -52,7 +52,7 @@ def alternate(count: int, ours: abc.Callable[[], Any],
     order = [each for each in (theirs, ours, floor) if each]
     for _pair in range(count):
         runs = {run: run() for run in order}
-        pairs.append(Pair(runs[ours], runs.get(theirs), runs.get(floor)))
+        pairs.append(Pair(runs[ours], runs.get(theirs), runs[floor]))
         order.reverse()
     return pairs
 

@@ -87,7 +87,7 @@ class NovaAndPlacement(fixtures.Fixture):
         return 'auth_type = admin_token\nendpoint = %s\ntoken = %s' % (
             self.placement.url, placement_service.TOKEN)
 
-    def nova_conf(self, more: str = '', placement: str | None = None,
+    def nova_conf(self, more: str, placement: str | None = None,
                   api: str | None = None) -> str:
         """Return the text of a nova.conf for a process.
 
@@ -180,17 +180,17 @@ class NovaAndPlacement(fixtures.Fixture):
         worker = Agent()
         return full_sync.run(worker.reconciler, worker.journal.rows.all())
 
-    def warnings(self, logger: str = OURS) -> list[str]:
+    def warnings(self) -> list[str]:
         """Return messages at WARNING or above since the last operation."""
-        return [record.getMessage() for record in self._warnings(logger)]
+        return [record.getMessage() for record in self._warnings()]
 
     def levels(self) -> list[str]:
         """Return the levels of these messages."""
-        return [record.levelname for record in self._warnings(OURS)]
+        return [record.levelname for record in self._warnings()]
 
-    def _warnings(self, logger: str) -> list[logging.LogRecord]:
+    def _warnings(self) -> list[logging.LogRecord]:
         return [record for record in self._records
-                if record.name.split('.')[0] == logger
+                if record.name.split('.')[0] == OURS
                 and record.levelno >= logging.WARNING]
 
     def aggregate_uuids(self) -> list[str]:

@@ -11,13 +11,9 @@ import fixtures
 import webob
 
 from tests import nova_service
+from tests import placement_service
 
 PREFIX = '/v2.1'
-
-
-class _Handler(simple_server.WSGIRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
-        """Log nothing: the requests are recorded."""
 
 
 class NovaServer(fixtures.Fixture):
@@ -40,7 +36,8 @@ class NovaServer(fixtures.Fixture):
         self.answers: dict[str, webob.Response] = {}
         self.edits: dict[str, abc.Callable[[Any], None]] = {}
         server = simple_server.make_server(
-            '127.0.0.1', 0, self._serve, handler_class=_Handler)
+            '127.0.0.1', 0, self._serve,
+            handler_class=placement_service.Handler)
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
         self.url = 'http://127.0.0.1:%d%s' % (server.server_port, PREFIX)

@@ -46,7 +46,7 @@ class _Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
     request_queue_size = 64
 
 
-class _Handler(simple_server.WSGIRequestHandler):
+class Handler(simple_server.WSGIRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing: the requests are recorded."""
 
@@ -90,7 +90,7 @@ class PlacementService(fixtures.Fixture):
         self._methods: tuple[str, ...] = EVERY_METHOD
         if self._server is None:
             self._server = simple_server.make_server(
-                '127.0.0.1', self._port, self._serve, _Server, _Handler)
+                '127.0.0.1', self._port, self._serve, _Server, Handler)
             self._port = self._server.server_port
             threading.Thread(target=self._server.serve_forever, args=(0.01,),
                              daemon=True).start()
@@ -101,17 +101,15 @@ class PlacementService(fixtures.Fixture):
 
     def fail_with(self, status: int,
                   methods: tuple[str, ...] = EVERY_METHOD,
-                  provider: str = '', query: str = '') -> None:
+                  provider: str = '') -> None:
         """Respond with a status and an HTML page.
 
         :param provider: UUID of the only affected provider
-        :param query: a part of the query of every affected request
         """
         page = self._page('%d %s' % (status, HTTPStatus(status).phrase))
 
         def app(environ: Environ, start: Start) -> Body:
-            broken = (provider in environ['PATH_INFO']
-                      and query in environ['QUERY_STRING'])
+            broken = provider in environ['PATH_INFO']
             return (page if broken else self._run)(environ, start)
 
         self._break(app, methods)
