@@ -32,6 +32,7 @@ from oslo_config import cfg
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
+from nova_aggregate_mirror.audit import display
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import identifiers
@@ -80,8 +81,8 @@ def run(conf: cfg.ConfigOpts) -> int:
     pages = auditing.run(source.pages(
         arguments.hosts,
         identifiers.Identifiers(conf).project(arguments.project)))
-    with progress.shown(arguments.quiet) as display:
-        _show(arguments.format, with_progress(pages, auditing.totals, display),
+    with progress.shown(arguments.quiet) as counter:
+        _show(arguments.format, with_progress(pages, auditing.totals, counter),
               auditing.totals, source)
     status = _finish(arguments, auditing.totals, source)
     for line in _unknown(arguments, auditing, source, components.source()):
@@ -131,7 +132,6 @@ def prepare(conf: cfg.ConfigOpts, past: abc.Iterable[full_syncs.Entry],
 def _show(form: str, pages: abc.Iterable[list[audit.Misplacement]],
           totals: auditor.Totals, source: database_servers.DatabaseServers
           ) -> None:
-    from nova_aggregate_mirror.audit import display
     if form in formats.DOCUMENTS:
         print(formats.document(form, display.document(
             pages, totals, source.cells_down)), end='')
@@ -147,7 +147,6 @@ def _show(form: str, pages: abc.Iterable[list[audit.Misplacement]],
 
 def _show_table(pages: abc.Iterable[list[audit.Misplacement]],
                 totals: auditor.Totals) -> None:
-    from nova_aggregate_mirror.audit import display
     rows: list[audit.Misplacement] = []
     error = None
     try:
@@ -165,12 +164,12 @@ def _show_table(pages: abc.Iterable[list[audit.Misplacement]],
 
 
 def with_progress(pages: abc.Iterator[list[audit.Misplacement]],
-                  totals: auditor.Totals, display: context.Progress
+                  totals: auditor.Totals, counter: context.Progress
                   ) -> abc.Iterator[list[audit.Misplacement]]:
     shown_at = time.monotonic()
     for page in pages:
         if time.monotonic() - shown_at >= progress.INTERVAL:
-            display.step('%d servers audited, %d misplaced' % (
+            counter.step('%d servers audited, %d misplaced' % (
                 totals.servers, totals.misplaced))
             shown_at = time.monotonic()
         yield page
@@ -178,7 +177,6 @@ def with_progress(pages: abc.Iterator[list[audit.Misplacement]],
 
 def _finish(arguments: argparse.Namespace, totals: auditor.Totals,
             source: database_servers.DatabaseServers) -> int:
-    from nova_aggregate_mirror.audit import display
     down = source.cells_down
     for name, reason in sorted(down.items()):
         _tell('Cell %s did not answer; its other servers are not audited: %s'
