@@ -52,20 +52,39 @@ def all_filters() -> list[type]:
 
 
 def install() -> None:
-    """Check the configuration, and install the request filters.
+    """Check the configuration, and add the request filters to nova's own.
+
+    A second call adds nothing.
 
     :raises MirrorError: an option is invalid, or nova is not supported
     """
-    loaded = _load()
+    loaded, missing = _load(), None
     if CONF.scheduler.query_placement_for_routed_network_aggregates:
         try:
             auth.load(CONF, 'neutron')
         except exceptions.MissingCredentials as exc:
             if CONF.aggregate_mirror.missing_credentials == 'fail':
                 raise
-            LOG.warning('nova-scheduler cannot query neutron for the segments '
-                        'of routed networks: %s', exc)
-    narrowing.install(CONF, loaded)
+            missing = exc
+    if missing:
+        LOG.warning('nova-scheduler cannot query neutron for the segments of '
+                    'routed networks: %s', missing)
+    registered = getattr(request_filter, 'ALL_REQUEST_FILTERS', None)
+    if not isinstance(registered, list):
+        raise exceptions.UnexpectedNova(
+            'nova.scheduler.request_filter has no list ALL_REQUEST_FILTERS')
+    if any(isinstance(registered_filter, query_filter.QueryFilter)
+           for registered_filter in registered):
+        return
+    registered += loaded.of_queries
+    if loaded.of_metadata:
+        registered.append(narrowing.Narrowing(
+            loaded.of_metadata, metadata.MetadataSource(),
+            CONF.aggregate_mirror.max_member_of_bytes))
+    if CONF.aggregate_mirror.request_filters:
+        LOG.info('Requests are narrowed to host aggregates by '
+                 'nova-aggregate-mirror, request filters: %s',
+                 ', '.join(CONF.aggregate_mirror.request_filters))
 
 
 def _load() -> request_filters.Loaded:

@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversion of rules into a placement query, installed into nova."""
+"""Conversion of rules into a placement query."""
 
 from collections import abc
 import functools
 import operator
 
-from nova.scheduler import request_filter
-from oslo_config import cfg
 from oslo_log import log as logging
 
-from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import metadata_rules
 from nova_aggregate_mirror.scheduler import query_filter
-from nova_aggregate_mirror.scheduler import request_filters
 from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import metadata
@@ -41,13 +37,7 @@ class Narrowing(query_filter.QueryFilter):
 
         :raises Unsatisfiable: when no aggregate matches a required rule
         """
-        if request_spec.forced(spec):
-            return False
-        rules, together = self._read(request_spec.request(spec))
-        if not rules:
-            return False
-        added, left_out = constraints.narrow(
-            rules, together, request_spec.member_of(spec), self._budget)
+        _rules, added, left_out = self._narrow(spec)
         if left_out and not self._warned:
             self._warned = True
             LOG.warning(
@@ -73,50 +63,29 @@ class Narrowing(query_filter.QueryFilter):
         :returns: condition to the subject of its rule, and the number of
             conditions that the query could not include
         """
-        if request_spec.forced(spec):
-            return {}, 0
-        rules, together = self._read(request_spec.request(spec))
         # What the query includes already is not counted.
-        _added, left_out = constraints.narrow(
-            rules, together, request_spec.member_of(spec), self._budget)
+        rules, _added, left_out = self._narrow(spec)
         return constraints.subjects(rules), left_out
 
-    def _read(self, request: constraints.ServerRequest) -> tuple[
-            list[constraints.Rule], frozenset[frozenset[str]]]:
-        """Read the rules of a request, and pairs of aggregates with a host."""
+    def _narrow(self, spec: request_spec.RequestSpec) -> tuple[
+            list[constraints.Rule], constraints.MemberOf, int]:
+        """Return the rules of a request, and what ``narrow`` makes of them."""
+        if request_spec.forced(spec):
+            return [], constraints.MemberOf(), 0
+        request = request_spec.request(spec)
         inputs = [(plugin.keys(request), plugin.texts(request))
                   for plugin in self._filters]
         keys = _union(names for names, _texts in inputs)
         if not keys:
-            return [], frozenset()
+            return [], constraints.MemberOf(), 0
         aggregates = self._source.read(
             keys, _union(names for names, texts in inputs if texts),
             frozenset().union(*(texts for names, texts in inputs if names)))
-        return (metadata_rules.rules(
-            self._filters, request, aggregates.metadata), aggregates.together)
-
-
-def install(conf: cfg.ConfigOpts, loaded: request_filters.Loaded) -> None:
-    """Add the request filters to nova's own; a second call adds nothing.
-
-    :raises UnexpectedNova: when nova has no list to add them to
-    """
-    registered = getattr(request_filter, 'ALL_REQUEST_FILTERS', None)
-    if not isinstance(registered, list):
-        raise exceptions.UnexpectedNova(
-            'nova.scheduler.request_filter has no list ALL_REQUEST_FILTERS')
-    if any(isinstance(registered_filter, query_filter.QueryFilter)
-           for registered_filter in registered):
-        return
-    registered += loaded.of_queries
-    if loaded.of_metadata:
-        registered.append(Narrowing(
-            loaded.of_metadata, metadata.MetadataSource(),
-            conf.aggregate_mirror.max_member_of_bytes))
-    if conf.aggregate_mirror.request_filters:
-        LOG.info('Requests are narrowed to host aggregates by '
-                 'nova-aggregate-mirror, request filters: %s',
-                 ', '.join(conf.aggregate_mirror.request_filters))
+        rules = metadata_rules.rules(
+            self._filters, request, aggregates.metadata)
+        return rules, *constraints.narrow(
+            rules, aggregates.together, request_spec.member_of(spec),
+            self._budget)
 
 
 def _union(keys: abc.Iterable[source.Keys]) -> source.Keys:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The filters of nova-scheduler, and how the guard checks hosts."""
 
+import logging
+
 import fixtures
 from nova.conf import CONF
 from nova import exception as nova_exception
@@ -49,14 +51,24 @@ class TestAllFilters(testtools.TestCase):
         self.assertEqual(wanted, self.available(STOCK, ALL_FILTERS))
         self.assertEqual(wanted, self.available(ALL_FILTERS))
         self.assertEqual(0, self.added())
+        self.assertEqual([], self.process.logged(logging.INFO))
 
     def test_request_filters_are_installed_once(self):
-        """However often nova creates its host manager."""
-        self.process.configure('tenant_isolation')
+        """After nova's, however often nova creates its host manager."""
+        self.process.configure('type_affinity', 'tenant_isolation')
         for _ in range(2):
             self.available(ALL_FILTERS)
         self.assertEqual(1, self.added())
-        self.assertEqual([], self.process.logged())
+        self.assertEqual(
+            ['Requests are narrowed to host aggregates by '
+             'nova-aggregate-mirror, request filters: type_affinity, '
+             'tenant_isolation'], self.process.logged(logging.INFO))
+
+    def test_nova_without_the_list(self):
+        """A nova without the list of request filters is an error."""
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.scheduler.request_filter.ALL_REQUEST_FILTERS', ()))
+        self.assertRaises(exceptions.UnexpectedNova, filters.install)
 
     def refusal(self):
         """Return the line with which nova-scheduler refuses to start."""

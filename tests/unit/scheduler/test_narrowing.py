@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The request filter that nova calls: what it adds, and its limits."""
 
-import logging
-
-import fixtures
 from nova.conf import CONF
 from nova import exception as nova_exception
 from nova import objects
-from nova.scheduler import request_filter
 from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
@@ -188,40 +184,3 @@ class TestFailure(NarrowingTest):
         warning, = self.process.logged()
         self.assertIn('[aggregate_mirror] max_member_of_bytes = %d' % budget,
                       warning)
-
-
-class TestInstall(NarrowingTest):
-
-    def install(self, *names):
-        self.process.configure(*names)
-        narrowing.install(CONF, request_filters.load(CONF))
-
-    def installed(self):
-        return [one for one in request_filter.ALL_REQUEST_FILTERS
-                if isinstance(one, narrowing.Narrowing)]
-
-    def test_after_nova(self):
-        """What nova adds counts for the budget; a second call is a no-op."""
-        before = list(request_filter.ALL_REQUEST_FILTERS)
-        self.install('type_affinity', 'tenant_isolation')
-        self.install('type_affinity', 'tenant_isolation')
-        self.assertEqual(1, len(self.installed()))
-        self.assertEqual(before + self.installed(),
-                         request_filter.ALL_REQUEST_FILTERS)
-        self.assertEqual(
-            ['Requests are narrowed to host aggregates by '
-             'nova-aggregate-mirror, request filters: type_affinity, '
-             'tenant_isolation'], self.process.logged(logging.INFO))
-
-    def test_without_request_filters(self):
-        """Nothing changes until an operator enables a filter."""
-        self.install()
-        self.assertEqual([], self.installed())
-        self.assertEqual([], self.process.logged(logging.INFO))
-
-    def test_nova_without_the_list(self):
-        """A nova without the list of request filters is an error."""
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova.scheduler.request_filter.ALL_REQUEST_FILTERS', ()))
-        self.assertRaises(exceptions.UnexpectedNova, self.install,
-                          'type_affinity')
