@@ -199,14 +199,17 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
         doubtful = [group for group in query.required
                     if any(map(group.isdisjoint, within))]
         unknown = frozenset().union(*doubtful) - self._aggregates
+        failure = None
         if unknown:
             try:
                 self._aggregates |= self._source.known(unknown)
             except exceptions.NovaUnavailable as exc:
-                LOG.warning(
-                    'Instance %s: could not check whether the hosts from '
-                    'placement are in %s; they are used: %s',
-                    spec.instance_uuid, ', '.join(sorted(unknown)), exc)
+                failure = exc
+        if failure:
+            LOG.warning(
+                'Instance %s: could not check whether the hosts from '
+                'placement are in %s; they are used: %s',
+                spec.instance_uuid, ', '.join(sorted(unknown)), failure)
         return [group for group in doubtful if group <= self._aggregates]
 
 

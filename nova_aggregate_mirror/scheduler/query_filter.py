@@ -22,18 +22,23 @@ class QueryFilter(abc.ABC):
 
         :raises RequestFilterFailed: when no host can pass
         """
+        error: Exception
         try:
             return self.change(spec)
-        except constraints.Unsatisfiable as exc:
-            log_no_host(spec, str(exc))
-            raise nova_exception.RequestFilterFailed(reason=str(exc)) from exc
-        except exceptions.MirrorError as exc:
-            LOG.error('A request is not narrowed to aggregates: %s', exc)
+        except (constraints.Unsatisfiable, exceptions.MirrorError) as exc:
+            # Logged below: here oslo.log would append it once more.
+            error = exc
         except Exception:
             # Nova-scheduler does not start without host filters that check
             # the hosts of a wider query; any other exception would end the
             # request.
             LOG.exception('A request is not narrowed to aggregates')
+            return False
+        if isinstance(error, constraints.Unsatisfiable):
+            log_no_host(spec, str(error))
+            raise nova_exception.RequestFilterFailed(
+                reason=str(error)) from error
+        LOG.error('A request is not narrowed to aggregates: %s', error)
         return False
 
     @abc.abstractmethod

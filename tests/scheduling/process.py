@@ -2,6 +2,7 @@
 """Cleanup of the process state that a start of nova-scheduler leaves."""
 
 import logging
+import sys
 
 import fixtures
 from nova.conf import CONF
@@ -27,7 +28,7 @@ class SchedulerProcess(fixtures.Fixture):
             list(request_filter.ALL_REQUEST_FILTERS)))
         self._records: list[logging.LogRecord] = []
         handler = logging.Handler()
-        handler.emit = self._records.append  # type: ignore[method-assign]
+        handler.emit = self._emit  # type: ignore[method-assign]
         self.useFixture(fixtures.LogHandler(handler, level=logging.INFO))
 
     def configure(self, *names: str) -> None:
@@ -35,6 +36,12 @@ class SchedulerProcess(fixtures.Fixture):
         self.config(request_filters=list(names), group='aggregate_mirror')
         self.config(enabled_filters=[filter_table.GUARD],
                     group='filter_scheduler')
+
+    def _emit(self, record: logging.LogRecord) -> None:
+        # Oslo.log appends the exception that is being handled.
+        if record.name.startswith(OURS) and not record.exc_info:
+            assert not sys.exc_info()[1], record
+        self._records.append(record)
 
     def clear(self) -> None:
         """Forget the log messages."""
