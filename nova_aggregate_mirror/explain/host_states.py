@@ -7,8 +7,6 @@ import functools
 from typing import Any
 
 from nova import context as nova_context
-from nova.db.main import api as main_db
-from nova.db.main import models
 from nova import exception as nova_exception
 from nova import objects
 from nova.scheduler import host_manager
@@ -184,7 +182,7 @@ class HostManager(host_manager.HostManager):
                          services: Any) -> Any:
         loaders: dict[str, abc.Callable[[], Any]] = {}
         for cell, computes in compute_nodes.items():
-            hosts = [compute.host for compute in computes]
+            hosts = sorted({compute.host for compute in computes})
             # The first host whose instances are needed reads those of all.
             loaders |= dict.fromkeys(hosts, functools.cache(
                 functools.partial(self._load, context, cell, hosts)))
@@ -197,22 +195,11 @@ class HostManager(host_manager.HostManager):
     def _load(self, context: Any, cell: str, hosts: abc.Sequence[str]
               ) -> abc.Mapping[str, abc.Mapping[str, Any]]:
         """Return host to its instances by UUID."""
-        instances: dict[str, dict[str, Any]] = {}
         with nova_context.target_cell(context, self.cells[cell]) as target:
-            for uuid, host in _read_instances(target, hosts):
-                instances.setdefault(host, {})[uuid] = objects.Instance(
-                    target, uuid=uuid)
-        return instances
+            return {
+                host: {uuid: objects.Instance(target, uuid=uuid)
+                       for uuid in uuids} for host, uuids in
+                objects.InstanceList.get_uuids_by_hosts(target, hosts).items()}
 
     def _get_instance_info(self, context: Any, compute: Any) -> None:
         """Return none: they are read when they are needed."""
-
-
-@main_db.pick_context_manager_reader  # type: ignore[untyped-decorator]
-def _read_instances(context: Any, hosts: abc.Iterable[str]) -> list[Any]:
-    """Read the instances of some hosts in one query."""
-    rows: list[Any] = context.session.query(
-        models.Instance.uuid, models.Instance.host).filter(
-            models.Instance.deleted == 0,
-            models.Instance.host.in_(sorted(set(hosts)))).all()
-    return rows
