@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first step of scheduling that a compute node does not pass: pure."""
+"""The first step of scheduling that a compute node does not pass: pure.
+
+Notes say what is not explained, and what may differ in nova-scheduler.
+"""
 
 from collections import abc
 import dataclasses
 
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
-from nova_aggregate_mirror.explain import notes
 from nova_aggregate_mirror.explain import reasons
 from nova_aggregate_mirror import plurals
 
@@ -14,6 +16,12 @@ Facts = facts.Facts
 Nodes = frozenset[str]
 Reason = explanation.Reason
 
+MEMORY = ('nova-scheduler has aggregates in its memory, which may be older '
+          'than the database that was read here; it reads them again when it '
+          'is restarted.')
+OMITTED = ('Aggregate conditions that did not fit into the query to '
+           'placement: %d. Only host filters check them, on the hosts that '
+           'placement returns; raise [aggregate_mirror] max_member_of_bytes.')
 SPARED = 'Without the refusal, nova-scheduler finds: '
 
 
@@ -202,10 +210,40 @@ def _answer(facts: Facts, steps: abc.Sequence[explanation.Step], nodes: Nodes,
         *sorted(excluded, key=lambda verdict: (
             verdict.step, verdict.reason.kind, verdict.host, verdict.node))]
     verdicts = [verdict for verdict in verdicts if verdict.node in facts.scope]
+    notes = _notes(facts)
     spared = [verdict.host for verdict in verdicts
               if facts.refusal and verdict.scores and not verdict.also]
+    if spared:
+        notes.append(SPARED + plurals.some(spared))
     return explanation.Answer(
-        facts.request, steps, verdicts, [*notes.of_answer(facts), *(
-            [SPARED + plurals.some(spared)] if spared else [])],
-        facts.placed, facts.count,
+        facts.request, steps, verdicts, notes, facts.placed, facts.count,
         facts.refusal.reason if facts.refusal else '', facts.record)
+
+
+def _notes(facts: Facts) -> list[str]:
+    notes = ['Cell %s did not answer, so that its hosts are not explained: %s'
+             % cell for cell in sorted(facts.nova.cells_down.items())]
+    notes += facts.notes
+    if facts.omitted:
+        notes.append(OMITTED % facts.omitted)
+    # They are candidates only because placement is stale.
+    hosts: dict[str, set[str]] = {}
+    for node in facts.funnel.left if facts.funnel else ():
+        for membership in reasons.stale_memberships(facts, node):
+            hosts.setdefault(membership, set()).add(facts.host(node))
+    notes += ['Placement has these hosts in %s, nova does not: %s. Run '
+              '"%s --prune".' % (membership, ', '.join(sorted(names)),
+                                 reasons.SYNC)
+              for membership, names in sorted(hosts.items())]
+    if any(run.rejected and run.name in reasons.OF_AGGREGATES
+           for run in facts.filter_runs):
+        notes.append(MEMORY)
+    notes += ['No enabled filter compares these extra specs of the flavor: '
+              '%s. They exclude no host. Enable %s if they should.'
+              % (', '.join(names), host_filter)
+              for host_filter, names in facts.unread_extra_specs.items()]
+    notes += ['No enabled filter of nova or of this package reads the '
+              'metadata of aggregates by which %s would reject %s. Enable it '
+              'if it should.' % (host_filter, plurals.some(rejected))
+              for host_filter, rejected in facts.unread_metadata.items()]
+    return notes
