@@ -75,13 +75,16 @@ class Mirror:
         self._is_observer = nova_aggregate_mirror.conf.observes(conf)
         if self._is_observer:
             return
+        missing = None
         try:
             auth.load(conf, 'placement')
         except exceptions.MissingCredentials as exc:
             if conf.aggregate_mirror.missing_credentials == 'fail':
                 raise
+            missing = exc
+        if missing:
             LOG.warning('Host aggregates cannot be mirrored to placement; '
-                        'operations stay in the journal: %s', exc)
+                        'operations stay in the journal: %s', missing)
 
     def before(self, operation: contract.Operation
                ) -> _RowState | _Deletion | None:
@@ -163,7 +166,7 @@ class Mirror:
 
     def _finish_host(self, operation: contract.Operation, state: _RowState,
                      request: _ApiRequest) -> None:
-        process = self._process()
+        process, locked = self._process(), None
         error: str | None = 'the operation was interrupted'
         try:
             # What is not in the journal has no other attempt.
@@ -177,10 +180,8 @@ class Mirror:
             error = None
         except exceptions.JournalLocked as exc:
             # The hand-over would wait for the same lock.
-            request.failure, error = exc, None
-            LOG.warning('Aggregate %s, host %s (request %s): %s; its row '
-                        'stays in the journal, and the agent mirrors the host '
-                        'again', *_names(operation), exc)
+            request.failure = locked = exc
+            error = None
         except exceptions.MirrorError as exc:
             error = str(exc)
         finally:
@@ -188,17 +189,24 @@ class Mirror:
                 with request.budget.spending(essential=True):
                     request.failure = _hand_over(
                         process, operation, state, error) or request.failure
+        if locked:
+            LOG.warning('Aggregate %s, host %s (request %s): %s; its row '
+                        'stays in the journal, and the agent mirrors the host '
+                        'again', *_names(operation), locked)
 
     def _scope(self, process: processes.Process,
                operation: contract.Operation, request: _ApiRequest
                ) -> source.Scope | None:
         """Read the aggregate and the host; None if nova cannot be read."""
+        failure = None
         try:
             scope = process.source.scope(
                 int(operation.aggregate_id), operation.host)
         except exceptions.Retriable as exc:
+            failure = exc
+        if failure:
             LOG.warning('Aggregate %s, host %s (request %s): %s',
-                        *_names(operation), exc)
+                        *_names(operation), failure)
             return None
         for cell, reason in sorted(scope.cells_down.items()):
             LOG.warning('Aggregate %s, host %s (request %s): cell %s did not '
@@ -216,11 +224,12 @@ class Mirror:
             process.journal.ledger.mark(aggregate)
             return True
         except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
-            LOG.error('Aggregate %s (request %s): %s. Its deletion could not '
-                      'be marked in the ledger; if placement is unavailable '
-                      'now, %s may remain there.', operation.aggregate_id,
-                      operation.request_id, exc, aggregate)
-            return False
+            failure = exc
+        LOG.error('Aggregate %s (request %s): %s. Its deletion could not be '
+                  'marked in the ledger; if placement is unavailable now, %s '
+                  'may remain there.', operation.aggregate_id,
+                  operation.request_id, failure, aggregate)
+        return False
 
     def _converge_and_close(self, process: processes.Process, state: _RowState
                             ) -> list[str]:
@@ -251,7 +260,7 @@ class Mirror:
 
     def _remove(self, operation: contract.Operation, state: _Deletion) -> None:
         """Remove an aggregate that nova no longer has from every provider."""
-        process = self._process()
+        process, failure = self._process(), None
         try:
             process.breaker.check(recorded=True)
             began = process.breaker.now()
@@ -261,17 +270,18 @@ class Mirror:
                 process.breaker.begin(error, began, process.limits.backoff)
                 raise error
         except exceptions.MirrorError as exc:
-            if operation.raised:
-                LOG.info('Aggregate %s (request %s): nova raised %s in %s; %s '
-                         'is not compared with placement yet: %s',
-                         operation.aggregate_id, operation.request_id,
-                         operation.raised, operation.method, state.uuid, exc)
-                return
+            failure = exc
+        if failure and operation.raised:
+            LOG.info('Aggregate %s (request %s): nova raised %s in %s; %s is '
+                     'not compared with placement yet: %s',
+                     operation.aggregate_id, operation.request_id,
+                     operation.raised, operation.method, state.uuid, failure)
+        elif failure:
             LOG.warning('Aggregate %s (request %s): its deletion is not '
                         'mirrored to placement: %s; %s',
-                        operation.aggregate_id, operation.request_id, exc, (
-                            'the next full sync removes %s' if state.marked
-                            else '%s may remain there') % state.uuid)
+                        operation.aggregate_id, operation.request_id, failure,
+                        ('the next full sync removes %s' if state.marked
+                         else '%s may remain there') % state.uuid)
 
     def _process(self) -> processes.Process:
         with self._mutex:

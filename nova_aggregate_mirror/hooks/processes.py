@@ -44,20 +44,26 @@ class Process:
 
     def check(self) -> None:
         """Check that the journal belongs to this nova, if nova can be read."""
+        failure = None
         try:
             self._binding.check()
         except exceptions.NovaUnavailable as exc:
+            failure = exc
+        if failure:
             LOG.warning('Could not check whether the journal belongs to this '
-                        'nova: %s', exc)
+                        'nova: %s', failure)
 
     def announce(self) -> None:
         """Write the mode of this process to the journal, if that is due."""
         if not self._presence.is_due():
             return
+        failure = None
         try:
             self.check()
             self.journal.database.run(self._presence.write)
             self._presence.set_written()
         except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
+            failure = exc
+        if failure:
             LOG.warning('The mode of this nova-api is missing in the journal, '
-                        'where the agent expects it: %s', exc)
+                        'where the agent expects it: %s', failure)

@@ -3,6 +3,8 @@
 
 from collections import abc
 import dataclasses
+import logging
+import sys
 import types
 from typing import Any
 
@@ -43,12 +45,23 @@ class Breaker:
         raise self._error
 
 
+class Formatter(logging.Formatter):
+    """Appends the exception that is being handled, as oslo.log does."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        error = sys.exc_info()[1]
+        text = super().format(record)
+        return '%s %r' % (text, error) if error and (
+            record.levelno >= logging.WARNING) else text
+
+
 class TestHandOver(doubles.TestCase):
 
     def setUp(self) -> None:
         super().setUp()
         self.log = self.useFixture(fixtures.FakeLogger(
-            'nova_aggregate_mirror', format='%(levelname)s %(message)s'))
+            'nova_aggregate_mirror', format='%(levelname)s %(message)s',
+            formatter=Formatter))
 
     def run_hook(self, error: exceptions.MirrorError, method: str,
                  host: str = '', raised: str = '',
@@ -87,6 +100,14 @@ class TestHandOver(doubles.TestCase):
         self.assertEqual((False, 'h1'), (row.running, row.dirty.host))
         self.assertIn('it stays in the journal and is retried',
                       self.log.output)
+
+    def test_failure_that_is_logged(self) -> None:
+        """Its text is there once."""
+        for error, method in (
+                (exceptions.JournalLocked('locked'), ADD),
+                (exceptions.CellUnavailable('refused'), 'delete_aggregate')):
+            self.run_hook(error, method, 'h1')
+            self.assertEqual(1, self.log.output.count(str(error)))
 
     def test_operation_that_nova_refused(self) -> None:
         """Nothing of it waits; its host is compared, which is no warning."""
