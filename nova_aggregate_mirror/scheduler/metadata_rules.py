@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's filters on aggregate metadata, as rules: pure, no I/O."""
+"""Rules of aggregate metadata, as in nova's host filters: pure, no I/O."""
 
 from collections import abc
 from typing import Protocol
@@ -8,7 +8,6 @@ from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror import source
 
 Keys = source.Keys
-Match = abc.Callable[[str, str], bool]
 Metadata = constraints.Metadata
 Rule = constraints.Rule
 
@@ -66,36 +65,6 @@ def extra_spec_keys(specs: abc.Iterable[str]) -> dict[str, str]:
     return keys
 
 
-def flavor_extra_specs(specs: abc.Mapping[str, str], metadata: Metadata,
-                       match: Match) -> list[Rule]:
-    """AggregateInstanceExtraSpecsFilter: each key in a matching aggregate.
-
-    :param match: nova's comparison of a value with an extra spec
-    """
-    return [
-        Rule("the flavor's extra spec %s" % name, _having(
-            metadata, lambda values: any(
-                _matches(match, value, specs[name])
-                for value in _values(values, key))), required=True,
-             keys=Keys(frozenset({key})))
-        for name, key in sorted(extra_spec_keys(specs).items())]
-
-
-def tenant_isolation(project: str | None, metadata: Metadata,
-                     suffixes: bool) -> list[Rule]:
-    """AggregateMultiTenancyIsolation: no host of other tenants.
-
-    :param suffixes: whether keys that only start with ``filter_tenant_id``
-        isolate too, as they do from nova 30 on
-    """
-    return [Rule(
-        'tenant %s' % project,
-        _having(metadata, lambda values: project in _tenants(
-            values, suffixes)),
-        _having(metadata, lambda values: bool(_tenants(values, suffixes))),
-        keys=TENANT_KEYS)]
-
-
 def value_rule(subject: str, key: str, value: str, metadata: Metadata) -> Rule:
     """Require a value among those of a key, where an aggregate has the key.
 
@@ -103,37 +72,22 @@ def value_rule(subject: str, key: str, value: str, metadata: Metadata) -> Rule:
     for the zone of hosts without a zone, AvailabilityZoneFilter.
     """
     return Rule(subject,
-                _having(metadata, lambda values: value in _values(
-                    values, key)),
-                _having(metadata, lambda values: key in values),
+                having(metadata, lambda aggregate: value in values(
+                    aggregate, key)),
+                having(metadata, lambda aggregate: key in aggregate),
                 keys=Keys(frozenset({key})))
 
 
-def _having(metadata: Metadata,
-            holds: abc.Callable[[abc.Mapping[str, str]], bool]
-            ) -> frozenset[str]:
-    return frozenset(uuid for uuid, values in metadata.items()
-                     if holds(values))
+def having(metadata: Metadata,
+           holds: abc.Callable[[abc.Mapping[str, str]], bool]
+           ) -> frozenset[str]:
+    """Return the aggregates for whose metadata a condition holds."""
+    return frozenset(uuid for uuid, aggregate in metadata.items()
+                     if holds(aggregate))
 
 
-def _values(metadata: abc.Mapping[str, str], key: str) -> frozenset[str]:
-    if key not in metadata:
+def values(aggregate: abc.Mapping[str, str], key: str) -> frozenset[str]:
+    """Split the value of a metadata key at commas, as nova's filters do."""
+    if key not in aggregate:
         return frozenset()
-    return frozenset(value.strip() for value in metadata[key].split(','))
-
-
-def _tenants(metadata: abc.Mapping[str, str],
-             suffixes: bool) -> frozenset[str]:
-    return frozenset(
-        value for key in metadata
-        if key == TENANT or (suffixes and key in TENANT_KEYS)
-        for value in _values(metadata, key))
-
-
-def _matches(match: Match, value: str, requested: str) -> bool:
-    try:
-        return match(value, requested)
-    except (ValueError, IndexError):
-        # Text where a number is compared, or an operator without its operand:
-        # nova's filter would fail the whole request.
-        return False
+    return frozenset(value.strip() for value in aggregate[key].split(','))

@@ -8,7 +8,7 @@ must not use the network, a database or a thread then: the process may still
 fork.
 """
 
-import abc
+from collections import abc
 import dataclasses
 import types
 
@@ -27,7 +27,7 @@ from nova_aggregate_mirror import source
 
 
 class FlavorExtraSpecs:
-    """AggregateInstanceExtraSpecsFilter in the query."""
+    """AggregateInstanceExtraSpecsFilter: each key in a matching aggregate."""
 
     on_rebuild = False
 
@@ -43,12 +43,20 @@ class FlavorExtraSpecs:
 
     def rules(self, request: constraints.ServerRequest,
               metadata: constraints.Metadata) -> list[constraints.Rule]:
-        return metadata_rules.flavor_extra_specs(
-            request.extra_specs, metadata, extra_specs_ops.match)
+        specs = request.extra_specs
+        return [
+            constraints.Rule(
+                "the flavor's extra spec %s" % name, metadata_rules.having(
+                    metadata, lambda aggregate: any(
+                        _matches(value, specs[name])
+                        for value in metadata_rules.values(aggregate, key))),
+                required=True, keys=source.Keys(frozenset({key})))
+            for name, key in sorted(
+                metadata_rules.extra_spec_keys(specs).items())]
 
 
 class TenantIsolation:
-    """AggregateMultiTenancyIsolation in the query."""
+    """AggregateMultiTenancyIsolation: no host of other tenants."""
 
     on_rebuild = False
 
@@ -63,11 +71,23 @@ class TenantIsolation:
 
     def rules(self, request: constraints.ServerRequest,
               metadata: constraints.Metadata) -> list[constraints.Rule]:
-        return metadata_rules.tenant_isolation(
-            request.project, metadata, self._suffixes)
+        return [constraints.Rule(
+            'tenant %s' % request.project, metadata_rules.having(
+                metadata, lambda aggregate:
+                request.project in self._tenants(aggregate)),
+            metadata_rules.having(
+                metadata, lambda aggregate: bool(self._tenants(aggregate))),
+            keys=metadata_rules.TENANT_KEYS)]
+
+    def _tenants(self, aggregate: abc.Mapping[str, str]) -> frozenset[str]:
+        return frozenset(
+            project for key in aggregate
+            if key == metadata_rules.TENANT or (
+                self._suffixes and key in metadata_rules.TENANT_KEYS)
+            for project in metadata_rules.values(aggregate, key))
 
 
-class _Among(abc.ABC):
+class _Among:
     """A request filter that requires values among those of metadata keys."""
 
     on_rebuild = False
@@ -77,9 +97,9 @@ class _Among(abc.ABC):
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
 
-    @abc.abstractmethod
     def values(self, request: constraints.ServerRequest) -> dict[str, str]:
         """Return the required value of each key."""
+        raise NotImplementedError
 
     def keys(self, request: constraints.ServerRequest) -> source.Keys:
         return source.Keys(frozenset(self.values(request)))
@@ -162,6 +182,15 @@ def load(conf: cfg.ConfigOpts) -> Loaded:
                if isinstance(plugin, query_filter.QueryFilter)]
     return Loaded([plugin for plugin in loaded.values()
                    if plugin not in queries], queries)
+
+
+def _matches(value: str, requested: str) -> bool:
+    try:
+        return bool(extra_specs_ops.match(value, requested))
+    except (ValueError, IndexError):
+        # Text where a number is compared, or an operator without its operand:
+        # nova's filter would fail the whole request.
+        return False
 
 
 def _isolates_by_suffix() -> bool:

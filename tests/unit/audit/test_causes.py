@@ -22,6 +22,12 @@ def known(added=None, changed=None):
         {('b', 'availability_zone'): changed, ('b', 'ssd'): 900.0})
 
 
+def restricting(*aggregates):
+    """Return the rule of a tenant for whom these are not."""
+    return constraints.Rule('tenant b', frozenset(), frozenset(aggregates),
+                            keys=metadata_rules.TENANT_KEYS)
+
+
 class TestCause(testtools.TestCase):
 
     def cause(self, aggregates, arrived=100.0, forced=False, syncs=(),
@@ -33,10 +39,9 @@ class TestCause(testtools.TestCase):
     def restricted(self, added, changed=(), **options):
         """Return the cause for a host in aggregates of another tenant."""
         metadata = dict.fromkeys(added, {'filter_tenant_id': 'a'})
-        [rule] = metadata_rules.tenant_isolation('b', metadata, True)
         return self.cause(source.Aggregates({}, metadata, {'h1': added}, {
             (uuid, 'filter_tenant_id'): at for uuid, at in changed}),
-            rule=rule, **options)
+            rule=restricting(*added), **options)
 
     def test_restricting_aggregate(self):
         """It is no cause if another one restricted the host before."""
@@ -57,11 +62,10 @@ class TestCause(testtools.TestCase):
         """Nova before 30 ignores keys with a suffix."""
         metadata = {'x': {'filter_tenant_id': 'a'},
                     'y': {'filter_tenant_id_2': 'a'}}
-        [rule] = metadata_rules.tenant_isolation('b', metadata, False)
         for added, kind in (({'x': 200.0, 'y': 10.0}, audit.CHANGED),
                             ({'x': 10.0, 'y': 200.0}, audit.UNKNOWN)):
             self.assertEqual(kind, self.cause(source.Aggregates(
-                {}, metadata, {'h1': added}), rule=rule).kind)
+                {}, metadata, {'h1': added}), rule=restricting('x')).kind)
 
     def test_added_aggregate_that_does_not_match(self):
         """It breaks no rule: it hints at a host that left another one."""
@@ -90,8 +94,9 @@ class TestCause(testtools.TestCase):
         """It is the key that counts, not the last word of the subject."""
         for key, kind in (('fast disk', audit.CHANGED),
                           ('disk', audit.UNKNOWN)):
-            [rule] = metadata_rules.flavor_extra_specs(
-                {key: 'true'}, {}, str.__eq__)
+            rule = constraints.Rule(
+                "the flavor's extra spec %s" % key, frozenset(),
+                required=True, keys=source.Keys(frozenset({key})))
             self.assertEqual(kind, causes.cause(
                 source.PlacedServer('u', 'n', 'h1', 'p', 'active', 100.0),
                 rule, False, source.Aggregates(

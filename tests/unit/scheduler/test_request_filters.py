@@ -3,9 +3,11 @@
 
 from nova.conf import CONF
 from nova.conf import scheduler as scheduler_conf
+from nova.scheduler.filters import extra_specs_ops
 import testtools
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import request_filters
 from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror import source
@@ -65,3 +67,27 @@ class TestRequestFilters(testtools.TestCase):
             source.Keys(frozenset({'hw_cpu_cores'})),
             self.keys('image_properties', image={
                 'hw_cpu_cores': 2, 'hw_vif_model': 'virtio'}))
+
+
+class TestFlavorExtraSpecs(testtools.TestCase):
+
+    def matching(self, wanted, metadata):
+        """Return the matching aggregates of each extra spec."""
+        return [rule.matching for rule in request_filters.FlavorExtraSpecs(
+            CONF).rules(constraints.ServerRequest('p', 'f', wanted, {}, ''),
+                        metadata)]
+
+    def test_both_spellings_of_a_key(self):
+        """Each spelling is a rule of its own."""
+        self.assertEqual([{'2'}, {'1'}], self.matching(
+            {'ssd': 'a', 'aggregate_instance_extra_specs:ssd': 'b'},
+            {'1': {'ssd': 'a'}, '2': {'ssd': 'b'}}))
+
+    def test_values_for_which_the_filter_of_nova_would_raise(self):
+        """Text that is no number, or no operand, matches nothing."""
+        for value, wanted, error, matching in (
+                ('many', '>= 8', ValueError, {'16'}),
+                ('8', '<or>', IndexError, set())):
+            self.assertRaises(error, extra_specs_ops.match, value, wanted)
+            self.assertEqual([matching], self.matching({'cpu': wanted}, {
+                value: {'cpu': value}, '16': {'cpu': '16'}}))
