@@ -60,16 +60,6 @@ class Verdict:
     also: tuple[Reason, ...] = ()
     """Further conditions that the node is known not to meet, in order."""
 
-    @property
-    def detail(self) -> str:
-        """The detail of the reason, with the name of the host."""
-        return self.reason.with_host(self.host).detail
-
-    @property
-    def advice(self) -> str:
-        """The advice of the reason, with the name of the host."""
-        return self.reason.with_host(self.host).advice
-
 
 @dataclasses.dataclass(frozen=True)
 class RecordEntry:

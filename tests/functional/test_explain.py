@@ -156,8 +156,8 @@ class TestWeights(explaining.ExplainingTest):
         self.wanted = self.flavor()
 
     def compare(self):
-        return {verdict.host: verdict for verdict in self.compared(
-            lambda: self.described(self.wanted)).verdicts}
+        return explaining.named(self.compared(
+            lambda: self.described(self.wanted)))
 
     def reported(self):
         """Let nova-compute report the failed build."""
@@ -165,7 +165,7 @@ class TestWeights(explaining.ExplainingTest):
         verdicts = self.compare()
         self.assertEqual(
             'but 1 failed build: weight -1000000 of BuildFailureWeigher',
-            verdicts['first'].detail)
+            verdicts['first'].reason.detail)
         return verdicts
 
     def test_host_on_which_a_build_failed(self):
@@ -178,9 +178,9 @@ class TestWeights(explaining.ExplainingTest):
         self.assertEqual(-1e6, first.scores['BuildFailureWeigher'])
         self.assertAlmostEqual(first.weight, sum(first.scores.values()))
         self.assertIn('RAMWeigher', verdicts['second'].scores)
-        self.assertEqual('', verdicts['second'].detail)
+        self.assertEqual('', verdicts['second'].reason.detail)
         self.restart_compute_service(self.computes['first'])
-        self.assertEqual('', self.compare()['first'].detail)
+        self.assertEqual('', self.compare()['first'].reason.detail)
 
 
 class TestMoves(explaining.ExplainingTest):
@@ -361,7 +361,7 @@ class TestRequests(explaining.ExplainingTest):
             swap=512)
         [first, _second] = self.explain_flavor(wanted).verdicts
         self.assertIn('asked 1201 (1000 root disk + 200 ephemeral disk + 1 '
-                      'swap), free 1028', first.detail)
+                      'swap), free 1028', first.reason.detail)
 
 
 class TestZones(explaining.ExplainingTest):
@@ -438,7 +438,7 @@ class TestZones(explaining.ExplainingTest):
         [inside] = self.compare('az-1:inside', 'inside')
         self.assertEqual('but forced down, which no filter checks for this '
                          'request', inside.reason.detail)
-        self.assertIn('set --up inside', inside.advice)
+        self.assertIn('set --up <host>', inside.reason.advice)
 
 
 class TestHolders(explaining.ExplainingTest):
@@ -461,15 +461,15 @@ class TestHolders(explaining.ExplainingTest):
         self.provide(host, 'CUSTOM_SLOT', 1)
 
     def verdicts(self):
-        return {verdict.host: verdict for verdict
-                in self.explain_flavor(self.wanted).verdicts}
+        return explaining.named(self.explain_flavor(self.wanted))
 
     def test_server(self):
         """It uses what it holds."""
         first = self.verdicts()['first']
         self.assertIn('held: 1 by server %s (%s)' % (
-            self.server['name'], self.server['id']), first.detail)
-        self.assertEqual('delete or move servers, or add hosts', first.advice)
+            self.server['name'], self.server['id']), first.reason.detail)
+        self.assertEqual('delete or move servers, or add hosts',
+                         first.reason.advice)
 
     def allocate(self, consumer, provider='second', **resources):
         """Add resources of a provider to what a consumer has."""
@@ -491,7 +491,7 @@ class TestHolders(explaining.ExplainingTest):
         self.allocate(consumer, CUSTOM_SLOT=1)
         self.assertEqual(
             'ask the owner: "openstack resource provider allocation show %s"'
-            % consumer, self.verdicts()['second'].advice)
+            % consumer, self.verdicts()['second'].reason.advice)
 
     def test_unknown_consumer(self):
         """Nova's audit, which the advice names, removes it."""
@@ -499,9 +499,9 @@ class TestHolders(explaining.ExplainingTest):
         self.allocate(consumer, CUSTOM_SLOT=1, VCPU=1)
         second = self.verdicts()['second']
         self.assertIn('held: 1 by %s, which is no server' % consumer,
-                      second.detail)
+                      second.reason.detail)
         self.assertIn('placement audit --verbose --resource_provider '
-                      + self.providers['second'], second.advice)
+                      + self.providers['second'], second.reason.advice)
         self.audit('second')
         self.assertEqual('acceptable', self.verdicts()['second'].reason.kind)
 
@@ -518,9 +518,9 @@ class TestHolders(explaining.ExplainingTest):
             extra_spec={'resources:VGPU': '1'})
         second = self.verdicts()['second']
         self.assertIn('free 0 of 1 x 1; held: 1 by %s, which is no server'
-                      % consumer, second.detail)
+                      % consumer, second.reason.detail)
         self.assertIn('--resource_provider ' + self.providers['card'],
-                      second.advice)
+                      second.reason.advice)
         self.audit('card')
         self.assertEqual('acceptable', self.verdicts()['second'].reason.kind)
 
@@ -530,9 +530,9 @@ class TestHolders(explaining.ExplainingTest):
         self.become(self.server, status='VERIFY_RESIZE')
         first = self.verdicts()['first']
         self.assertIn('held: 1 by the migration of server '
-                      + self.server['id'], first.detail)
+                      + self.server['id'], first.reason.detail)
         self.assertIn('openstack server resize confirm ' + self.server['id'],
-                      first.advice)
+                      first.reason.advice)
         self.admin_api.post_server_action(
             self.server['id'], {'confirmResize': None})
         self.become(self.server, status='ACTIVE')
@@ -548,10 +548,10 @@ class TestHolders(explaining.ExplainingTest):
         self._wait_for_server_parameter(
             self.server, {'OS-EXT-STS:task_state': 'resize_migrating'})
         verdicts = self.verdicts()
-        self.assertIn('(migrating)', verdicts['first'].detail)
-        self.assertIn('(resize_migrating)', verdicts['second'].detail)
+        self.assertIn('(migrating)', verdicts['first'].reason.detail)
+        self.assertIn('(resize_migrating)', verdicts['second'].reason.detail)
         for host in self.hosts:
-            self.assertTrue(verdicts[host].advice.startswith('wait'))
+            self.assertTrue(verdicts[host].reason.advice.startswith('wait'))
         going_on.set()
         self.become(self.server, status='VERIFY_RESIZE')
         self.admin_api.post_server_action(
@@ -567,8 +567,9 @@ class TestHolders(explaining.ExplainingTest):
         self.admin_api.post_server_action(self.server['id'], {'evacuate': {}})
         self.become(self.server, **{HOST: 'second'})
         first = self.verdicts()['first']
-        self.assertIn('is on host second since it was evacuated', first.detail)
-        self.assertIn('start nova-compute on first', first.advice)
+        self.assertIn('is on host second since it was evacuated',
+                      first.reason.detail)
+        self.assertIn('start nova-compute on first', first.reason.advice)
         self.assertEqual(['forced down'], [
             reason.phrase for reason in first.also])
         self.restart('first')
@@ -581,12 +582,12 @@ class TestHolders(explaining.ExplainingTest):
         """Nova's audit, which the advice names, frees only what is wrong."""
         self.allocate(self.server['id'], CUSTOM_SLOT=1, VCPU=1)
         second = self.verdicts()['second']
-        self.assertIn('which is on host first', second.detail)
-        self.assertIn('nova-manage placement audit', second.advice)
+        self.assertIn('which is on host first', second.reason.detail)
+        self.assertIn('nova-manage placement audit', second.reason.advice)
         self.audit('second')
         verdicts = self.verdicts()
         self.assertEqual('acceptable', verdicts['second'].reason.kind)
-        self.assertIn(self.server['id'], verdicts['first'].detail)
+        self.assertIn(self.server['id'], verdicts['first'].reason.detail)
 
     def test_option_that_reserves(self):
         """Nova-compute reports the lower value."""
@@ -607,7 +608,7 @@ class TestHolders(explaining.ExplainingTest):
                 second = self.verdicts()['second']
                 self.assertEqual(reason, second.reason.phrase)
                 self.assertEqual(bool(reserved), 'lower [DEFAULT] %s of the '
-                                 'host' % option in second.advice)
+                                 'host' % option in second.reason.advice)
 
     def test_nova_compute_of_an_older_release(self):
         """Restarted with nova 34, as is said, it adds the trait."""
@@ -616,7 +617,7 @@ class TestHolders(explaining.ExplainingTest):
         self._put('second', 'traits', traits=[])
         second = self.verdicts()['second']
         self.assertEqual('without trait OWNER_NOVA', second.reason.phrase)
-        self.assertIn('restart nova-compute', second.advice)
+        self.assertIn('restart nova-compute', second.reason.advice)
         self.restart('second')
         self.assertEqual('acceptable', self.verdicts()['second'].reason.kind)
 
@@ -625,7 +626,7 @@ class TestHolders(explaining.ExplainingTest):
         self.reserve('second', 'CUSTOM_SLOT')
         second = self.verdicts()['second']
         self.assertEqual('have all CUSTOM_SLOT reserved', second.reason.phrase)
-        self.assertIn('baremetal node list', second.advice)
+        self.assertIn('baremetal node list', second.reason.advice)
 
 
 class TestVolume(explaining.ExplainingTest):
@@ -727,7 +728,7 @@ class TestRebuild(explaining.ExplainingTest):
         answer = self.explain_server(self.server, 'rebuild', image=image)
         self.assertIn('Image traits cannot be satisfied', answer.failure)
         self.assertEqual({'use an image that does not require CUSTOM_FAST'},
-                         {verdict.advice for verdict in answer.verdicts})
+                         {host.reason.advice for host in answer.verdicts})
         self.rebuild(image)
         self.become(self.server, status='ERROR')
         self.assertIn('Image traits cannot be satisfied', self.admin_api

@@ -41,7 +41,8 @@ class FiltersTest(explaining.ExplainingTest):
             node.save()
 
     def details(self, answer):
-        return {one.host: one.detail for one in answer.verdicts}
+        return {host: verdict.reason.detail
+                for host, verdict in explaining.named(answer).items()}
 
     def refused(self, **wanted):
         """Boot a server that must get NoValidHost."""

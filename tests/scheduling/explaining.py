@@ -2,6 +2,7 @@
 """Explanations of requests in the complete nova of the scheduling tests."""
 
 from collections import abc
+import dataclasses
 from typing import Any
 
 from nova.conf import CONF
@@ -29,6 +30,13 @@ from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import database
 from nova_aggregate_mirror.source import database_servers
 from tests.scheduling import cloud
+
+
+def named(answer: explanation.Answer) -> dict[str, explanation.Verdict]:
+    """Return the verdicts by host, whose name is in the reasons."""
+    return {verdict.host: dataclasses.replace(
+        verdict, reason=verdict.reason.with_host(verdict.host))
+        for verdict in answer.verdicts}
 
 
 class Placement(client.Client):

@@ -121,7 +121,7 @@ class TestText(testtools.TestCase):
 
     def test_name_with_a_space(self):
         """The command can be typed as it is."""
-        self.assertEqual("enable 'a b'", verdict('a b', OFF, 0).advice)
+        self.assertEqual("enable 'a b'", OFF.with_host('a b').advice)
 
     def test_funnel(self):
         """How many are left after each step, and how many it excludes."""

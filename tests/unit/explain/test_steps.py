@@ -125,7 +125,7 @@ class TestFilters(testtools.TestCase):
 
     def reason(self, run, **changes):
         verdict = explain(filter_runs=[run], **changes).verdicts[-1]
-        return verdict.reason.phrase, verdict.detail
+        return verdict.reason.phrase, verdict.reason.detail
 
     def test_guard(self):
         """Whether a rule or a difference of placement excludes the host."""
