@@ -212,19 +212,6 @@ class TestFilter(AddressesTest):
             [{SEGMENTS[1]}, {SEGMENTS[2]},
              {SEGMENTS[0], aggregate('zone')}], self.left(spec))
 
-    def test_numbered_groups(self):
-        """The resources of a port with a quality of service are kept."""
-        self.segment(0, free=0)
-        self.segment(1, free=1)
-        spec = self.asked(network())
-        group = objects.RequestGroup(
-            requester_id='port', resources={'CUSTOM_PACKET_RATE': 1})
-        spec.requested_resources = [group]
-        before = group.obj_to_primitive()
-        self.assertEqual([{SEGMENTS[1]}], self.left(spec))
-        self.assertEqual([before], [
-            each.obj_to_primitive() for each in spec.requested_resources])
-
     def test_network_without_segments(self):
         self.neutron.subnet(NETWORK, '', '10.0.0.0/30')
         spec = self.asked(network(), required=[SEGMENTS[:1]])
