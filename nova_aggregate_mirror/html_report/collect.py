@@ -4,10 +4,12 @@
 from collections import abc
 import contextlib
 import dataclasses
+import functools
 
 from oslo_config import cfg
 
 import nova_aggregate_mirror.conf
+from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.html_report import misplaced
 from nova_aggregate_mirror import journal
@@ -57,6 +59,12 @@ class Collected:
     observes: bool = False
     """Whether nova.conf has the mode observe."""
 
+    @functools.cached_property
+    def result(self) -> sync_result.Result:
+        return sync_result.Result(
+            self.sync, self.request, never=sync_result.NEVER
+            if self.journal.has_ledger else sync_result.UNKNOWN)
+
 
 def collect(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
             stopping: abc.Callable[[], bool], display: context.Progress,
@@ -71,16 +79,22 @@ def collect(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
     request = full_sync.Request(
         options.max_removed_share, write=False, foreign=foreign)
     journal = read_journal(conf, nova)
-    sync = _compare(reconciler.Reconciler(
-        journal.ledger, nova, placement, None, stopping, options.sync_workers,
-        display), journal.rows, request)
-    if isinstance(sync.not_compared, exceptions.Stopped) or stopping():
-        raise exceptions.Stopped('interrupted')
+    try:
+        sync = full_sync.run(reconciler.Reconciler(
+            journal.ledger, nova, placement, None, stopping,
+            options.sync_workers, display), journal.rows, request)
+    except exceptions.MirrorError as exc:
+        sync = full_sync.uncompared(exc)
     zones: database.Zones = {}
     try:
+        if sync.not_compared and not stopping():
+            # The page shows nova's aggregates even if placement is down.
+            sync = dataclasses.replace(sync, nova=nova.read_all())
         zones = nova.zones()
     except exceptions.NovaUnavailable as exc:
-        sync = dataclasses.replace(sync, not_compared=sync.not_compared or exc)
+        sync = dataclasses.replace(sync, not_compared=exc)
+    if stopping():
+        raise exceptions.Stopped('interrupted')
     return Collected(sync, request, journal, zones, placement.endpoint(),
                      audit(journal.syncs) if audit else None,
                      nova_aggregate_mirror.conf.observes(conf))
@@ -102,23 +116,6 @@ def read_journal(conf: cfg.ConfigOpts,
                               has_ledger=True)
     except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
         return JournalContent(trouble=str(exc))
-
-
-def _compare(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row],
-             request: full_sync.Request) -> full_sync.SyncOutcome:
-    try:
-        sync = full_sync.run(mirror, rows, request)
-    except exceptions.MirrorError as exc:
-        sync = full_sync.uncompared(exc)
-    error = sync.not_compared
-    if error and not isinstance(error, exceptions.Stopped):
-        # The page shows nova's aggregates even if placement is unavailable.
-        try:
-            return dataclasses.replace(
-                sync, nova=mirror.context.nova.read_all())
-        except exceptions.NovaUnavailable as exc:
-            return dataclasses.replace(sync, not_compared=exc)
-    return sync
 
 
 def associations_of(collected: Collected

@@ -3,7 +3,6 @@
 
 from collections import abc
 import dataclasses
-import operator
 import shlex
 
 from nova_aggregate_mirror import audit
@@ -81,8 +80,7 @@ class Misplacements:
     @property
     def groups(self) -> list[Group]:
         """The groups by host, rule, requirement, finding and cause."""
-        return [group for _key, group in sorted(
-            self._groups.items(), key=operator.itemgetter(0))]
+        return [self._groups[key] for key in sorted(self._groups)]
 
     @property
     def summary(self) -> str:

@@ -6,18 +6,12 @@ from typing import Any
 
 from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import sync_history
-from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import matrix
 from nova_aggregate_mirror.html_report import misplaced
 from nova_aggregate_mirror.html_report import page
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
-
-# Rows of the matrix that a browser lays out at once.
-CHUNK = 50
-# More entries of the history would not help on a page.
-SYNCS = 100
 
 REPAIR = 'nova-aggregate-mirror-manage placement sync_aggregates --prune'
 Spans = list[tuple[matrix.MatrixCell | None, int]]
@@ -55,16 +49,9 @@ def render(collected: collect.Collected, now: float) -> abc.Iterator[str]:
                          symbols=SYMBOLS, **values(collected))
 
 
-def _result(collected: collect.Collected) -> sync_result.Result:
-    return sync_result.Result(
-        collected.sync, collected.request,
-        never=sync_result.NEVER if collected.journal.has_ledger
-        else sync_result.UNKNOWN)
-
-
 def status(collected: collect.Collected) -> int:
     """Return the exit status: the lowest that applies."""
-    status = _result(collected).status()
+    status = collected.result.status()
     if status == exit_status.OK and collected.journal.trouble:
         return exit_status.COULD_NOT_RUN
     return status
@@ -72,7 +59,7 @@ def status(collected: collect.Collected) -> int:
 
 def verdict(collected: collect.Collected) -> str:
     """Summarize the comparison in one line."""
-    result = _result(collected)
+    result = collected.result
     if collected.sync.not_compared:
         return 'Nothing could be compared: %s' % collected.sync.not_compared
     parts = ['%d %s' % (len(drift), word) for word, drift in (
@@ -89,11 +76,12 @@ def verdict(collected: collect.Collected) -> str:
 
 def values(collected: collect.Collected) -> dict[str, Any]:
     """Return the variables of the template."""
-    result = _result(collected)
+    result = collected.result
     journal, nova = collected.journal, collected.sync.nova
     compared = matrix.shown(collect.associations_of(collected))
     rows = matrix.rows(nova, compared, collect.marks(collected))
     columns = matrix.columns(nova, compared)
+    places = {column.uuid: place for place, column in enumerate(columns)}
     faults = ['%s: %s' % (found, found.step)
               for found in journal.disagreements]
     faults += map(str, result.all_faults)
@@ -106,14 +94,14 @@ def values(collected: collect.Collected) -> dict[str, Any]:
         'status': status(collected), 'verdict': verdict(collected),
         'compared': not collected.sync.not_compared,
         'faults': faults, 'endpoint': collected.endpoint,
-        'figures': _figures(result, collected),
+        'figures': _figures(collected),
         'columns': columns,
         'names': names, 'zones': collected.zones, 'meanings': MEANINGS,
-        'chunks': _chunks(rows, [column.uuid for column in columns]),
+        'rows': [(row, _spans(row, places)) for row in rows],
         'hosts': len({*nova.members, *nova.hosts()}),
         'differing': sum(bool(host.name) for row in rows if row.differs
                          for host in row.hosts),
-        'journal': [(row, row.state) for row in journal.rows],
+        'journal': journal,
         'pending': result.select(State.PENDING),
         'foreign': result.select(
             State.FOREIGN_AGGREGATE, State.FOREIGN_PROVIDER, State.ABSENT),
@@ -121,18 +109,17 @@ def values(collected: collect.Collected) -> dict[str, Any]:
         'repair': REPAIR if result.select(*associations.DRIFT) else '',
         'observed': next((sync.observed for sync in journal.syncs
                           if sync.mode), collected.observes),
-        'syncs': journal.syncs[:SYNCS], 'trouble': journal.trouble,
-        'has_ledger': journal.has_ledger,
         'findings': collected.findings, 'audit_command': misplaced.COMMAND}
 
 
-def _figures(result: sync_result.Result, collected: collect.Collected
+def _figures(collected: collect.Collected
              ) -> list[tuple[str, int | str, str]]:
     """Return the figures at the top: a label, a number and its kind.
 
     An unknown figure must not look like zero.
     """
     nova, journal = collected.sync.nova, collected.journal
+    result = collected.result
     compared = [
         ('missing or stale', '?', 'unknown')
     ] if collected.sync.not_compared else [
@@ -148,14 +135,6 @@ def _figures(result: sync_result.Result, collected: collect.Collected
          'unknown'), *([
              ('misplaced servers', collected.findings.figure, 'misplaced')
          ] if collected.findings else [])]
-
-
-def _chunks(rows: abc.Sequence[matrix.MatrixRow], uuids: abc.Sequence[str]
-            ) -> abc.Iterator[list[tuple[matrix.MatrixRow, Spans]]]:
-    places = {uuid: place for place, uuid in enumerate(uuids)}
-    for start in range(0, len(rows), CHUNK):
-        yield [(row, _spans(row, places))
-               for row in rows[start:start + CHUNK]]
 
 
 def _spans(row: matrix.MatrixRow, places: abc.Mapping[str, int]) -> Spans:
