@@ -2,6 +2,7 @@
 """Checks of request filters, their host filters, and routed networks."""
 
 from collections import abc
+import contextlib
 from importlib import metadata
 
 from oslo_config import cfg
@@ -54,12 +55,15 @@ def sharing(deployment: inputs.Deployment) -> checks.Findings:
     Placement requires every provider of a candidate in the aggregate. Segments
     of neutron are skipped: they may have no aggregate but their own.
     """
-    client = deployment.client
+    client, outside = deployment.client, []
     try:
         aggregates = frozenset(deployment.source.aggregates())
-        outside = {provider for provider, name in client.sharing().items()
-                   if name != SEGMENT % provider
-                   and not aggregates <= client.get(provider).aggregates}
+        for provider, name in client.sharing().items():
+            # It may have been deleted since it was listed.
+            with contextlib.suppress(exceptions.ProviderNotFound):
+                if name != SEGMENT % provider and (
+                        not aggregates <= client.get(provider).aggregates):
+                    outside.append(provider)
     except exceptions.MirrorError as exc:
         return [placement.unavailable(exc)]
     if not outside:

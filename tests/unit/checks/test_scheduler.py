@@ -232,6 +232,16 @@ class TestSharing(servers.LoopbackTestCase):
         self.placement.set_aggregates(PROVIDER, [AGGREGATE, OTHER])
         self.assertEqual([], self.find())
 
+    def test_provider_that_is_deleted_meanwhile(self):
+        """It is not in the way of any host."""
+        self.placement.set_traits(PROVIDER, 'MISC_SHARES_VIA_AGGREGATE')
+        self.placement.set_aggregates(PROVIDER, [AGGREGATE, OTHER])
+        listed = {**self.client.sharing(), OTHER: 'deleted'}
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.placement.client.Client.sharing',
+            lambda _client: listed))
+        self.assertEqual([], self.find())
+
     def test_segment_of_neutron(self):
         """Neutron's segments are not to be added to more aggregates."""
         segment = uuidutils.generate_uuid()
