@@ -9,7 +9,6 @@ from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import connection
 from nova_aggregate_mirror.source import api
-from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import api_servers
 
 TIMEOUT = 120.0
@@ -39,13 +38,7 @@ class Clients:
         :raises UnknownName: when no aggregate matches, or several match
         """
         aggregates = self.nova.all_aggregates() if names else []
-        return frozenset(_aggregate(name, aggregates) for name in names)
-
-
-def _aggregate(name: str,
-               aggregates: abc.Collection[api_connection.ListedAggregate]
-               ) -> str:
-    return lookup.single('nova', 'aggregate', name, sorted(
-        aggregate.uuid for aggregate in aggregates
-        if name in (aggregate.name, aggregate.uuid, str(aggregate.id))),
-        'openstack aggregate list')
+        return frozenset(lookup.single('nova', 'aggregate', name, sorted(
+            aggregate.uuid for aggregate in aggregates
+            if name in (aggregate.name, aggregate.uuid, str(aggregate.id))),
+            'openstack aggregate list') for name in names)

@@ -3,6 +3,7 @@
 
 import argparse
 from collections import abc
+import contextlib
 import sys
 from typing import Any
 from typing import cast
@@ -63,13 +64,9 @@ class Lister(command.Lister):
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        def run() -> int:
-            super(Lister, self).run(parsed_args)
-            return self.status
-
-        status = run_reporting_errors(run)
-        # What was found before an error, or an interruption.
-        return self.status or status
+        with reported_errors(self):
+            super().run(parsed_args)
+        return self.status
 
     def produce_output(self, parsed_args: argparse.Namespace,
                        column_names: Any, data: Any) -> int:
@@ -157,13 +154,15 @@ class _FittingTable:
             columns, tables.fit(columns, rows), *arguments)
 
 
-def run_reporting_errors(command: abc.Callable[[], int]) -> int:
-    """Run a command; report an error as a line and an exit status."""
+@contextlib.contextmanager
+def reported_errors(command: Any) -> abc.Iterator[None]:
+    """Report an error as a line, and as the exit status of the command."""
     try:
-        return command()
+        yield
     except exceptions.MirrorError as exc:
         tell([str(exc)])
-        return exit_status.of(exc)
+        # What was found before an error, or an interruption, comes first.
+        command.status = command.status or exit_status.of(exc)
 
 
 def clients_of(app: Any) -> clients.Clients:

@@ -6,6 +6,7 @@ import argparse
 from osc_lib.command import command as osc_command
 
 from nova_aggregate_mirror.console import arguments
+from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import readiness
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.osc import command
@@ -31,6 +32,7 @@ class Wait(osc_command.Command):
     first. Nothing is changed.
     """
 
+    status = exit_status.OK
     # Cliff annotates it by its default, None.
     _epilog: str = STATUS  # type: ignore[assignment]
 
@@ -46,10 +48,11 @@ class Wait(osc_command.Command):
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        return command.run_reporting_errors(
-            lambda: super(Wait, self).run(parsed_args))
+        with command.reported_errors(self):
+            super().run(parsed_args)
+        return self.status
 
-    def take_action(self, parsed_args: argparse.Namespace) -> int:
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
         api_clients = command.clients_of(self.app)
         quiet = not self.app.options.verbose_level
         with deadline.within(parsed_args.timeout + readiness.LEAST):
@@ -60,4 +63,4 @@ class Wait(osc_command.Command):
         for line in result.summary():
             print(printable.line(line))
         command.tell(result.faults())
-        return result.status()
+        self.status = result.status()
