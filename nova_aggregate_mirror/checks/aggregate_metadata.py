@@ -7,8 +7,7 @@ Long because each finding comes with the commands of its repair.
 from collections import abc
 import shlex
 
-from oslo_config import cfg
-
+from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import placement as placement_check
@@ -20,31 +19,31 @@ from nova_aggregate_mirror.scheduler import metadata_rules
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database_servers
 
-ZONE = 'availability_zone'
+ZONE = metadata_rules.ZONE
 TRAIT = 'trait:'
 REQUIRED = 'required'
 # Keys that nova does not read since it uses placement, to resource classes.
 RATIOS = {'cpu_allocation_ratio': 'VCPU', 'ram_allocation_ratio': 'MEMORY_MB',
           'disk_allocation_ratio': 'DISK_GB'}
+Zones = abc.Mapping[str, abc.Sequence[str]]
+"""Availability zones to the UUIDs of their aggregates."""
 
 
 def zones(deployment: inputs.Deployment) -> checks.Findings:
     """Check the availability zones of host aggregates, and nova's options."""
-    conf, aggregates = deployment.conf, deployment.aggregates
     by_zone: dict[str, list[str]] = {}
-    for uuid, metadata in sorted(aggregates.metadata.items()):
+    for uuid, metadata in sorted(deployment.aggregates.metadata.items()):
         if ZONE in metadata:
             by_zone.setdefault(metadata[ZONE], []).append(uuid)
-    return [*_names(conf, aggregates, by_zone), *_hosts(aggregates),
-            *_empty(aggregates, deployment.nova, by_zone),
-            *_scheduled(conf, aggregates, deployment.nova, by_zone),
+    return [*_names(deployment, by_zone), *_hosts(deployment.aggregates),
+            *_empty(deployment, by_zone), *_scheduled(deployment, by_zone),
             *_pinned(deployment, by_zone)]
 
 
-def _names(conf: cfg.ConfigOpts, aggregates: source.Aggregates,
-           by_zone: abc.Mapping[str, abc.Collection[str]]
+def _names(deployment: inputs.Deployment, by_zone: Zones
            ) -> abc.Iterator[checks.Finding]:
     """Report the names that mean something else to nova."""
+    conf = deployment.conf
     reserved = {
         conf.default_availability_zone: (
             'is also the zone of hosts without a zone '
@@ -54,6 +53,7 @@ def _names(conf: cfg.ConfigOpts, aggregates: source.Aggregates,
             'is also the zone of services other than nova-compute '
             '(internal_service_availability_zone): nova-api does not list it')}
     for zone, uuids in sorted(by_zone.items()):
+        names = [deployment.aggregates.names[uuid] for uuid in uuids]
         reason = reserved.get(zone)
         if not reason and ':' in zone:
             reason = ('has a colon, after which nova expects a host: no '
@@ -61,40 +61,36 @@ def _names(conf: cfg.ConfigOpts, aggregates: source.Aggregates,
         if reason:
             yield checks.warning(
                 'Availability zone %s of aggregate %s %s. Give it another '
-                'name, when its hosts have no servers:' % (
-                    zone, checks.some(
-                        aggregates.names[uuid] for uuid in uuids), reason),
+                'name, when its hosts have no servers:'
+                % (zone, checks.some(names), reason),
                 *('openstack aggregate set --zone NAME %s'
-                  % shlex.quote(aggregates.names[uuid]) for uuid in uuids))
+                  % shlex.quote(name) for name in names))
 
 
 def _hosts(aggregates: source.Aggregates) -> abc.Iterator[checks.Finding]:
     """Report hosts in several zones, which nova's API does not allow."""
     for host, members in sorted(aggregates.members.items()):
-        by_uuid = {uuid: aggregates.metadata[uuid][ZONE]
-                   for uuid in sorted(members)
-                   if ZONE in aggregates.metadata[uuid]}
-        if len(set(by_uuid.values())) > 1:
+        zones = rules.zones(frozenset(members), aggregates.metadata)
+        if len(zones) > 1:
             yield checks.failure(
                 'Host %s is in availability zones %s: it takes the servers of '
                 'each of them. Nova\'s API refuses this, so that its database '
-                'was changed otherwise. Keep one of:' % (
-                    host, checks.some(set(by_uuid.values()))),
+                'was changed otherwise. Keep one of:'
+                % (host, checks.some(zones)),
                 *('openstack aggregate remove host %s %s' % (
                     shlex.quote(aggregates.names[uuid]), host)
-                  for uuid in by_uuid))
+                  for uuid in sorted(members)
+                  if ZONE in aggregates.metadata[uuid]))
 
 
-def _empty(aggregates: source.Aggregates, nova: source.Nova,
-           by_zone: abc.Mapping[str, abc.Collection[str]]
+def _empty(deployment: inputs.Deployment, by_zone: Zones
            ) -> abc.Iterator[checks.Finding]:
     """Report zones that have no host with a compute node."""
+    aggregates, nova = deployment.aggregates, deployment.nova
     if nova.cells_down:
         # Their hosts may be in these zones.
         return
-    hosts = nova.hosts()
-    used = {uuid for host, members in aggregates.members.items()
-            if host in hosts for uuid in members}
+    used = frozenset[str]().union(*map(aggregates.of_host, nova.hosts()))
     empty = {zone: uuids for zone, uuids in by_zone.items()
              if used.isdisjoint(uuids)}
     if empty:
@@ -107,21 +103,20 @@ def _empty(aggregates: source.Aggregates, nova: source.Nova,
                 for uuid in uuids))
 
 
-def _scheduled(conf: cfg.ConfigOpts, aggregates: source.Aggregates,
-               nova: source.Nova,
-               by_zone: abc.Collection[str]) -> abc.Iterator[checks.Finding]:
+def _scheduled(deployment: inputs.Deployment, by_zone: Zones
+               ) -> abc.Iterator[checks.Finding]:
     """Check the zone of requests that name none."""
-    zone = conf.default_schedule_zone
+    conf, nova = deployment.conf, deployment.nova
+    zone, aggregates = conf.default_schedule_zone, deployment.aggregates
     # Nova-api accepts each zone that an enabled service is in.
     if not zone or zone == conf.internal_service_availability_zone:
         return
     default = conf.default_availability_zone
     if zone in (*by_zone, default) and (
             nova.cells_down or not nova.nodes or any(
-                zone in ({aggregates.metadata[uuid][ZONE]
-                          for uuid in aggregates.members.get(host, ())
-                          if ZONE in aggregates.metadata[uuid]} or {default})
-                for host in nova.hosts())):
+                zone in (rules.zones(
+                    aggregates.of_host(host), aggregates.metadata)
+                    or [default]) for host in nova.hosts())):
         return
     yield checks.failure(
         'default_schedule_zone is %s, and no host is in this availability '
@@ -130,7 +125,7 @@ def _scheduled(conf: cfg.ConfigOpts, aggregates: source.Aggregates,
         'default_schedule_zone = %s' % zone)
 
 
-def _pinned(deployment: inputs.Deployment, by_zone: abc.Collection[str]
+def _pinned(deployment: inputs.Deployment, by_zone: Zones
             ) -> abc.Iterator[checks.Finding]:
     """Report servers that are pinned to the zone of hosts without a zone."""
     zone = deployment.conf.default_availability_zone
@@ -179,27 +174,24 @@ def isolated(deployment: inputs.Deployment) -> checks.Findings:
     """
     aggregates, nova, findings = deployment.aggregates, deployment.nova, []
     for uuid, metadata in sorted(aggregates.metadata.items()):
-        traits = sorted(key.removeprefix(TRAIT) for key, value
-                        in metadata.items() if key.startswith(TRAIT)
-                        and value == REQUIRED)
-        ignored = sorted(key for key, value in metadata.items()
-                         if key.startswith(TRAIT) and value != REQUIRED)
+        name = aggregates.names[uuid]
+        keys = sorted(key for key in metadata if key.startswith(TRAIT))
+        ignored = [key for key in keys if metadata[key] != REQUIRED]
         if ignored:
             findings.append(checks.warning(
                 'Aggregate %s is not isolated by %s: only the value "%s" '
-                'counts. Set:' % (aggregates.names[uuid], checks.some(ignored),
-                                  REQUIRED),
+                'counts. Set:' % (name, checks.some(ignored), REQUIRED),
                 'openstack aggregate set %s %s' % (' '.join(
                     '--property %s=%s' % (shlex.quote(key), REQUIRED)
-                    for key in ignored),
-                    shlex.quote(aggregates.names[uuid]))))
+                    for key in ignored), shlex.quote(name))))
         hosts = [host for host, within in aggregates.members.items()
                  if uuid in within]
         nodes = {node: nova.hosts_of(node).intersection(hosts)
                  for node in nova.nodes_of(hosts)}
-        for trait in traits if nodes else ():
-            findings += _lacking(aggregates.names[uuid], trait, nodes,
-                                 deployment.client)
+        for key in keys if nodes else ():
+            if key not in ignored:
+                findings += _lacking(name, key.removeprefix(TRAIT), nodes,
+                                     deployment.client)
     return findings
 
 
