@@ -39,12 +39,12 @@ class Discovery:
         :raises MissingCredentials: with the names of the missing options
         :raises NotAuthorized: when keystone refuses the credentials
         """
-        with self._asking('getting a token') as adapter:
+        with self._asking(self._call('getting a token')) as adapter:
             adapter.session.get_auth_headers()
 
     def endpoint(self) -> str:
         """Return the endpoint; empty when the catalog has no match."""
-        with self._asking('finding the endpoint') as adapter:
+        with self._asking(self._call('finding the endpoint')) as adapter:
             try:
                 return adapter.get_endpoint() or ''
             except ks_exceptions.EndpointNotFound:
@@ -55,7 +55,7 @@ class Discovery:
 
         :returns: None if there is no catalog: it needs a project scope
         """
-        with self._asking('reading the catalog') as adapter:
+        with self._asking(self._call('reading the catalog')) as adapter:
             auth: Any = adapter.session.auth
             if not hasattr(auth, 'get_access'):
                 return []
@@ -73,10 +73,9 @@ class Discovery:
         The request needs no token.
         """
         url = endpoint.rstrip('/') + '/'
-        call = errors.Call(
-            self.group, 'GET %s' % url, url, steps=lambda: self.account.steps)
-        with self._bounded(call):
-            response = self._adapter.session.get(
+        call = self._call('GET %s' % url, url)
+        with self._asking(call) as adapter:
+            response = adapter.session.get(
                 url, authenticated=False, raise_exc=False,
                 headers={'Accept': 'application/json'})
         match responses.document(call, response, None):
@@ -86,28 +85,24 @@ class Discovery:
                 return oldest, newest
         raise call.malformed('no microversions')
 
+    def _call(self, occasion: str, url: str = '') -> errors.Call:
+        return errors.Call(
+            self.group, occasion, url, steps=lambda: self.account.steps)
+
     @contextlib.contextmanager
-    def _asking(self, occasion: str) -> abc.Iterator[ks_adapter.Adapter]:
-        with self._bounded(errors.Call(
-                self.group, occasion, steps=lambda: self.account.steps)):
+    def _asking(self, call: errors.Call) -> abc.Iterator[ks_adapter.Adapter]:
+        with deadline.within(self.conf.aggregate_mirror.inline_timeout), \
+                errors.translated(call):
             adapter = self._adapter
             with errors.parsing():
                 yield adapter
-
-    @contextlib.contextmanager
-    def _bounded(self, call: errors.Call) -> abc.Iterator[None]:
-        with deadline.within(self.conf.aggregate_mirror.inline_timeout), \
-                errors.translated(call):
-            yield
 
     @functools.cached_property
     def _adapter(self) -> ks_adapter.Adapter:
         session = auth.session(self.conf, self.group)
         try:
-            adapter: ks_adapter.Adapter = (
-                loading.load_adapter_from_conf_options(
-                    self.conf, self.group, session=session))
-            return adapter
+            return loading.load_adapter_from_conf_options(
+                self.conf, self.group, session=session)
         except TypeError as exc:
             # Mutually exclusive options, or an unknown interface.
             raise exceptions.InvalidConfiguration(
