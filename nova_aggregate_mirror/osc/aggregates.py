@@ -26,7 +26,6 @@ class ListAggregates(command.Lister):
     """
 
     _epilog = command.READS
-    details = ('UUID',)
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -57,6 +56,11 @@ class ListAggregates(command.Lister):
         if not rows:
             command.tell(['Nova has no aggregate'])
         return COLUMNS, rows
+
+    def in_table(self, columns: Any, rows: Any) -> command.Table:
+        name, _uuid, *others = columns
+        return (name, *others), [
+            (name, *others) for name, _uuid, *others in rows]
 
 
 def state(states: abc.Set[State]) -> str:

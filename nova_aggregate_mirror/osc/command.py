@@ -45,8 +45,6 @@ class Lister(command.Lister):
     """Command that prints a list in any format, and has an exit status."""
 
     status = exit_status.OK
-    details: tuple[str, ...] = ()
-    """Columns that a table, which fits a terminal, has only by request."""
     parallel = True
     """Whether it makes concurrent requests to placement."""
     # Cliff annotates it by its default, None.
@@ -84,10 +82,7 @@ class Lister(command.Lister):
 
     def in_table(self, columns: Any, rows: Any) -> Table:
         """Return what fits a terminal; a cell may be a tuple of lines."""
-        places = [place for place, name in enumerate(columns)
-                  if name not in self.details]
-        return tuple(columns[place] for place in places), [
-            tuple(row[place] for place in places) for row in rows]
+        return columns, rows
 
     @property
     def clients(self) -> clients.Clients:

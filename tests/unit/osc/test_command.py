@@ -12,6 +12,7 @@ import yaml
 from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.osc import aggregates
 from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror.osc import diff
 from nova_aggregate_mirror import printable
@@ -46,19 +47,17 @@ class TestCommand(testtools.TestCase):
 
     def test_table(self):
         """It has the details only by request, and no line without rows."""
-        def show(*argv, data=(('a', 1),)):
-            out = io.StringIO()
-            lister = Lister(types.SimpleNamespace(stdout=out), None)
-            lister.details = ('Hosts',)
-            lister.take_action = lambda parsed_args: (
-                ('Name', 'Hosts'), list(data))
+        lister = aggregates.ListAggregates(types.SimpleNamespace(), None)
+        rows = [('a', 'uuid', 0, 0, 0, 'in_sync')]
+        for argv, shown, data in (
+                ([], False, rows), (['-c', 'UUID'], True, rows),
+                (['-f', 'csv'], True, rows), ([], False, [])):
+            lister.app.stdout = io.StringIO()
+            lister.take_action = lambda _args, data=data: (
+                aggregates.COLUMNS, list(data))
             lister.run(lister.get_parser('').parse_args(argv))
-            return out.getvalue()
-
-        self.assertNotIn('Hosts', show())
-        for argv in ['-c', 'Hosts'], ['-f', 'csv']:
-            self.assertIn('Hosts', show(*argv))
-        self.assertEqual('', show(data=()))
+            text = lister.app.stdout.getvalue()
+            self.assertEqual((bool(data), shown), (bool(text), 'UUID' in text))
 
     def test_sorted_table(self):
         """Rows are sorted by any column, also by one that it does not have."""
