@@ -38,14 +38,6 @@ class Group:
         return '%s --host %s' % (
             COMMAND, shlex.quote(self.first.server.host))
 
-    def observe(self, misplacement: audit.Misplacement) -> None:
-        """Count a server, and keep since when it is misplaced."""
-        self.count += 1
-        since = misplacement.cause.since
-        if since is not None:
-            self.earliest = min(since, self.earliest or since)
-            self.latest = max(since, self.latest or since)
-
 
 @dataclasses.dataclass
 class Misplacements:
@@ -72,7 +64,11 @@ class Misplacements:
                 self.omitted += 1
                 continue
             group = self._groups.setdefault(key, Group([]))
-            group.observe(misplacement)
+            group.count += 1
+            since = cause.since
+            if since is not None:
+                group.earliest = min(since, group.earliest or since)
+                group.latest = max(since, group.latest or since)
             if not group.servers or self._named < NAMED:
                 self._named += 1
                 group.servers.append(misplacement)
