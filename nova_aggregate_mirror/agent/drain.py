@@ -148,7 +148,7 @@ class Drain:
                     self._schedule.isolate(row.id, 0.0, False)
             rows = [row for row in rows if len(row.dirty.nodes) < MANY_NODES]
         if not rows:
-            return bool(ids)
+            return True
         start = self._now()
         cells = {row: self._schedule.cells(row.id) for row in rows}
         fresh = {row for row in rows if self._schedule.is_fresh(row.id)}
@@ -176,7 +176,7 @@ class Drain:
 
     def _rows_of(self, ids: list[str]) -> list[journal.Row]:
         """Read the rows that still exist, in the given order."""
-        rows = {row.id: row for row in self._rows.get(ids)} if ids else {}
+        rows = {row.id: row for row in self._rows.get(ids)}
         for row in ids:
             if row not in rows:
                 self._schedule.close(row)

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Due times of journal rows, by one agent's monotonic clock: pure.
 
-Rows wait by what they wait for. A row that waits for cells is in the queue of
-each of these cells; while a cell does not answer, one row of its queue is
-tried per back-off. A row that failed for itself has a due time of its own. A
-row that may hold up others is tried alone.
+Rows wait by what they wait for. Of the rows that wait for a cell that does not
+answer, one is tried per back-off of the cell. A row that failed for itself has
+a due time of its own. A row that may hold up others is tried alone.
 
-It is long because a row is in one queue at most, whichever it comes from.
+It is long because a row waits in one way at most, whatever it did before.
 """
 
 import collections
 from collections import abc
 import dataclasses
-import itertools
 
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.limits import backoff
@@ -32,6 +30,7 @@ class _Timing:
     since: float
     """When this agent first saw the row."""
     due: float
+    """When it may be tried; of a row that waits for cells, since when."""
     has_failed: bool = False
     """Whether the row has failed for itself: rows that have not come first."""
     is_reported: bool = False
@@ -39,15 +38,6 @@ class _Timing:
     cells: frozenset[str] = frozenset()
     lock: backoff.Backoff | None = None
     """The back-off of a row that is in sync and locked by another session."""
-
-
-@dataclasses.dataclass(slots=True)
-class _Queue:
-    """Rows that wait for a cell, and when the next one is tried."""
-
-    rows: dict[str, None] = dataclasses.field(default_factory=dict)
-    pause: backoff.Backoff = dataclasses.field(
-        default_factory=backoff.Backoff)
 
 
 class Schedule:
@@ -66,7 +56,8 @@ class Schedule:
         self._longest = longest
         self._now = now
         self._timings: dict[str, _Timing] = {}
-        self._queues: dict[str, _Queue] = {}
+        self._pauses: dict[str, backoff.Backoff] = {}
+        """The back-offs of the cells that rows wait for."""
         self._alone: dict[str, bool] = {}
         """Rows that are tried alone, to whether they stay so when others that
         were tried alone have succeeded."""
@@ -90,26 +81,27 @@ class Schedule:
         A row that was handed over since is due immediately.
         """
         now, before = self._now(), self._timings
-        has_others = bool(before)
         self._timings, self._new = {}, []
         for row in rows:
-            timing = before.pop(row.id, None)
-            is_new = timing is None
+            timing = previous = before.get(row.id)
             if timing is None:
+                has_failed = row.attempts > 1
                 timing = _Timing(
                     row, now, now + self._overdue if row.running else now,
-                    has_failed=row.attempts > 1, is_reported=row.attempts > 1)
+                    has_failed, is_reported=has_failed)
             elif timing.row.running and not row.running:
-                self._dequeue(row.id, timing)
-                timing.due = now
-                timing.has_failed = timing.is_reported = False
-                is_new = True
+                timing = _Timing(row, timing.since, now)
+                self._alone.pop(row.id, None)
             timing.row = row
             self._timings[row.id] = timing
-            if is_new and has_others and not timing.has_failed:
+            if before and timing is not previous and not timing.has_failed:
                 self._new.append(row.id)
-        for row_id, timing in before.items():
-            self._dequeue(row_id, timing)
+        awaited = {cell for timing in self._timings.values()
+                   for cell in timing.cells}
+        self._pauses = {cell: pause for cell, pause in self._pauses.items()
+                        if cell in awaited}
+        self._alone = {row: stays for row, stays in self._alone.items()
+                       if row in self._timings}
         self._ready.clear()
         self._retries.clear()
 
@@ -120,8 +112,7 @@ class Schedule:
         above the limit are among the others from now on.
         """
         rows, self._new = self._new, []
-        return [row for row in rows if row in self._timings
-                and self._is_ready(row, self._timings[row])][:limit]
+        return [row for row in rows if self._is_ready(row)][:limit]
 
     def due(self, limit: int) -> list[str]:
         """Take the rows of the next batch from those that are due.
@@ -131,7 +122,7 @@ class Schedule:
         for a backlog; or else the others, the longest overdue first. They
         share no batch, in which one that fails again would delay the rest.
         """
-        rows = dict.fromkeys(self._probes())
+        rows = self._probes()
         if not (self._ready or self._retries):
             self._sort()
         # Rows that failed have their turn, however many others are recorded.
@@ -140,10 +131,9 @@ class Schedule:
         self._owes_turn = ready is self._ready and bool(self._retries)
         while ready and len(rows) < limit:
             row = ready.popleft()
-            timing = self._timings.get(row)
-            if timing and self._is_ready(row, timing):
-                rows[row] = None
-        return list(rows)
+            if self._is_ready(row):
+                rows.append(row)
+        return rows
 
     def has_due(self) -> bool:
         """Check whether further rows are due, as last sorted."""
@@ -189,12 +179,10 @@ class Schedule:
         :param seconds: from now; by default the interval of running rows
         """
         timing = self._timings[row]
-        self._dequeue(row, timing)
-        if seconds is None:
-            seconds = self._overdue
-        if not seconds:
-            (self._retries if timing.has_failed else self._ready).append(row)
-        timing.due = self._now() + seconds
+        timing.due = self._now() + (
+            self._overdue if seconds is None else seconds)
+        timing.cells, timing.lock = frozenset(), None
+        self._alone.pop(row, None)
 
     def fail(self, row: str, seconds: float) -> None:
         """Reschedule a row that failed for itself, after some seconds."""
@@ -202,43 +190,38 @@ class Schedule:
         self.reschedule(row, seconds)
 
     def enqueue(self, row: str, cells: frozenset[str]) -> None:
-        """Put a row at the end of the queues of cells."""
-        timing = self._timings[row]
+        """Let a row wait for cells, behind those that wait for them."""
+        self.reschedule(row, 0.0)
+        self._timings[row].cells = cells
         for cell in cells:
-            queue = self._queues.setdefault(cell, _Queue())
-            queue.rows.pop(row, None)
-            queue.rows[row] = None
-        # After that: a queue without rows is forgotten with its back-off.
-        timing.cells -= cells
-        self._dequeue(row, timing)
-        timing.cells = cells
+            self._pauses.setdefault(cell, backoff.Backoff())
 
     def back_off(self, cells: abc.Iterable[str], began: float) -> None:
         """Begin the next back-off of cells that did not answer.
 
-        :param began: when they were asked; rows that join a queue during its
-            back-off do not extend it
+        :param began: when they were asked; rows that begin to wait for a cell
+            during its back-off do not extend it
         """
         for cell in cells:
-            queue = self._queues.get(cell)
-            if queue and queue.pause.until <= began:
-                queue.pause.extend(self._now())
+            pause = self._pauses.get(cell)
+            if pause and pause.until <= began:
+                pause.extend(self._now())
 
-    def release(self, cells: abc.Iterable[str]) -> None:
+    def release(self, cells: frozenset[str]) -> None:
         """Make all rows due that wait for cells, as these answer."""
-        for cell in cells:
-            queue = self._queues.pop(cell, _Queue())
-            for row in queue.rows:
-                self.reschedule(row, 0.0)
+        for cell in cells & self._pauses.keys():
+            del self._pauses[cell]
+            for row, timing in self._timings.items():
+                if cell in timing.cells:
+                    self.reschedule(row, 0.0)
 
     def isolate(self, row: str, seconds: float, stays: bool) -> None:
         """Try a row alone, after some seconds.
 
         :param stays: whether the successes of others do not end that
         """
-        self._alone.pop(row, None)
-        self._alone[row] = stays
         self._timings[row].due = self._now() + seconds
+        self._alone[row] = stays
 
     def isolate_locked(self, row: str) -> bool:
         """Try a row alone that is in sync, but locked by another session.
@@ -248,9 +231,8 @@ class Schedule:
         timing = self._timings[row]
         is_first, lock = timing.lock is None, timing.lock or backoff.Backoff()
         lock.extend(self._now())
-        self._dequeue(row, timing)
-        timing.lock = lock
-        self.isolate(row, lock.until - self._now(), stays=True)
+        timing.cells, timing.lock = frozenset(), lock
+        self.isolate(row, lock.seconds, stays=True)
         return is_first
 
     def note_alone(self, succeeded: bool) -> None:
@@ -268,7 +250,8 @@ class Schedule:
 
     def close(self, row: str) -> None:
         """Remove a row that is not in the journal any more."""
-        self._dequeue(row, self._timings.pop(row))
+        del self._timings[row]
+        self._alone.pop(row, None)
 
     def backlog(self) -> journal.Backlog:
         """Return the backlog, with ages as seen by this agent."""
@@ -277,39 +260,34 @@ class Schedule:
         return journal.Backlog(len(pending), len(self._timings) - len(pending),
                                max(pending, default=0.0))
 
-    def _probes(self) -> abc.Iterable[str]:
-        """Find the first row of each queue that may be tried now."""
+    def _probes(self) -> list[str]:
+        """List the row of each cell, waiting longest, that is to be tried."""
         now = self._now()
-        for queue in self._queues.values():
-            if queue.pause.until > now:
-                continue
-            yield from itertools.islice((
-                row for row in queue.rows if row not in self._alone and all(
-                    self._queues[cell].pause.until <= now
-                    for cell in self._timings[row].cells)), 1)
+        cells = {cell for cell, pause in self._pauses.items()
+                 if pause.until <= now}
+        if not cells:
+            return []
+        waiting = [(row, timing) for row, timing in self._timings.items()
+                   if timing.cells and timing.cells <= cells
+                   and row not in self._alone]
+        # From the latest to the longest, which remains.
+        probes = {cell: row for row, timing in sorted(
+            waiting, key=lambda pair: -pair[1].due) for cell in timing.cells}
+        return list(dict.fromkeys(probes.values()))
 
     def _sort(self) -> None:
         ready = [(row, timing) for row, timing in self._timings.items()
-                 if self._is_ready(row, timing)]
+                 if self._is_ready(row)]
         # The sort is stable: among rows seen together, the oldest is first.
         ready.sort(key=lambda pair: (
             pair[1].due if pair[1].has_failed else -pair[1].due))
         for row, timing in ready:
             (self._retries if timing.has_failed else self._ready).append(row)
 
-    def _is_ready(self, row: str, timing: _Timing) -> bool:
-        return (timing.due <= self._now() and not timing.cells
-                and row not in self._alone)
-
-    def _dequeue(self, row: str, timing: _Timing) -> None:
-        """Let a row wait for nothing: no cell, no turn alone, no lock."""
-        for cell in timing.cells & self._queues.keys():
-            queue = self._queues[cell]
-            queue.rows.pop(row, None)
-            if not queue.rows:
-                del self._queues[cell]
-        self._alone.pop(row, None)
-        timing.cells, timing.lock = frozenset(), None
+    def _is_ready(self, row: str) -> bool:
+        timing = self._timings.get(row)
+        return bool(timing and timing.due <= self._now() and not timing.cells
+                    and row not in self._alone)
 
     def _age(self, timing: _Timing) -> float:
         return self._now() - timing.since

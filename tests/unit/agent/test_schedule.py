@@ -84,17 +84,6 @@ class TestSchedule(testtools.TestCase):
         self.assertEqual(['a'], self.due())
         self.assertFalse(self.schedule.may_close('a'))
 
-    def test_running_row_that_is_mirrored_is_due_again(self):
-        """It is converged at the same intervals until it is closed."""
-        self.schedule.update([brief('a', running=True)])
-        self.clock += OVERDUE
-        self.schedule.reschedule('a')
-        self.schedule.update([brief('a', running=True, pending=False)])
-        self.clock += OVERDUE - 0.1
-        self.assertEqual([], self.due())
-        self.clock += 0.1
-        self.assertEqual(['a'], self.due())
-
     def test_running_row_that_no_call_can_have(self):
         """It may be closed when this agent has seen it for max_call_age."""
         self.schedule.update([brief('a', running=True)])
@@ -104,22 +93,6 @@ class TestSchedule(testtools.TestCase):
         self.schedule.update([brief('a', running=True), brief('b', True)])
         self.assertTrue(self.schedule.may_close('a'))
         self.assertFalse(self.schedule.may_close('b'))
-
-    def test_row_that_is_handed_over_meanwhile_is_due_at_once(self):
-        """Regardless of its delay so far."""
-        self.schedule.update([brief('a', running=True)])
-        self.schedule.update([brief('a', attempts=1)])
-        self.assertEqual(['a'], self.due())
-
-    def test_row_that_failed_waits(self):
-        """Until the time that was set for it."""
-        self.schedule.update([brief('a', attempts=1)])
-        self.schedule.reschedule('a', 4.0)
-        self.schedule.update([brief('a', attempts=2)])
-        self.clock += 3.9
-        self.assertEqual([], self.due())
-        self.clock += 0.1
-        self.assertEqual(['a'], self.due())
 
     def test_order(self):
         """The row that has been due longest comes first."""
