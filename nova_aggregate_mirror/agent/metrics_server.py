@@ -7,17 +7,21 @@ from http import server
 import json
 import socket
 import socketserver
+import sys
 import threading
 import time
 from typing import Any
 
+from oslo_log import log as logging
 from prometheus_client import exposition
 
 from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror import exceptions
 
+LOG = logging.getLogger(__name__)
+
 CLIENT_TIMEOUT = 5.0
-"""Seconds that a connection may last, from its start to its last byte.
+"""Seconds that a client may take for its request, and again for its answer.
 
 A timeout for each read would never end a client that sends a byte now and
 then.
@@ -48,9 +52,8 @@ class Server(socketserver.ThreadingTCPServer):
         self.limits = limits
         self._client_timeout = client_timeout
         self._slots = threading.Semaphore(MOST_CLIENTS)
-        self._waiting: dict[Any, float] = {}
+        self.waiting: dict[Any, float] = {}
         """Connections without a complete request, oldest first; deadlines."""
-        self._answering: dict[Any, float] = {}
         try:
             super().__init__((host, port), _Handler)
         except OSError as exc:
@@ -67,35 +70,32 @@ class Server(socketserver.ThreadingTCPServer):
         self.server_close()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        deadline = time.monotonic() + self._client_timeout
         if not self._slots.acquire(blocking=False):
             # Its thread ends with its next access to the socket.
-            for connection in [*self._waiting][:1]:
+            for connection in [*self.waiting][:1]:
                 _disconnect(connection)
-            while not self._slots.acquire(timeout=INTERVAL):
-                self.service_actions()
-                if deadline <= time.monotonic():
-                    super().shutdown_request(request)
-                    return
-        self._waiting[request] = deadline
+            if not self._slots.acquire(timeout=self._client_timeout):
+                super().shutdown_request(request)
+                return
+        # This bounds each of the two writes of an answer in all.
+        request.settimeout(self._client_timeout)
+        self.waiting[request] = time.monotonic() + self._client_timeout
         super().process_request(request, client_address)
-
-    def received(self, request: Any) -> None:
-        """Keep a client whose request is complete as long as possible."""
-        self._answering[request] = self._waiting.pop(request)
 
     def service_actions(self) -> None:
         """Disconnect overdue clients; called at least every ``INTERVAL``."""
-        for connection, deadline in [*self._waiting.items(),
-                                     *self._answering.items()]:
+        for connection, deadline in [*self.waiting.items()]:
             if deadline <= time.monotonic():
                 _disconnect(connection)
 
     def shutdown_request(self, request: Any) -> None:
         super().shutdown_request(request)
-        self._waiting.pop(request, None)
-        self._answering.pop(request, None)
+        self.waiting.pop(request, None)
         self._slots.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        LOG.error('A request for metrics or health failed: %s',
+                  repr(sys.exception()))
 
 
 def _disconnect(connection: socket.socket) -> None:
@@ -113,9 +113,13 @@ class _Handler(server.BaseHTTPRequestHandler):
             super().handle()
 
     def parse_request(self) -> bool:
-        complete = super().parse_request()
-        self.server.received(self.request)
-        return complete
+        is_valid = super().parse_request()
+        # A client whose request is complete makes no room for others.
+        self.server.waiting.pop(self.request)
+        if is_valid and self.command not in ('GET', 'HEAD'):
+            self._answer_json(405, error='only GET and HEAD are allowed')
+            return False
+        return is_valid
 
     def log_message(self, *args: Any) -> None:
         pass
@@ -138,11 +142,7 @@ class _Handler(server.BaseHTTPRequestHandler):
         else:
             self._answer_json(404, error='use /metrics or /healthz')
 
-    def _refuse(self) -> None:
-        self._answer_json(405, error='only GET and HEAD are allowed')
-
     do_HEAD = do_GET
-    do_DELETE = do_OPTIONS = do_PATCH = do_POST = do_PUT = _refuse
 
     def _answer_json(self, status: int, /, **body: Any) -> None:
         self._answer(status, 'application/json',
