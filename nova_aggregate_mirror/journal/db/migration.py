@@ -94,14 +94,12 @@ def compare(connection: sa.engine.Connection) -> Schema:
     :raises WrongDatabase: names the first difference
     """
     schema = read(connection)
-    if schema.version is None:
-        first = _scripts().get_revision(VERSIONS[0]).module.tables
-        tables = [first.tables[name] for name in sorted(
-            schema.tables & first.tables.keys())]
-    else:
-        tables = [] if schema.is_outdated else models.metadata.sorted_tables
+    if schema.version and schema.is_outdated:
+        return schema
     inspector = sa.inspect(connection)
-    for table in tables:
+    for table in models.metadata.sorted_tables:
+        if not schema.version and table.name not in schema.tables:
+            continue
         for difference in (_differences(inspector, table)
                            if table.name in schema.tables else ['is missing']):
             raise _wrong(connection, 'is not a journal of this release%s: the '
@@ -120,26 +118,14 @@ def upgrade(connection: sa.engine.Connection) -> None:
     """
     if compare(connection).is_outdated:
         from alembic import command
+        from alembic import config
 
-        settings = _settings()
+        settings = config.Config()
+        settings.set_main_option('script_location', str(
+            pathlib.Path(__file__).parent / 'migrations'))
         settings.attributes['connection'] = connection
         command.upgrade(settings, 'head')
         compare(connection)
-
-
-def _settings() -> Any:
-    from alembic import config
-
-    settings = config.Config()
-    settings.set_main_option(
-        'script_location', str(pathlib.Path(__file__).parent / 'migrations'))
-    return settings
-
-
-def _scripts() -> Any:
-    from alembic import script
-
-    return script.ScriptDirectory.from_config(_settings())
 
 
 def _differences(inspector: sa.engine.reflection.Inspector,

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of the journal, as of the newest migration."""
+"""Tables of the journal, as of the newest migration.
+
+A change needs a migration: the tables of the first release are in a test.
+"""
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql

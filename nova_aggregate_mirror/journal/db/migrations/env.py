@@ -3,9 +3,6 @@
 
 from alembic import context
 
-from nova_aggregate_mirror.journal.db import models
-
-context.configure(connection=context.config.attributes['connection'],
-                  target_metadata=models.metadata)
+context.configure(connection=context.config.attributes['connection'])
 with context.begin_transaction():
     context.run_migrations()
