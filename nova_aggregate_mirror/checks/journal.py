@@ -104,7 +104,8 @@ def belonging(deployment: inputs.Deployment) -> checks.Findings:
     if deployment.journal is None:
         return [checks.skipped(EMPTY)]
     try:
-        binding.Binding(deployment.journal.database, deployment.source).check()
+        binding.Binding(deployment.journal.database,
+                        deployment.source.cell_mappings).check()
     except exceptions.WrongNova as exc:
         return [checks.failure('%s:' % exc, *SERVER, engine.SYNC_COMMAND)]
     return []

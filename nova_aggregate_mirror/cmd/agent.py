@@ -85,8 +85,8 @@ def _build(journal: store.Journal,
                 modes.find_by_agent, journal, options.mode)),
         lease.Lease(journal.database, options.leader_lease,
                     mode=options.mode),
-        binding.Binding(journal.database, drain_source), figures, stop,
-        _audit(figures), observes)
+        binding.Binding(journal.database, drain_source.cell_mappings),
+        figures, stop, _audit(figures), observes)
 
 
 def _client(**options: Any) -> client.Client:

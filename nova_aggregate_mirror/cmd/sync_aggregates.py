@@ -86,7 +86,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     source, placement = components.source(), components.placement()
     journal = store.Journal(conf, database=(
         engine.existing(conf) if options.dry_run else None))
-    binding.Binding(journal.database, source).check()
+    binding.Binding(journal.database, source.cell_mappings).check()
     request, advice = _request(conf, journal.history)
     start = time.monotonic()
     result = sync_run.run(

@@ -33,7 +33,8 @@ class Process:
             conf, limits=self.limits, presence=self._presence)
         self.source = database.DatabaseSource(self.limits)
         self.placement = client.Client(conf, announces=True)
-        self._binding = binding.Binding(self.journal.database, self.source)
+        self._binding = binding.Binding(
+            self.journal.database, self.source.cell_mappings)
         self.reconciler = reconciler.Reconciler(
             self.journal.ledger, self.source, self.placement,
             self.journal.rows)

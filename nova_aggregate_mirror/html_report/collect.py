@@ -101,14 +101,14 @@ def collect(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
 
 
 def read_journal(conf: cfg.ConfigOpts,
-                 source: binding.CellMappings) -> JournalContent:
+                 source: database.DatabaseSource) -> JournalContent:
     """Read the journal without creating a file or migrating a table."""
     try:
         if engine.is_missing(conf):
             return JournalContent()
         journal = store.Journal(conf, engine.existing(conf))
         with contextlib.suppress(exceptions.NovaUnavailable):
-            binding.Binding(journal.database, source).check()
+            binding.Binding(journal.database, source.cell_mappings).check()
         return JournalContent(journal.ledger, tuple(journal.rows.all()),
                               tuple(journal.history.newest()),
                               tuple(modes.find(

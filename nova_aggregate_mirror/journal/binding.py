@@ -3,7 +3,6 @@
 
 from collections import abc
 from typing import Any
-from typing import Protocol
 
 import sqlalchemy as sa
 
@@ -13,25 +12,21 @@ from nova_aggregate_mirror.journal.db import sql_parts
 from nova_aggregate_mirror.journal.db import transactions
 
 
-class CellMappings(Protocol):
-    """Interface to read nova's cell mappings."""
-
-    def cell_mappings(self) -> abc.Mapping[str, str]:
-        """Return UUID to display name of every cell except cell0."""
-
-
 class Binding:
     """Guard against two novas sharing a journal by mistake.
 
     A nova with at least one of the recorded cells is the same nova: cells are
     added and removed individually. Each method raises ``JournalUnavailable``
     or ``NovaUnavailable`` if one of them cannot be read.
+
+    :param cell_mappings: returns UUID to display name of every cell but cell0
     """
 
     def __init__(self, database: transactions.Transactions,
-                 source: CellMappings) -> None:
+                 cell_mappings: abc.Callable[[], abc.Mapping[str, str]]
+                 ) -> None:
         self._database = database
-        self._source = source
+        self._cell_mappings = cell_mappings
         self._checked = False
 
     def check(self) -> None:
@@ -42,7 +37,7 @@ class Binding:
         if not self._checked:
             stored = self._database.run(cells)
             if stored:
-                _compare(stored, self._source.cell_mappings())
+                _compare(stored, self._cell_mappings())
             # Until an agent binds the journal, another nova may still do so.
             self._checked = bool(stored)
 
@@ -53,7 +48,7 @@ class Binding:
         not an error: the nova is still the same.
         """
         try:
-            mappings = self._source.cell_mappings()
+            mappings = self._cell_mappings()
         except exceptions.NovaUnavailable:
             if self._checked:
                 return

@@ -20,8 +20,8 @@ class TestHook(test_sync_command.SyncTest):
     def setUp(self):
         super().setUp()
         self.member = self.host('h1')
-        binding.Binding(
-            self.journal.database, database.DatabaseSource()).bind()
+        binding.Binding(self.journal.database,
+                        database.DatabaseSource().cell_mappings).bind()
         self.assertEqual(0, self.sync('--prune').returncode)
         # A drain or a sync would repair this.
         self.placement.set_aggregates(self.member.nodes[0], [self.rack.uuid])

@@ -269,10 +269,10 @@ class TestManyProcesses(DatabaseTest):
     def test_first_cells_by_two_novas_at_once(self) -> None:
         """Of two novas that start at once, only one gets the journal."""
         def work(number: int) -> bool:
-            nova = doubles.Nova([])
-            nova.mapped = {'cell-%d' % (number % 2): ''}
             try:
-                binding.Binding(self.open().database, nova).bind()
+                binding.Binding(
+                    self.open().database,
+                    lambda: {'cell-%d' % (number % 2): ''}).bind()
             except exceptions.WrongNova:
                 return False
             return True

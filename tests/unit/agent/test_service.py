@@ -83,8 +83,8 @@ class TestAgent(case.AgentTest):
                 self.conf, self.reconciler, self.figures),
             lease.Lease(kept.database, self.options.leader_lease,
                         now=lambda: self.clock),
-            binding.Binding(kept.database, self.nova), self.figures,
-            Impatient(), audit)
+            binding.Binding(kept.database, self.nova.cell_mappings),
+            self.figures, Impatient(), audit)
         self.running.start()
         self.addCleanup(self.running.stop)
 
@@ -130,9 +130,7 @@ class TestAgent(case.AgentTest):
 
     def test_agent_of_another_nova(self):
         """Rule 13: it does nothing, and logs the reason once."""
-        other = doubles.Nova([])
-        other.mapped = {'other': 'cell1 (other)'}
-        binding.Binding(self.journal.database, other).bind()
+        binding.Binding(self.journal.database, lambda: {'other': ''}).bind()
         self.start()
         self.assert_idle()
         self.assertIsNone(lease.read(self.journal.database))
@@ -217,8 +215,8 @@ class TestIdle(case.AgentTest):
                 note=self.note),
             lease.Lease(self.journal.database, self.options.leader_lease,
                         now=now),
-            binding.Binding(self.journal.database, self.nova), self.figures,
-            self.time)
+            binding.Binding(self.journal.database, self.nova.cell_mappings),
+            self.figures, self.time)
         running.start()
         self.addCleanup(running.stop)
         self.time.advance(65)

@@ -95,9 +95,8 @@ class TestForeignAggregates(doubles.TestCase):
 
     def test_journal_of_another_nova(self):
         """Its ledger does not count."""
-        nova = doubles.Nova([])
-        nova.mapped = {'a1': ''}
-        binding.Binding(self.open_journal().database, nova).bind()
+        binding.Binding(
+            self.open_journal().database, lambda: {'a1': ''}).bind()
         line, = self.described(['b1'])
         self.assertIn('whether it ever had it', line)
 
