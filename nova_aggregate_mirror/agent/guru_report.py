@@ -2,7 +2,6 @@
 """Guru meditation reports of the agent, as of every nova service."""
 
 from collections import abc
-import importlib.metadata
 import types
 
 from oslo_config import cfg
@@ -12,16 +11,15 @@ from oslo_reports import opts
 from oslo_reports.views.text import generic
 
 from nova_aggregate_mirror import exceptions
-
-PACKAGE = 'nova-aggregate-mirror'
+from nova_aggregate_mirror.journal import api_processes
 
 _Meditation = guru_meditation_report.TextGuruMeditation
 
 # With the names by which oslo.reports asks for a version.
 _VERSION = types.SimpleNamespace(
     vendor_string=lambda: 'nova-aggregate-mirror contributors',
-    product_string=lambda: PACKAGE,
-    version_string_with_package=lambda: importlib.metadata.version(PACKAGE))
+    product_string=lambda: 'nova-aggregate-mirror',
+    version_string_with_package=lambda: api_processes.VERSION)
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
@@ -29,8 +27,9 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     opts.set_defaults(conf)
 
 
-class Report:
-    """Writer of reports, to the standard error or a file.
+def set_up(conf: cfg.ConfigOpts, program: str,
+           state: abc.Callable[[], abc.Mapping[str, str]]) -> None:
+    """Prepare reports, which are written to the standard error or a file.
 
     If ``[oslo_reports] file_event_handler`` is set, a report is also written
     when that file changes.
@@ -38,25 +37,22 @@ class Report:
     :param state: describes the agent; must not wait for another process
     :raises InvalidConfiguration: when the file cannot be watched
     """
+    _Meditation.register_section(
+        'Agent', lambda: with_default_views.ModelWithDefaultViews(
+            dict(state()), text_view=generic.KeyValueView()))
+    try:
+        _Meditation.setup_autorun(
+            _VERSION, program, conf=conf, setup_signal=False)
+    except OSError as exc:
+        raise exceptions.InvalidConfiguration(
+            '[oslo_reports] file_event_handler: %s: %s; %s or unset the '
+            'option' % (
+                conf.oslo_reports.file_event_handler, exc.strerror,
+                'create the file' if isinstance(exc, FileNotFoundError)
+                else 'correct')) from exc
 
-    def __init__(self, conf: cfg.ConfigOpts, program: str,
-                 state: abc.Callable[[], abc.Mapping[str, str]]) -> None:
-        self._conf = conf
-        self._program = program
-        _Meditation.register_section(
-            'Agent', lambda: with_default_views.ModelWithDefaultViews(
-                dict(state()), text_view=generic.KeyValueView()))
-        try:
-            _Meditation.setup_autorun(
-                _VERSION, program, conf=conf, setup_signal=False)
-        except OSError as exc:
-            raise exceptions.InvalidConfiguration(
-                '[oslo_reports] file_event_handler: %s: %s; %s or unset the '
-                'option' % (
-                    conf.oslo_reports.file_event_handler, exc.strerror,
-                    'create the file' if isinstance(exc, FileNotFoundError)
-                    else 'correct')) from exc
 
-    def write(self) -> None:
-        _Meditation.handle_signal(
-            _VERSION, self._program, self._conf.oslo_reports.log_dir, None)
+def write(conf: cfg.ConfigOpts, program: str) -> None:
+    """Write a report now."""
+    _Meditation.handle_signal(
+        _VERSION, program, conf.oslo_reports.log_dir, None)

@@ -5,15 +5,16 @@ Long because each metric has its text, and its value while another agent leads.
 """
 
 from collections import abc
-import importlib.metadata
 import time
 
 import prometheus_client
 
-from nova_aggregate_mirror import agent
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import api_processes
 
 PREFIX = 'nova_aggregate_mirror_'
+DIRECTIONS = ('missing', 'stale')
+"""Of a difference: nova has the association, or only placement has it."""
 BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300)
 
 
@@ -62,9 +63,7 @@ class Metrics:
         prometheus_client.ProcessCollector(registry=self.registry)
         prometheus_client.Info(
             PREFIX + 'build', 'The release of the agent.',
-            registry=self.registry).info({
-                'version': importlib.metadata.version(
-                    'nova-aggregate-mirror')})
+            registry=self.registry).info({'version': api_processes.VERSION})
         self._create_journal_families()
         self._create_sync_families()
         self._initialize()
@@ -246,7 +245,7 @@ class Metrics:
         self._set_drift({})
 
     def _set_drift(self, drift: abc.Mapping[tuple[str, str], int]) -> None:
-        counts = {**{('', direction): 0 for direction in agent.DIRECTIONS},
+        counts = {**{('', direction): 0 for direction in DIRECTIONS},
                   **drift}
         for labels, count in counts.items():
             self._drift.labels(*labels).set(count)

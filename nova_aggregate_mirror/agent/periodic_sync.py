@@ -9,7 +9,6 @@ from typing import Any
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from nova_aggregate_mirror import agent
 from nova_aggregate_mirror.agent import metrics
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror.console import sync_result
@@ -151,9 +150,9 @@ class PeriodicSync:
         # What was read before is better than nothing for a metric.
         with contextlib.suppress(exceptions.NovaUnavailable):
             self._zone_of = self._zones()
-        counts = {(zone, direction): 0 for direction in agent.DIRECTIONS
+        counts = {(zone, direction): 0 for direction in metrics.DIRECTIONS
                   for zone in ('', *self._zone_of.values())}
-        missing, stale = agent.DIRECTIONS
+        missing, stale = metrics.DIRECTIONS
         for association in drift:
             counts[self._zone_of.get(association.aggregate_uuid, ''),
                    missing if association.in_nova else stale] += 1

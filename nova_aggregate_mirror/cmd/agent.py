@@ -161,7 +161,7 @@ def _serve() -> int:
         figures, options.metrics_host, options.metrics_port, _limits)
     journal = store.Journal(CONF)
     running = _build(journal, figures)
-    report = guru_report.Report(
+    guru_report.set_up(
         CONF, PROGRAM, lambda: running.state() | figures.state())
     _start(running)
     # The imported modules live as long as the process: searching them for
@@ -172,7 +172,7 @@ def _serve() -> int:
     while (signum := signal.sigwait(SIGNALS)) in (
             signal.SIGHUP, signal.SIGUSR2):
         if signum == signal.SIGUSR2:
-            report.write()
+            guru_report.write(CONF, PROGRAM)
             continue
         LOG.info('SIGHUP: reloading the configuration')
         running.stop()

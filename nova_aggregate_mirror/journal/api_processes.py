@@ -2,7 +2,6 @@
 """The nova-api processes that have the hook, in the journal for display."""
 
 from collections import abc
-import contextlib
 from importlib import metadata
 import math
 import socket
@@ -25,13 +24,8 @@ RETRY = 60.0
 KEEP = 7 * 24 * 3600.0
 """Seconds after which the row of a process is deleted."""
 _PROCESSES = models.processes.c
-
-
-VERSION = 'unknown'
+VERSION = metadata.version(conf.PACKAGE)[:64]
 """The version that this process runs, also after an upgrade."""
-# It is displayed only: repackaged under another name, it costs nothing.
-with contextlib.suppress(metadata.PackageNotFoundError):
-    VERSION = metadata.version(conf.PACKAGE)[:64]
 
 
 class ProcessRecord(NamedTuple):

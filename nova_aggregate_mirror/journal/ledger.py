@@ -3,7 +3,6 @@
 
 from collections import abc
 import contextlib
-import math
 import time
 from typing import Any
 
@@ -138,7 +137,7 @@ class DatabaseLedger(journal.Ledger):
                 if since[uuid] is not None], since=None)
             forgotten = frozenset(
                 uuid for uuid in absent & empty
-                if (math.inf if since[uuid] is None else since[uuid]) < oldest)
+                if (since[uuid] or now) < oldest)
             _execute(connection, _FORGET, forgotten)
             # Marks that have not changed since they were read.
             for uuid, mark in sorted(self._outdated({

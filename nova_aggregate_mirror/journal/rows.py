@@ -150,11 +150,8 @@ class Rows:
         return [_row(row) for row in self._read(_ROWS)]
 
     def get(self, ids: abc.Iterable[str]) -> list[journal.Row]:
-        """Read the given rows that still exist."""
-        chunks = list(engines.chunks(ids))
-        return self._database.run(lambda connection: [
-            _row(row) for chunk in chunks
-            for row in connection.execute(_ROWS_OF, {'some': chunk})])
+        """Read those of a few rows that still exist."""
+        return [_row(row) for row in self._read(_ROWS_OF, some=sorted(ids))]
 
     def has_others(self, ids: abc.Iterable[str]) -> bool:
         """Check whether the journal has any row except the given rows."""

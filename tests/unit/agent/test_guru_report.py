@@ -20,7 +20,7 @@ class TestReport(testtools.TestCase):
         conf([])
         conf.set_override('file_event_handler', str(file), 'oslo_reports')
         return str(self.assertRaises(
-            exceptions.InvalidConfiguration, guru_report.Report, conf, 'agent',
+            exceptions.InvalidConfiguration, guru_report.set_up, conf, 'agent',
             dict))
 
     def test_file_that_cannot_be_watched(self) -> None:
