@@ -10,6 +10,7 @@ import contextvars
 import functools
 import http.client
 import io
+import math
 import socket
 import sys
 from typing import Any
@@ -54,10 +55,9 @@ class _Reader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        with deadline.noted(TimeoutError):
-            self._sock.settimeout(deadline.allowance(self._ceiling))
-            count: int | None = self._raw.readinto(buffer)
-            return count
+        self._sock.settimeout(deadline.allowance(self._ceiling))
+        count: int | None = self._raw.readinto(buffer)
+        return count
 
     def close(self) -> None:
         # The socket counts its readers and is closed with the last reader.
@@ -149,16 +149,15 @@ class Adapter(session.TCPKeepAliveAdapter):
 
         :param timeout: seconds or None, or a (connect, read) tuple of these
         """
-        if not self._is_shared:
-            deadline.require()
+        if not self._is_shared and deadline.remaining() == math.inf:
+            raise RuntimeError('a request was made without a deadline')
         request.headers['Accept-Encoding'] = ', '.join(ENCODINGS)
         url = request.url or ''
         # Keystone redirects the request for a token to its own URL.
         is_login = url.endswith('/auth/tokens') or (
             self._auth_url != '' and (url + '/').startswith(
                 self._auth_url + '/'))
-        with errors.observed(url, is_login) as exchange, \
-                deadline.noted(requests.exceptions.Timeout):
+        with errors.observed(url, is_login) as exchange:
             response = self._send(request, stream, timeout, *args, **kwargs)
             if not stream:
                 _read_body(response)

@@ -204,6 +204,8 @@ class Exchange:
     """What the party did instead of an answer with success."""
     error: Exception | None = None
     """The error of the transport, which a library may replace by another."""
+    has_timeout: bool = False
+    """Whether any request timed out."""
     handled: BaseException | None = dataclasses.field(
         default_factory=sys.exception)
     """The error that the caller handles, which no request caused."""
@@ -252,11 +254,11 @@ def observed(url: str, is_login: bool) -> abc.Iterator[Exchange]:
         yield exchange
     except _FOREIGN as exc:
         waited, exchange.error = time.monotonic() - began, exc
+        is_timeout = meaning(exc) is exceptions.DeadlineExceeded
+        exchange.has_timeout |= is_timeout
         # A request that begins shortly before the deadline shows nothing.
-        exchange.failure = '' if (
-            meaning(exc) is exceptions.DeadlineExceeded
-            and not deadline.is_silence(waited)) else _observation(
-                exc, waited, handled)
+        if not is_timeout or deadline.is_silence(waited):
+            exchange.failure = _observation(exc, waited, handled)
         raise
 
 
@@ -281,7 +283,9 @@ def translated(call: Call) -> abc.Iterator[None]:
         yield
     except _FOREIGN as exc:
         kind, waited = meaning(exc), time.monotonic() - began
-        if kind is exceptions.ServiceUnreachable and deadline.missed():
+        if kind is exceptions.ServiceUnreachable and (
+                exchange.has_timeout or not deadline.remaining()):
+            # Version discovery replaces a timeout by another error.
             kind = exceptions.DeadlineExceeded
         if kind is exceptions.DeadlineExceeded and not deadline.is_silence(
                 waited):

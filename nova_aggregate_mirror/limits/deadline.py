@@ -17,22 +17,15 @@ import time
 SILENCE = 1.0
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
 class _Deadline:
-    """An expiry time, and whether a request has timed out before it."""
-
     expiry: float = math.inf
     seconds: float = math.inf
     is_budget: bool = False
-    missed: bool = False
 
 
-_CURRENT: contextvars.ContextVar[_Deadline | None] = contextvars.ContextVar(
-    'aggregate_mirror_deadline', default=None)
-
-
-def _current() -> _Deadline:
-    return _CURRENT.get() or _Deadline()
+_CURRENT = contextvars.ContextVar(
+    'aggregate_mirror_deadline', default=_Deadline())
 
 
 @contextlib.contextmanager
@@ -41,11 +34,10 @@ def within(seconds: float, total: float = 0.0) -> abc.Iterator[None]:
 
     :param total: what was given in all, if these are the rest of it
     """
-    current, expiry = _current(), time.monotonic() + seconds
-    new = _Deadline(expiry, total or seconds, is_budget=total > 0)
-    if current.expiry < expiry:
-        new = _Deadline(current.expiry, current.seconds, current.is_budget)
-    token = _CURRENT.set(new)
+    new = _Deadline(
+        time.monotonic() + seconds, total or seconds, is_budget=total > 0)
+    token = _CURRENT.set(
+        min(_CURRENT.get(), new, key=lambda deadline: deadline.expiry))
     try:
         yield
     finally:
@@ -87,24 +79,7 @@ class Budget:
 
 def remaining() -> float:
     """Return the seconds left, at least 0.0; infinity without a deadline."""
-    return max(0.0, _current().expiry - time.monotonic())
-
-
-def require() -> None:
-    """Check that a deadline bounds the context's I/O.
-
-    :raises RuntimeError: there is none, which is an error of this program
-    """
-    if remaining() == math.inf:
-        raise RuntimeError('a request was made without a deadline')
-
-
-def missed() -> bool:
-    """Check whether a request in the innermost ``within`` timed out.
-
-    Version discovery replaces a timeout by another error, or suppresses it.
-    """
-    return _current().missed or not remaining()
+    return max(0.0, _CURRENT.get().expiry - time.monotonic())
 
 
 def is_silence(waited: float) -> bool:
@@ -112,23 +87,13 @@ def is_silence(waited: float) -> bool:
 
     A request that begins shortly before the deadline shows nothing.
     """
-    seconds = _current().seconds
+    seconds = _CURRENT.get().seconds
     return seconds == math.inf or waited >= min(SILENCE, seconds / 2) > 0
 
 
 def is_budget() -> bool:
     """Check whether the deadline is that of a request to nova-api."""
-    return _current().is_budget
-
-
-@contextlib.contextmanager
-def noted(*timeouts: type[Exception]) -> abc.Iterator[None]:
-    """Record for ``missed`` that one of these errors was raised inside."""
-    try:
-        yield
-    except timeouts:
-        _current().missed = True
-        raise
+    return _CURRENT.get().is_budget
 
 
 def allowance(ceiling: float | None) -> float | None:

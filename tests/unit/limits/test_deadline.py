@@ -1,32 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The time that the parts of a call share."""
 
-import contextlib
 import types
 
 import fixtures
 import testtools
 
 from nova_aggregate_mirror.limits import deadline
-
-
-class TestMissed(testtools.TestCase):
-
-    def test_timeout_outside_a_deadline(self):
-        """It says nothing about the requests that follow."""
-        with contextlib.suppress(TimeoutError), deadline.noted(TimeoutError):
-            raise TimeoutError
-        self.assertFalse(deadline.missed())
-
-    def test_timeout_within_a_deadline(self):
-        """It is known until the deadline ends, not longer."""
-        with deadline.within(60.0):
-            with contextlib.suppress(TimeoutError), \
-                    deadline.noted(TimeoutError):
-                raise TimeoutError
-            self.assertTrue(deadline.missed())
-        with deadline.within(60.0):
-            self.assertFalse(deadline.missed())
 
 
 class TestBudget(testtools.TestCase):
