@@ -176,7 +176,7 @@ class Adapter(session.TCPKeepAliveAdapter):
         """
         # An error that the caller handles is in the chain of each error here.
         handled = sys.exception()
-        for _connection in range(KEPT_CONNECTIONS):
+        while True:
             bounds = _bounds(request, timeout)
             _OPENED.set(False)
             try:
@@ -185,8 +185,6 @@ class Adapter(session.TCPKeepAliveAdapter):
                 if (_OPENED.get() or request.method != 'GET'
                         or not driver_failures.is_closed(exc, handled)):
                     raise
-        return super().send(request, stream, _bounds(request, timeout),
-                            *args, **kwargs)
 
 
 def _bounds(request: requests.PreparedRequest, timeout: Any) -> Any:
@@ -224,12 +222,13 @@ def _read_body(response: requests.Response) -> None:
     response._content = body.getvalue()
 
 
-def bound(existing: session.Session) -> None:
-    """Mount bounded adapters in a session that was created elsewhere."""
-    for scheme, old in list(existing.session.adapters.items()):
-        tls = {name: getattr(old, name)
-               for name in ('tls_ciphers', 'tls_min_version')
-               if getattr(old, name, None)}
+def bound(existing: session.Session, is_shared: bool = True) -> None:
+    """Mount bounded adapters in a session; see ``Adapter``."""
+    # Older keystoneauth has none of these.
+    tls = {name: getattr(existing, name)
+           for name in ('tls_ciphers', 'tls_min_version')
+           if getattr(existing, name, None)}
+    for scheme in list(existing.session.adapters):
         existing.session.mount(scheme, Adapter(
-            pool_maxsize=KEPT_CONNECTIONS, is_shared=True,
+            pool_maxsize=KEPT_CONNECTIONS, is_shared=is_shared,
             auth_url=getattr(existing.auth, 'auth_url', None) or '', **tls))

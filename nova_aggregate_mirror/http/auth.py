@@ -177,19 +177,13 @@ def load(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin:
 def session(conf: cfg.ConfigOpts, group: str) -> ks_session.Session:
     """Create a session with bounded adapters, without network access."""
     auth = load(conf, group)
-    tls = {name: conf[group][name]
-           for name in ('tls_ciphers', 'tls_min_version')
-           if name in conf[group]}
-    transport = _Transport()
-    for scheme in list(transport.adapters):
-        transport.mount(scheme, adapter.Adapter(
-            pool_maxsize=adapter.KEPT_CONNECTIONS,
-            auth_url=getattr(auth, 'auth_url', None) or '', **tls))
     with errors.translated(_call(group)):
-        return loading.load_session_from_conf_options(
-            conf, group, session=transport, auth=auth,
+        session = loading.load_session_from_conf_options(
+            conf, group, session=_Transport(), auth=auth,
             # The list of timings would grow for the lifetime of the process.
             collect_timing=False, app_name='nova-aggregate-mirror')
+        adapter.bound(session, is_shared=False)
+        return session
 
 
 def check_catalog(session: ks_session.Session) -> None:
