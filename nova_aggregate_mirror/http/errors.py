@@ -214,28 +214,20 @@ class Exchange:
 _EXCHANGE: contextvars.ContextVar[Exchange | None] = contextvars.ContextVar(
     'aggregate_mirror_exchange', default=None)
 
-_WARNED: set[str] = set()
-"""Warnings of keystoneauth that this process has logged."""
 
+def _is_logged(record: library_log.LogRecord) -> bool:
+    """Log what keystoneauth warns of in our requests at DEBUG only.
 
-def _is_new(record: library_log.LogRecord) -> bool:
-    """Check that keystoneauth has not warned of the same in our requests.
-
-    It does so for each request, while a failure is reported once.
+    It does so for each request, and may state a cause that nobody observed.
     """
     if _EXCHANGE.get() is None or record.levelno < library_log.WARNING:
         return True
-    text = record.getMessage()
-    if text in _WARNED:
-        return False
-    if len(_WARNED) > _LONGEST:
-        _WARNED.clear()
-    _WARNED.add(text)
-    return True
+    LOG.debug('%s: %s', record.name, without_secrets(record.getMessage()))
+    return False
 
 
 for _name in 'discover', 'identity.base', 'identity.generic.base', 'session':
-    library_log.getLogger('keystoneauth.' + _name).addFilter(_is_new)
+    library_log.getLogger('keystoneauth.' + _name).addFilter(_is_logged)
 
 
 @contextlib.contextmanager
