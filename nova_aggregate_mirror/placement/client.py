@@ -134,38 +134,26 @@ class Client:
 
     def memberships(self, aggregates: abc.Iterable[str],
                     unlikely: abc.Iterable[str] = (),
-                    each: parallel.Each = parallel.Workers().each,
-                    hosts: float = math.inf
+                    each: parallel.Each = parallel.Workers().each
                     ) -> abc.Mapping[str, frozenset[str]]:
-        """Read which of these aggregates each provider is in, in few requests.
+        """Read which of these aggregates each provider is in.
 
         :param unlikely: further aggregates, expected to have no providers,
             so that many are queried per request
-        :param hosts: number of providers that there are at least
-        :returns: every provider that is in any of them; others may be missing
+        :returns: every provider that is in any of them
         """
         likely, rare = sorted(set(aggregates)), sorted(set(unlikely))
         chunks = [rare[start:start + MANY]
                   for start in range(0, len(rare), MANY)]
-        count = len(likely) + len(chunks)
+        if (likely or chunks) and not self.is_connected:
+            # Otherwise each thread would ask keystone for a token.
+            self.probe()
+        members_of = dict(zip(likely, each(self.members, likely), strict=True))
+        lists = each(lambda chunk: self.members(*chunk), chunks)
+        rare = [aggregate for chunk, members in zip(chunks, lists, strict=True)
+                if members for aggregate in chunk]
+        members_of.update(zip(rare, each(self.members, rare), strict=True))
         memberships: dict[str, set[str]] = {}
-        if count > hosts + 1:
-            providers = sorted(self.providers())
-            if count > len(providers):
-                # A provider that cannot be read is in the lists of members.
-                with contextlib.suppress(exceptions.MirrorError):
-                    return _read_memberships(
-                        self, providers, frozenset(likely + rare), each)
-            memberships = {provider: set() for provider in providers}
-        lists = _read_members(
-            self, [*([aggregate] for aggregate in likely), *chunks], each)
-        rare = [
-            aggregate for chunk, members in zip(
-                chunks, lists[len(likely):], strict=True)
-            if members for aggregate in chunk]
-        members_of = dict(zip(
-            [*likely, *rare],
-            [*lists[:len(likely)], *each(self.members, rare)], strict=True))
         for aggregate, members in members_of.items():
             for provider in members:
                 memberships.setdefault(provider, set()).add(aggregate)
@@ -303,32 +291,6 @@ class Client:
                 return client, client.session.get_auth_headers() or {}
         finally:
             slot.lock.release()
-
-
-def _read_memberships(placement: Client, providers: abc.Iterable[str],
-                      aggregates: frozenset[str], each: parallel.Each
-                      ) -> abc.Mapping[str, frozenset[str]]:
-    """Read which of these aggregates each of these providers is in."""
-    def get(provider: str) -> Provider | None:
-        try:
-            return placement.get(provider)
-        except exceptions.ProviderNotFound:
-            # It was deleted after the list was read.
-            return None
-
-    return {state.uuid: state.aggregates & aggregates
-            for state in each(get, providers) if state}
-
-
-def _read_members(placement: Client, queries: list[list[str]],
-                  each: parallel.Each) -> list[frozenset[str]]:
-    """Read the members of any of the aggregates of each query."""
-    def members(query: list[str]) -> frozenset[str]:
-        return placement.members(*query)
-
-    # Without a token all threads would wait for one of them.
-    ahead = 0 if placement.is_connected else 1
-    return [*map(members, queries[:ahead]), *each(members, queries[ahead:])]
 
 
 def _path(provider: str) -> str:

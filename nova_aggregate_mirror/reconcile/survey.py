@@ -27,8 +27,6 @@ class Selection:
     """Aggregates without hosts, and those that only the ledger has."""
     only: frozenset[str]
     """Requested aggregates; empty means all."""
-    hosts: int = 0
-    """Number of hosts of the largest aggregate."""
 
 
 def select(context: context.Context,
@@ -37,11 +35,11 @@ def select(context: context.Context,
     names = frozenset(context.ledger.entries())
     aggregates = context.nova.aggregates()
     only = comparison.resolve(requested, aggregates, names)
-    sizes = context.nova.sizes()
-    used, all = frozenset(sizes), names.union(aggregates, sizes)
+    used = context.nova.used()
+    all = names.union(aggregates, used)
     if only:
         used, all = used & only, all & only
-    return Selection(used, all - used, only, max(sizes.values(), default=0))
+    return Selection(used, all - used, only)
 
 
 def read(context: context.Context, selection: Selection,
@@ -53,7 +51,7 @@ def read(context: context.Context, selection: Selection,
     """
     context.display.step('Reading placement')
     current = context.placement.memberships(
-        selection.used, selection.unused, context.each, selection.hosts)
+        selection.used, selection.unused, context.each)
     context.display.step(
         'Reading nova; placement has %s in aggregates'
         % plurals.count(sum(map(bool, current.values())), 'provider'))

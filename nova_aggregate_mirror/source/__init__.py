@@ -229,8 +229,8 @@ class Source(Protocol):
     def aggregates(self) -> abc.Mapping[str, str]:
         """Read every aggregate, UUID to name."""
 
-    def sizes(self) -> abc.Mapping[str, int]:
-        """Read every aggregate with a host, UUID to its number of hosts."""
+    def used(self) -> frozenset[str]:
+        """Read the UUIDs of the aggregates that have hosts."""
 
     def read(self, hosts: abc.Iterable[str], nodes: abc.Iterable[str] = (),
              aggregates: abc.Iterable[str] = (),

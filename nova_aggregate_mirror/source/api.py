@@ -51,9 +51,9 @@ class ApiSource:
         return {aggregate.uuid: aggregate.name
                 for aggregate in self.all_aggregates()}
 
-    def sizes(self) -> abc.Mapping[str, int]:
-        return {aggregate.uuid: len(aggregate.hosts)
-                for aggregate in self.all_aggregates() if aggregate.hosts}
+    def used(self) -> frozenset[str]:
+        return frozenset(aggregate.uuid for aggregate in self.all_aggregates()
+                         if aggregate.hosts)
 
     def all_aggregates(self) -> list[api_connection.ListedAggregate]:
         """Read every aggregate; the API does not paginate them."""

@@ -95,9 +95,9 @@ class DatabaseSource:
         with self._api.reading() as api:
             return _aggregates(api)
 
-    def sizes(self) -> abc.Mapping[str, int]:
+    def used(self) -> frozenset[str]:
         with self._api.reading() as api:
-            return dict(map(tuple, api.execute(statements.SIZES)))
+            return frozenset(uuid for uuid, in api.execute(statements.USED))
 
     def cell_mappings(self) -> abc.Mapping[str, str]:
         """Read UUID to display name of every cell except cell0."""

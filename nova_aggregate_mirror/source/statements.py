@@ -43,9 +43,8 @@ AGGREGATES = sa.select(AGGREGATE.uuid, AGGREGATE.name)
 EXISTING = AGGREGATES.where(AGGREGATE.uuid.in_(engines.SOME))
 MEMBERS = sa.select(MEMBER.host, AGGREGATE.uuid, AGGREGATE.name).join_from(
     nova_tables.aggregate_hosts, nova_tables.aggregates, IN_AGGREGATE)
-SIZES = sa.select(AGGREGATE.uuid, sa.func.count()).join_from(
-    nova_tables.aggregate_hosts, nova_tables.aggregates, IN_AGGREGATE,
-).group_by(AGGREGATE.uuid)
+USED = sa.select(AGGREGATE.uuid).distinct().join_from(
+    nova_tables.aggregate_hosts, nova_tables.aggregates, IN_AGGREGATE)
 ZONES = sa.select(AGGREGATE.uuid, METADATA.key, METADATA.value).join_from(
     nova_tables.aggregates, nova_tables.aggregate_metadata,
     AGGREGATE.id == METADATA.aggregate_id,

@@ -61,9 +61,8 @@ class Api:
             statements.EXISTING: self._existing,
             statements.AGGREGATES: lambda _values: [
                 (uuid, uuid) for uuid in nova.hosts_of],
-            statements.SIZES: lambda _values: [
-                (uuid, len(hosts)) for uuid, hosts in nova.hosts_of.items()
-                if hosts],
+            statements.USED: lambda _values: [
+                (uuid,) for uuid, hosts in nova.hosts_of.items() if hosts],
             statements.MEMBERS: lambda _values: [
                 (host, uuid, uuid) for uuid, hosts in nova.hosts_of.items()
                 for host in hosts],

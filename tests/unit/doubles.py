@@ -25,8 +25,6 @@ CELL = '4ab0e6b1-3c2f-4f4c-8d8f-5f0e1c7f5a01'
 class Placement:
     """Providers with their aggregates and generations; requests are logged."""
 
-    is_connected = True
-
     def __init__(self, log: list[tuple[str, str]]) -> None:
         self.log = log
         self.aggregates: dict[str, set[str]] = {}
@@ -90,8 +88,8 @@ class Placement:
 
     def memberships(self, aggregates: abc.Iterable[str],
                     unlikely: abc.Iterable[str] = (),
-                    each: parallel.Each | None = None,
-                    hosts: float = 0.0) -> source.Memberships:
+                    each: parallel.Each | None = None
+                    ) -> source.Memberships:
         self._ask('LIST', '')
         wanted = {*aggregates, *unlikely}
         return {provider: frozenset(found & wanted)
@@ -139,9 +137,9 @@ class Nova:
             raise self.broken
         return {uuid: 'name of ' + uuid for uuid in self.hosts_of}
 
-    def sizes(self) -> dict[str, int]:
-        return {uuid: len(hosts) for uuid, hosts in self.hosts_of.items()
-                if hosts}
+    def used(self) -> frozenset[str]:
+        return frozenset(uuid for uuid, hosts in self.hosts_of.items()
+                         if hosts)
 
     def cell_mappings(self) -> dict[str, str]:
         if self.broken:

@@ -16,6 +16,7 @@ from oslo_utils import uuidutils
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.placement import parallel
 from tests import placement_service
 from tests.unit import servers
 
@@ -135,21 +136,19 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.assertEqual(frozenset(), self.client.members())
 
     def test_memberships_take_few_requests(self) -> None:
-        """Of few providers, each is read; of many, each aggregate.
+        """Fifty aggregates that probably have no provider share a request.
 
-        Fifty aggregates that probably have no provider share a request.
+        If one of them has a provider, each of the fifty is read.
         """
         self.warm_up()
         self.placement.set_aggregates(PROVIDER, [AGGREGATE])
-        unused = [uuidutils.generate_uuid() for _ in range(900)]
-        for used, hosts, requests in (
-                ([AGGREGATE], 1, 2), ([AGGREGATE], 40, 1 + 900 / 50),
-                (unused[:30], 1000, 30 + 18)):
+        unused = [uuidutils.generate_uuid() for _ in range(899)]
+        for used, rare, requests in (
+                ([AGGREGATE], unused, 1 + 900 / 50),
+                (unused[:30], [AGGREGATE, *unused], 30 + 900 / 50 + 50)):
             self.placement.requests.clear()
-            self.assertEqual(
-                {AGGREGATE} if used == [AGGREGATE] else None,
-                self.client.memberships(used, unused, hosts=hosts).get(
-                    PROVIDER))
+            self.assertEqual({PROVIDER: {AGGREGATE}},
+                             self.client.memberships(used, rare))
             self.assertEqual(requests, len(self.placement.requests))
 
     def test_read_and_write_are_two_requests(self) -> None:
@@ -344,8 +343,9 @@ class KeystoneTestCase(servers.LoopbackTestCase):
         """The client does not make keystone lock the account."""
         self.cloud.answers['/v3/auth/tokens'] = (401, {'error': {
             'code': 401, 'message': 'not you', 'title': 'Unauthorized'}})
-        error = self.assertRaises(exceptions.NotAuthorized,
-                                  self.client.providers)
+        error = self.assertRaises(
+            exceptions.NotAuthorized, self.client.memberships,
+            [AGGREGATE, PROVIDER], each=parallel.Workers(2).each)
         self.assertEqual(1, self.cloud.count('/v3/auth/tokens'))
         self.assertNotIn('s3cret', str(error))
         self.cloud.grant(self.cloud.url)
