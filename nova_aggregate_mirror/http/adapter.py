@@ -19,7 +19,8 @@ from keystoneauth1 import session
 import requests
 import urllib3
 
-from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.http import exchanges
+from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import driver_failures
 
@@ -157,11 +158,11 @@ class Adapter(session.TCPKeepAliveAdapter):
         is_login = url.endswith('/auth/tokens') or (
             self._auth_url != '' and (url + '/').startswith(
                 self._auth_url + '/'))
-        with errors.observed(url, is_login) as exchange:
+        with exchanges.observed(url, is_login) as exchange:
             response = self._send(request, stream, timeout, *args, **kwargs)
             if not stream:
                 _read_body(response)
-            errors.answered(exchange, response)
+            exchanges.answered(exchange, response)
         if (response.status_code == 401 and request.method == 'GET'
                 and url.rstrip('/') == self._auth_url):
             response.status_code = 403
@@ -208,7 +209,7 @@ def _read_body(response: requests.Response) -> None:
     encoding = response.headers.get('Content-Encoding', '')
     if encoding.lower() not in ('', 'identity', *ENCODINGS):
         response.close()
-        raise errors.UnreadableBody(
+        raise library_errors.UnreadableBody(
             'sent a body with the encoding %s, which was not requested'
             % encoding)
     body = io.BytesIO()
@@ -216,7 +217,7 @@ def _read_body(response: requests.Response) -> None:
         body.write(part)
         if body.tell() > LONGEST_BODY:
             response.close()
-            raise errors.UnreadableBody(
+            raise library_errors.UnreadableBody(
                 'sent a body longer than %d bytes' % LONGEST_BODY)
     # Where requests keeps what it has read; there is no method to set it.
     response._content = body.getvalue()

@@ -10,6 +10,7 @@ import requests
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror import uuids
 
 _CONCURRENT_UPDATE = 'placement.concurrent_update'
@@ -110,7 +111,7 @@ def _refusal(call: errors.Call, response: requests.Response,
     status = response.status_code
     error = _error_document(body, status)
     detail = str(error.get('detail', ''))
-    kind = errors.meaning_of_status(status)
+    kind = library_errors.meaning_of_status(status)
     if status == 404 and provider and provider in detail:
         # Placement does not quote the UUID in the 404 of an unknown path.
         kind = exceptions.ProviderNotFound

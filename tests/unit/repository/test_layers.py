@@ -35,7 +35,7 @@ ALLOWED = {
     'nova': {'hooks/', 'nova_plugin.py', 'source/cells.py',
              'source/connections.py', 'scheduler/', 'explain/', 'cmd/',
              'audit/stored_requests.py'},
-    'openstack': {'placement/', 'http/errors.py'},
+    'openstack': {'placement/', 'http/library_errors.py'},
     'keystoneauth1': {'http/', 'checks/discovery.py'},
     'requests': {'http/', 'placement/'},
     'novaclient': {'source/api.py'},

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests of a call, as the transport sees them."""
+
+from collections import abc
+import contextlib
+import contextvars
+import dataclasses
+import sys
+import time
+
+import requests
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import library_errors
+from nova_aggregate_mirror.limits import deadline
+
+REFUSED = 'refused the credentials with 401'
+
+
+@dataclasses.dataclass
+class Exchange:
+    """The last request of a call."""
+
+    url: str = ''
+    """Empty before the first request."""
+    is_login: bool = False
+    """Whether it was a request to keystone."""
+    has_login: bool = False
+    """Whether there was any request to keystone."""
+    answer: str = ''
+    """The status, and the type of a body that is not JSON."""
+    failure: str = ''
+    """What the party did instead of an answer with success."""
+    error: Exception | None = None
+    """The error of the transport, which a library may replace by another."""
+    has_timeout: bool = False
+    """Whether any request timed out."""
+    handled: BaseException | None = dataclasses.field(
+        default_factory=sys.exception)
+    """The error that the caller handles, which no request caused."""
+
+    def meaning(self, exc: Exception, waited: float) -> library_errors.Kind:
+        """Return the class of an error that the call ended with.
+
+        :param waited: seconds since the call began
+        """
+        kind = library_errors.meaning(exc)
+        if kind is exceptions.ServiceUnreachable and (
+                self.has_timeout or not deadline.remaining()):
+            # Version discovery replaces a timeout by another error.
+            kind = exceptions.DeadlineExceeded
+        if (kind is exceptions.DeadlineExceeded
+                and not deadline.is_silence(waited)):
+            return exceptions.OutOfTime
+        return kind
+
+
+CURRENT: contextvars.ContextVar[Exchange | None] = contextvars.ContextVar(
+    'aggregate_mirror_exchange', default=None)
+"""That of the innermost call that is translated."""
+
+
+@contextlib.contextmanager
+def observed(url: str, is_login: bool) -> abc.Iterator[Exchange]:
+    """Observe a request that the transport makes inside."""
+    exchange = CURRENT.get() or Exchange()
+    if not deadline.remaining():
+        # It is not sent: what the request before it did is the reason.
+        yield exchange
+        return
+    exchange.url, exchange.is_login = url, is_login
+    exchange.has_login |= is_login
+    exchange.answer, exchange.failure, exchange.error = '', '', None
+    began, handled = time.monotonic(), sys.exception()
+    try:
+        yield exchange
+    except library_errors.CLASSES as exc:
+        waited, exchange.error = time.monotonic() - began, exc
+        is_timeout = library_errors.meaning(exc) is exceptions.DeadlineExceeded
+        exchange.has_timeout |= is_timeout
+        # A request that begins shortly before the deadline shows nothing.
+        if not is_timeout or deadline.is_silence(waited):
+            exchange.failure = library_errors.observation(
+                exc, waited, handled)
+        raise
+
+
+def answered(exchange: Exchange, response: requests.Response) -> None:
+    """Note the answer to a request."""
+    exchange.answer = answer(response)
+    sent = response.request
+    if exchange.is_login and response.status_code == 401 and (
+            # Keystone's version document is requested without credentials.
+            sent.method == 'POST' or 'X-Auth-Token' in sent.headers
+            or 'Authorization' in sent.headers):
+        exchange.failure = REFUSED
+    elif response.status_code >= 400:
+        exchange.failure = exchange.answer
+
+
+def answer(response: requests.Response) -> str:
+    """Return the status, and the type of a body that is not JSON."""
+    return ' with '.join(filter(None, (
+        'answered %d' % response.status_code, form(response))))
+
+
+def form(response: requests.Response) -> str:
+    """Return the type of a body that is not JSON."""
+    kind = response.headers.get('Content-Type', '').partition(';')[0]
+    return '' if kind.endswith('json') else kind

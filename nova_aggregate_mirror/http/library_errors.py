@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Meaning of the errors of HTTP libraries, each of which has many classes."""
+
+import http.client
+
+from keystoneauth1 import exceptions as ks_exceptions
+from openstack import exceptions as sdk_exceptions
+from oslo_config import cfg
+from requests import exceptions as requests_exceptions
+from urllib3 import exceptions as urllib3_exceptions
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.limits import driver_failures
+
+Kind = type[exceptions.MirrorError]
+
+# The first row with the class of the error, or a base class of it, applies.
+_MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
+    (exceptions.ServiceUnreachable, (
+        # Urllib3 derives this class from its timeouts.
+        urllib3_exceptions.NewConnectionError,
+        sdk_exceptions.ServiceDisabledException,
+        ks_exceptions.ImpliedVersionMismatch)),
+    (exceptions.DeadlineExceeded, (
+        ks_exceptions.ConnectTimeout, requests_exceptions.Timeout,
+        urllib3_exceptions.TimeoutError, TimeoutError)),
+    (exceptions.NotAuthorized, (
+        ks_exceptions.AuthorizationFailure, ks_exceptions.MissingAuthMethods)),
+    (exceptions.ServiceUnreachable, (
+        ks_exceptions.InvalidDiscoveryEndpoint,
+        ks_exceptions.InvalidOidcDiscoveryDocument,
+        ks_exceptions.OidcAccessTokenEndpointNotFound,
+        ks_exceptions.OidcAuthorizationEndpointNotFound)),
+    (exceptions.MissingCredentials, (ks_exceptions.AuthPluginException,)),
+    (exceptions.InvalidConfiguration, (
+        cfg.Error, sdk_exceptions.ConfigException,
+        requests_exceptions.URLRequired, requests_exceptions.MissingSchema,
+        requests_exceptions.InvalidSchema, requests_exceptions.InvalidURL,
+        urllib3_exceptions.LocationValueError)),
+    (exceptions.RequestRejected, (requests_exceptions.InvalidHeader,)),
+    (exceptions.MalformedAnswer, (
+        ks_exceptions.InvalidResponse, requests_exceptions.InvalidJSONError,
+        requests_exceptions.ChunkedEncodingError,
+        requests_exceptions.ContentDecodingError,
+        urllib3_exceptions.DecodeError, urllib3_exceptions.IncompleteRead,
+        urllib3_exceptions.InvalidChunkLength,
+        urllib3_exceptions.ResponseNotChunked,
+        urllib3_exceptions.BodyNotHttplibCompatible,
+        urllib3_exceptions.InvalidHeader,
+        urllib3_exceptions.HeaderParsingError)),
+    (exceptions.ServiceFailed, (
+        requests_exceptions.HTTPError, requests_exceptions.TooManyRedirects)),
+    (exceptions.ServiceUnreachable, (
+        ks_exceptions.ClientException,
+        ks_exceptions.RetriableConnectionFailure,
+        sdk_exceptions.SDKException, urllib3_exceptions.HTTPError, OSError)),
+    # A plain ValueError is raised for a redirect to an invalid URL, and for
+    # the encoding of a body that is logged.
+    (exceptions.MalformedAnswer, (http.client.HTTPException, ValueError)),
+)
+
+CLASSES = tuple(cls for _kind, classes in _MEANING for cls in classes)
+"""Every class that is translated."""
+
+CATALOG = (ks_exceptions.CatalogException,
+           sdk_exceptions.ServiceDisabledException)
+"""Classes for what the catalog does not have."""
+
+# What a party did, by errors above the socket.
+_OBSERVATIONS: tuple[tuple[type[Exception], str], ...] = (
+    (http.client.IncompleteRead, 'sent an incomplete body'),
+    (requests_exceptions.ContentDecodingError,
+     'sent a body that cannot be decoded'),
+    (http.client.HTTPException, 'sent an answer that is not HTTP'),
+    (requests_exceptions.TooManyRedirects, 'redirected too many times'),
+)
+
+
+class UnreadableBody(requests_exceptions.ContentDecodingError):
+    """A body that is not read; the text says what the service sent."""
+
+
+def meaning(exc: Exception) -> Kind:
+    """Return the class in our tree for an error of a library."""
+    exc = _wrapped(exc)
+    status = getattr(exc, 'http_status', getattr(exc, 'status_code', None))
+    if isinstance(status, int):
+        return meaning_of_status(status)
+    return next(kind for kind, classes in _MEANING if isinstance(exc, classes))
+
+
+def meaning_of_status(status: int) -> Kind:
+    """Return the class in our tree for an HTTP status other than 200."""
+    if status in (401, 403):
+        return (exceptions.Forbidden if status == 403
+                else exceptions.NotAuthorized)
+    if status in (404, 410):
+        # Only placement's own error message proves that a provider is missing.
+        return exceptions.MalformedAnswer
+    if 400 <= status < 500 and status not in (408, 409, 425, 429):
+        return exceptions.RequestRejected
+    return exceptions.ServiceFailed
+
+
+def observation(exc: Exception, waited: float,
+                handled: BaseException | None) -> str:
+    """Say what the other party of a failed request did."""
+    if meaning(exc) is exceptions.DeadlineExceeded:
+        return 'was silent for %.1f s' % waited
+    via = ('is behind a proxy that '
+           if isinstance(exc, requests_exceptions.ProxyError) else '')
+    for cause in driver_failures.causes(exc, handled):
+        if isinstance(cause, UnreadableBody):
+            return str(cause)
+        text = driver_failures.of_socket(cause) or next(
+            (text for cls, text in _OBSERVATIONS if isinstance(cause, cls)),
+            '')
+        if text:
+            return via + text
+    return 'could not be asked: %s' % type(_wrapped(exc)).__name__
+
+
+def _wrapped(exc: Exception) -> Exception:
+    """Return the error that requests or keystoneauth has wrapped."""
+    if isinstance(exc, ks_exceptions.ConnectionError):
+        inner = exc.__context__
+        if not isinstance(inner, requests_exceptions.RequestException):
+            return exc
+    elif isinstance(exc, (requests_exceptions.ConnectionError,
+                          urllib3_exceptions.MaxRetryError,
+                          urllib3_exceptions.ProtocolError)):
+        inner = getattr(exc, 'reason', None) or next(
+            (arg for arg in reversed(exc.args)
+             if isinstance(arg, Exception)), None)
+    else:
+        return exc
+    return _wrapped(inner) if isinstance(inner, CLASSES) else exc
