@@ -70,11 +70,18 @@ class CandidateReader:
 
     def providers(self, parameters: Parameters) -> frozenset[str]:
         """Read the providers that meet the conditions by themselves."""
-        return frozenset(self._list(parameters))
+        return frozenset(self.trees(parameters))
 
-    def trees(self) -> abc.Mapping[str, str]:
-        """Read every provider: UUID to the UUID of its root provider."""
-        return self._list([])
+    def trees(self, parameters: Parameters = ()) -> abc.Mapping[str, str]:
+        """Read the same: UUID to the UUID of the root provider."""
+        call, answer = self._placement.call(
+            'GET', '/resource_providers' + (
+                '?' + _encoded(parameters) if parameters else ''))
+        try:
+            return {provider['uuid']: provider['root_provider_uuid']
+                    for provider in answer['resource_providers']}
+        except (LookupError, TypeError) as exc:
+            raise call.malformed('no list of providers') from exc
 
     def inventories(self, provider: str) -> abc.Mapping[str, Inventory]:
         """Read the inventories and usages of a provider, by class."""
@@ -117,16 +124,6 @@ class CandidateReader:
         except (LookupError, TypeError) as exc:
             raise call.malformed('no allocations or traits') from exc
         return traits
-
-    def _list(self, parameters: Parameters) -> abc.Mapping[str, str]:
-        call, answer = self._placement.call(
-            'GET', '/resource_providers' + (
-                '?' + _encoded(parameters) if parameters else ''))
-        try:
-            return {provider['uuid']: provider['root_provider_uuid']
-                    for provider in answer['resource_providers']}
-        except (LookupError, TypeError) as exc:
-            raise call.malformed('no list of providers') from exc
 
 
 def _encoded(parameters: Parameters) -> str:

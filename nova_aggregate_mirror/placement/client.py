@@ -262,12 +262,10 @@ class Client:
         return self._slots.setdefault(os.getpid(), connection.Slot())
 
     def _bounded(self) -> contextlib.AbstractContextManager[None]:
-        seconds = self._timeout
         if deadline.remaining() < math.inf:
-            seconds = math.inf
-        elif seconds is None:
-            seconds = self._access.timeout
-        return deadline.within(seconds)
+            return contextlib.nullcontext()
+        return deadline.within(self._access.timeout if self._timeout is None
+                               else self._timeout)
 
     def _client(self, slot: connection.Slot
                 ) -> tuple[proxy.Proxy, abc.Mapping[str, str]]:

@@ -125,10 +125,8 @@ def _refusal(call: errors.Call, response: requests.Response,
 def _error_document(body: dict[str, Any] | None, status: int
                     ) -> dict[str, Any]:
     """Return the error in an error document of placement; else empty."""
-    errors = (body or {}).get('errors')
-    if not isinstance(errors, list) or not errors:
-        return {}
-    first = errors[0]
-    if not isinstance(first, dict) or first.get('status') != status:
-        return {}
-    return first
+    match body:
+        case {'errors': [{'status': code} as error, *_]} if (
+                isinstance(error, dict) and code == status):
+            return error
+    return {}
