@@ -45,10 +45,12 @@ def fit(columns: abc.Sequence[str], rows: abc.Iterable[abc.Sequence[Cell]]
     """
     cells = [[_lines(cell) for cell in row] for row in rows]
     places = range(len(columns))
-    widths = [_longest(columns[place], cells, place) for place in places]
-    floors = [_longest(columns[place], [
-        [[word for line in cell for word in _words(line)] for cell in row]
-        for row in cells], place) for place in places]
+    widths, floors = [], []
+    for place, column in enumerate(columns):
+        lines = [line for row in cells for line in row[place]]
+        words = re.split(r'\s+|(?<=_)', ' '.join(lines))
+        widths.append(max(map(len, [column, *lines])))
+        floors.append(max(map(len, [column, *words])))
     # A border and two spaces for each column.
     excess = sum(widths) + 3 * len(columns) + 1 - WIDTH
     for _character in range(excess):
@@ -63,16 +65,6 @@ def fit(columns: abc.Sequence[str], rows: abc.Iterable[abc.Sequence[Cell]]
 def _lines(cell: Cell) -> list[str]:
     lines = cell if isinstance(cell, tuple) else (cell,)
     return [printable.line(str(line)) for line in lines]
-
-
-def _longest(column: str, cells: abc.Iterable[abc.Sequence[list[str]]],
-             place: int) -> int:
-    return max([len(column), *(
-        len(line) for row in cells for line in row[place])])
-
-
-def _words(line: str) -> list[str]:
-    return re.split(r'\s+|(?<=_)', line)
 
 
 def _wrap(line: str, width: int) -> list[str]:
