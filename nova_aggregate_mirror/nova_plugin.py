@@ -23,7 +23,10 @@ def register() -> list[object]:
     """
     refused = None
     try:
-        if _configured():
+        from nova.conf import CONF
+
+        # Oslo.config registers this option when it starts to read the files.
+        if 'config_file' in CONF:
             refused = _install()
         else:
             _postpone()
@@ -34,13 +37,6 @@ def register() -> list[object]:
     if refused is not None:
         raise refused
     return []
-
-
-def _configured() -> bool:
-    from nova.conf import CONF
-
-    # Oslo.config registers this option when it starts to read the files.
-    return 'config_file' in CONF
 
 
 def _postpone() -> None:
