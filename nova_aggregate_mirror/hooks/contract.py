@@ -28,6 +28,11 @@ class Operation:
     """Class of the exception that nova's method raised, for ``after``; nova
     may have changed its database nevertheless."""
 
+    def __str__(self) -> str:
+        return 'Aggregate %s%s (request %s)' % (
+            self.aggregate_id, self.host and ', host %s' % self.host,
+            self.request_id)
+
 
 class Hook(Protocol):
     """A hook around an aggregate operation.

@@ -157,11 +157,10 @@ class Mirror:
                     exceptions.JournalLocked, exceptions.WrongNova))
         if not request.is_reported:
             request.is_reported = True
-            LOG.error('Aggregate %s, host %s (request %s): %s. This operation '
-                      'and the next ones of its request are mirrored without '
-                      'the journal; when it works again, a full sync repairs '
-                      'what fails.',
-                      *_names(operation), request.failure)
+            LOG.error('%s: %s. This operation and the next ones of its '
+                      'request are mirrored without the journal; when it '
+                      'works again, a full sync repairs what fails.',
+                      operation, request.failure)
         return _RowState(row, possible=possible)
 
     def _finish_host(self, operation: contract.Operation, state: _RowState,
@@ -173,10 +172,9 @@ class Mirror:
             with request.budget.spending(essential=not state.recorded):
                 nodes = self._converge_and_close(process, state)
             for node in nodes:
-                LOG.warning('Aggregate %s, host %s (request %s): placement '
-                            'has no resource provider %s; nova-compute creates'
-                            ' it, and the next full sync adds its aggregates',
-                            *_names(operation), node)
+                LOG.warning('%s: placement has no resource provider %s; '
+                            'nova-compute creates it, and the next full sync '
+                            'adds its aggregates', operation, node)
             error = None
         except exceptions.JournalLocked as exc:
             # The hand-over would wait for the same lock.
@@ -190,9 +188,8 @@ class Mirror:
                     request.failure = _hand_over(
                         process, operation, state, error) or request.failure
         if locked:
-            LOG.warning('Aggregate %s, host %s (request %s): %s; its row '
-                        'stays in the journal, and the agent mirrors the host '
-                        'again', *_names(operation), locked)
+            LOG.warning('%s: %s; its row stays in the journal, and the agent '
+                        'mirrors the host again', operation, locked)
 
     def _scope(self, process: processes.Process,
                operation: contract.Operation, request: _ApiRequest
@@ -205,12 +202,11 @@ class Mirror:
         except exceptions.Retriable as exc:
             failure = exc
         if failure:
-            LOG.warning('Aggregate %s, host %s (request %s): %s',
-                        *_names(operation), failure)
+            LOG.warning('%s: %s', operation, failure)
             return None
         for cell, reason in sorted(scope.cells_down.items()):
-            LOG.warning('Aggregate %s, host %s (request %s): cell %s did not '
-                        'answer: %s', *_names(operation), cell, reason)
+            LOG.warning('%s: cell %s did not answer: %s',
+                        operation, cell, reason)
         # A cell that is down may have those that were read before.
         request.nodes = scope.nodes | (
             request.nodes if scope.cells_down else frozenset())
@@ -225,10 +221,9 @@ class Mirror:
             return True
         except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
             failure = exc
-        LOG.error('Aggregate %s (request %s): %s. Its deletion could not be '
-                  'marked in the ledger; if placement is unavailable now, %s '
-                  'may remain there.', operation.aggregate_id,
-                  operation.request_id, failure, aggregate)
+        LOG.error('%s: %s. Its deletion could not be marked in the ledger; if '
+                  'placement is unavailable now, %s may remain there.',
+                  operation, failure, aggregate)
         return False
 
     def _converge_and_close(self, process: processes.Process, state: _RowState
@@ -272,14 +267,12 @@ class Mirror:
         except exceptions.MirrorError as exc:
             failure = exc
         if failure and operation.raised:
-            LOG.info('Aggregate %s (request %s): nova raised %s in %s; %s is '
-                     'not compared with placement yet: %s',
-                     operation.aggregate_id, operation.request_id,
-                     operation.raised, operation.method, state.uuid, failure)
+            LOG.info('%s: nova raised %s in %s; %s is not compared with '
+                     'placement yet: %s', operation, operation.raised,
+                     operation.method, state.uuid, failure)
         elif failure:
-            LOG.warning('Aggregate %s (request %s): its deletion is not '
-                        'mirrored to placement: %s; %s',
-                        operation.aggregate_id, operation.request_id, failure,
+            LOG.warning('%s: its deletion is not mirrored to placement: %s; '
+                        '%s', operation, failure,
                         ('the next full sync removes %s' if state.marked
                          else '%s may remain there') % state.uuid)
 
@@ -305,16 +298,10 @@ def _hand_over(process: processes.Process, operation: contract.Operation,
         if not state.recorded:
             location = 'it may be missing from the journal: %s' % exc
     if operation.raised:
-        LOG.info('Aggregate %s, host %s (request %s): nova raised %s in %s; '
-                 'the host is not compared with placement yet: %s; %s',
-                 *_names(operation), operation.raised, operation.method,
-                 error, location)
-        return failure
-    LOG.warning('Aggregate %s, host %s (request %s): %s is not mirrored to '
-                'placement yet: %s; %s', *_names(operation), operation.method,
-                error, location)
+        LOG.info('%s: nova raised %s in %s; the host is not compared with '
+                 'placement yet: %s; %s', operation, operation.raised,
+                 operation.method, error, location)
+    else:
+        LOG.warning('%s: %s is not mirrored to placement yet: %s; %s',
+                    operation, operation.method, error, location)
     return failure
-
-
-def _names(operation: contract.Operation) -> tuple[int | str, str, str]:
-    return operation.aggregate_id, operation.host or '-', operation.request_id
