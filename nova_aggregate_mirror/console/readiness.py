@@ -180,9 +180,9 @@ def _read(nova: source.Nova, placement: client.Client
 def _compare(current: source.Memberships, nova: source.Nova
              ) -> abc.Iterable[tuple[tuple[str, State], list[str]]]:
     """Group aggregates by compute node and state."""
-    compared = comparison.Comparison(current, nova, {}, frozenset())
+    compared = comparison.Comparison(current, nova, {})
     groups: dict[tuple[str, State], list[str]] = {}
-    for association in associations.compare(compared, compared.changes(())):
+    for association in associations.compare(compared):
         groups.setdefault((association.provider, association.state), []
                           ).append(association.aggregate_uuid)
     return groups.items()

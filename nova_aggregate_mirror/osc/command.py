@@ -23,7 +23,6 @@ from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
-from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror import source
@@ -114,8 +113,7 @@ class Lister(command.Lister):
             compared = survey.read(context, survey.select(context))
             if request.foreign:
                 removable = survey.find_foreign(
-                    context, compared, (),
-                    provider_writes.Mode(silent={}), result)
+                    context, compared, {}, result)
         tell('Cell %s did not answer: %s' % cell
              for cell in sorted(compared.nova.cells_down.items()))
         others = associations.foreign(compared.nova, result.kept)
@@ -131,8 +129,7 @@ class Lister(command.Lister):
             tell(['... and those of %d other providers'
                   % (len(unread) - sync_result.MOST_LISTED)])
         return compared.nova, [*others, *associations.complete(
-            compared.nova,
-            associations.compare(compared, compared.changes(())))]
+            compared.nova, associations.compare(compared))]
 
 
 class _FittingTable:

@@ -8,7 +8,6 @@ import enum
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import outcome
-from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror import source
 
 Pair = tuple[str, str]
@@ -84,9 +83,7 @@ class Association:
         return self.provider, self.aggregate_uuid
 
 
-def compare(compared: comparison.Comparison,
-            changes: abc.Iterable[plan.Change],
-            hosts: abc.Collection[str] = (), prune: bool = True
+def compare(compared: comparison.Comparison, prune: bool = True
             ) -> list[Association]:
     """List the associations that nova and placement do not have in common."""
     nova = compared.nova
@@ -102,17 +99,14 @@ def compare(compared: comparison.Comparison,
                     uuid, journal.LedgerEntry()).absent
                 if state is State.ABSENT else 0.0)
 
-    for change in changes:
+    for change in compared.changes:
         add(State.MISSING, change.provider, change.add)
         add(State.STALE if prune else State.STALE_KEPT, change.provider,
             change.remove)
-    for node, aggregates in compared.disputes(hosts).items():
+    for node, aggregates in compared.disputes().items():
         add(State.DISPUTED, node, aggregates)
-    for node in nova.nodes_of(hosts) if hosts else nova.nodes:
-        if node not in compared.current:
-            aggregates = nova.wanted(node)
-            add(State.PENDING, node,
-                aggregates & compared.only if compared.only else aggregates)
+    for node in compared.nodes - compared.current.keys():
+        add(State.PENDING, node, compared.requested(nova.wanted(node)))
     for provider, aggregates in compared.other_providers().items():
         add(State.FOREIGN_PROVIDER, provider,
             aggregates & nova.aggregates.keys())

@@ -4,6 +4,7 @@
 from collections import abc
 import dataclasses
 import functools
+import math
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
@@ -17,6 +18,10 @@ providers that are not compute nodes. No service would restore these
 associations if nova's database had been restored to an older state by
 mistake."""
 
+ALWAYS_SAFE = 10
+"""Removals that the brake always allows."""
+UNLIMITED = math.inf
+"""A share of removals that no sync exceeds."""
 
 RIVALS = ('run "openstack compute service delete" for the host that no longer '
           'runs it, then restart nova-compute on the other')
@@ -30,10 +35,16 @@ class Comparison:
     current: source.Memberships
     nova: source.Nova
     ledger: abc.Mapping[str, journal.LedgerEntry]
-    only: frozenset[str]
+    only: frozenset[str] = frozenset()
     """UUIDs of the requested aggregates; empty means all."""
-    whole: bool = True
-    """Whether all hosts were requested."""
+    hosts: frozenset[str] = frozenset()
+    """The requested hosts; empty means all."""
+
+    @functools.cached_property
+    def nodes(self) -> frozenset[str]:
+        """The compute nodes of the requested hosts."""
+        return (self.nova.nodes_of(self.hosts) if self.hosts
+                else frozenset(self.nova.nodes))
 
     @functools.cached_property
     def owned(self) -> frozenset[str]:
@@ -61,24 +72,56 @@ class Comparison:
                          if self.ledger[uuid].absent >= FOREIGN_AFTER)
 
     def _left(self, deleted: bool) -> frozenset[str]:
-        if not self.whole:
+        if self.hosts:
             return frozenset()
         return frozenset(
             uuid for uuid, entry in self.ledger.items()
             if uuid in self.present and uuid not in self.nova.aggregates
             and entry.deleted == deleted)
 
-    def changes(self, hosts: abc.Collection[str]) -> list[plan.Change]:
-        """List the differences of these hosts, or of all when empty."""
-        desired = self.nova.desired()
-        if hosts:
-            desired = {node: desired[node]
-                       for node in self.nova.nodes_of(hosts)}
-        return plan.compute(desired, self.current, self.owned, self.only,
-                            self.nova.disputes())
+    @functools.cached_property
+    def changes(self) -> list[plan.Change]:
+        """The changes that placement needs, by provider.
 
-    def contradictions(self, hosts: abc.Collection[str]
-                       ) -> abc.Mapping[str, exceptions.Contradiction]:
+        A compute node that is not in ``current`` has no provider yet.
+        """
+        changes = (plan.change(self.nova, node, self.current[node], self.owned,
+                               self.only)
+                   for node in sorted(self.nodes & self.current.keys()))
+        return [change for change in changes if change]
+
+    def refusal(self, max_removed_share: float | None
+                ) -> exceptions.RemovalsRefused | None:
+        """Return why nova's database may be damaged or wrong: the brake.
+
+        :param max_removed_share: share of the owned associations, between 0
+            and 1, UNLIMITED, or None if nothing will be removed; up to ten
+            removals are always allowed
+        :returns: the error with the figures; None if nothing indicates that
+        """
+        if max_removed_share in (None, UNLIMITED):
+            return None
+        foreign = sum(len(aggregates & self.expired)
+                      for aggregates in self.other_providers().values())
+        removed = foreign + sum(len(change.remove) for change in self.changes)
+        if not removed:
+            return None
+        if not any(map(self.nova.wanted, self.nova.nodes)):
+            # An empty answer from nova looks exactly like "remove everything".
+            return exceptions.RemovalsRefused(
+                'nova reports no host in any aggregate; %s would be removed'
+                % plurals.count(removed, 'association'))
+        ours = foreign + sum(len(self.current[node] & self.owned)
+                             for node in self.nova.nodes.keys()
+                             & self.current.keys())
+        if removed > ALWAYS_SAFE and removed > max_removed_share * ours:
+            return exceptions.RemovalsRefused(
+                '%.2f%% of the associations would be removed, which is over '
+                '%.2f%% (%d of %d)' % (100 * removed / ours,
+                                       100 * max_removed_share, removed, ours))
+        return None
+
+    def contradictions(self) -> abc.Mapping[str, exceptions.Contradiction]:
         """Describe the providers whose hosts are in different aggregates."""
         nova = self.nova
         return {
@@ -90,26 +133,30 @@ class Comparison:
                             if uuid in nova.members.get(host, ()))),
                         nova.aggregates[uuid], uuid)
                     for uuid in uuids)), step=RIVALS)
-            for node, uuids in self.disputes(hosts).items()}
+            for node, uuids in self.disputes().items()}
 
-    def disputes(self, hosts: abc.Collection[str]) -> source.Memberships:
+    def disputes(self) -> source.Memberships:
         """Map providers to the requested aggregates that are disputed."""
-        disputes = {node: uuids & self.only if self.only else uuids
-                    for node, uuids in self.nova.disputes().items()
-                    if node in self.current and (
-                        not hosts or not self.nova.hosts_of(node).isdisjoint(
-                            hosts))}
+        disputes = {
+            node: self.requested(self.nova.disputed(node))
+            for node in self.nova.shared.keys() & self.nodes
+            & self.current.keys()}
         return {node: uuids for node, uuids in disputes.items() if uuids}
 
-    def narrowed(self, hosts: abc.Collection[str]) -> source.Nova:
+    def requested(self, aggregates: frozenset[str]) -> frozenset[str]:
+        """Return those of the aggregates that were requested."""
+        return aggregates & self.only if self.only else aggregates
+
+    def narrowed(self) -> source.Nova:
         """Return nova limited to the requested members."""
+        hosts = self.hosts
         sure = frozenset(self.nova.members).union(
             *map(self.nova.hosts_of, self.nova.nodes)
         ) - self.nova.hosts_down.keys()
         members = {host: aggregates for host, aggregates
                    in self.nova.members.items()
                    if (not hosts or host in hosts)
-                   and (not self.only or aggregates & self.only)}
+                   and self.requested(aggregates)}
         return dataclasses.replace(
             self.nova, members=members,
             # A cell without any of these hosts does not affect them.
@@ -143,7 +190,7 @@ class Comparison:
 
         Empty unless all hosts were requested.
         """
-        if not self.whole:
+        if self.hosts:
             return {}
         compute_nodes = self.nova.compute_nodes()
         return {provider: aggregates - self.deleted

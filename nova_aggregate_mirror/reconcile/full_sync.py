@@ -6,8 +6,6 @@ Long because all steps share one comparison.
 
 from collections import abc
 import dataclasses
-import functools
-import math
 
 from oslo_log import log as logging
 
@@ -15,12 +13,9 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
-from nova_aggregate_mirror.reconcile import brake
 from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import context
-from nova_aggregate_mirror.reconcile import occupied_names
 from nova_aggregate_mirror.reconcile import outcome
-from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import survey
@@ -30,12 +25,10 @@ LOG = logging.getLogger(__name__)
 
 Association = associations.Association
 Comparison = comparison.Comparison
+UNLIMITED = comparison.UNLIMITED
 Outcome = outcome.Outcome
 PROVIDER = outcome.PROVIDER
 Subject = outcome.Subject
-
-UNLIMITED = math.inf
-"""A share of removals that no sync exceeds."""
 
 MANY_NODES = 20
 """Compute nodes of a host that is converged after those with fewer."""
@@ -51,7 +44,7 @@ class Request:
     max_removed_share: float | None = None
     """Also remove stale owned associations, unless they exceed this share of
     all owned associations or suggest a damaged database. None only adds, and
-    removes aggregates that users deleted; ``UNLIMITED`` disables the brake."""
+    removes aggregates that users deleted; UNLIMITED disables the brake."""
     write: bool = True
     """False changes nothing, in placement or in the journal."""
     observes: bool = False
@@ -70,12 +63,6 @@ class Request:
     @property
     def feeds_ledger(self) -> bool:
         return self.write or self.observes
-
-    def covers(self, dirty: journal.Dirty, nova: source.Nova) -> bool:
-        """Check whether the request covers everything in a journal row."""
-        return not self.aggregates and (
-            not self.hosts or self.hosts.issuperset(
-                {dirty.host}.union(*map(nova.hosts_of, dirty.nodes))))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,34 +103,34 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
 
     :raises MirrorError: when the sync could not start; nothing was changed
     """
-    selection = survey.select(mirror.context, request.aggregates)
-    outcome = _drain(mirror, _covered(mirror.context, rows, request), request)
+    context = mirror.context
+    selection = survey.select(context, request.aggregates)
+    outcome = _drain(mirror, _covered(context, rows, request), request)
     try:
-        compared = survey.read(mirror.context, selection, request.hosts)
+        compared = survey.read(context, selection, request.hosts)
     except exceptions.MirrorError as exc:
         return uncompared(exc, outcome)
     if not request.write:
         compared = compared.with_changes(outcome.changes)
-    changes = compared.changes(request.hosts)
-    refused = _refusal(compared, changes, request.max_removed_share)
+    refused = compared.refusal(request.max_removed_share)
     prune = request.max_removed_share is not None and not refused
-    differences = associations.compare(compared, changes, request.hosts, prune)
+    differences = associations.compare(compared, prune)
     if request.feeds_ledger:
-        outcome.write_journal(functools.partial(
-            mirror.context.ledger.remember, compared.nova.aggregates))
+        outcome.write_journal(lambda: context.ledger.remember(
+            compared.nova.aggregates))
     mode = provider_writes.Mode(
-        prune=prune, write=request.write, only=compared.only, whole=False,
+        prune=prune, write=request.write, only=compared.only,
         down=compared.nova.cells_down, silent={})
     outcome.add(mirror.remove(compared.deleted, mode))
-    _repair(mirror, compared, changes, request, mode, outcome)
-    _find_contradictions(
-        mirror.context, compared, differences, request.hosts, outcome)
-    removable = survey.find_foreign(
-        mirror.context, compared, request.hosts, mode, outcome
-    ) if request.foreign else frozenset[str]()
-    _observe(mirror.context, compared, request, outcome)
+    _repair(mirror, compared, request, mode, outcome)
+    _find_contradictions(context, compared, differences, outcome)
+    removable = (survey.find_foreign(context, compared, mode.silent, outcome)
+                 if request.foreign else frozenset[str]())
+    if request.feeds_ledger and not compared.hosts and not compared.only:
+        outcome.write_journal(lambda: context.ledger.observe(
+            compared.nova.aggregates, compared.empty()))
     return SyncOutcome(
-        outcome, compared.narrowed(request.hosts),
+        outcome, compared.narrowed(),
         associations.after_sync(differences, outcome, compared.nova),
         [association for association in differences
          if association.state in associations.DRIFT], refused,
@@ -162,12 +149,13 @@ def uncompared(error: exceptions.MirrorError, outcome: Outcome | None = None
 def _covered(context: context.Context, rows: abc.Iterable[journal.Row],
              request: Request) -> list[journal.Row]:
     """Return the rows that the request covers entirely."""
-    rows = list(rows)
-    nova = source.Nova({}, {}, {})
-    if rows and request.hosts:
-        nova = context.nova.read((), {
-            node for row in rows for node in row.dirty.nodes})
-    return [row for row in rows if request.covers(row.dirty, nova)]
+    rows = [] if request.aggregates else list(rows)
+    if not rows or not request.hosts:
+        return rows
+    nova = context.nova.read((), {
+        node for row in rows for node in row.dirty.nodes})
+    return [row for row in rows if request.hosts.issuperset(
+        {row.dirty.host}.union(*map(nova.hosts_of, row.dirty.nodes)))]
 
 
 def _drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
@@ -185,22 +173,11 @@ def _drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
         write=False, silent={}))
 
 
-def _refusal(compared: Comparison, changes: list[plan.Change],
-             share: float | None) -> exceptions.RemovalsRefused | None:
-    """Return why the brake refuses the requested removals, if it does."""
-    if share is None or share == UNLIMITED:
-        return None
-    return brake.refusal(
-        changes, compared.current, compared.nova.desired(), compared.owned,
-        share, sum(len(aggregates & compared.expired)
-                   for aggregates in compared.other_providers().values()))
-
-
 def _repair(mirror: reconciler.Reconciler, compared: Comparison,
-            changes: abc.Iterable[plan.Change], request: Request,
-            mode: provider_writes.Mode, outcome: Outcome) -> None:
+            request: Request, mode: provider_writes.Mode, outcome: Outcome
+            ) -> None:
     """Converge the providers that differ."""
-    nodes = [change.provider for change in changes
+    nodes = [change.provider for change in compared.changes
              if change.add or mode.prune]
     display = mirror.context.display
     text = 'Nova has %s and %s' % (
@@ -212,65 +189,52 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
     display.expect(len(nodes))
     failing = (mirror.context.failing.select(nodes)
                if mirror.context.failing else {})
+    hosts = compared.dirty(node for node in nodes if node not in failing)
     repaired = Outcome()
-    for dirty in _in_order(mirror, compared.dirty(
-            node for node in nodes if node not in failing)):
-        repaired.add(mirror.converge(dirty, mode))
-    retried, untried = _retry(mirror, compared, failing, request, mode)
-    repaired.add(retried)
-    repaired.mend(_once_more(mirror, compared, repaired, mode, untried))
+    # The many requests for a large host delay no other.
+    for are_large in False, True:
+        repaired.add(mirror.converge(
+            (host for host in hosts
+             if (len(host.nodes) >= MANY_NODES) == are_large), mode))
+    repaired.add(_retry(mirror, compared, failing, request, mode))
+    repaired.mend(_once_more(mirror, compared, repaired, mode))
+    if failing:
+        LOG.info('%s that failed before: no time to try them again',
+                 plurals.count(len(failing), 'provider'))
+        repaired.failed |= {
+            Subject(PROVIDER, node): exc for node, exc in failing.items()}
     if mode.prune:
         repaired.add(mirror.remove(compared.expired, mode))
     # A journal row may have failed for a provider that is in sync now.
     outcome.mend(repaired)
 
 
-def _in_order(mirror: reconciler.Reconciler,
-              dirty: list[journal.Dirty]) -> list[list[journal.Dirty]]:
-    """Group hosts: those that may delay others come later.
-
-    Hosts with journal rows are mirrored by the drain, too, unless their
-    providers fail; a large host needs two requests for each compute node.
-    """
-    groups: list[list[journal.Dirty]] = [[], [], []]
-    journaled = mirror.journaled_hosts() if len(dirty) > 1 else frozenset()
-    for host in dirty:
-        groups[2 if len(host.nodes) >= MANY_NODES
-               else 1 if host.host in journaled else 0].append(host)
-    return groups
-
-
 def _retry(mirror: reconciler.Reconciler, compared: Comparison,
-           failing: abc.Mapping[str, exceptions.MirrorError], request: Request,
-           mode: provider_writes.Mode) -> tuple[Outcome, frozenset[str]]:
+           failing: dict[str, exceptions.MirrorError], request: Request,
+           mode: provider_writes.Mode) -> Outcome:
     """Converge providers that failed before, while there is time for them.
 
     Some are tried in each sync, whatever the time.
 
-    :param failing: these providers, to their previous errors
-    :returns: the outcome, and the providers that were not tried: they have
-        their previous errors
+    :param failing: these providers, to their previous errors; those that were
+        not tried are left
     """
-    outcome, nodes = Outcome(), list(failing)
+    outcome = Outcome()
     mode = dataclasses.replace(mode, retries=False)
-    while nodes:
-        retried = mirror.converge(compared.dirty(nodes[:RETRIED]), mode)
+    while failing:
+        nodes = list(failing)[:RETRIED]
+        retried = mirror.converge(compared.dirty(nodes), mode)
         outcome.add(retried)
-        del nodes[:RETRIED]
+        for node in nodes:
+            del failing[node]
         if not request.may_retry() or (
                 not retried.done and retried.outage(mode.silent or ())):
             break
-    if nodes:
-        LOG.info('%s that failed before: no time to try them again',
-                 plurals.count(len(nodes), 'provider'))
-        outcome.failed |= {
-            Subject(PROVIDER, node): failing[node] for node in nodes}
-    return outcome, frozenset(nodes)
+    return outcome
 
 
 def _once_more(mirror: reconciler.Reconciler, compared: Comparison,
-               repaired: Outcome, mode: provider_writes.Mode,
-               untried: frozenset[str]) -> Outcome:
+               repaired: Outcome, mode: provider_writes.Mode) -> Outcome:
     """Retry the providers for which placement failed, if they are a minority.
 
     Placement's database occasionally refuses one of several concurrent writes,
@@ -279,8 +243,7 @@ def _once_more(mirror: reconciler.Reconciler, compared: Comparison,
     failed = [subject.name for subject, exc in repaired.failed.items()
               if isinstance(exc, exceptions.ServiceFailed)
               and subject.kind == PROVIDER
-              and subject.name in compared.nova.nodes
-              and subject.name not in untried]
+              and subject.name in compared.nova.nodes]
     if not failed or len(failed) > max(1, len(repaired.done)):
         return Outcome()
     mirror.context.display.step(
@@ -292,21 +255,13 @@ def _once_more(mirror: reconciler.Reconciler, compared: Comparison,
 
 def _find_contradictions(context: context.Context, compared: Comparison,
                          differences: abc.Iterable[Association],
-                         hosts: abc.Collection[str], outcome: Outcome) -> None:
+                         outcome: Outcome) -> None:
     """Report what neither a sync nor nova-compute can repair."""
-    conflicts = occupied_names.find(context, {
+    conflicts = survey.occupied_names(context, {
         association.provider for association in differences
         if association.state is associations.State.PENDING
     }, compared.nova.compute_nodes())
-    conflicts |= compared.contradictions(hosts)
+    conflicts |= compared.contradictions()
     outcome.unwritten |= {Subject(PROVIDER, node) for node in conflicts}
     outcome.failed |= {
         Subject(PROVIDER, node): exc for node, exc in conflicts.items()}
-
-
-def _observe(context: context.Context, compared: Comparison, request: Request,
-             outcome: Outcome) -> None:
-    if request.feeds_ledger and compared.whole and not compared.only:
-        outcome.write_journal(functools.partial(
-            context.ledger.observe, compared.nova.aggregates,
-            compared.empty()))

@@ -36,35 +36,19 @@ class Change:
             if uuids)
 
 
-def change(provider: str, desired: frozenset[str], current: frozenset[str],
+def change(nova: source.Nova, provider: str, current: frozenset[str],
            owned: frozenset[str], only: frozenset[str] = frozenset()
            ) -> Change:
-    """Compute what turns ``current`` into ``desired`` for one provider.
+    """Compute what turns ``current`` into what nova has for a provider.
 
-    An aggregate outside ``owned`` is foreign and is kept.
+    An aggregate outside ``owned``, or of only some hosts of the compute node,
+    is foreign and is kept.
 
     :param only: aggregates that may be changed; empty means all
     """
-    add, remove = desired - current, (current & owned) - desired
+    desired = nova.wanted(provider)
+    add = desired - current
+    remove = (current & owned) - desired - nova.disputed(provider)
     if only:
         add, remove = add & only, remove & only
     return Change(provider, tuple(sorted(add)), tuple(sorted(remove)))
-
-
-def compute(desired: source.Memberships, current: source.Memberships,
-            owned: frozenset[str], only: frozenset[str] = frozenset(),
-            disputed: source.Memberships | None = None
-            ) -> list[Change]:
-    """List the changes that turn ``current`` into ``desired``, by provider.
-
-    A provider that is not in ``desired`` is not a compute node and is left
-    unchanged. A provider that is not in ``current`` does not exist yet.
-
-    :param disputed: compute node UUID to the aggregates of some but not all
-        of its hosts, which are foreign for this provider
-    """
-    foreign = disputed or {}
-    changes = (change(provider, desired[provider], current[provider],
-                      owned - foreign.get(provider, frozenset()), only)
-               for provider in sorted(desired.keys() & current.keys()))
-    return [difference for difference in changes if difference]

@@ -61,11 +61,10 @@ class Mode:
     """Otherwise only compute the changes."""
     only: frozenset[str] = frozenset()
     """Aggregates that may be changed; empty means all."""
-    whole: bool = True
-    """All nodes of a host, and not only the given nodes."""
     down: abc.Mapping[str, str] | None = None
     """The cells that did not answer the comparison, if the difference was
-    found by one; see ``source.Source.read``."""
+    found by one; see ``source.Source.read``. Only the given nodes of a host
+    are converged then."""
     retries: bool = True
     silent: Silent | None = None
     """Providers without an answer while placement answered other requests, to
@@ -96,30 +95,26 @@ def hosts(context: context.Context, dirty: abc.Collection[journal.Dirty],
     names = frozenset(request.host for request in dirty)
     nodes = {node for request in dirty for node in request.nodes}
     truth: source.Nova | None = None
-    unsure: list[exceptions.JournalUnavailable] = []
+    unsure: exceptions.JournalUnavailable | None = None
 
     def decide(states: States) -> Decision:
-        nonlocal truth
+        nonlocal truth, unsure
         nodes.update(states)
         present = frozenset().union(*(state.aggregates
                                       for state in states.values()))
         truth = context.nova.read(names, nodes, present, mode.down)
-        # An aggregate that another provider of the batch is in counts, too.
-        added = frozenset().union(*(
-            truth.wanted(provider) - state.aggregates
-            for provider, state in states.items()))
         # Aggregates that nova has now are owned without a look-up.
         owned = frozenset(truth.aggregates)
         try:
             owned |= context.ledger.intersection(present - owned)
             if mode.write:
-                context.ledger.remember(added)
+                context.ledger.remember(_added(truth, states))
         except exceptions.JournalUnavailable as exc:
             # Current aggregates can be mirrored without it.
-            unsure.append(exc)
+            unsure = unsure or exc
         # A node that was unknown is found once its cell answers.
         providers = nodes - truth.unknown.keys()
-        if mode.whole:
+        if mode.down is None:
             providers |= truth.nodes_of(names)
         return Decision(truth, _plan(states, truth, owned, mode, outcome),
                         frozenset(providers))
@@ -130,20 +125,20 @@ def hosts(context: context.Context, dirty: abc.Collection[journal.Dirty],
     except exceptions.MirrorError as exc:
         error = exc
     for request in dirty:
-        outcome.judge(request, truth, error, mode.whole)
+        outcome.judge(request, truth, error, whole=mode.down is None)
     if unsure:
-        _note_unsure(outcome, dirty, unsure[0])
+        # What is kept may be owned or foreign.
+        outcome.kept.clear()
+        for request in dirty:
+            outcome.unfinished.setdefault(request, unsure)
+            outcome.failed.setdefault(Subject(HOST, request.host), unsure)
     return outcome
 
 
-def _note_unsure(outcome: Outcome, dirty: abc.Iterable[journal.Dirty],
-                 error: exceptions.JournalUnavailable) -> None:
-    """Note that the ledger could not be used."""
-    # What is kept may be owned or foreign.
-    outcome.kept.clear()
-    for request in dirty:
-        outcome.unfinished.setdefault(request, error)
-        outcome.failed.setdefault(Subject(HOST, request.host), error)
+def _added(truth: source.Nova, states: States) -> frozenset[str]:
+    """Return the aggregates that at least one of the providers lacks."""
+    return frozenset().union(*(truth.wanted(provider) - state.aggregates
+                               for provider, state in states.items()))
 
 
 def _plan(states: States, truth: source.Nova, owned: frozenset[str],
@@ -156,8 +151,7 @@ def _plan(states: States, truth: source.Nova, owned: frozenset[str],
         if provider in truth.unknown:
             continue
         change = plan.change(
-            provider, truth.wanted(provider), state.aggregates,
-            owned - truth.disputed(provider), mode.only)
+            truth, provider, state.aggregates, owned, mode.only)
         if not mode.prune:
             change = dataclasses.replace(change, remove=())
         if mode.down is not None:
@@ -205,8 +199,7 @@ def deleted(context: context.Context, uuid: str, mode: Mode) -> Outcome:
         if uuid in truth.aggregates:
             return Decision(truth, [])
         return Decision(truth, [
-            plan.change(provider, frozenset(), state.aggregates,
-                        frozenset({uuid}))
+            plan.Change(provider, remove=tuple({uuid} & state.aggregates))
             for provider, state in sorted(states.items())])
 
     try:
@@ -256,7 +249,8 @@ def _get(context: context.Context, providers: abc.Iterable[str], mode: Mode,
         except exceptions.MirrorError as exc:
             outcome.failed[Subject(PROVIDER, provider)] = exc
 
-    context.each(isolated(get, context, mode, outcome), sorted(providers))
+    context.each(isolated(get, context, mode.silent, outcome),
+                 sorted(providers))
     return states
 
 
@@ -275,19 +269,18 @@ def _write(context: context.Context, states: States, decision: Decision,
         else:
             context.display.advance()
 
-    context.each(isolated(write, context, mode, outcome), changes)
+    context.each(isolated(write, context, mode.silent, outcome), changes)
     return conflicts
 
 
 def isolated(request: abc.Callable[[str], None], context: context.Context,
-             mode: Mode, outcome: Outcome, kind: str = PROVIDER
+             silent: Silent | None, outcome: Outcome, kind: str = PROVIDER
              ) -> abc.Callable[[str], None]:
     """Return the request of a provider, for ``each``.
 
     With ``Mode.silent``, a provider without an answer fails by itself while
     placement answers other requests.
     """
-    silent = mode.silent
     if silent is None:
         return request
     before = len(silent)
@@ -317,7 +310,7 @@ def isolated(request: abc.Callable[[str], None], context: context.Context,
 def _put(placement: client.Client, state: client.Provider,
          change: plan.Change, truth: source.Nova, mode: Mode,
          outcome: Outcome) -> None:
-    provider = change.provider
+    provider, subject = change.provider, Subject(PROVIDER, change.provider)
     is_unchanged = (provider not in truth.shared and
                     mode.before.get(provider) == truth.wanted(provider))
     try:
@@ -329,14 +322,14 @@ def _put(placement: client.Client, state: client.Provider,
         outcome.missing.add(provider)
         return
     except exceptions.MirrorError as exc:
-        outcome.unwritten.add(Subject(PROVIDER, provider))
+        outcome.unwritten.add(subject)
         if isinstance(exc, (
                 exceptions.GenerationConflict, *exceptions.OUTAGE)):
             raise
-        outcome.failed[Subject(PROVIDER, provider)] = exc
+        outcome.failed[subject] = exc
         return
-    if Subject(PROVIDER, provider) not in outcome.failed:
-        outcome.unwritten.discard(Subject(PROVIDER, provider))
+    if subject not in outcome.failed:
+        outcome.unwritten.discard(subject)
         outcome.done.add(provider)
     if change:
         outcome.changes.append(change)

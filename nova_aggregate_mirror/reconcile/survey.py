@@ -4,6 +4,8 @@
 from collections import abc
 import dataclasses
 
+from oslo_log import log as logging
+
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import comparison
@@ -12,6 +14,12 @@ from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror import source
 
+LOG = logging.getLogger(__name__)
+
+LOOKED_UP = 20
+"""Missing providers whose names are looked up: a request each."""
+DELETE = ('when it has no allocations any more, run "openstack resource '
+          'provider delete %s", then restart nova-compute on that host')
 REBUILT = ('if that is nova\'s placement, restart nova-compute on each '
            'compute host, then run "nova-manage placement heal_allocations" '
            'for the servers; otherwise ')
@@ -66,8 +74,7 @@ def read(context: context.Context, selection: Selection,
                 ', '.join(unknown), plurals.some(ledgered) or 'none'))
     # The ledger is read last: a deletion is marked before nova deletes.
     return comparison.Comparison(
-        current, nova, context.ledger.entries(), selection.only,
-        whole=not hosts)
+        current, nova, context.ledger.entries(), selection.only, hosts)
 
 
 def _with_providers(context: context.Context, current: source.Memberships,
@@ -107,18 +114,44 @@ def check_placement(context: context.Context, providers: abc.Collection[str],
             + context.placement.options)
 
 
+def occupied_names(context: context.Context, missing: abc.Iterable[str],
+                   compute_nodes: abc.Collection[str]
+                   ) -> dict[str, exceptions.Contradiction]:
+    """Map missing providers to the conflict, if others have their names.
+
+    Nova-compute of a host that was reinstalled cannot create its provider
+    while another one has its name: https://launchpad.net/bugs/1817833.
+    """
+    nodes = sorted(missing)[:LOOKED_UP]
+    conflicts: dict[str, exceptions.Contradiction] = {}
+    try:
+        names = context.nova.node_names(nodes) if nodes else {}
+        for node, name in sorted(names.items()):
+            for other in sorted(context.placement.named(name) - {node}):
+                is_used = other in compute_nodes
+                conflicts[node] = exceptions.Contradiction(
+                    'its nova-compute cannot create the resource provider, '
+                    'because %s has the name %s' % (
+                        'that of another compute node, %s,' % other if is_used
+                        else 'another one', name),
+                    step='' if is_used else DELETE % other)
+    except exceptions.MirrorError as exc:
+        # Only what is said about them depends on it.
+        LOG.debug('Names of resource providers could not be read: %s', exc)
+    return conflicts
+
+
 def find_foreign(context: context.Context, compared: comparison.Comparison,
-                 hosts: abc.Collection[str], mode: provider_writes.Mode,
+                 silent: provider_writes.Silent | None,
                  result: outcome.Outcome) -> frozenset[str]:
     """Add the aggregates of compute nodes that neither nova nor ledger has.
 
     This takes a request per provider.
 
-    :returns: those that have no provider but compute nodes, and none that
-        shares: others may connect hosts to their storage
+    :param silent: see ``provider_writes.Mode``
+    :returns: those of which only compute nodes, and none that shares, have any
     """
-    nodes = sorted(compared.nova.nodes_of(hosts) if hosts
-                   else compared.nova.nodes)
+    nodes = sorted(compared.nodes)
     context.display.step('Reading the aggregates of %s'
                          % plurals.count(len(nodes), 'provider'))
     context.display.expect(len(nodes))
@@ -143,18 +176,29 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
     try:
         for start in range(0, len(nodes), provider_writes.BATCH):
             context.each(provider_writes.isolated(
-                read, context, mode, result, outcome.FOREIGN),
+                read, context, silent, result, outcome.FOREIGN),
                 nodes[start:start + provider_writes.BATCH])
-        others = context.placement.sharing().keys()
-        return frozenset(
-            uuid for uuid in frozenset().union(*result.kept.values())
-            if not context.placement.members(uuid)
-            - (compared.nova.compute_nodes() - others))
     except exceptions.MirrorError as exc:
-        # If all were read, only the advice depends on it.
         reason = exc if isinstance(exc, exceptions.Stopped) else (
             exceptions.NotTried('not tried: %s' % exc))
         for node in unread:
             result.failed.setdefault(
                 outcome.Subject(outcome.FOREIGN, node), reason)
+        return frozenset()
+    return _removable(context, compared.nova,
+                      frozenset().union(*result.kept.values()))
+
+
+def _removable(context: context.Context, nova: source.Nova,
+               foreign: frozenset[str]) -> frozenset[str]:
+    """Return those of the aggregates that no other provider may depend on.
+
+    A provider that shares may connect hosts to their storage.
+    """
+    try:
+        nodes = nova.compute_nodes() - context.placement.sharing().keys()
+        return frozenset(uuid for uuid in foreign
+                         if context.placement.members(uuid) <= nodes)
+    except exceptions.MirrorError:
+        # Only the advice depends on it.
         return frozenset()

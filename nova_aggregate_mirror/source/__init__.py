@@ -101,11 +101,6 @@ class Nova:
         """Return provider to aggregates, for every node with a host."""
         return {node: self.wanted(node) for node in self.nodes}
 
-    def disputes(self) -> Memberships:
-        """Return provider to aggregates, where hosts of a node differ."""
-        disputes = {node: self.disputed(node) for node in self.shared}
-        return {node: uuids for node, uuids in disputes.items() if uuids}
-
     def nodes_of(self, hosts: abc.Collection[str]) -> frozenset[str]:
         return frozenset(node for node in self.nodes
                          if not self.hosts_of(node).isdisjoint(hosts))

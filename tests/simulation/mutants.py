@@ -299,7 +299,8 @@ def only_adds(parts: Parts) -> None:
     made = parts.reconciler
     real = made.converge
     made.converge = lambda dirty, mode=provider_writes.Mode(): real(
-        dirty, dataclasses.replace(mode, prune=mode.prune and mode.whole))
+        dirty, dataclasses.replace(
+            mode, prune=mode.prune and mode.down is None))
 
 
 def takes_an_error_for_an_answer(parts: Parts) -> None:

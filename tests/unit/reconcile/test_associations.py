@@ -35,10 +35,9 @@ class TestCompare(testtools.TestCase):
 
     def compare(self, current=CURRENT, nova=NOVA, hosts=(), only=(),
                 **options):
-        seen = comparison.Comparison(
-            current, nova, LEDGER, frozenset(only), whole=not hosts)
-        return associations.compare(seen, seen.changes(hosts), hosts,
-                                    **options)
+        return associations.compare(comparison.Comparison(
+            current, nova, LEDGER, frozenset(only), frozenset(hosts)),
+            **options)
 
     def test_differences(self):
         """Each has its state, and a foreign provider its reason."""
@@ -94,9 +93,8 @@ class TestAfter(testtools.TestCase):
     """The associations after a sync, as compared before it."""
 
     def after(self, **result):
-        differences = associations.compare(
-            comparison.Comparison(CURRENT, NOVA, LEDGER, frozenset()),
-            [plan.Change('n1', ('b',)), plan.Change('n3', (), ('b',))])
+        differences = associations.compare(comparison.Comparison(
+            CURRENT, NOVA, LEDGER, frozenset('b')))
         return {pair: state for pair, state in states(associations.after_sync(
             differences, outcome.Outcome(**result), NOVA)).items()
             if pair[0] in ('h1', 'h3')}
