@@ -47,7 +47,8 @@ Answers = abc.Mapping[str, Nodes | exceptions.CellUnavailable]
 
 COLUMNS = (*nova_tables.cell_mappings.c,)
 """Columns that ``cell_of`` requires in a row."""
-_ALL = sa.select(*COLUMNS).order_by(nova_tables.cell_mappings.c.id)
+EVERY = sa.select(*COLUMNS).order_by(nova_tables.cell_mappings.c.id)
+"""Every cell, and cell0, oldest first."""
 
 
 def _in_turn(reads: Reads, full: bool) -> Answers:
@@ -213,7 +214,7 @@ class Cells:
 
     def all(self, connection: Any) -> list[Cell]:
         """Read every cell except cell0, oldest first."""
-        return [cell_of(row) for row in connection.execute(_ALL)
+        return [cell_of(row) for row in connection.execute(EVERY)
                 if row.uuid != CELL0]
 
     def rows(self, queries: abc.Mapping[Cell, Query], full: bool = False

@@ -57,8 +57,6 @@ _EXISTING = sa.select(sa.func.count()).where(
     _MAPPING.instance_uuid.in_(engines.SOME),
     sa.or_(_MAPPING.queued_for_delete.is_(None),
            _MAPPING.queued_for_delete == sa.false()))
-# Cell0 has the servers that were never on a host.
-_CELLS = sa.select(*cells.COLUMNS).order_by(nova_tables.cell_mappings.c.id)
 _GROUPS_NAMED = sa.select(_GROUP.uuid, _GROUP.name).where(
     _GROUP.name == sa.bindparam('name'))
 _SERVERS_NAMED = sa.select(
@@ -138,12 +136,8 @@ class DatabaseServers:
         for cell in existing:
             after, last = 0, False
             while not last:
-                try:
-                    after, servers = self._cells.ask(cell, functools.partial(
-                        _page, statement=statement, after=after))
-                except exceptions.CellUnavailable as exc:
-                    self.cells_down[cell.name] = str(exc)
-                    servers = []
+                after, servers = self._ask(cell, functools.partial(
+                    _page, statement=statement, after=after), (after, []))
                 last = not servers
                 # MySQL compares names of hosts without case.
                 servers = [server for server in servers
@@ -154,14 +148,12 @@ class DatabaseServers:
     def named(self, name: str) -> list[str]:
         """Return the UUIDs of the servers with a name, in all cells."""
         with self._api.reading() as api:
-            mappings = [cells.cell_of(row) for row in api.execute(_CELLS)]
+            # Cell0 has the servers that were never on a host.
+            mappings = [*map(cells.cell_of, api.execute(cells.EVERY))]
         uuids = set()
         for cell in mappings:
-            try:
-                uuids.update(self._cells.ask(cell, functools.partial(
-                    _uuids, statement=_SERVERS_NAMED, name=name)))
-            except exceptions.CellUnavailable as exc:
-                self.cells_down[cell.name] = str(exc)
+            uuids.update(self._ask(cell, functools.partial(
+                _uuids, statement=_SERVERS_NAMED, name=name), ()))
         return sorted(uuids)
 
     def consumers(self, uuids: abc.Iterable[str]
@@ -183,17 +175,23 @@ class DatabaseServers:
                 for row in api.execute(_BUILDS_OF, {'some': some})}
         for some in chunks:
             for cell in existing:
-                try:
-                    consumers |= self._cells.ask(cell, functools.partial(
-                        _consumers, some=some))
-                except exceptions.CellUnavailable as exc:
-                    self.cells_down[cell.name] = str(exc)
+                consumers |= self._ask(
+                    cell, functools.partial(_consumers, some=some), {})
         return consumers
 
     def groups_named(self, name: str) -> list[str]:
         """Return the UUIDs of the server groups with a name."""
         with self._api.reading() as api:
             return _uuids(api, _GROUPS_NAMED, name)
+
+    def _ask(self, cell: cells.Cell, query: abc.Callable[[Any], Any],
+             default: Any) -> Any:
+        """Run a query in a cell, whose name is noted without an answer."""
+        try:
+            return self._cells.ask(cell, query)
+        except exceptions.CellUnavailable as exc:
+            self.cells_down[cell.name] = str(exc)
+            return default
 
     def _requests(self, servers: abc.Sequence[source.PlacedServer]
                   ) -> abc.Mapping[str, str]:
