@@ -80,14 +80,17 @@ def narrow(reader: candidates.CandidateReader, sharing: frozenset[str],
     single = frozenset(node for node, providers in trees.items()
                        if not providers[1:]) if all(
         query.plain for query in queries) else frozenset()
-    remaining = existing - single
+    remaining, conditions = existing - single, queries[0].conditions
     single_answers = _ask(
         lambda query, conditions: reader.providers(
             placement_query.of_providers(query.parameters(conditions))),
-        for_each, queries, placement_query.singles(queries), single)
+        for_each, queries, [
+            placement_query.parts(queries, [condition])
+            for condition in conditions], single)
     joint_answers = _ask(
-        candidates_of, for_each, queries, placement_query.prefixes(queries),
-        remaining)
+        candidates_of, for_each, queries, [
+            placement_query.parts(queries, conditions[:count])
+            for count in range(1, len(conditions) + 1)], remaining)
     passed = []
     for by_itself, together in zip(
             single_answers, joint_answers, strict=True):
@@ -95,7 +98,7 @@ def narrow(reader: candidates.CandidateReader, sharing: frozenset[str],
         failing = remaining - together - complete
         passed.append(existing - failing - (single - by_itself - complete))
         remaining -= failing
-    return Funnel(existing, queries[0].conditions, passed, answers, trees)
+    return Funnel(existing, conditions, passed, answers, trees)
 
 
 def _trees(reader: candidates.CandidateReader, nodes: frozenset[str],

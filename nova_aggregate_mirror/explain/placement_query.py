@@ -159,37 +159,17 @@ def of_providers(parameters: Parameters) -> Parameters:
     return [*pairs, (REQUIRED, ','.join(traits))] if traits else pairs
 
 
-def singles(queries: abc.Sequence[PlacementQuery]
-            ) -> list[list[list[Condition]]]:
-    """List each condition of the first query alone.
-
-    As in ``prefixes``, those that only another query has may replace it.
-    """
-    first = queries[0].conditions
-    return [[[condition], *(
-        [] if condition in query.conditions else
-        [other for other in query.conditions if other not in first]
-        for query in queries[1:])] for condition in first]
-
-
-def prefixes(queries: abc.Sequence[PlacementQuery]
-             ) -> list[list[list[Condition]]]:
-    """List the parts of each query to ask, for each condition of the first.
+def parts(queries: abc.Sequence[PlacementQuery],
+          conditions: abc.Sequence[Condition]
+          ) -> list[abc.Sequence[Condition]]:
+    """Return the part of each query to ask, for conditions of the first one.
 
     The conditions that only another query has replace those that only the
-    first has, as soon as any of these is asked.
+    first has, as soon as any of these is asked; its part is empty before.
     """
     first = queries[0].conditions
-    rows = []
-    for count in range(1, len(first) + 1):
-        prefix = list(first[:count])
-        parts = [prefix]
-        for query in queries[1:]:
-            replaced = any(condition not in query.conditions
-                           for condition in prefix)
-            parts.append([
-                condition for condition in query.conditions
-                if condition in prefix or (
-                    replaced and condition not in first)])
-        rows.append(parts)
-    return rows
+    return [conditions, *(
+        [condition for condition in query.conditions
+         if condition in conditions or condition not in first]
+        if any(condition not in query.conditions for condition in conditions)
+        else [] for query in queries[1:])]

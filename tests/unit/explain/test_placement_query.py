@@ -79,11 +79,13 @@ class TestQuery(testtools.TestCase):
         pinned, shared = (placement_query.parse([
             ('resources', 'MEMORY_MB:1,%s:1' % processor), ('required', 'X')])
             for processor in ('PCPU', 'VCPU'))
-        self.assertEqual([
-            [['resources=MEMORY_MB:1']] * 2,
-            [['resources=MEMORY_MB:1', 'resources=PCPU:1'],
-             ['resources=MEMORY_MB:1', 'resources=VCPU:1']],
-            [['resources=MEMORY_MB:1', 'resources=PCPU:1', 'required=X'],
-             ['resources=MEMORY_MB:1', 'resources=VCPU:1', 'required=X']],
-        ], [[list(map(str, part)) for part in parts]
-            for parts in placement_query.prefixes([pinned, shared])])
+        memory, processors, trait = pinned.conditions
+        for conditions, part in (
+                ([memory], []), ([processors], ['resources=VCPU:1']),
+                ([memory, processors],
+                 ['resources=MEMORY_MB:1', 'resources=VCPU:1']),
+                ([memory, processors, trait], list(map(
+                    str, shared.conditions)))):
+            first, second = placement_query.parts([pinned, shared], conditions)
+            self.assertEqual(
+                (conditions, part), (first, list(map(str, second))))
