@@ -134,9 +134,9 @@ def _request(conf: cfg.ConfigOpts, context: Any, placement: client.Client,
     with start.importing():
         from nova_aggregate_mirror.explain import server_requests
     return server_requests.of_server(
-        context, placement, server, operation, server_requests.Changes(
-            flavor, image if args.image or args.properties else None,
-            args.zone, networks, args.ports))
+        context, placement, server, operation, flavor,
+        image if args.image or args.properties else None, args.zone, networks,
+        args.ports)
 
 
 def _check_hosts(hosts: abc.Iterable[str], nova: source.Nova) -> None:

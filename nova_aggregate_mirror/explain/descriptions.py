@@ -62,10 +62,9 @@ def described(context: Any, server: ServerDescription
     zone, host, node = _zone(context, server.zone)
     flavor = requests.flavor(context, server.flavor)
     notes = list(_zone_notes(server.zone, zone, from_volume))
-    networks = network_requests.RequestedNetworks(
-        server.networks, server.ports, notes)
-    resources, parameters = networks.get_requested_resource_for_instance(
-        context, None)
+    networks = network_requests.given(server.networks, server.ports)
+    resources, parameters = network_requests.port_resources(
+        context, networks, None, notes)
     spec = objects.RequestSpec.from_components(
         context, uuidutils.generate_uuid(), image, flavor,
         hardware.numa_get_constraints(
@@ -79,7 +78,7 @@ def described(context: Any, server: ServerDescription
     utils.setup_instance_group(context, spec)
     spec.num_instances = server.count
     spec.is_bfv = from_volume
-    networks.replace(spec)
+    spec.requested_networks = networks
     request = requests.SchedulingRequest(
         spec=spec, notes=notes, about={
             'flavor': flavor.name, 'image': image.get('name'),

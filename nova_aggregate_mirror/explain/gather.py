@@ -108,7 +108,6 @@ def _before_scheduling(cloud: Cloud, request: requests.SchedulingRequest,
                 for node in nova.nodes_of(services.keys())})
     if request.zone:
         request.check_zone(cloud.context, services)
-    request.check_source(cloud.nova)
     return Facts(
         nova, {name: value for name, value in request.about.items() if value},
         request.record, request.notes, _disk(request.spec),
@@ -196,10 +195,7 @@ def _run_nova(request: requests.SchedulingRequest, trial: rehearsal.Rehearsal,
         answers = facts.funnel.answers
     if facts.cell is not None:
         nodes &= facts.cell
-    sources = facts.nova.nodes_of({request.source})
-    all_states = trial.states(answers, named | sources)
-    source = next((state for state in all_states if state.uuid in sources),
-                  None)
+    all_states = trial.states(answers, named)
     states = [state for state in all_states if state.uuid in nodes]
     try:
         requested, runs, passed = manager.filtered(states, [
@@ -218,9 +214,8 @@ def _run_nova(request: requests.SchedulingRequest, trial: rehearsal.Rehearsal,
         unread_extra_specs=unread.extra_specs(spec, manager, acceptable),
         unread_metadata=unread.metadata(spec, acceptable),
         refused_hosts={
-            state.uuid: message for state in (acceptable if source else ())
-            for message in [request.refuses_host(
-                state, source)] if message},
+            state.uuid: message for state in acceptable
+            for message in [request.refuses_host(state)] if message},
         count=spec.num_instances,
         placed=trial.place(states, answers or ())
         if spec.num_instances > 1 else ())

@@ -38,6 +38,7 @@ from nova_aggregate_mirror.placement import client
 
 KEPT_IMAGE = ('With the image that it has, nova rebuilds the server on its '
               'host without nova-scheduler. Give another image with --image.')
+NODE = 'restart nova-compute on the host: it creates its compute node'
 ONE_ZONE = ('Nova-api refuses a zone other than that of the server\'s volumes '
             '([cinder] cross_az_attach is False).')
 ONLY_COMPUTE = ('Whether processor, disks and networks of a host allow the '
@@ -62,18 +63,13 @@ class PreparedRequest(requests.SchedulingRequest):
     instance: Any
     """None if it is in no cell."""
     cell: Any
-    networks: network_requests.RequestedNetworks
+    networks: Any
+    """Those that replace the server's, as ``network_requests.given``."""
     placement: client.Client
     flavor: Any
     """The new one of a resize."""
     image: abc.Mapping[str, Any] | None
     """The new one of a rebuild, as nova gets it from glance."""
-
-    @property
-    def replaces_image(self) -> bool:
-        """Check whether a rebuild is with another image than the server's."""
-        return self.image is not None and (
-            self.image.get('id') != self.instance.image_ref)
 
     @contextlib.contextmanager
     def checked_by(self, service: str, method: str = '') -> abc.Iterator[None]:
@@ -125,13 +121,8 @@ def read_again(request: PreparedRequest) -> None:
     """Of ``API.create`` and ``schedule_and_build_instances``: not stored."""
     if request.instance is not None:
         _ensure(request)
-    port_resources(request)
+    _read_port_resources(request)
     utils.setup_instance_group(request.context, request.spec)
-
-
-def flavor_of_server(request: PreparedRequest) -> None:
-    """Of ``_get_request_spec_for_cold_migrate``: not the stored flavor."""
-    request.spec.flavor = request.instance.flavor
 
 
 def checks(method: str) -> Step:
@@ -141,6 +132,35 @@ def checks(method: str) -> Step:
             api_internals.checks(method)(request.context, request.instance)
 
     return check
+
+
+def cold_migration(request: PreparedRequest) -> None:
+    """Of ``API.resize`` without a flavor: not the stored one.
+
+    The host of a vCenter is a cluster, within which a server may move.
+    """
+    request.spec.flavor = request.instance.flavor
+    node = source_node(request, 'nova-api')
+    if not node or node.uuid not in request.placement.having(SAME_HOST):
+        request.spec.ignore_hosts = [request.instance.host]
+
+
+def new_flavor(request: PreparedRequest) -> None:
+    """Of ``API.resize``: the flavor, and what nova-api calculates from it."""
+    spec = request.spec
+    spec.flavor = request.flavor
+    spec.numa_topology = hardware.numa_get_constraints(
+        spec.flavor, request.instance.image_meta)
+    pci_requests = pci_request.get_pci_requests_from_flavor(spec.flavor)
+    pci_requests.instance_uuid = request.instance.uuid
+    pci_requests.requests += [
+        pci for pci in spec.pci_requests and spec.pci_requests.requests or ()
+        if pci.source == objects.InstancePCIRequest.NEUTRON_PORT]
+    spec.pci_requests = pci_requests
+    request.notes.append(
+        requests.api_option_note('allow_resize_to_same_host'))
+    if not CONF.allow_resize_to_same_host:
+        spec.ignore_hosts = [request.instance.host]
 
 
 def fitting_flavor(request: PreparedRequest) -> None:
@@ -164,120 +184,32 @@ def fitting_flavor(request: PreparedRequest) -> None:
 
 def source_node(request: PreparedRequest, service: str = 'nova-conductor'
                 ) -> Any:
-    """Of ``MigrationTask``: it must exist."""
-    with request.refused_by(service, requests.NODE):
+    """Of ``MigrationTask`` and ``LiveMigrationTask``: it must exist."""
+    with request.refused_by(service, NODE):
         return objects.ComputeNode.get_by_host_and_nodename(
             request.cell_context, request.instance.host,
             request.instance.node)
 
 
-def new_flavor(request: PreparedRequest) -> None:
-    """Of ``API.resize``: the flavor, and what nova-api calculates from it."""
-    spec = request.spec
-    spec.flavor = request.flavor
-    spec.numa_topology = hardware.numa_get_constraints(
-        spec.flavor, request.instance.image_meta)
-    requests = pci_request.get_pci_requests_from_flavor(spec.flavor)
-    requests.instance_uuid = request.instance.uuid
-    requests.requests += [
-        pci for pci in spec.pci_requests and spec.pci_requests.requests or ()
-        if pci.source == objects.InstancePCIRequest.NEUTRON_PORT]
-    spec.pci_requests = requests
-
-
-def leave_host(request: PreparedRequest) -> None:
-    """Of ``LiveMigrationTask._find_destination``, ``rebuild_instance``."""
-    request.spec.ignore_hosts = [request.instance.host]
-
-
-def lost_host(request: PreparedRequest) -> None:
-    """Of ``API.evacuate``: the nova-compute of the host must be down."""
-    host = request.instance.host
-    with request.checked_by('nova-api'):
-        if servicegroup.API().service_is_up(request.service):
-            request.refuse(
-                'nova-api', 'the nova-compute of %s is up' % host, 'migrate '
-                'the server; only if the host is lost: openstack compute '
-                'service set --down %s nova-compute' % shlex.quote(host))
-
-
-def leave_host_in_migration(request: PreparedRequest) -> None:
-    """Of ``API._allow_resize_to_same_host`` for a cold migration.
-
-    The host of a vCenter is a cluster, within which a server may move.
-    """
-    leave_host(request)
-    node = source_node(request, 'nova-api')
-    if node and node.uuid in request.placement.having(SAME_HOST):
-        request.spec.ignore_hosts = []
-
-
-def leave_host_in_resize(request: PreparedRequest) -> None:
-    """Of ``API._allow_resize_to_same_host`` for a resize."""
-    request.notes.append(
-        requests.api_option_note('allow_resize_to_same_host'))
-    if not CONF.allow_resize_to_same_host:
-        leave_host(request)
-
-
-def forget_forced_host(request: PreparedRequest) -> None:
-    """Of ``MigrationTask._execute`` and others."""
-    request.spec.reset_forced_destinations()
-
-
-def port_resources(request: PreparedRequest) -> None:
-    """Of ``MigrationTask._execute`` and others."""
-    spec = request.spec
-    spec.requested_resources, spec.request_level_params = (
-        request.networks.get_requested_resource_for_instance(
-            request.context, request.instance and request.instance.uuid))
-    spec.generate_request_groups_from_pci_requests()
-
-
-def stay_in_cell(request: PreparedRequest) -> None:
-    """Of ``_restrict_request_spec_to_cell``, and of ``API.resize``.
-
-    Nova's policy allows moves between cells to nobody, by default.
-    """
-    request.spec.requested_destination = objects.Destination(
-        allow_cross_cell_move=False, cell=request.cell)
-
-
-def heal(request: PreparedRequest) -> None:
-    """Of ``MigrationTask._execute``, ``unshelve_instance`` and others.
-
-    The hosts of a server group are those in the cell of the server.
-    """
-    _ensure(request)
-    utils.setup_instance_group(request.cell_context, request.spec)
-
-
-def _ensure(request: PreparedRequest) -> None:
-    request.spec.ensure_project_and_user_id(request.instance)
-    request.spec.ensure_network_information(request.instance)
-    compute_utils.heal_reqspec_is_bfv(
-        request.cell_context, request.spec, request.instance)
-
-
 def live_migration(request: PreparedRequest) -> None:
-    """Of ``LiveMigrationTask._find_destination``, whatever it does."""
+    """Of ``LiveMigrationTask``: what it checks, and the host to leave."""
     task = live_migrate.LiveMigrationTask(
-        request.cell_context, request.instance, *[None] * 8, request.spec)
-    task.network_api = request.networks
-    # It is known already.
-    task._get_source_cell_mapping = lambda: request.cell
-    task._get_request_spec_for_select_destinations()
+        request.cell_context, request.instance, *[None] * 8)
+    # Neutron has it since its release 13.
+    task.network_api.has_port_binding_extension = lambda _context: True
+    request.spec.ignore_hosts = [task.source]
     request.notes.append(ONLY_COMPUTE)
     with request.checked_by('nova-conductor'):
         task._check_instance_is_active()
-        task._check_instance_has_no_numa()
         # As ``_check_host_is_up`` does, with one query more.
         if not servicegroup.API().service_is_up(request.service):
             raise nova_exception.ServiceUnavailable()
     with request.refused_by('nova-conductor', _STATES['power_state']):
         task._check_can_migrate_pci(task.source, task.source)
 
-    def refuses_host(state: Any, source: Any) -> str:
+    source = source_node(request)
+
+    def refuses_host(state: Any) -> str:
         task._get_compute_info = {task.source: source, state.host: state}.get
         try:
             task._check_compatible_with_source_hypervisor(state.host)
@@ -285,7 +217,20 @@ def live_migration(request: PreparedRequest) -> None:
             return str(exc)
         return ''
 
-    request.source, request.refuses_host = task.source, refuses_host
+    if source:
+        request.refuses_host = refuses_host
+
+
+def lost_host(request: PreparedRequest) -> None:
+    """Of ``API.evacuate``: the nova-compute of the host must be down."""
+    host = request.instance.host
+    request.spec.ignore_hosts = [host]
+    with request.checked_by('nova-api'):
+        if servicegroup.API().service_is_up(request.service):
+            request.refuse(
+                'nova-api', 'the nova-compute of %s is up' % host, 'migrate '
+                'the server; only if the host is lost: openstack compute '
+                'service set --down %s nova-compute' % shlex.quote(host))
 
 
 def offloaded(request: PreparedRequest) -> None:
@@ -302,33 +247,30 @@ def offloaded(request: PreparedRequest) -> None:
 
 
 def new_image(request: PreparedRequest) -> None:
-    """Of ``API.rebuild``: the image, on the same host."""
-    spec, instance = request.spec, request.instance
-    if not request.replaces_image:
+    """Of ``API.rebuild``: an image that the server can get, on its host."""
+    spec, instance, image = request.spec, request.instance, request.image
+    if image is None:
+        return request.stay(KEPT_IMAGE)
+    replaced = image.get('id') != instance.image_ref
+    with request.refused_by('nova-api', 'use another image'):
+        api_internals.check_image(image, instance.flavor, spec.is_bfv)
+        if replaced:
+            api.API._validate_numa_rebuild(instance, image, instance.flavor)
+    if not replaced:
         return request.stay(KEPT_IMAGE)
     spec.force_hosts, spec.force_nodes = [instance.host], [instance.node]
     spec.scheduler_hints = {**(spec.scheduler_hints or {}),
                             '_nova_check_type': ['rebuild']}
-    spec.image = objects.ImageMeta.from_dict(request.image)
+    spec.image = objects.ImageMeta.from_dict(image)
+    required = spec.image.properties.get('traits_required')
+    if required:
+        with request.refused_by('nova-conductor', 'use an image that does not '
+                                'require %s' % ', '.join(required)):
+            _check_image_traits(request)
 
 
-def fitting_image(request: PreparedRequest) -> None:
-    """Of ``API.rebuild``: refuse an image that the server cannot get."""
-    if request.image is None:
-        return
-    with request.refused_by('nova-api', 'use another image'):
-        api_internals.check_image(
-            request.image, request.instance.flavor, request.spec.is_bfv)
-        if request.replaces_image:
-            api.API._validate_numa_rebuild(
-                request.instance, request.image, request.instance.flavor)
-
-
-def image_traits(request: PreparedRequest) -> None:
-    """Of ``_validate_image_traits_for_rebuild``: refuse missing traits."""
-    required = request.spec.image.properties.get('traits_required')
-    if not required or not request.replaces_image:
-        return
+def _check_image_traits(request: PreparedRequest) -> None:
+    """Of ``rebuild_instance``: refuse traits that no provider has."""
     traits = candidates.CandidateReader(request.placement).traits(
         request.instance.uuid)
     # Nova's own client would create a provider that placement lacks.
@@ -339,25 +281,54 @@ def image_traits(request: PreparedRequest) -> None:
         report_client=types.SimpleNamespace(
             get_allocations_for_consumer=lambda *_server: traits,
             get_provider_tree_and_ensure_root=lambda *_provider: tree))
-    with request.refused_by('nova-conductor', 'use an image that does not '
-                            'require %s' % ', '.join(required)):
-        (conductor.ComputeTaskManager._validate_image_traits_for_rebuild)(
-            task, request.cell_context, request.instance,
-            uuidutils.generate_uuid())
+    conductor.ComputeTaskManager._validate_image_traits_for_rebuild(
+        task, request.cell_context, request.instance,
+        uuidutils.generate_uuid())
 
 
-_MOVE = (forget_forced_host, port_resources, stay_in_cell, heal)
+def move(request: PreparedRequest) -> None:
+    """Of ``MigrationTask``, ``LiveMigrationTask`` and others."""
+    request.spec.reset_forced_destinations()
+    _read_port_resources(request)
+    stay_in_cell(request)
+
+
+def stay_in_cell(request: PreparedRequest) -> None:
+    """Of ``MigrationTask``, ``rebuild_instance`` and others.
+
+    Nova's policy allows moves between cells to nobody, by default. The hosts
+    of a server group are those in the cell of the server.
+    """
+    request.spec.requested_destination = objects.Destination(
+        allow_cross_cell_move=False, cell=request.cell)
+    _ensure(request)
+    utils.setup_instance_group(request.cell_context, request.spec)
+
+
+def _read_port_resources(request: PreparedRequest) -> None:
+    spec = request.spec
+    spec.requested_resources, spec.request_level_params = (
+        network_requests.port_resources(
+            request.context, request.networks,
+            request.instance and request.instance.uuid, request.notes))
+    spec.generate_request_groups_from_pci_requests()
+
+
+def _ensure(request: PreparedRequest) -> None:
+    request.spec.ensure_project_and_user_id(request.instance)
+    request.spec.ensure_network_information(request.instance)
+    compute_utils.heal_reqspec_is_bfv(
+        request.cell_context, request.spec, request.instance)
+
 
 PREPARATIONS: abc.Mapping[str, tuple[Step, ...]] = {
     'create': (read_again,),
-    'migrate': (checks('resize'), flavor_of_server, leave_host_in_migration,
-                *_MOVE),
-    'resize': (checks('resize'), new_flavor, leave_host_in_resize, *_MOVE,
-               fitting_flavor, source_node),
-    'live-migrate': (checks('live_migrate'), live_migration, leave_host),
-    'evacuate': (checks('evacuate'), lost_host, leave_host, *_MOVE),
-    'unshelve': (checks('unshelve'), offloaded, *_MOVE),
-    'rebuild': (checks('rebuild'), new_image, stay_in_cell, heal,
-                fitting_image, image_traits),
+    'migrate': (checks('resize'), cold_migration, move),
+    'resize': (checks('resize'), new_flavor, move, fitting_flavor,
+               source_node),
+    'live-migrate': (checks('live_migrate'), move, live_migration),
+    'evacuate': (checks('evacuate'), lost_host, move),
+    'unshelve': (checks('unshelve'), offloaded, move),
+    'rebuild': (checks('rebuild'), stay_in_cell, new_image),
 }
 """Operation to its steps, in nova's order."""

@@ -2,7 +2,6 @@
 """Requests of servers that exist, as nova has stored and prepares them."""
 
 from collections import abc
-import dataclasses
 from typing import Any
 
 from nova import context as nova_context
@@ -25,54 +24,47 @@ CREATE, UNSHELVE, REBUILD = 'create', 'unshelve', 'rebuild'
 BUILD = 'compute__do_build_and_run_instance'
 
 
-@dataclasses.dataclass(frozen=True)
-class Changes:
-    """What an operation shall change of a server."""
-
-    flavor: str = ''
-    """Name or ID of a resize."""
-    image: abc.Mapping[str, Any] | None = None
-    """Of a rebuild, as nova gets it from glance."""
-    zone: str = ''
-    """Of an unshelve."""
-    networks: abc.Sequence[str] = ()
-    ports: abc.Sequence[str] = ()
-
-
 def of_server(context: Any, placement: client.Client, server: str,
-              operation: str, changes: Changes = Changes()
+              operation: str, flavor: str = '',
+              image: abc.Mapping[str, Any] | None = None, zone: str = '',
+              networks: abc.Sequence[str] = (), ports: abc.Sequence[str] = ()
               ) -> requests.SchedulingRequest:
     """Build the request of a server for an operation.
 
+    :param flavor: name or ID of the new one of a resize
+    :param image: the new one of a rebuild, as nova gets it from glance
+    :param zone: of an unshelve
+    :param networks: IDs; with the ports they replace those of the server
+    :param ports: IDs
     :raises UnknownName: when nova has no such server, or no readable request
     """
     api_internals.check()
     spec = _stored(context, server)
     _set_defaults(spec)
-    instance, cell = _instance(context, server, operation)
+    instance, cell = _instance(context, server)
     if operation != CREATE and (instance is None or (
             not instance.host and operation != UNSHELVE)):
         raise exceptions.UnknownName(
             'server %s is on no host, so that there is nothing to %s; use '
             '--for create to see why it has none' % (server, operation))
-    notes: list[str] = []
-    networks = network_requests.RequestedNetworks(
-        changes.networks, changes.ports, notes)
+    given = network_requests.given(networks, ports)
     request = preparations.PreparedRequest(
-        spec=spec, notes=notes, creates=operation == CREATE, context=context,
+        spec=spec, creates=operation == CREATE, context=context,
         cell_context=_targeted(context, cell), instance=instance, cell=cell,
-        networks=networks, placement=placement, zone=changes.zone,
-        flavor=changes.flavor and requests.flavor(context, changes.flavor),
-        image=changes.image and requests.decoded(changes.image))
+        networks=given, placement=placement, zone=zone,
+        flavor=flavor and requests.flavor(context, flavor),
+        image=image and requests.decoded(image))
     for step in preparations.PREPARATIONS[operation]:
         step(request)
     if 'is_bfv' not in spec:
         spec.is_bfv = False
-    networks.replace(spec)
-    networks.note(spec, instance)
+    if given:
+        spec.requested_networks = given
+    elif instance:
+        request.notes += network_requests.missing(spec, instance)
     request.record = instance and server_record.read(
         request.cell_context, instance)
-    notes += _notes(spec, instance, operation, request.record)
+    request.notes += _notes(spec, instance, operation, request.record)
     request.about = {
         'server': server, 'operation': operation,
         'host': instance and instance.host, 'flavor': spec.flavor.name,
@@ -153,18 +145,15 @@ def _targeted(context: Any, cell: Any) -> Any:
     return targeted
 
 
-def _instance(context: Any, server: str, operation: str) -> tuple[Any, Any]:
+def _instance(context: Any, server: str) -> tuple[Any, Any]:
     """Read a server and its cell; None if nova has it in no cell."""
-    attributes = [
-        'flavor', 'info_cache', 'numa_topology', 'pci_requests', 'services']
-    if operation not in (CREATE, 'migrate', UNSHELVE):
-        # For these nova reads the image of the server.
-        attributes.append('system_metadata')
     try:
         cell = objects.InstanceMapping.get_by_instance_uuid(
             context, server).cell_mapping
         return cell and objects.Instance.get_by_uuid(
-            _targeted(context, cell), server, expected_attrs=attributes), cell
+            _targeted(context, cell), server, expected_attrs=[
+                'flavor', 'info_cache', 'numa_topology', 'pci_requests',
+                'services', 'system_metadata']), cell
     except (nova_exception.InstanceMappingNotFound,
             nova_exception.InstanceNotFound):
         return None, None

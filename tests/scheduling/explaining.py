@@ -97,8 +97,7 @@ class ExplainingTest(cloud.CloudTest):
                   ) -> requests.SchedulingRequest:
         """Return the request of a server that exists."""
         return server_requests.of_server(
-            self.context, Placement(), server['id'], operation,
-            server_requests.Changes(**changes))
+            self.context, Placement(), server['id'], operation, **changes)
 
     def explain_flavor(self, flavor: str, zone: str = '',
                        pending: abc.Mapping[str, float] = {}, **options: Any

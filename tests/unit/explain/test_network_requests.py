@@ -8,7 +8,7 @@ import testtools
 from nova_aggregate_mirror.explain import network_requests
 
 
-class TestNote(testtools.TestCase):
+class TestMissing(testtools.TestCase):
 
     def test_server_without_a_host(self):
         """Neutron knows the ports of one that was launched, then offloaded."""
@@ -17,7 +17,6 @@ class TestNote(testtools.TestCase):
             requested_resources=[],
             requested_networks=objects.NetworkRequestList(objects=[]))
         for launched_at, count in (None, 1), (timeutils.utcnow(), 0):
-            notes: list[str] = []
-            network_requests.RequestedNetworks((), (), notes).note(
-                spec, objects.Instance(host=None, launched_at=launched_at))
+            notes = list(network_requests.missing(spec, objects.Instance(
+                host=None, launched_at=launched_at)))
             self.assertEqual(count, len(notes), notes)
