@@ -94,12 +94,14 @@ def compare(connection: sa.engine.Connection) -> Schema:
     :raises WrongDatabase: names the first difference
     """
     schema = read(connection)
-    if schema.version and schema.is_outdated:
-        return schema
+    if schema.version is None:
+        first = _scripts().get_revision(VERSIONS[0]).module.tables
+        tables = [first.tables[name] for name in sorted(
+            schema.tables & first.tables.keys())]
+    else:
+        tables = [] if schema.is_outdated else models.metadata.sorted_tables
     inspector = sa.inspect(connection)
-    for table in models.metadata.sorted_tables:
-        if not schema.version and table.name not in schema.tables:
-            continue
+    for table in tables:
         for difference in (_differences(inspector, table)
                            if table.name in schema.tables else ['is missing']):
             raise _wrong(connection, 'is not a journal of this release%s: the '
@@ -118,14 +120,26 @@ def upgrade(connection: sa.engine.Connection) -> None:
     """
     if compare(connection).is_outdated:
         from alembic import command
-        from alembic import config
 
-        settings = config.Config()
-        settings.set_main_option('script_location', str(
-            pathlib.Path(__file__).parent / 'migrations'))
+        settings = _settings()
         settings.attributes['connection'] = connection
         command.upgrade(settings, 'head')
         compare(connection)
+
+
+def _settings() -> Any:
+    from alembic import config
+
+    settings = config.Config()
+    settings.set_main_option(
+        'script_location', str(pathlib.Path(__file__).parent / 'migrations'))
+    return settings
+
+
+def _scripts() -> Any:
+    from alembic import script
+
+    return script.ScriptDirectory.from_config(_settings())
 
 
 def _differences(inspector: sa.engine.reflection.Inspector,

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of the journal, as of the newest migration.
-
-A change needs a migration: the tables of the first release are in a test.
-"""
+"""Tables of the journal, as of the newest migration."""
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql

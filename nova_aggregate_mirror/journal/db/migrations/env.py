@@ -3,6 +3,9 @@
 
 from alembic import context
 
-context.configure(connection=context.config.attributes['connection'])
+from nova_aggregate_mirror.journal.db import models
+
+context.configure(connection=context.config.attributes['connection'],
+                  target_metadata=models.metadata)
 with context.begin_transaction():
     context.run_migrations()
