@@ -42,6 +42,7 @@ _OTHERS = sa.select(_DIRTY.id).where(
     _DIRTY.id.not_in(engines.SOME)).limit(1)
 _BRIEFS = sa.select(_DIRTY.id, _DIRTY.running, _DIRTY.attempts,
                     _DIRTY.mirrored_at).order_by(*_ORDER)
+_HOSTS = sa.select(_DIRTY.host)
 _BACKLOG = sa.select(
     sa.func.count(), sa.func.count(_DIRTY.mirrored_at),
     sa.func.min(sa.case((_DIRTY.mirrored_at.is_(None), _DIRTY.created_at))))
@@ -155,6 +156,10 @@ class Rows:
     def has_others(self, ids: abc.Iterable[str]) -> bool:
         """Check whether the journal has any row except the given rows."""
         return bool(self._read(_OTHERS, some=sorted(ids)))
+
+    def hosts(self) -> frozenset[str]:
+        """Read the names of the hosts that have rows."""
+        return frozenset(row.host for row in self._read(_HOSTS))
 
     def briefs(self) -> list[journal.Brief]:
         """Read what decides when each row is due, oldest row first."""

@@ -189,13 +189,10 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
     display.expect(len(nodes))
     failing = (mirror.context.failing.select(nodes)
                if mirror.context.failing else {})
-    hosts = compared.dirty(node for node in nodes if node not in failing)
     repaired = Outcome()
-    # The many requests for a large host delay no other.
-    for are_large in False, True:
-        repaired.add(mirror.converge(
-            (host for host in hosts
-             if (len(host.nodes) >= MANY_NODES) == are_large), mode))
+    for hosts in _in_order(mirror, compared.dirty(
+            node for node in nodes if node not in failing)):
+        repaired.add(mirror.converge(hosts, mode))
     repaired.add(_retry(mirror, compared, failing, request, mode))
     repaired.mend(_once_more(mirror, compared, repaired, mode))
     if failing:
@@ -207,6 +204,21 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
         repaired.add(mirror.remove(compared.expired, mode))
     # A journal row may have failed for a provider that is in sync now.
     outcome.mend(repaired)
+
+
+def _in_order(mirror: reconciler.Reconciler, hosts: list[journal.Dirty]
+              ) -> list[list[journal.Dirty]]:
+    """Group hosts: those that may delay others come later.
+
+    Hosts with journal rows are mirrored by the drain, too, unless their
+    providers fail; a large host needs two requests for each compute node.
+    """
+    groups: list[list[journal.Dirty]] = [[], [], []]
+    journaled = mirror.journaled_hosts() if len(hosts) > 1 else frozenset()
+    for host in hosts:
+        groups[2 if len(host.nodes) >= MANY_NODES
+               else 1 if host.host in journaled else 0].append(host)
+    return groups
 
 
 def _retry(mirror: reconciler.Reconciler, compared: Comparison,

@@ -2,6 +2,7 @@
 """Reconciliation of journal rows, dirty hosts and deleted aggregates."""
 
 from collections import abc
+import contextlib
 import dataclasses
 import functools
 import typing
@@ -129,6 +130,13 @@ class Reconciler:
         for error in locks.locked.values():
             outcome.failed.setdefault(JOURNAL, error)
         return outcome
+
+    def journaled_hosts(self) -> frozenset[str]:
+        """Return the hosts with journal rows; none if it cannot be read."""
+        if self._rows:
+            with contextlib.suppress(exceptions.JournalUnavailable):
+                return self._rows.hosts()
+        return frozenset()
 
     def remove(self, aggregates: abc.Iterable[str],
                mode: Mode = Mode()) -> Outcome:

@@ -228,6 +228,13 @@ class TestSync(case.AgentTest):
         self.assertEqual(['n1', 'n2'], [
             what for call, what in self.log if call == 'PUT'][:2])
 
+    def test_host_with_a_journal_row_comes_last(self):
+        """The drain mirrors it, unless its provider fails."""
+        self.hand_over('h1')
+        self.sync.step()
+        self.assertEqual(['n2', 'n1'], [
+            what for call, what in self.log if call == 'PUT'])
+
     def test_providers_behind_some_that_hang(self):
         """A sync tries few of those that hang; the next one tries others."""
         self.fail_first(5, exceptions.DeadlineExceeded('no answer'))
