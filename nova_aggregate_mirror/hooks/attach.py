@@ -25,7 +25,7 @@ _muted: contextvars.ContextVar[bool] = contextvars.ContextVar(
     'nova_aggregate_mirror_muted', default=False)
 
 
-class _Muted:
+class _NoOpClient:
     """No-op substitute for nova's report client."""
 
     def aggregate_add_host(self, *args: Any, **kwargs: Any) -> None:
@@ -52,7 +52,7 @@ def install(conf: cfg.ConfigOpts) -> None:
     :raises MissingCredentials: when ``missing_credentials = fail``
     """
     api = compute_api.AggregateAPI
-    if isinstance(api.placement_client, _MutableClient):
+    if isinstance(api.placement_client, _ClientProperty):
         return
     nova_aggregate_mirror.conf.check(conf)
     requirements.check()
@@ -60,26 +60,27 @@ def install(conf: cfg.ConfigOpts) -> None:
     mutes = not nova_aggregate_mirror.conf.observes(conf)
     for name in requirements.PARAMETERS:
         setattr(api, name, _wrap(getattr(api, name), hooks, mutes))
-    api.placement_client = _MutableClient(api.placement_client.fget)
-    LOG.info('Host aggregates are mirrored to placement by %s',
-             'nova-aggregate-mirror, hooks: %s'
-             % ', '.join(conf.aggregate_mirror.hooks) if mutes
-             else 'nova itself, because [aggregate_mirror] mode is observe')
+    api.placement_client = _ClientProperty(api.placement_client.fget)
+    mirroring = ('nova-aggregate-mirror, hooks: %s' % ', '.join(
+        conf.aggregate_mirror.hooks) if mutes
+        else 'nova itself, because [aggregate_mirror] mode is observe')
+    LOG.info('Host aggregates are mirrored to placement by %s', mirroring)
 
 
-class _MutableClient(property):
+class _ClientProperty(property):
     """``AggregateAPI.placement_client``, muted only inside wrapped calls."""
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         # Nova's own property creates its client, which may raise when
         # placement is unavailable; a wrapped call must not trigger that.
         if instance is not None and _muted.get():
-            return _Muted()
+            return _NoOpClient()
         return super().__get__(instance, owner)
 
 
 def _wrap(method: abc.Callable[..., Any], hooks: abc.Sequence[contract.Hook],
           mutes: bool) -> abc.Callable[..., Any]:
+    """Return ``method`` with the hooks around it; its answer is unchanged."""
     signature = inspect.signature(method)
 
     @functools.wraps(method)
@@ -90,7 +91,7 @@ def _wrap(method: abc.Callable[..., Any], hooks: abc.Sequence[contract.Hook],
             aggregate_id=bound.arguments['aggregate_id'],
             host=bound.arguments.get('host_name', ''),
             request_id=getattr(context, 'global_id', None) or '',
-            call=getattr(context, 'request_id', None) or '')
+            nova_request_id=getattr(context, 'request_id', None) or '')
         states = [(hook, *_attempt(hook.before, operation)) for hook in hooks]
         token = _muted.set(mutes and any(
             hook.replaces_mirroring
@@ -99,8 +100,7 @@ def _wrap(method: abc.Callable[..., Any], hooks: abc.Sequence[contract.Hook],
         try:
             answer = method(*bound.args, **bound.kwargs)
         except BaseException as exc:
-            # Not handled while the hooks log: oslo.log would append it as the
-            # reason of their messages.
+            # Raised below: oslo.log would append it to the hooks' messages.
             error = exc
             operation = dataclasses.replace(
                 operation, raised=type(exc).__name__)
@@ -122,6 +122,7 @@ def _wrap(method: abc.Callable[..., Any], hooks: abc.Sequence[contract.Hook],
 
 def _attempt(call: abc.Callable[..., Any], operation: contract.Operation,
              *state: Any) -> tuple[bool, Any]:
+    """Call a part of a hook; return whether it succeeded, and its value."""
     try:
         return True, call(operation, *state)
     except Exception:

@@ -21,9 +21,9 @@ class Operation:
     """Empty for ``delete_aggregate``."""
     request_id: str
     """The global request ID if the caller sent it, otherwise nova's own."""
-    call: str = ''
-    """Nova's own ID of the API request; the deletion of a service has an
-    operation for each aggregate of its host."""
+    nova_request_id: str = ''
+    """Equal for all operations of one API request: the deletion of a service
+    has one for each aggregate of its host."""
     raised: str = ''
     """Class of the exception that nova's method raised, for ``after``; nova
     may have changed its database nevertheless."""

@@ -2,7 +2,8 @@
 """The ``mirror`` hook: record in the journal, call nova, converge in time.
 
 It is long because the parts around nova's method share the state and the time
-of their request.
+of their request. A failure is logged after its ``except`` block, inside which
+oslo.log would append the exception to the message.
 """
 
 import dataclasses
@@ -27,12 +28,9 @@ LOG = logging.getLogger(__name__)
 
 @dataclasses.dataclass
 class _ApiRequest:
-    """State of an API request, shared by its operations on one host.
+    """State of an API request, shared by its operations on one host."""
 
-    The deletion of a service has one for each aggregate of its host.
-    """
-
-    call: object
+    key: object
     budget: deadline.Budget
     nodes: frozenset[str] = frozenset()
     failure: exceptions.MirrorError | None = None
@@ -47,9 +45,9 @@ class _RowState:
     row: journal.Row
     recorded: bool = False
     """Whether the write of the row was confirmed."""
-    possible: bool = False
+    may_exist: bool = False
     """Whether the row is, or may be, in the journal."""
-    before: source.Memberships = dataclasses.field(default_factory=dict)
+    memberships: source.Memberships = dataclasses.field(default_factory=dict)
     """Compute node to its aggregates before nova's method."""
 
 
@@ -106,7 +104,7 @@ class Mirror:
 
     def after(self, operation: contract.Operation,
               state: _RowState | _Deletion | None) -> None:
-        """Converge the host, or hand the row over to the agent."""
+        """Converge the host or hand its row over; or remove the aggregate."""
         if state is None:
             return
         request = self._request(operation)
@@ -119,11 +117,11 @@ class Mirror:
 
     def _request(self, operation: contract.Operation) -> _ApiRequest:
         """Return the state of the API request of an operation."""
-        call = operation.call or operation
+        key = operation.nova_request_id or operation
         request: _ApiRequest | None = getattr(self._local, 'request', None)
-        if request is None or request.call != call:
-            # After a silence of placement, a statement of the journal begins.
-            request = self._local.request = _ApiRequest(call, deadline.Budget(
+        if request is None or request.key != key:
+            # The floor is for the journal when placement took all the time.
+            request = self._local.request = _ApiRequest(key, deadline.Budget(
                 self._conf.aggregate_mirror.inline_timeout,
                 self._process().limits.least_for_transaction,
                 engines.HEALTHY))
@@ -132,28 +130,30 @@ class Mirror:
     def _record(self, process: processes.Process,
                 operation: contract.Operation, request: _ApiRequest,
                 scope: source.Scope | None) -> _RowState | _Deletion | None:
+        """Record the row, or mark the deletion; see ``before``."""
         uuid = scope.aggregate_uuid if scope else ''
         if not operation.host:
             return _Deletion(uuid, self._mark(
                 process, operation, uuid)) if uuid else None
         row = process.journal.rows.make(journal.Dirty(
             operation.host, request.nodes, operation.request_id))
-        possible, uuids = False, {uuid} - {''}
+        may_exist, uuids = False, {uuid} if uuid else set[str]()
         if request.failure:
             process.journal.ledger.defer(uuids)
         else:
             try:
                 if scope:
-                    process.check()
+                    process.check_nova()
                 process.journal.rows.record(row, uuids)
-                return _RowState(row, True, True, dict.fromkeys(
-                    scope.nodes, scope.members) if scope else {})
+                return _RowState(row, recorded=True, may_exist=True,
+                                 memberships=dict.fromkeys(
+                                     scope.nodes, scope.members)
+                                 if scope else {})
             except (exceptions.JournalUnavailable,
                     exceptions.WrongNova) as exc:
                 request.failure = exc
-                # Of a lost lock and another nova it is known that no row was
-                # written.
-                possible = not isinstance(exc, (
+                # After these two errors it is known that no row was written.
+                may_exist = not isinstance(exc, (
                     exceptions.JournalLocked, exceptions.WrongNova))
         if not request.is_reported:
             request.is_reported = True
@@ -161,10 +161,11 @@ class Mirror:
                       'request are mirrored without the journal; when it '
                       'works again, a full sync repairs what fails.',
                       operation, request.failure)
-        return _RowState(row, possible=possible)
+        return _RowState(row, may_exist=may_exist)
 
     def _finish_host(self, operation: contract.Operation, state: _RowState,
                      request: _ApiRequest) -> None:
+        """Converge the host and close its row, or hand the row over."""
         process, locked = self._process(), None
         error: str | None = 'the operation was interrupted'
         try:
@@ -194,7 +195,10 @@ class Mirror:
     def _scope(self, process: processes.Process,
                operation: contract.Operation, request: _ApiRequest
                ) -> source.Scope | None:
-        """Read the aggregate and the host; None if nova cannot be read."""
+        """Read the aggregate and the host, whose nodes ``request`` keeps.
+
+        :returns: None if nova cannot be read
+        """
         failure = None
         try:
             scope = process.source.scope(
@@ -207,23 +211,23 @@ class Mirror:
         for cell, reason in sorted(scope.cells_down.items()):
             LOG.warning('%s: cell %s did not answer: %s',
                         operation, cell, reason)
-        # A cell that is down may have those that were read before.
+        # A cell that is down may have nodes of the previous operation.
         request.nodes = scope.nodes | (
             request.nodes if scope.cells_down else frozenset())
         return scope
 
     def _mark(self, process: processes.Process, operation: contract.Operation,
-              aggregate: str) -> bool:
+              uuid: str) -> bool:
         """Mark an aggregate as deleted by a user; return whether it is."""
         try:
-            process.check()
-            process.journal.ledger.mark(aggregate)
+            process.check_nova()
+            process.journal.ledger.mark(uuid)
             return True
         except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
             failure = exc
         LOG.error('%s: %s. Its deletion could not be marked in the ledger; if '
                   'placement is unavailable now, %s may remain there.',
-                  operation, failure, aggregate)
+                  operation, failure, uuid)
         return False
 
     def _converge_and_close(self, process: processes.Process, state: _RowState
@@ -233,13 +237,13 @@ class Mirror:
         :returns: the compute nodes whose resource providers do not exist yet
         :raises MirrorError: the host is not converged, or its row is open
         """
-        process.breaker.check(state.recorded)
-        began, dirty = process.breaker.now(), state.row.dirty
+        process.breaker.check(recorded=state.recorded)
+        start, dirty = process.breaker.now(), state.row.dirty
         with process.placement.request_id(dirty.request_id):
             if state.recorded:
                 outcome = process.reconciler.converge_and_close(
-                    [state.row], state.before)
-            elif state.possible:
+                    [state.row], state.memberships)
+            elif state.may_exist:
                 # The row exists if only the answer to its COMMIT was lost.
                 outcome = process.unrecorded.converge_and_close([state.row])
             else:
@@ -249,7 +253,7 @@ class Mirror:
         only_close_failed = not state.recorded and isinstance(
             error, exceptions.JournalUnavailable)
         if error and not only_close_failed:
-            process.breaker.begin(error, began, process.limits.backoff)
+            process.breaker.begin(error, start, process.limits.backoff)
             raise error
         return sorted(outcome.pending)
 
@@ -258,11 +262,12 @@ class Mirror:
         process, failure = self._process(), None
         try:
             process.breaker.check(recorded=True)
-            began = process.breaker.now()
+            start = process.breaker.now()
             with process.placement.request_id(operation.request_id):
                 outcome = process.unrecorded.remove([state.uuid])
-            for error in outcome.failed.values():
-                process.breaker.begin(error, began, process.limits.backoff)
+            error = next(iter(outcome.failed.values()), None)
+            if error:
+                process.breaker.begin(error, start, process.limits.backoff)
                 raise error
         except exceptions.MirrorError as exc:
             failure = exc
@@ -286,22 +291,22 @@ class Mirror:
 def _hand_over(process: processes.Process, operation: contract.Operation,
                state: _RowState, error: str) -> exceptions.MirrorError | None:
     """Hand the row over to the agent; return why that failed, or None."""
-    location, failure = 'it stays in the journal and is retried', None
+    consequence, failure = 'it stays in the journal and is retried', None
     try:
-        if state.possible:
+        if state.may_exist:
             process.journal.rows.hand_over(state.row, error)
         else:
-            location = 'it is not in the journal'
+            consequence = 'it is not in the journal'
     except exceptions.JournalUnavailable as exc:
         failure = exc
-        location = 'its journal row could not be updated: %s' % exc
+        consequence = 'its journal row could not be updated: %s' % exc
         if not state.recorded:
-            location = 'it may be missing from the journal: %s' % exc
+            consequence = 'it may be missing from the journal: %s' % exc
     if operation.raised:
         LOG.info('%s: nova raised %s in %s; the host is not compared with '
                  'placement yet: %s; %s', operation, operation.raised,
-                 operation.method, error, location)
+                 operation.method, error, consequence)
     else:
         LOG.warning('%s: %s is not mirrored to placement yet: %s; %s',
-                    operation, operation.method, error, location)
+                    operation, operation.method, error, consequence)
     return failure

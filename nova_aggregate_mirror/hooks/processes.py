@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Journal, source and placement of one nova-api process."""
+"""Journal, source and placement of one nova-api process.
+
+Failures are logged as in ``mirror``, after the ``except`` block.
+"""
 
 import os
 
@@ -40,10 +43,10 @@ class Process:
             self.journal.rows)
         self.unrecorded = reconciler.Reconciler(
             journal.Ledger(), self.source, self.placement, self.journal.rows)
-        """For operations that may be missing from the journal."""
+        """For operations without a confirmed row; reads no ledger."""
         self.breaker = placement_breaker.PlacementBreaker()
 
-    def check(self) -> None:
+    def check_nova(self) -> None:
         """Check that the journal belongs to this nova, if nova can be read."""
         failure = None
         try:
@@ -60,7 +63,7 @@ class Process:
             return
         failure = None
         try:
-            self.check()
+            self.check_nova()
             self.journal.database.run(self._presence.write)
             self._presence.set_written()
         except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:

@@ -43,7 +43,7 @@ def check() -> None:
                       property):
         differences.append('AggregateAPI.placement_client is not a property')
     for name, call in MIRRORING.items():
-        method = inspect.unwrap(getattr(api, name, check))
+        method = inspect.unwrap(getattr(api, name, lambda: None))
         if not {'placement_client', call} <= set(method.__code__.co_names):
             differences.append('AggregateAPI.%s does not call '
                                'placement_client.%s' % (name, call))

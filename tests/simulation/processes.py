@@ -220,7 +220,7 @@ class Parts:
         self.prepare: abc.Callable[[drain.Drain], object] = lambda drain: None
         """The mutant's change to an agent's drain."""
 
-    def check(self) -> None:
+    def check_nova(self) -> None:
         """Accept the journal: there is only one nova."""
 
 

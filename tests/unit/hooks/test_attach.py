@@ -185,7 +185,7 @@ class TestWrapped(InstalledTest):
         """Arguments may be given by position, by name, or both."""
         expected = contract.Operation(
             method='add_host_to_aggregate', aggregate_id=7, host='h1',
-            request_id='req-global', call=self.context.request_id)
+            request_id='req-global', nova_request_id=self.context.request_id)
         for args, kwargs in (
                 ((self.context, 7, 'h1'), {}),
                 ((self.context, 7), {'host_name': 'h1'}),

@@ -73,7 +73,7 @@ class TestHandOver(doubles.TestCase):
         """
         answers = iter(scopes)
         process = types.SimpleNamespace(
-            conf=self.conf, journal=self.journal, check=lambda: None,
+            conf=self.conf, journal=self.journal, check_nova=lambda: None,
             limits=engines.Limits(5), breaker=Breaker(error),
             source=types.SimpleNamespace(
                 scope=lambda *_operation: next(answers)))
