@@ -73,7 +73,7 @@ class Failure:
         return dataclasses.replace(self, step='')
 
     def __str__(self) -> str:
-        """Make the text, the only place where one is made of the parts."""
+        """Return the sentence; no other place makes one of the parts."""
         text = ' '.join(filter(None, (self.party, self.observation)))
         if self.occasion:
             text += ' (%s)' % self.occasion
@@ -95,8 +95,8 @@ class MirrorError(Exception):
             re.sub('(?<!^)(?=[A-Z])', '_', type(self).__name__).lower(),
             observation, party, occasion, consequence, step)
         self.meaning = type(self)
-        """What the answer of a service means, where the class only names the
-        service."""
+        """Class for what happened; that of the error may only name the part,
+        as ``CellUnavailable`` does."""
 
     def __str__(self) -> str:
         return str(self.failure)

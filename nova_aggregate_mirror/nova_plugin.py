@@ -21,21 +21,21 @@ def register() -> list[object]:
     :raises MissingCredentials: when ``missing_credentials = fail``, the only
         case in which nova-api must not start, as the operator requested
     """
-    refused = None
+    refusal = None
     try:
         from nova.conf import CONF
 
         # Oslo.config registers this option when it starts to read the files.
         if 'config_file' in CONF:
-            refused = _install()
+            refusal = _install()
         else:
             _postpone()
     except Exception:
         # Nova works without the hooks, but nothing works without nova-api.
         LOG.exception('nova-aggregate-mirror is not active: nova\'s own '
                       'best-effort mirroring stays in effect')
-    if refused is not None:
-        raise refused
+    if refusal is not None:
+        raise refusal
     return []
 
 
@@ -50,17 +50,18 @@ def _postpone() -> None:
     stock = AggregateAPI.__init__
 
     @functools.wraps(stock)
-    def first(self: object) -> None:
+    def initialize(self: object) -> None:
         AggregateAPI.__init__ = stock
         register()
         stock(self)
 
-    AggregateAPI.__init__ = first
+    AggregateAPI.__init__ = initialize
 
 
 # Cached, so that the paste filter raises what the entry point raised.
 @functools.cache
 def _install() -> Exception | None:
+    """Install the hooks; return the error that must stop nova-api, if any."""
     from nova.conf import CONF
 
     from nova_aggregate_mirror import conf

@@ -30,6 +30,7 @@ def associations(added: int, removed: int, add: str = 'added',
                  remove: str = 'removed') -> str:
     """Return how many associations changed, without a part that is 0.
 
+    :param add: words after the first number, such as "to add"
     :returns: "1 association added, 2 removed"; empty when both are 0
     """
     if not added:

@@ -8,10 +8,11 @@ from nova_aggregate_mirror import exceptions
 
 
 def check(expected: abc.Mapping[type, abc.Mapping[str, abc.Sequence[str]]],
-          others: abc.Iterable[str] = ()) -> None:
+          other_differences: abc.Iterable[str] = ()) -> None:
     """Check that functions of classes exist and take these parameters.
 
-    :param others: further differences of the installed nova
+    :param expected: class and function to the names of all parameters
+    :param other_differences: of the installed nova, which are also reported
     :raises UnexpectedNova: lists all differences
     """
     differences = []
@@ -22,10 +23,10 @@ def check(expected: abc.Mapping[type, abc.Mapping[str, abc.Sequence[str]]],
                 differences.append('%s has no %s' % (owner.__name__, name))
                 continue
             actual = list(inspect.signature(function).parameters)
-            if actual != parameters:
+            if actual != list(parameters):
                 differences.append('%s.%s takes (%s) instead of (%s)' % (
                     owner.__name__, name, ', '.join(actual),
                     ', '.join(parameters)))
-    differences += others
+    differences += other_differences
     if differences:
         raise exceptions.UnexpectedNova('; '.join(differences))

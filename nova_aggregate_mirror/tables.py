@@ -16,8 +16,8 @@ Cell = Any
 """A value, or a tuple of values with a line for each."""
 
 
-class _Names(textwrap.TextWrapper):
-    """Wrapper of names that are too long, divided after an underscore."""
+class _NameWrapper(textwrap.TextWrapper):
+    """Wrapper that also divides names, after an underscore."""
 
     wordsep_simple_re = re.compile(r'(\s+|(?<=_))')
 
@@ -70,6 +70,6 @@ def _lines(cell: Cell) -> list[str]:
 def _wrap(line: str, width: int) -> list[str]:
     if len(line) <= width:
         return [line]
-    wrapper = _Names if any(
+    wrapper = _NameWrapper if any(
         len(word) > width for word in line.split()) else textwrap.TextWrapper
     return wrapper(width, break_on_hyphens=False).wrap(line)
