@@ -31,7 +31,7 @@ if 'forkserver' in multiprocessing.get_all_start_methods():
     _SERVER = multiprocessing.get_context('forkserver')
     _SERVER.set_forkserver_preload([
         *PROGRAMS, 'nova_aggregate_mirror.html_report.answer',
-        'nova_aggregate_mirror.html_report.render',
+        'nova_aggregate_mirror.html_report.report',
         'nova_aggregate_mirror.osc.diff',
         'nova_aggregate_mirror.osc.aggregates',
         'nova_aggregate_mirror.osc.servers',

@@ -13,11 +13,11 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from nova_aggregate_mirror.agent import metrics
-from nova_aggregate_mirror.agent import schedule
+from nova_aggregate_mirror.agent import row_schedule
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal import row_locks
+from nova_aggregate_mirror.journal import lock_waits
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.reconcile import reconciler
 
@@ -64,7 +64,7 @@ class Drain:
         self._figures = figures
         self._now = now
         self._stopping = stopping
-        self._schedule = schedule.Schedule(
+        self._schedule = row_schedule.Schedule(
             2 * options.inline_timeout, options.max_call_age, now)
         self._has_more = False
         """Whether the last step left rows that are due."""
@@ -114,7 +114,7 @@ class Drain:
         self._figures.set_backlog(self._schedule.backlog())
 
     def _mirror_due(self) -> bool:
-        locks, has_progress = row_locks.RowLocks(), False
+        locks, has_progress = lock_waits.RowLocks(), False
         for ids, alone in self._batches():
             if not ids:
                 continue
@@ -133,7 +133,7 @@ class Drain:
         yield self._schedule.due(BATCH), False
         yield [isolated] if isolated else [], True
 
-    def _mirror(self, ids: list[str], locks: row_locks.RowLocks, alone: bool
+    def _mirror(self, ids: list[str], locks: lock_waits.RowLocks, alone: bool
                 ) -> bool:
         """Mirror rows and reschedule them.
 
@@ -185,7 +185,7 @@ class Drain:
             rows[row], running=not self._schedule.may_close(row))
             for row in ids if row in rows]
 
-    def _reschedule(self, row: journal.Row, locks: row_locks.RowLocks
+    def _reschedule(self, row: journal.Row, locks: lock_waits.RowLocks
                     ) -> None:
         """Reschedule a row that is in sync, or remove it."""
         if row.id in locks.waited:
@@ -221,7 +221,7 @@ class Drain:
 
     def _handle_errors(
             self, errors: Errors, waiting: set[journal.Dirty],
-            locks: row_locks.RowLocks, start: float, alone: bool) -> None:
+            locks: lock_waits.RowLocks, start: float, alone: bool) -> None:
         """Record why rows are not in sync, and reschedule them."""
         failed = {row: error for row, error in errors.items()
                   if not _cells([error])}

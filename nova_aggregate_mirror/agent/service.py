@@ -11,8 +11,8 @@ from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror.agent import periodic_audit
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import lease
+from nova_aggregate_mirror.journal import nova_identity
 
 LOG = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ class Agent:
 
     def __init__(self, drain: drain.Drain,
                  sync: periodic_sync.PeriodicSync, lease: lease.Lease,
-                 binding: binding.Binding, figures: metrics.Metrics,
+                 binding: nova_identity.Binding, figures: metrics.Metrics,
                  stop: threading.Event,
                  audit: periodic_audit.PeriodicAudit | None = None,
                  observes: bool = False) -> None:

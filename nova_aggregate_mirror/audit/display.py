@@ -7,7 +7,7 @@ from typing import Any
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror import plurals
-from nova_aggregate_mirror import tables
+from nova_aggregate_mirror import terminal_tables
 
 COLUMNS = ('Server, host', 'Why')
 
@@ -16,10 +16,12 @@ FIELDS = ('server', 'name', 'host', 'project', 'state', 'rule', 'asked',
 
 
 def table(misplacements: abc.Iterable[audit.Misplacement]) -> str:
-    return tables.render(COLUMNS, map(cells, misplacements), divider=True)
+    return terminal_tables.render(
+        COLUMNS, map(cells, misplacements), divider=True)
 
 
-def cells(misplacement: audit.Misplacement) -> tuple[tables.Cell, ...]:
+def cells(misplacement: audit.Misplacement
+          ) -> tuple[terminal_tables.Cell, ...]:
     """Return the cells for ``COLUMNS``, with a line for each fact."""
     server, cause = misplacement.server, misplacement.cause
     return (

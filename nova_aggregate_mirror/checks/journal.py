@@ -20,12 +20,12 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import api_processes
-from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import modes
+from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import trial_writes
 from nova_aggregate_mirror import plurals
 
@@ -104,8 +104,8 @@ def belonging(deployment: inputs.Deployment) -> checks.Findings:
     if deployment.journal is None:
         return [checks.skipped(EMPTY)]
     try:
-        binding.Binding(deployment.journal.database,
-                        deployment.source.cell_mappings).check()
+        nova_identity.Binding(deployment.journal.database,
+                              deployment.source.cell_mappings).check()
     except exceptions.WrongNova as exc:
         return [checks.failure('%s:' % exc, *SERVER, engine.SYNC_COMMAND)]
     return []

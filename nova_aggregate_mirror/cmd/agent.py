@@ -27,9 +27,9 @@ from nova_aggregate_mirror.cmd import program
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror.console import sync_history
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import modes
+from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import outcome
@@ -85,7 +85,7 @@ def _build(journal: store.Journal,
                 modes.find_by_agent, journal, options.mode)),
         lease.Lease(journal.database, options.leader_lease,
                     mode=options.mode),
-        binding.Binding(journal.database, drain_source.cell_mappings),
+        nova_identity.Binding(journal.database, drain_source.cell_mappings),
         figures, stop, _audit(figures), observes)
 
 

@@ -100,9 +100,9 @@ def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource
     with start.importing():
         from nova_aggregate_mirror.cmd import nova_objects
         context = nova_objects.prepare(conf)
+        from nova_aggregate_mirror.explain import exclusion_steps
         from nova_aggregate_mirror.explain import gather
         from nova_aggregate_mirror.explain import server_record
-        from nova_aggregate_mirror.explain import steps
     nova_objects.bound(conf)
     with nova_objects.translated():
         request = _request(conf, context, placement, operation, flavor)
@@ -113,7 +113,7 @@ def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource
                              conf.aggregate_mirror.sync_workers).each,
                          components.servers()),
             request, args.hosts)
-    answer = steps.explain(facts)
+    answer = exclusion_steps.explain(facts)
     return dataclasses.replace(answer, notes=[
         *answer.notes, *server_record.later_syncs(answer, syncs)])
 

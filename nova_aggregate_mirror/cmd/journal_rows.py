@@ -15,7 +15,7 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import printable
-from nova_aggregate_mirror import tables
+from nova_aggregate_mirror import terminal_tables
 
 NO_SUCH_ROW = 1
 STILL_RUNNING = 2
@@ -44,7 +44,7 @@ def show(journal_rows: rows.Rows, form: str, name: str,
         print('The journal %s is empty: no operation is pending.' % name)
     else:
         print('Journal: %s' % name)
-        print(tables.render(IN_TABLE, [
+        print(terminal_tables.render(IN_TABLE, [
             ((host, identifier), *others)
             for identifier, host, *others, _error in cells]))
         _show_errors(rows)
@@ -60,8 +60,8 @@ def _show_errors(rows: abc.Iterable[journal.Row]) -> None:
     for error, names in hosts.items():
         print(textwrap.fill(
             printable.line('%s: %s' % (plurals.some(names), error)),
-            tables.WIDTH, subsequent_indent='  ', break_long_words=False,
-            break_on_hyphens=False))
+            terminal_tables.WIDTH, subsequent_indent='  ',
+            break_long_words=False, break_on_hyphens=False))
 
 
 def forget(journal_rows: rows.Rows, ids: abc.Collection[str],

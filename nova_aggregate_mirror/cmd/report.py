@@ -68,7 +68,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     """Write the page, print a summary line, and return the exit status."""
     components.check_configuration()
     # Imported here, so that other commands do not load the template engine.
-    from nova_aggregate_mirror.html_report import render
+    from nova_aggregate_mirror.html_report import report
     options, stop = conf.command, interruption.Interruption(INTERRUPTED)
     try:
         with stop.watched(), progress.shown(options.quiet) as display, \
@@ -77,14 +77,14 @@ def run(conf: cfg.ConfigOpts) -> int:
                 conf, components.source(), stop.stopping, display,
                 functools.partial(_audit, conf, stop.stopping, display)
                 if options.servers else None, options.foreign)
-            write(render.render(collected, time.time()))
+            write(report.render(collected, time.time()))
     except exceptions.Stopped:
         print(INTERRUPTED, file=sys.stderr)
         return stop.status
-    summary, findings = render.verdict(collected), collected.findings
+    summary, findings = report.verdict(collected), collected.findings
     summarize(options.html, '%s; %s' % (summary, findings.summary)
               if findings else summary)
-    return render.status(collected)
+    return report.status(collected)
 
 
 def _audit(conf: cfg.ConfigOpts, stopping: abc.Callable[[], bool],

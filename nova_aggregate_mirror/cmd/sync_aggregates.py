@@ -36,13 +36,13 @@ from nova_aggregate_mirror.console import sync_history
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror.console import sync_run
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import full_syncs
+from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import printable
 from nova_aggregate_mirror.reconcile import full_sync
-from nova_aggregate_mirror import tables
+from nova_aggregate_mirror import terminal_tables
 
 NAME = 'placement sync_aggregates'
 
@@ -86,7 +86,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     source, placement = components.source(), components.placement()
     journal = store.Journal(conf, database=(
         engine.existing(conf) if options.dry_run else None))
-    binding.Binding(journal.database, source.cell_mappings).check()
+    nova_identity.Binding(journal.database, source.cell_mappings).check()
     request, advice = _request(conf, journal.history)
     start = time.monotonic()
     result = sync_run.run(
@@ -128,7 +128,7 @@ def _print(result: sync_result.Result, form: str) -> None:
         print(summary, file=sys.stdout if form == 'table' else sys.stderr)
     rows = result.rows()
     if form == 'table' and rows:
-        print(tables.render(
+        print(terminal_tables.render(
             sync_result.IN_TABLE, sync_result.in_table(rows)))
     elif form != 'table':
         formats.show(form, result.document(), sync_result.COLUMNS,

@@ -17,7 +17,7 @@ from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror import source
-from nova_aggregate_mirror import tables
+from nova_aggregate_mirror import terminal_tables
 
 Association = associations.Association
 State = associations.State
@@ -318,7 +318,7 @@ def without_provider(hosts: str, provider: str) -> Fault:
 
 
 def in_table(rows: abc.Iterable[tuple[str, ...]]
-             ) -> list[tuple[tables.Cell, ...]]:
+             ) -> list[tuple[terminal_tables.Cell, ...]]:
     """Return rows for ``IN_TABLE``: host and provider in lines of one cell.
 
     There is no room for a column of UUIDs: that of an aggregate without a name

@@ -14,7 +14,7 @@ from nova.conductor import manager as conductor
 from nova.conductor.tasks import live_migrate
 from nova import servicegroup
 
-from nova_aggregate_mirror import signatures
+from nova_aggregate_mirror import nova_signatures
 
 PARAMETERS = {
     api.API: {
@@ -106,6 +106,6 @@ def check() -> None:
 
     :raises UnexpectedNova: lists all differences
     """
-    signatures.check(PARAMETERS, [
+    nova_signatures.check(PARAMETERS, [
         'API.%s has no decorators of a known form' % method
         for method in MOVES if not _layers(method)])

@@ -6,11 +6,11 @@ import dataclasses
 
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import funnel
-from nova_aggregate_mirror.explain import holders
+from nova_aggregate_mirror.explain import resource_holders
 from nova_aggregate_mirror import source
 
 Funnel = funnel.Funnel
-Holders = holders.Holders
+Holders = resource_holders.Holders
 Inventories = funnel.Inventories
 
 

@@ -13,12 +13,12 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.explain import funnel
-from nova_aggregate_mirror.explain import holders
 from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.explain import nova_internals
 from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.explain import rehearsal
 from nova_aggregate_mirror.explain import requests
+from nova_aggregate_mirror.explain import resource_holders
 from nova_aggregate_mirror.explain import unread
 from nova_aggregate_mirror.placement import candidates
 from nova_aggregate_mirror.placement import client
@@ -172,7 +172,7 @@ def _ask_placement(cloud: Cloud,
         facts, funnel=narrowed, figures=figures, candidates=returned,
         limit=limit)
     try:
-        return dataclasses.replace(facts, holders=holders.read(
+        return dataclasses.replace(facts, holders=resource_holders.read(
             reader, cloud.for_each, cloud.servers,
             funnel.scarce_providers(narrowed, figures), facts.nova.nodes))
     except exceptions.MirrorError as exc:

@@ -8,9 +8,9 @@ from nova.objects import request_spec as objects
 from nova.scheduler import host_manager
 from nova.scheduler import manager
 
+from nova_aggregate_mirror import nova_signatures
 from nova_aggregate_mirror.scheduler import free_addresses
 from nova_aggregate_mirror.scheduler import request_spec
-from nova_aggregate_mirror import signatures
 
 # Methods that are called or overridden and are not public in nova, and those
 # whose caller is replaced.
@@ -41,5 +41,5 @@ def check() -> None:
     spec = objects.RequestSpec()
     with contextlib.suppress(AttributeError):
         request_spec.set_room(spec, free_addresses.Room(()))
-    signatures.check(PARAMETERS, [] if request_spec.get_room(spec) else [
+    nova_signatures.check(PARAMETERS, [] if request_spec.get_room(spec) else [
         'RequestSpec keeps no attribute of a filter'])

@@ -10,8 +10,8 @@ import shlex
 
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
-from nova_aggregate_mirror.explain import holders
 from nova_aggregate_mirror.explain import placement_query
+from nova_aggregate_mirror.explain import resource_holders
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror import source
@@ -253,7 +253,7 @@ def _of_shortage(name: str, amount: int, free: int, detail: str,
     phrase = 'have fewer than %d %s free' % (amount, name)
     if amount <= free:
         return Reason('resources', phrase, detail + ' now', 'try again')
-    named = holders.largest(held, name)
+    named = resource_holders.largest(held, name)
     if named:
         detail += '; held: ' + ', '.join(
             '%d by %s' % (holder.amounts[name], holder.subject)

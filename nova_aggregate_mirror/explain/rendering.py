@@ -10,7 +10,7 @@ from typing import Any
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import printable
-from nova_aggregate_mirror import tables
+from nova_aggregate_mirror import terminal_tables
 
 SENTENCE_HOSTS, ROW_HOSTS = 5, 6
 """Hosts that the sentence, and a row of the table, name."""
@@ -60,7 +60,8 @@ def names(hosts: abc.Iterable[str], limit: int) -> str:
 def text(answer: explanation.Answer) -> str:
     """Render the sentence, the funnel, the hosts and the notes."""
     return '\n\n'.join([
-        *head(answer), tables.render(IN_TABLE, in_table(hosts(answer))),
+        *head(answer),
+        terminal_tables.render(IN_TABLE, in_table(hosts(answer))),
         *notes(answer)])
 
 
@@ -69,7 +70,7 @@ def head(answer: explanation.Answer) -> list[str]:
     request = ', '.join('%s %s' % field for field in answer.request.items())
     return [*record(answer.record), printable.line(sentence(answer)),
             _paragraph('Request: ' + request),
-            tables.render(FUNNEL, funnel(answer))]
+            terminal_tables.render(FUNNEL, funnel(answer))]
 
 
 def record(server: explanation.ServerRecord | None) -> list[str]:
@@ -77,7 +78,7 @@ def record(server: explanation.ServerRecord | None) -> list[str]:
     if not server:
         return []
     return [_paragraph(state(server)), *(
-        [tables.render(RECORD, [dataclasses.astuple(entry)
+        [terminal_tables.render(RECORD, [dataclasses.astuple(entry)
                                 for entry in server.entries])]
         if server.entries else [])]
 
@@ -141,7 +142,7 @@ def hosts(answer: explanation.Answer) -> list[tuple[Any, ...]]:
 
 
 def in_table(hosts: abc.Iterable[tuple[Any, ...]]
-             ) -> list[tuple[tables.Cell, ...]]:
+             ) -> list[tuple[terminal_tables.Cell, ...]]:
     """Return rows for ``IN_TABLE``, with a line for each cell of a row."""
     return [((plurals.count(count, 'compute node'), names),
              tuple(filter(None, (reason, detail, advice,
@@ -184,4 +185,4 @@ def _document(reason: explanation.Reason) -> dict[str, str]:
 
 
 def _paragraph(text: str) -> str:
-    return textwrap.fill(printable.line(text), tables.WIDTH)
+    return textwrap.fill(printable.line(text), terminal_tables.WIDTH)

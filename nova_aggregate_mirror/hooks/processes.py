@@ -12,7 +12,7 @@ from oslo_log import log as logging
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import api_processes
-from nova_aggregate_mirror.journal import binding
+from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.limits import placement_breaker
@@ -36,7 +36,7 @@ class Process:
             conf, limits=self.limits, presence=self._presence)
         self.source = database.DatabaseSource(self.limits)
         self.placement = client.Client(conf, announces=True)
-        self._binding = binding.Binding(
+        self._binding = nova_identity.Binding(
             self.journal.database, self.source.cell_mappings)
         self.reconciler = reconciler.Reconciler(
             self.journal.ledger, self.source, self.placement,

@@ -8,7 +8,7 @@ from nova.db.api import models as api_models
 from nova.db.main import models as main_models
 from nova.objects import cell_mapping
 
-from nova_aggregate_mirror import signatures
+from nova_aggregate_mirror import nova_signatures
 
 PARAMETERS = {
     'add_host_to_aggregate': ['self', 'context', 'aggregate_id', 'host_name'],
@@ -50,6 +50,6 @@ def check() -> None:
     differences += ['%s has no column %s' % (model.__name__, column)
                     for model, columns in COLUMNS.items()
                     for column in columns if not hasattr(model, column)]
-    signatures.check({
+    nova_signatures.check({
         api: PARAMETERS,
         cell_mapping.CellMapping: {'format_db_url': ['url']}}, differences)

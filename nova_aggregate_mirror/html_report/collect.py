@@ -13,10 +13,10 @@ from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.html_report import misplaced
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import modes
+from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import associations
@@ -108,7 +108,8 @@ def read_journal(conf: cfg.ConfigOpts,
             return JournalContent()
         journal = store.Journal(conf, engine.existing(conf))
         with contextlib.suppress(exceptions.NovaUnavailable):
-            binding.Binding(journal.database, source.cell_mappings).check()
+            nova_identity.Binding(
+                journal.database, source.cell_mappings).check()
         return JournalContent(journal.ledger, tuple(journal.rows.all()),
                               tuple(journal.history.newest()),
                               tuple(modes.find(

@@ -26,7 +26,7 @@ from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror import source
-from nova_aggregate_mirror import tables
+from nova_aggregate_mirror import terminal_tables
 
 Table = tuple[tuple[str, ...], list[tuple[Any, ...]]]
 
@@ -143,7 +143,7 @@ class _FittingTable:
     def emit_list(self, columns: Any, rows: Any, *arguments: Any) -> None:
         columns, rows = self._in_table(columns, list(rows))
         self._formatter.emit_list(
-            columns, tables.fit(columns, rows), *arguments)
+            columns, terminal_tables.fit(columns, rows), *arguments)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ import typing
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal import row_locks
+from nova_aggregate_mirror.journal import lock_waits
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.reconcile import context
@@ -49,7 +49,7 @@ class Reconciler:
     def converge_and_close(
             self, rows: abc.Iterable[journal.Row],
             before: source.Memberships | None = None,
-            locks: row_locks.RowLocks | None = None,
+            locks: lock_waits.RowLocks | None = None,
             silent: provider_writes.Silent | None = None) -> Outcome:
         """Converge the hosts of these rows, and close the rows in sync.
 
@@ -99,7 +99,7 @@ class Reconciler:
             return False
 
     def drain(self, rows: abc.Collection[journal.Row],
-              locks: row_locks.RowLocks | None = None,
+              locks: lock_waits.RowLocks | None = None,
               silent: provider_writes.Silent | None = None) -> Outcome:
         """Converge the hosts of these rows; close the rows handed over.
 
@@ -107,7 +107,7 @@ class Reconciler:
 
         :param silent: see ``Mode``
         """
-        locks = locks or row_locks.RowLocks()
+        locks = locks or lock_waits.RowLocks()
         outcome = self.converge_and_close(
             (row for row in rows if not row.running), locks=locks,
             silent=silent)

@@ -16,7 +16,7 @@ from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api_connection
-from nova_aggregate_mirror.source import nodes as compute_nodes
+from nova_aggregate_mirror.source import node_locations
 from nova_aggregate_mirror import uuids
 
 Parse = abc.Callable[[errors.Call, dict[str, Any]], tuple[str, str]]
@@ -164,7 +164,7 @@ def _nova(aggregates: abc.Iterable[api_connection.ListedAggregate],
     cell = 'of %s %s' % ('hosts' if len(down) > 1 else 'host',
                          plurals.some(down))
     # Each node that is listed counts: mappings and cells are not shown.
-    located = compute_nodes.locate(rows, {}, complete=True)
+    located = node_locations.locate(rows, {}, complete=True)
     return source.Nova(
         aggregates={aggregate.uuid: aggregate.name
                     for aggregate in aggregates},

@@ -14,7 +14,7 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import connections
-from nova_aggregate_mirror.source import nodes as compute_nodes
+from nova_aggregate_mirror.source import node_locations
 from nova_aggregate_mirror.source import statements
 from nova_aggregate_mirror import uuids
 
@@ -144,7 +144,7 @@ class DatabaseSource:
                 cell for cell in candidates if cell.name not in down),
                 (), nodes, full=True)
             down = {**down, **silent}
-        located = compute_nodes.locate(rows, records.home, not down, nodes)
+        located = node_locations.locate(rows, records.home, not down, nodes)
         return source.Nova(
             aggregates={**records.aggregates, **existing},
             members=records.members, nodes=located.nodes,
@@ -164,7 +164,7 @@ class DatabaseSource:
         rows, down = self._cells.rows(
             dict.fromkeys(by_id.values(), lambda cell: cell.execute(
                 statements.NODES).all()), full=True)
-        located = compute_nodes.locate(rows, home, not down)
+        located = node_locations.locate(rows, home, not down)
         # As MySQL compares them, which nova asks for the mapping of a host.
         mapped = {host.casefold() for host in home}
         return source.Nova(
@@ -197,7 +197,7 @@ class DatabaseSource:
         they may have moved, and are deleted only if no cell has them.
         """
         rows, down = self._query(records, candidates, hosts, nodes)
-        undecided = compute_nodes.undecided(rows, records.home, nodes)
+        undecided = node_locations.undecided(rows, records.home, nodes)
         if undecided:
             with self._api.reading() as api:
                 remaining = [cell for cell in self._cells.all(api)

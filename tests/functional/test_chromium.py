@@ -11,7 +11,7 @@ import testtools
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.html_report import answer
 from nova_aggregate_mirror.html_report import collect
-from nova_aggregate_mirror.html_report import render
+from nova_aggregate_mirror.html_report import report
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
@@ -278,7 +278,7 @@ class TestManyHosts(PageTest):
             plan.Change(node, add=tuple(sorted(members[host])[:1]))
             for node, host in nodes.items()])
         with open(self.file, 'w') as page:
-            page.writelines(render.render(collect.Collected(
+            page.writelines(report.render(collect.Collected(
                 full_sync.SyncOutcome(
                     done, nova, associations.after_sync((), done, nova)),
                 full_sync.Request(0.3, write=False),

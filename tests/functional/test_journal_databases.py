@@ -16,9 +16,9 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import lease
+from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import engines
 from tests import databases
@@ -270,7 +270,7 @@ class TestManyProcesses(DatabaseTest):
         """Of two novas that start at once, only one gets the journal."""
         def work(number: int) -> bool:
             try:
-                binding.Binding(
+                nova_identity.Binding(
                     self.open().database,
                     lambda: {'cell-%d' % (number % 2): ''}).bind()
             except exceptions.WrongNova:

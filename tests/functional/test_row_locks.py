@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal import row_locks
+from nova_aggregate_mirror.journal import lock_waits
 from nova_aggregate_mirror.reconcile import reconciler
 from tests import databases
 from tests.functional import test_journal_databases
@@ -75,7 +75,7 @@ class TestRowLocks(test_journal_databases.DatabaseTest):
         self.lost = 0
         self.clock += seconds
         self.drain.step()
-        self.assertLessEqual(self.lost, row_locks.LOST_WAITS)
+        self.assertLessEqual(self.lost, lock_waits.LOST_WAITS)
         return sorted(row.dirty.host for row in self.rows.all())
 
     def mirrored(self) -> int:
@@ -118,10 +118,10 @@ class TestRowLocks(test_journal_databases.DatabaseTest):
         rows = self.add(*('h%d' % number for number in range(6)))
         self.lock(*rows)
         self.assertEqual(6, len(self.step()))
-        self.assertEqual(row_locks.LOST_WAITS, self.lost)
+        self.assertEqual(lock_waits.LOST_WAITS, self.lost)
         self.add('healthy')
         self.assertNotIn('healthy', self.step(1))
-        self.assertLessEqual(self.lost, row_locks.LOST_WAITS)
+        self.assertLessEqual(self.lost, lock_waits.LOST_WAITS)
         self.locker.rollback()
         for _step in range(8):
             self.step(5)

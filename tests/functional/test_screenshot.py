@@ -14,7 +14,7 @@ import fixtures as base_fixtures
 import testtools
 
 from nova_aggregate_mirror.html_report import collect
-from nova_aggregate_mirror.html_report import render
+from nova_aggregate_mirror.html_report import report
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
@@ -69,7 +69,7 @@ class TestScreenshot(testtools.TestCase):
                             ('socket.gethostname', 'controller-1')):
             self.useFixture(base_fixtures.MonkeyPatch(
                 name, lambda *_arguments, value=value: value))
-        page = ''.join(render.render(example(), NOW))
+        page = ''.join(report.render(example(), NOW))
         digest = hashlib.sha256(page.encode()).hexdigest()
         if WRITE in os.environ:
             self.take(page)

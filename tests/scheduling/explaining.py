@@ -16,11 +16,11 @@ import oslo_messaging
 import sqlalchemy as sa
 
 from nova_aggregate_mirror.explain import descriptions
+from nova_aggregate_mirror.explain import exclusion_steps
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import gather
 from nova_aggregate_mirror.explain import requests
 from nova_aggregate_mirror.explain import server_requests
-from nova_aggregate_mirror.explain import steps
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
@@ -82,7 +82,7 @@ class ExplainingTest(cloud.CloudTest):
                 hosts: abc.Collection[str] = (),
                 pending: abc.Mapping[str, float] = {}) -> explanation.Answer:
         self.asked = Placement()
-        return steps.explain(gather.gather(gather.Cloud(
+        return exclusion_steps.explain(gather.gather(gather.Cloud(
             self.context, database.DatabaseSource(
                 engines.Limits(60.0)).read_all(),
             self.asked, pending, parallel.Workers().each,

@@ -17,7 +17,7 @@ from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror import source
-from nova_aggregate_mirror.source import nodes as compute_nodes
+from nova_aggregate_mirror.source import node_locations
 
 CELL = '4ab0e6b1-3c2f-4f4c-8d8f-5f0e1c7f5a01'
 
@@ -156,7 +156,7 @@ class Nova:
         named = set(aggregates).union(*(
             uuids for host, uuids in self.members().items()
             if host in wanted or host in map(self.nodes.get, asked)))
-        located = compute_nodes.locate(
+        located = node_locations.locate(
             [source.NodeRow('cell1', node, host)
              for node, host in [*self.nodes.items(), *self.twins.items()]
              if (host in wanted or node in asked) and host not in self.silent],

@@ -9,7 +9,7 @@ import fixtures
 from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal import row_locks
+from nova_aggregate_mirror.journal import lock_waits
 from nova_aggregate_mirror.reconcile import reconciler
 from tests.unit.agent import case
 
@@ -76,7 +76,7 @@ class TestDrain(case.AgentTest):
     def test_failure_of_a_row_that_was_locked_before(self):
         """It is logged once, though no batch with new rows had this row."""
         rows = {self.hand_over(host).id: host
-                for host in ['h1', 'h2'] * row_locks.LOST_WAITS}
+                for host in ['h1', 'h2'] * lock_waits.LOST_WAITS}
         with fixtures.MockPatchObject(
                 self.journal.rows, 'close',
                 side_effect=exceptions.JournalLocked('locked')):

@@ -12,8 +12,8 @@ from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror.agent import service
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.console import sync_history
-from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import lease
+from nova_aggregate_mirror.journal import nova_identity
 from tests import statements
 from tests.unit.agent import case
 from tests.unit import doubles
@@ -83,7 +83,7 @@ class TestAgent(case.AgentTest):
                 self.conf, self.reconciler, self.figures),
             lease.Lease(kept.database, self.options.leader_lease,
                         now=lambda: self.clock),
-            binding.Binding(kept.database, self.nova.cell_mappings),
+            nova_identity.Binding(kept.database, self.nova.cell_mappings),
             self.figures, Impatient(), audit)
         self.running.start()
         self.addCleanup(self.running.stop)
@@ -130,7 +130,8 @@ class TestAgent(case.AgentTest):
 
     def test_agent_of_another_nova(self):
         """Rule 13: it does nothing, and logs the reason once."""
-        binding.Binding(self.journal.database, lambda: {'other': ''}).bind()
+        nova_identity.Binding(
+            self.journal.database, lambda: {'other': ''}).bind()
         self.start()
         self.assert_idle()
         self.assertIsNone(lease.read(self.journal.database))
@@ -215,7 +216,8 @@ class TestIdle(case.AgentTest):
                 note=self.note),
             lease.Lease(self.journal.database, self.options.leader_lease,
                         now=now),
-            binding.Binding(self.journal.database, self.nova.cell_mappings),
+            nova_identity.Binding(
+                self.journal.database, self.nova.cell_mappings),
             self.figures, self.time)
         running.start()
         self.addCleanup(running.stop)

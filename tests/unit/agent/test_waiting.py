@@ -6,7 +6,7 @@ import itertools
 import fixtures
 
 from nova_aggregate_mirror.agent import drain
-from nova_aggregate_mirror.agent import schedule
+from nova_aggregate_mirror.agent import row_schedule
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from tests.unit.agent import case
@@ -255,7 +255,7 @@ class TestOutage(WaitingTest):
         self.hang(*self.add_hosts('row'))
         self.step(10)
         self.placement.broken.clear()
-        self.step(schedule.NEEDED_SUCCESSES + BRIEFLY)
+        self.step(row_schedule.NEEDED_SUCCESSES + BRIEFLY)
         self.clock += drain.RETRIABLE_BACKOFF
         self.assertEqual(0, self.step(BRIEFLY))
 

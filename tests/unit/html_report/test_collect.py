@@ -6,9 +6,9 @@ import testtools
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.html_report import collect
-from nova_aggregate_mirror.html_report import render
-from nova_aggregate_mirror.journal import binding
+from nova_aggregate_mirror.html_report import report
 from nova_aggregate_mirror.journal import full_syncs
+from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
@@ -54,11 +54,11 @@ class TestRepair(doubles.TestCase):
         syncs = full_syncs.Entry('agent', 'ctl', 0, 1, 1, mode=conf.OBSERVE),
         for observes, entries, repaired in (
                 (False, (), True), (True, (), False), (False, syncs, False)):
-            page = ''.join(render.render(collect.Collected(
+            page = ''.join(report.render(collect.Collected(
                 comparison, full_sync.Request(0.3, write=False),
                 collect.JournalContent(syncs=entries), {}, '',
                 observes=observes), 2))
-            self.assertEqual(repaired, render.REPAIR in page)
+            self.assertEqual(repaired, report.REPAIR in page)
             self.assertNotEqual(repaired, 'The agent only observes.' in page)
             for text in ('attention: 0 of 0;', 'Provider n11 is not mirrored',
                          '<b>12 providers without a compute node</b>'):
@@ -77,7 +77,7 @@ class TestForeignAggregates(doubles.TestCase):
             [associations.Association(
                 ('h1',), 'n1', '', 'foreign',
                 associations.State.FOREIGN_AGGREGATE, True)])
-        return render.values(collect.Collected(
+        return report.values(collect.Collected(
             result, full_sync.Request(0.3, write=False, foreign=True),
             collect.read_journal(self.conf, nova), {}, ''))['described']
 
@@ -95,7 +95,7 @@ class TestForeignAggregates(doubles.TestCase):
 
     def test_journal_of_another_nova(self):
         """Its ledger does not count."""
-        binding.Binding(
+        nova_identity.Binding(
             self.open_journal().database, lambda: {'a1': ''}).bind()
         line, = self.described(['b1'])
         self.assertIn('whether it ever had it', line)

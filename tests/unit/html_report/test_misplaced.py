@@ -11,7 +11,7 @@ from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import misplaced
-from nova_aggregate_mirror.html_report import render
+from nova_aggregate_mirror.html_report import report
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror import source
@@ -49,7 +49,7 @@ def collected(found):
 
 
 def page(found):
-    return ''.join(render.render(collected(found), NOW))
+    return ''.join(report.render(collected(found), NOW))
 
 
 def section(found):
@@ -150,9 +150,9 @@ class TestSection(testtools.TestCase):
     def test_verdict_and_status(self):
         """They are those of a sync, which moves no server."""
         found = collected(findings([server(1)]))
-        self.assertEqual(0, render.status(found))
+        self.assertEqual(0, report.status(found))
         self.assertEqual('Placement is in sync with nova',
-                         render.verdict(found))
+                         report.verdict(found))
         self.assertIn('<div class="misplaced"><dt>misplaced servers</dt>'
                       '<dd>1</dd>', page(found.findings))
 
@@ -161,7 +161,7 @@ class TestSection(testtools.TestCase):
         found = collected(findings([]))
         self.assertEqual(
             '1 problem on the page; otherwise no difference was found',
-            render.verdict(dataclasses.replace(
+            report.verdict(dataclasses.replace(
                 found, journal=dataclasses.replace(
                     found.journal, trouble='it is silent'))))
 

@@ -26,8 +26,8 @@ LAYERS = (
     ('journal', 'source', 'placement'),
     ('http',),
     ('limits',),
-    ('conf', 'plugins', 'plurals', 'signatures'),
-    ('accounts', 'exceptions', 'tables', 'uuids'),
+    ('conf', 'plugins', 'plurals', 'nova_signatures'),
+    ('accounts', 'exceptions', 'terminal_tables', 'uuids'),
     ('printable',),
 )
 
@@ -60,11 +60,11 @@ PURE = {
     # The same nova gives the same plan.
     'reconcile/plan': (),
     # The clock is an argument.
-    'agent/schedule limits/backoff': (
+    'agent/row_schedule limits/backoff': (
         'itertools', 'math', 'nova_aggregate_mirror.limits'),
     # What was explained is shown, and nothing is asked.
     'explain/explanation explain/facts explain/placement_query '
-    'explain/reasons explain/rendering explain/steps': (
+    'explain/exclusion_steps explain/reasons explain/rendering': (
         're', 'shlex', 'textwrap', 'nova_aggregate_mirror.explain',
         'nova_aggregate_mirror.scheduler'),
     'html_report/answer': (

@@ -3,7 +3,7 @@
 
 import testtools
 
-from nova_aggregate_mirror.agent import schedule
+from nova_aggregate_mirror.agent import row_schedule
 from nova_aggregate_mirror import journal
 
 OVERDUE = 10.0
@@ -20,7 +20,8 @@ class TestSchedule(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.clock = 5000.0
-        self.schedule = schedule.Schedule(OVERDUE, LONGEST, lambda: self.clock)
+        self.schedule = row_schedule.Schedule(
+            OVERDUE, LONGEST, lambda: self.clock)
 
     def due(self):
         return self.schedule.due(ALL)
@@ -54,7 +55,7 @@ class TestSchedule(testtools.TestCase):
 
     def test_successes_before_a_batch_that_may_hang(self):
         """They are none of its rows: its rows are still tried alone."""
-        for number in range(schedule.NEEDED_SUCCESSES):
+        for number in range(row_schedule.NEEDED_SUCCESSES):
             self.schedule.update([brief('early %d' % number)])
             self.schedule.isolate('early %d' % number, 0.0, stays=True)
             self.schedule.note_alone(succeeded=True)

@@ -2,7 +2,7 @@
 """The binding of a journal to its nova."""
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.journal import binding
+from nova_aggregate_mirror.journal import nova_identity
 from tests.unit import doubles
 
 
@@ -11,16 +11,16 @@ class TestBinding(doubles.TestCase):
     def binding(self, *cells):
         """Return the binding of an agent whose nova has these cells."""
         mappings = {cell: 'name of %s (%s)' % (cell, cell) for cell in cells}
-        return binding.Binding(
+        return nova_identity.Binding(
             self.open_journal().database, lambda: mappings)
 
     def bound(self):
         """Return the binding of an agent of a nova that may change."""
-        return binding.Binding(
+        return nova_identity.Binding(
             self.open_journal().database, self.nova.cell_mappings)
 
     def stored(self):
-        return self.journal.database.run(binding.cells)
+        return self.journal.database.run(nova_identity.cells)
 
     def test_check_stores_nothing(self):
         """nova-api and the status check only compare."""

@@ -5,7 +5,7 @@ from unittest import mock
 
 import testtools
 
-from nova_aggregate_mirror.explain import holders
+from nova_aggregate_mirror.explain import resource_holders
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.source import database_servers
 
@@ -24,8 +24,9 @@ class TestHolders(testtools.TestCase):
         servers.consumers.return_value = {
             uuid: consumer for uuid, consumer in consumers.items() if consumer}
         servers.cells_down = dict.fromkeys(cells_down, 'silent')
-        return holders.read(reader, parallel.Workers().each, servers,
-                            {'n1': ['n1']}, {'n1': 'h1'})['n1']
+        return resource_holders.read(
+            reader, parallel.Workers().each, servers, {'n1': ['n1']},
+            {'n1': 'h1'})['n1']
 
     def test_server_of_another_host(self):
         """The cause is not known; nova's audit removes what is left."""
@@ -59,5 +60,5 @@ class TestHolders(testtools.TestCase):
             'e': Consumer('e', 'e', 'h2'), 'f': Consumer('f', 'f', 'h1')})
         self.assertEqual(['e', 'f', 'd'], [
             holder.subject[-2:-1] if holder.subject.endswith(')')
-            else 'e' for holder in holders.largest(read, 'VCPU')])
-        self.assertEqual([], holders.largest(read, 'DISK_GB'))
+            else 'e' for holder in resource_holders.largest(read, 'VCPU')])
+        self.assertEqual([], resource_holders.largest(read, 'DISK_GB'))

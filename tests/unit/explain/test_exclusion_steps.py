@@ -5,10 +5,10 @@ import dataclasses
 
 import testtools
 
+from nova_aggregate_mirror.explain import exclusion_steps
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import funnel
 from nova_aggregate_mirror.explain import placement_query
-from nova_aggregate_mirror.explain import steps
 from nova_aggregate_mirror import source
 
 NODES = frozenset('abcd')
@@ -26,7 +26,7 @@ PASSING = facts.Facts(
 
 
 def explain(**changes):
-    return steps.explain(dataclasses.replace(PASSING, **changes))
+    return exclusion_steps.explain(dataclasses.replace(PASSING, **changes))
 
 
 def without(node):
@@ -178,7 +178,7 @@ class TestFilters(testtools.TestCase):
             nova, scope=NODES, serviceless=NODES, cells_disabled=NODES)
         for node, left in ('b', 'b'), ('name', 'ab'):
             self.assertEqual({*left}, {
-                verdict.node for verdict in steps.explain(
+                verdict.node for verdict in exclusion_steps.explain(
                     staying.staying_on('host-a', node)).acceptable})
 
     def test_filter_that_is_not_listed(self):

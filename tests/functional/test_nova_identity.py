@@ -4,7 +4,7 @@
 from nova.db.api import api as api_db
 from oslo_utils import uuidutils
 
-from nova_aggregate_mirror.journal import binding
+from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.source import database
 from tests import fixtures
 from tests.functional import test_sync_command
@@ -20,8 +20,9 @@ class TestHook(test_sync_command.SyncTest):
     def setUp(self):
         super().setUp()
         self.member = self.host('h1')
-        binding.Binding(self.journal.database,
-                        database.DatabaseSource().cell_mappings).bind()
+        nova_identity.Binding(
+            self.journal.database,
+            database.DatabaseSource().cell_mappings).bind()
         self.assertEqual(0, self.sync('--prune').returncode)
         # A drain or a sync would repair this.
         self.placement.set_aggregates(self.member.nodes[0], [self.rack.uuid])

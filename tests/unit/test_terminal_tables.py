@@ -5,7 +5,7 @@ from oslo_utils import uuidutils
 import testtools
 
 from nova_aggregate_mirror.console import sync_result
-from nova_aggregate_mirror import tables
+from nova_aggregate_mirror import terminal_tables
 from tests.unit.test_printable import EVIL
 
 UUID = uuidutils.generate_uuid()
@@ -22,7 +22,8 @@ class TestTables(testtools.TestCase):
 
     def test_text_is_wrapped_between_words(self):
         """A UUID can be copied, as long as another column gives way."""
-        table = tables.render(('A', 'B', 'C'), [(UUID, 'compute-17', TEXT)])
+        table = terminal_tables.render(
+            ('A', 'B', 'C'), [(UUID, 'compute-17', TEXT)])
         self.assertEqual(80, widest(table))
         self.assertIn(UUID, table)
         self.assertIn('compute-17', table)
@@ -30,20 +31,22 @@ class TestTables(testtools.TestCase):
     def test_name_is_divided_after_an_underscore(self):
         """If the table is too wide otherwise."""
         row = 'foreign_aggregate', UUID, HOST
-        self.assertIn('| foreign_ ', tables.render(('A', 'B', 'C'), [row]))
+        self.assertIn('| foreign_ ', terminal_tables.render(
+            ('A', 'B', 'C'), [row]))
         row = 'the foreign_aggregate', UUID, HOST
-        self.assertIn('| foreign_ ', tables.render(('A', 'B', 'C'), [row]))
+        self.assertIn('| foreign_ ', terminal_tables.render(
+            ('A', 'B', 'C'), [row]))
         row = 'foreign_aggregate', UUID
         self.assertIn('| foreign_aggregate |',
-                      tables.render(('A', 'B'), [row[:2]]))
+                      terminal_tables.render(('A', 'B'), [row[:2]]))
 
     def test_words_that_do_not_fit(self):
-        self.assertEqual(80, widest(tables.render(
+        self.assertEqual(80, widest(terminal_tables.render(
             ('A', 'B', 'C'), [(UUID, UUID, UUID)])))
 
     def test_lines(self):
         """A tuple has a line for each value; a control is none."""
-        table = tables.render(('A',), [((1, EVIL),)], divider=True)
+        table = terminal_tables.render(('A',), [((1, EVIL),)], divider=True)
         self.assertEqual(6, len(table.splitlines()))
         self.assertNotIn('\x1b', table)
 
@@ -53,8 +56,9 @@ class TestUsualRows(testtools.TestCase):
 
     def test_sync(self):
         for name in 'zone-of-the-best-customer', '':
-            table = tables.render(sync_result.IN_TABLE, sync_result.in_table([
-                ('foreign_aggregate', HOST, UUID, name, UUID)]))
+            table = terminal_tables.render(
+                sync_result.IN_TABLE, sync_result.in_table([
+                    ('foreign_aggregate', HOST, UUID, name, UUID)]))
             self.assertLess(widest(table), 81)
             for word in HOST, UUID:
                 self.assertIn(word, table)
