@@ -222,7 +222,7 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
 
 
 def forget_mistakes(conf: cfg.ConfigOpts) -> None:
-    """Clear the overrides set by ``mistakes`` after a configuration reload."""
+    """Clear what ``override_mistakes`` set, so that files count again."""
     for group, options in list_opts():
         for option in options:
             conf.clear_override(option.dest, group.name)
@@ -234,12 +234,12 @@ def values(conf: cfg.ConfigOpts) -> dict[tuple[str, str], Any]:
             for group, options in list_opts() for option in options}
 
 
-def mistakes(conf: cfg.ConfigOpts,
-             valid: abc.Mapping[tuple[str, str], Any] | None = None
-             ) -> dict[tuple[str, str], str]:
+def override_mistakes(conf: cfg.ConfigOpts,
+                      valid: abc.Mapping[tuple[str, str], Any] | None = None
+                      ) -> dict[tuple[str, str], str]:
     """Read every option once and override each invalid value.
 
-    :param valid: what to override it with, instead of the default
+    :param valid: earlier ``values`` to override with, instead of the defaults
     :returns: (group, option) to the reason why the value is invalid
     """
     reasons = {}
@@ -261,15 +261,15 @@ def mistakes(conf: cfg.ConfigOpts,
     return reasons
 
 
-def unknown(conf: cfg.ConfigOpts) -> list[tuple[str, str, str]]:
+def unknown_names(conf: cfg.ConfigOpts) -> list[tuple[str, str, str]]:
     """List what the files set in this package's groups, but is no option.
 
     :returns: file, group and name; a file that cannot be read is left out,
         as it was when nova read it
     """
-    known = {group.name: {name for option in options
-                          for name in (option.name, option.dest)}
-             for group, options in list_opts()}
+    options_of = {group.name: {name for option in options
+                               for name in (option.name, option.dest)}
+                  for group, options in list_opts()}
     files = [*(conf.config_file or ()), *(
         str(path) for directory in conf.config_dir or ()
         for path in sorted(pathlib.Path(directory).glob('*.conf')))]
@@ -278,9 +278,9 @@ def unknown(conf: cfg.ConfigOpts) -> list[tuple[str, str, str]]:
         sections: dict[str, dict[str, list[str]]] = {}
         with contextlib.suppress(OSError, ValueError, cfg.Error):
             cfg.ConfigParser(file, sections).parse()
-        names += [(file, group, name) for group in known
-                  for name in sections.get(group, ()) if
-                  name not in known[group]]
+        names += [(file, group, name) for group in options_of
+                  for name in sections.get(group, ())
+                  if name not in options_of[group]]
     return names
 
 
@@ -288,8 +288,8 @@ def _check_meaning(option: cfg.Opt, value: Any) -> None:
     """Raise ValueError if a value has the right type, but no meaning.
 
     Oslo.config reads the empty value of a number as None, and compares limits
-    with ``<`` and ``>``, which are false for nan. Without a hook, nothing
-    would be mirrored, and the agent would still repair.
+    with ``<`` and ``>``, which are false for nan and for -0. Without a hook,
+    nova would mirror as in mode ``observe``, and the agent would still write.
     """
     if option.name == 'hooks' and value == []:
         raise ValueError('the list is empty; nova\'s own mirroring stays in '
@@ -309,11 +309,12 @@ def _check_meaning(option: cfg.Opt, value: Any) -> None:
 
 def check(conf: cfg.ConfigOpts,
           valid: abc.Mapping[tuple[str, str], Any] | None = None) -> None:
-    """Check every option; invalid values are overridden as in ``mistakes``.
+    """Check every option; invalid values are overridden.
 
+    :param valid: as for ``override_mistakes``
     :raises InvalidConfiguration: names each option with an invalid value
     """
-    reasons = mistakes(conf, valid)
+    reasons = override_mistakes(conf, valid)
     if reasons:
         raise exceptions.InvalidConfiguration('; '.join(
             '[%s] %s: %s' % (group, name, reason)

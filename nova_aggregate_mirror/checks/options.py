@@ -16,24 +16,26 @@ def values(deployment: inputs.Deployment) -> checks.Findings:
     An invalid option gets its default, so that the other checks can run.
     """
     conf = deployment.conf
-    mistakes = package_options.mistakes(conf)
+    mistakes = package_options.override_mistakes(conf)
     findings = [
         checks.failure(
             '[%s] %s: %s. Nova-api does not load the mirror until this is '
             'corrected. A valid value is:'
             % (group, name, reason.rstrip('.')),
-            '[%s]' % group, '%s = %s' % (
-                name, ','.join(value) if isinstance(
-                    value := conf[group][name], list) else value))
+            '[%s]' % group, '%s = %s' % (name, _text(conf[group][name])))
         for (group, name), reason in sorted(mistakes.items())]
     findings += [
         checks.warning('[%s] in %s sets %s, which is no option%s' % (
             group, file, name, _suggestion(conf, group, name)))
-        for file, group, name in package_options.unknown(conf)]
+        for file, group, name in package_options.unknown_names(conf)]
     files = [*(conf.config_file or ()), *(conf.config_dir or ())]
     return findings or [checks.good(
         'Options were read from %s.' % (
             ', '.join(files) or 'the environment'))]
+
+
+def _text(value: object) -> str:
+    return ','.join(value) if isinstance(value, list) else str(value)
 
 
 def _suggestion(conf: cfg.ConfigOpts, group: str, name: str) -> str:

@@ -79,7 +79,7 @@ class TestOptions(testtools.TestCase):
                     configured = self.read(group.name, option.name, text)
                     default = self.read(
                         'DEFAULT', 'debug', 'true')[group.name][option.dest]
-                    found = conf.mistakes(configured)
+                    found = conf.override_mistakes(configured)
                     value = configured[group.name][option.dest]
                     if not text.strip() and key in empty:
                         self.assertEqual(({}, empty[key]), (found, value))
@@ -89,7 +89,7 @@ class TestOptions(testtools.TestCase):
 
     def test_no_hook(self):
         """The error names the mode in which nova mirrors by itself."""
-        reason, = conf.mistakes(
+        reason, = conf.override_mistakes(
             self.read('aggregate_mirror', 'hooks', '')).values()
         self.assertIn('mode = observe', reason)
 
@@ -138,7 +138,7 @@ class TestOptions(testtools.TestCase):
             path.write_text('[aggregate_mirror]\nprune = %s\n' % text)
             options.reload_config_files()
             conf.forget_mistakes(options)
-            found = conf.mistakes(options, before)
+            found = conf.override_mistakes(options, before)
             self.assertEqual(expected, options.aggregate_mirror.prune)
             self.assertEqual(not expected, bool(found))
 
