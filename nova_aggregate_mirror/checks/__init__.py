@@ -2,7 +2,7 @@
 """Checks of a deployment, and the commands that repair what they find.
 
 A check changes nothing that nova, an agent or placement would see. It returns
-a list of findings, which is empty when all is well.
+a list of findings; an empty list means success.
 """
 
 import dataclasses
@@ -53,22 +53,23 @@ def failure(text: str, *cure: str) -> Finding:
     return Finding(Code.FAILURE, text, cure)
 
 
-def failed(exc: exceptions.MirrorError, advice: str = '', *cure: str
-           ) -> Finding:
+def error(exc: exceptions.MirrorError, step: str = '', *cure: str) -> Finding:
     """Return the finding for an error: what was seen, and one next step.
 
-    :param advice: a sentence, for an error without a step of its own
+    :param step: a sentence, unless the error has a step of its own, other than
+        to run these checks
     :param cure: the commands or lines that it announces
     """
     if exc.failure.step not in ('', driver_failures.CHECK):
         return failure('%s.' % exc)
-    return advised(exc, advice, *cure)
+    return error_with_step(exc, step, *cure)
 
 
-def advised(exc: exceptions.MirrorError, advice: str, *cure: str) -> Finding:
-    """Return the finding for an error whose own step is not used."""
+def error_with_step(exc: exceptions.MirrorError, step: str, *cure: str
+                    ) -> Finding:
+    """Return the finding for an error, with another step than its own."""
     return failure(' '.join(filter(
-        None, ('%s.' % exc.failure.observed, advice))), *cure)
+        None, ('%s.' % exc.failure.observed, step))), *cure)
 
 
 def skipped(reason: str) -> Finding:

@@ -35,9 +35,10 @@ def zones(deployment: inputs.Deployment) -> checks.Findings:
     for uuid, metadata in sorted(deployment.aggregates.metadata.items()):
         if ZONE in metadata:
             by_zone.setdefault(metadata[ZONE], []).append(uuid)
-    return [*_names(deployment, by_zone), *_hosts(deployment.aggregates),
-            *_empty(deployment, by_zone), *_scheduled(deployment, by_zone),
-            *_pinned(deployment, by_zone)]
+    return [*_names(deployment, by_zone), *_overlaps(deployment.aggregates),
+            *_empty_zones(deployment, by_zone),
+            *_default_zone(deployment, by_zone),
+            *_pinned_servers(deployment, by_zone)]
 
 
 def _names(deployment: inputs.Deployment, by_zone: Zones
@@ -67,24 +68,24 @@ def _names(deployment: inputs.Deployment, by_zone: Zones
                   % shlex.quote(name) for name in names))
 
 
-def _hosts(aggregates: source.Aggregates) -> abc.Iterator[checks.Finding]:
+def _overlaps(aggregates: source.Aggregates) -> abc.Iterator[checks.Finding]:
     """Report hosts in several zones, which nova's API does not allow."""
     for host, members in sorted(aggregates.members.items()):
-        zones = rules.zones(frozenset(members), aggregates.metadata)
-        if len(zones) > 1:
+        names = rules.zones(frozenset(members), aggregates.metadata)
+        if len(names) > 1:
             yield checks.failure(
                 'Host %s is in availability zones %s: it takes the servers of '
                 'each of them. Nova\'s API refuses this, so that its database '
                 'was changed otherwise. Keep one of:'
-                % (host, checks.some(zones)),
+                % (host, checks.some(names)),
                 *('openstack aggregate remove host %s %s' % (
                     shlex.quote(aggregates.names[uuid]), host)
                   for uuid in sorted(members)
                   if ZONE in aggregates.metadata[uuid]))
 
 
-def _empty(deployment: inputs.Deployment, by_zone: Zones
-           ) -> abc.Iterator[checks.Finding]:
+def _empty_zones(deployment: inputs.Deployment, by_zone: Zones
+                 ) -> abc.Iterator[checks.Finding]:
     """Report zones that have no host with a compute node."""
     aggregates, nova = deployment.aggregates, deployment.nova
     if nova.cells_down:
@@ -103,8 +104,8 @@ def _empty(deployment: inputs.Deployment, by_zone: Zones
                 for uuid in uuids))
 
 
-def _scheduled(deployment: inputs.Deployment, by_zone: Zones
-               ) -> abc.Iterator[checks.Finding]:
+def _default_zone(deployment: inputs.Deployment, by_zone: Zones
+                  ) -> abc.Iterator[checks.Finding]:
     """Check the zone of requests that name none."""
     conf, nova = deployment.conf, deployment.nova
     zone, aggregates = conf.default_schedule_zone, deployment.aggregates
@@ -112,11 +113,12 @@ def _scheduled(deployment: inputs.Deployment, by_zone: Zones
     if not zone or zone == conf.internal_service_availability_zone:
         return
     default = conf.default_availability_zone
+    has_host = any(zone in (rules.zones(
+        aggregates.of_host(host), aggregates.metadata) or [default])
+        for host in nova.hosts())
+    # A cell that is down, or a node still to be added, may have such a host.
     if zone in (*by_zone, default) and (
-            nova.cells_down or not nova.nodes or any(
-                zone in (rules.zones(
-                    aggregates.of_host(host), aggregates.metadata)
-                    or [default]) for host in nova.hosts())):
+            has_host or nova.cells_down or not nova.nodes):
         return
     yield checks.failure(
         'default_schedule_zone is %s, and no host is in this availability '
@@ -125,8 +127,8 @@ def _scheduled(deployment: inputs.Deployment, by_zone: Zones
         'default_schedule_zone = %s' % zone)
 
 
-def _pinned(deployment: inputs.Deployment, by_zone: Zones
-            ) -> abc.Iterator[checks.Finding]:
+def _pinned_servers(deployment: inputs.Deployment, by_zone: Zones
+                    ) -> abc.Iterator[checks.Finding]:
     """Report servers that are pinned to the zone of hosts without a zone."""
     zone = deployment.conf.default_availability_zone
     count, sampled = deployment.pinned(zone)
@@ -166,7 +168,7 @@ def ratios(deployment: inputs.Deployment) -> checks.Findings:
     return findings
 
 
-def isolated(deployment: inputs.Deployment) -> checks.Findings:
+def isolation(deployment: inputs.Deployment) -> checks.Findings:
     """Check the hosts of aggregates that require traits of requests.
 
     Nova forbids them to other requests, and placement finds them for such
@@ -224,28 +226,29 @@ def _lacking(aggregate: str, trait: str,
               for node in lacking[:checks.NAMES]))
 
 
-def unread(deployment: inputs.Deployment) -> checks.Findings:
+def unread_keys(deployment: inputs.Deployment) -> checks.Findings:
     """Report metadata that is meant for a filter which is not enabled."""
     conf, aggregates = deployment.conf, deployment.aggregates
     of_flavors = metadata_rules.Keys(frozenset(metadata_rules.extra_spec_keys(
         deployment.extra_specs).values()))
     keys = {row: row.keys or of_flavors
             for row in filter_table.FILTERS if row.host_filter}
-    readers = [(keys.pop(row), '[filter_scheduler]', 'enabled_filters = '
+    disabled = filter_table.disabled(conf)
+    read = [keys[row] for row in keys if row not in disabled]
+    readers = [(keys[row], '[filter_scheduler]', 'enabled_filters = '
                 + ','.join([*conf.filter_scheduler.enabled_filters,
-                            row.host_filter]))
-               for row in filter_table.disabled(conf)]
+                            row.host_filter])) for row in disabled]
     if not conf.scheduler.enable_isolated_aggregate_filtering:
         readers.append((metadata_rules.Keys(prefixes=frozenset({TRAIT})),
                         '[scheduler]',
                         'enable_isolated_aggregate_filtering = true'))
     findings = []
-    for meant, *lines in readers:
+    for unread, *lines in readers:
         names: dict[str, list[str]] = {}
         for uuid, metadata in sorted(aggregates.metadata.items()):
             for key in metadata:
-                if key in meant and not any(
-                        key in read for read in keys.values()):
+                if key in unread and not any(
+                        key in enabled for enabled in read):
                     names.setdefault(key, []).append(aggregates.names[uuid])
         if names:
             findings.append(checks.warning(

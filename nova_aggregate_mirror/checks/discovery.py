@@ -39,12 +39,12 @@ class Discovery:
         :raises MissingCredentials: with the names of the missing options
         :raises NotAuthorized: when keystone refuses the credentials
         """
-        with self._asking(self._call('getting a token')) as adapter:
+        with self._requesting(self._call('getting a token')) as adapter:
             adapter.session.get_auth_headers()
 
     def endpoint(self) -> str:
         """Return the endpoint; empty when the catalog has no match."""
-        with self._asking(self._call('finding the endpoint')) as adapter:
+        with self._requesting(self._call('finding the endpoint')) as adapter:
             try:
                 return adapter.get_endpoint() or ''
             except ks_exceptions.EndpointNotFound:
@@ -53,13 +53,13 @@ class Discovery:
     def offered(self) -> list[tuple[str, str]] | None:
         """List the region and interface of each endpoint in the catalog.
 
-        :returns: None if there is no catalog: it needs a project scope
+        :returns: None for a token without a project, which has no catalog
         """
-        with self._asking(self._call('reading the catalog')) as adapter:
-            auth: Any = adapter.session.auth
-            if not hasattr(auth, 'get_access'):
+        with self._requesting(self._call('reading the catalog')) as adapter:
+            plugin: Any = adapter.session.auth
+            if not hasattr(plugin, 'get_access'):
                 return []
-            catalog = auth.get_access(adapter.session).service_catalog
+            catalog = plugin.get_access(adapter.session).service_catalog
             if not catalog.catalog:
                 return None
             services = catalog.get_endpoints_data(adapter.service_type)
@@ -74,7 +74,7 @@ class Discovery:
         """
         url = endpoint.rstrip('/') + '/'
         call = self._call('GET %s' % url, url)
-        with self._asking(call) as adapter:
+        with self._requesting(call) as adapter:
             response = adapter.session.get(
                 url, authenticated=False, raise_exc=False,
                 headers={'Accept': 'application/json'})
@@ -90,7 +90,9 @@ class Discovery:
             self.group, occasion, url, steps=lambda: self.account.steps)
 
     @contextlib.contextmanager
-    def _asking(self, call: errors.Call) -> abc.Iterator[ks_adapter.Adapter]:
+    def _requesting(self, call: errors.Call
+                    ) -> abc.Iterator[ks_adapter.Adapter]:
+        """Yield the adapter; bound its requests and translate errors."""
         with deadline.within(self.conf.aggregate_mirror.inline_timeout), \
                 errors.translated(call):
             adapter = self._adapter

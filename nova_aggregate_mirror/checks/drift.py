@@ -44,7 +44,7 @@ def find(deployment: inputs.Deployment) -> checks.Findings:
     except exceptions.NovaUnavailable as exc:
         return [nova.unavailable(exc)]
     except exceptions.DeadlineExceeded as exc:
-        return [checks.failed(
+        return [checks.error(
             exc, 'If placement is only slow, raise the timeout:',
             '[aggregate_mirror]',
             'request_timeout = %g' % (2 * options.request_timeout))]
@@ -54,8 +54,9 @@ def find(deployment: inputs.Deployment) -> checks.Findings:
     except exceptions.MirrorError as exc:
         return [placement.unavailable(exc)]
     findings = [
-        *_wrong(sync, zones), *_repair(sync, conf.observes(deployment.conf)),
-        *_hosts(sync), *_unknown(sync)]
+        *_differences(sync, zones),
+        *_repair(sync, observes=conf.observes(deployment.conf)),
+        *_unmirrored_hosts(sync), *_not_compared(sync)]
     if findings:
         return findings
     if not sync.nova.nodes:
@@ -64,8 +65,8 @@ def find(deployment: inputs.Deployment) -> checks.Findings:
         len(sync.nova.aggregates), 'host aggregate'))]
 
 
-def _wrong(sync: full_sync.SyncOutcome,
-           zones: database.Zones) -> abc.Iterator[checks.Finding]:
+def _differences(sync: full_sync.SyncOutcome,
+                 zones: database.Zones) -> abc.Iterator[checks.Finding]:
     """List the differences by availability zone, or aggregate without one.
 
     Providers that are not compute nodes are listed by their UUID.
@@ -92,7 +93,7 @@ def _wrong(sync: full_sync.SyncOutcome,
 
 def _repair(sync: full_sync.SyncOutcome, observes: bool
             ) -> abc.Iterator[checks.Finding]:
-    """Return the repair; there is none where nova is only observed."""
+    """Report the repair; where nova is only observed, refusals alone."""
     if observes:
         if sync.refused:
             yield checks.failure('Removals refused: %s.' % sync.refused)
@@ -110,7 +111,8 @@ def _repair(sync: full_sync.SyncOutcome, observes: bool
             ' --prune' if stale else ''))
 
 
-def _hosts(sync: full_sync.SyncOutcome) -> abc.Iterator[checks.Finding]:
+def _unmirrored_hosts(sync: full_sync.SyncOutcome
+                      ) -> abc.Iterator[checks.Finding]:
     """List the member hosts that cannot be mirrored now."""
     pending = {host for association in sync.associations
                if association.state is State.PENDING
@@ -130,7 +132,8 @@ def _hosts(sync: full_sync.SyncOutcome) -> abc.Iterator[checks.Finding]:
             yield checks.warning(text % checks.some(hosts), *cure)
 
 
-def _unknown(sync: full_sync.SyncOutcome) -> abc.Iterator[checks.Finding]:
+def _not_compared(sync: full_sync.SyncOutcome
+                  ) -> abc.Iterator[checks.Finding]:
     """List what could not be compared."""
     for name, reason in sorted(sync.nova.cells_down.items()):
         yield checks.warning(

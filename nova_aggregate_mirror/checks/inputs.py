@@ -48,6 +48,7 @@ class Deployment:
         return metadata.extra_specs()
 
     def pinned(self, zone: str) -> tuple[int, bool]:
+        """Count the servers pinned to a zone, as ``database_servers`` does."""
         return database_servers.pinned(zone)
 
     @functools.cached_property

@@ -32,7 +32,7 @@ from nova_aggregate_mirror import plurals
 # Seconds; a running agent mirrors an operation within a few of them.
 OVERDUE = 60
 LIST = 'nova-aggregate-mirror-manage journal list'
-EMPTY = 'nova-api has not created the journal yet'
+NO_JOURNAL = 'nova-api has not created the journal yet'
 # Seconds for which the check waits for the agent to renew its lease.
 LONGEST_WATCH = 20.0
 RESTART = 'systemctl restart nova-api nova-aggregate-mirror-agent'
@@ -49,24 +49,25 @@ def tables(deployment: inputs.Deployment) -> checks.Findings:
         return [checks.failure(str(exc), *SERVER)]
     findings: checks.Findings = []
     if path is not None:
-        findings = _usable(path.parent) or _check_access(path)
+        findings = _check_directory(path.parent) or _check_access(path)
         if not findings and not os.path.exists(path):
+            # An unusable URL is reported before there is a file, too.
             engine.existing(deployment.conf)
             findings = [checks.skipped(
                 'nova-api creates %s at its first use' % path)]
-    return findings or _version(deployment.conf, path)
+    return findings or _check_version(deployment.conf, path)
 
 
-def _version(conf: cfg.ConfigOpts,
-             path: pathlib.Path | None) -> checks.Findings:
+def _check_version(conf: cfg.ConfigOpts,
+                   path: pathlib.Path | None) -> checks.Findings:
     try:
         schema = engine.Database(conf).compare()
     except exceptions.WrongDatabase as exc:
-        # A journal of a development version stays where it is.
-        place = () if exc.failure.step == migration.DROP else SERVER
-        return [checks.failure('%s:' % exc, *place, engine.SYNC_COMMAND)]
+        # The database of a development version's journal is used again.
+        server = () if exc.failure.step == migration.DROP else SERVER
+        return [checks.failure('%s:' % exc, *server, engine.SYNC_COMMAND)]
     except exceptions.JournalUnavailable as exc:
-        return [_unusable(path, exc)]
+        return [_unusable_database(path, exc)]
     if not schema.is_outdated:
         return [checks.good('The tables have version %s.' % schema.version)]
     text = '%s has %s' % (engine.JOURNAL, schema)
@@ -82,8 +83,8 @@ def users(deployment: inputs.Deployment) -> checks.Findings:
     """Check that all files of an SQLite journal have the same owner."""
     path = engine.sqlite_file(deployment.conf)
     if path is None or engine.is_missing(deployment.conf):
-        return [checks.skipped(
-            'the journal is on a database server' if path is None else EMPTY)]
+        return [checks.skipped('the journal is on a database server'
+                               if path is None else NO_JOURNAL)]
     owners = set()
     for suffix in ('', '-wal', '-shm', '-journal'):
         # SQLite deletes the other files when the last process closes them.
@@ -99,10 +100,10 @@ def users(deployment: inputs.Deployment) -> checks.Findings:
         'chown -R %s: %s' % (user, _quoted(path.parent)), RESTART)]
 
 
-def belonging(deployment: inputs.Deployment) -> checks.Findings:
+def ownership(deployment: inputs.Deployment) -> checks.Findings:
     """Check that the journal does not belong to another nova."""
     if deployment.journal is None:
-        return [checks.skipped(EMPTY)]
+        return [checks.skipped(NO_JOURNAL)]
     try:
         nova_identity.Binding(deployment.journal.database,
                               deployment.source.cell_mappings).check()
@@ -118,25 +119,25 @@ def writes(deployment: inputs.Deployment) -> checks.Findings:
     only a row of ``lease`` with a name of its own, which it deletes again.
     """
     if deployment.journal is None:
-        return [checks.skipped(EMPTY)]
+        return [checks.skipped(NO_JOURNAL)]
     try:
         trial_writes.write(deployment.journal.database)
     except exceptions.JournalUnavailable as exc:
-        return [checks.failed(exc)]
+        return [checks.error(exc)]
     return []
 
 
 def agent(deployment: inputs.Deployment) -> checks.Findings:
     """Check that an agent leads, by watching it renew its lease."""
     if deployment.journal is None:
-        return [checks.skipped(EMPTY)]
+        return [checks.skipped(NO_JOURNAL)]
     database = deployment.journal.database
     mode = deployment.conf.aggregate_mirror.mode
     row = lease.read(database, mode)
     if row is None or not row.holder:
         other = next(other for other in lease.NAMES if other != mode)
         leader = lease.read(database, other)
-        if leader and leader.holder and _change(database, other, leader):
+        if leader and leader.holder and _renewal(database, other, leader):
             return [checks.warning(
                 'No agent leads in mode %s; the agent on %s leads in mode %s.'
                 % (mode, leader.host, other))]
@@ -152,10 +153,10 @@ def agent(deployment: inputs.Deployment) -> checks.Findings:
         return [checks.warning(
             'No agent leads; the last leader was %s. Start an agent:' % name,
             checks.START_AGENT)]
-    change = _change(database, mode, row)
-    if change and change.holder == row.holder:
+    renewal = _renewal(database, mode, row)
+    if renewal and renewal.holder == row.holder:
         return [checks.good('The leader is %s.' % name)]
-    if change:
+    if renewal:
         return [checks.warning(
             'The lease of %s, was released or taken by another agent '
             'during this check. Run it again.' % name)]
@@ -168,9 +169,12 @@ def agent(deployment: inputs.Deployment) -> checks.Findings:
         'agent:' % (name, row.seconds), checks.START_AGENT)]
 
 
-def _change(database: transactions.Transactions, mode: str,
-            row: lease.LeaseRow) -> lease.LeaseRow | None:
-    """Wait for a write to a lease that an agent holds; None without one."""
+def _renewal(database: transactions.Transactions, mode: str,
+             row: lease.LeaseRow) -> lease.LeaseRow | None:
+    """Wait until a lease differs from ``row``; None if it expires unchanged.
+
+    No lease is watched for more than ``LONGEST_WATCH`` seconds.
+    """
     for _second in range(math.ceil(min(row.seconds, LONGEST_WATCH))):
         time.sleep(1)
         current = lease.read(database, mode)
@@ -200,7 +204,7 @@ def processes(deployment: inputs.Deployment) -> checks.Findings:
 def agreement(deployment: inputs.Deployment) -> checks.Findings:
     """Check that nova-api and the agent have the mode of nova.conf."""
     if deployment.journal is None:
-        return [checks.skipped(EMPTY)]
+        return [checks.skipped(NO_JOURNAL)]
     mode = deployment.conf.aggregate_mirror.mode
     return [
         (checks.failure if found.is_current else checks.warning)(
@@ -215,7 +219,7 @@ def backlog(deployment: inputs.Deployment) -> checks.Findings:
     """Check that no operation has been pending for too long."""
     journal = deployment.journal
     if journal is None:
-        return [checks.skipped(EMPTY)]
+        return [checks.skipped(NO_JOURNAL)]
     rows = journal.rows.backlog()
     if not rows.pending:
         return [checks.good('No operation is pending.')]
@@ -231,17 +235,19 @@ def backlog(deployment: inputs.Deployment) -> checks.Findings:
         if errors else '; no attempt to mirror one has failed'), LIST)]
 
 
-def _usable(directory: pathlib.Path) -> checks.Findings:
+def _check_directory(directory: pathlib.Path) -> checks.Findings:
     """Check that files can be created in a directory that may not exist."""
-    above = next(parent for parent in (directory, *directory.parents)
-                 if os.path.exists(parent))
-    if above == directory or above.stat().st_uid not in (0, os.geteuid()):
-        findings = _check_access(above)
+    existing = next(parent for parent in (directory, *directory.parents)
+                    if os.path.exists(parent))
+    # Another owner may be the user that nova-api runs as.
+    if existing == directory or existing.stat().st_uid not in (
+            0, os.geteuid()):
+        findings = _check_access(existing)
         if findings:
             return findings
     try:
         # An unnamed file, which is deleted when it is closed.
-        with tempfile.TemporaryFile(dir=above):
+        with tempfile.TemporaryFile(dir=existing):
             return []
     except OSError as exc:
         user = accounts.user(os.geteuid()) if os.geteuid() else 'nova'
@@ -270,19 +276,19 @@ def _check_access(path: pathlib.Path) -> checks.Findings:
         % accounts.user(owner, accounts.SUDO))]
 
 
-def _unusable(path: pathlib.Path | None,
-              error: exceptions.JournalUnavailable) -> checks.Finding:
+def _unusable_database(path: pathlib.Path | None,
+                       error: exceptions.JournalUnavailable) -> checks.Finding:
     if path is None:
-        return checks.failed(error)
+        return checks.error(error)
     if isinstance(error, exceptions.JournalDamaged):
-        return checks.failed(
+        return checks.error(
             error, 'Move it to another directory; nova-api creates a new '
             'journal, and a sync mirrors the operations of the old journal:',
             'mkdir ' + _quoted(path.parent / 'broken'),
             'mv %s* %s' % (_quoted(path), _quoted(path.parent / 'broken')),
             RESTART, checks.SYNC)
-    return checks.failed(error, 'List the processes that use it:',
-                         'fuser -v ' + _quoted(path))
+    return checks.error(error, 'List the processes that use it:',
+                        'fuser -v ' + _quoted(path))
 
 
 def _quoted(path: pathlib.Path) -> str:

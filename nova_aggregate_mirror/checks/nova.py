@@ -59,8 +59,8 @@ def galera(deployment: inputs.Deployment) -> checks.Findings:
 def unavailable(exc: exceptions.NovaUnavailable) -> checks.Finding:
     """Return the finding for an API database that cannot be read."""
     if isinstance(exc.__cause__, db_exc.DBNonExistentTable):
-        return checks.failed(exc, 'Run:', 'nova-manage api_db sync')
-    return checks.failed(exc)
+        return checks.error(exc, 'Run:', 'nova-manage api_db sync')
+    return checks.error(exc)
 
 
 def hook(deployment: inputs.Deployment) -> checks.Findings:
@@ -88,6 +88,7 @@ def hook(deployment: inputs.Deployment) -> checks.Findings:
 
 
 def _explanations(release: str) -> checks.Findings:
+    """Check that requests can be explained with this nova."""
     try:
         nova_internals.check()
         api_internals.check()
@@ -99,6 +100,7 @@ def _explanations(release: str) -> checks.Findings:
 
 
 def _hooks(conf: cfg.ConfigOpts) -> checks.Findings:
+    """Check that the configured hooks load."""
     try:
         attach.load(conf)
     except exceptions.MissingCredentials:

@@ -58,7 +58,7 @@ def _credentials(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
     except exceptions.MissingCredentials as exc:
         reason, names = str(exc), ['auth_type']
     except exceptions.MirrorError as exc:
-        return [checks.failed(exc, 'Correct:', '[%s]' % section)]
+        return [checks.error(exc, 'Correct:', '[%s]' % section)]
     if not names:
         return []
     lines = ['[%s]' % section]
@@ -86,7 +86,7 @@ def _authentication(service: discovery.Discovery) -> checks.Findings:
         name, domain = service.account.user
         user = ('--domain %s ' % shlex.quote(domain) if domain else ''
                 ) + shlex.quote(name)
-        return [checks.advised(
+        return [checks.error_with_step(
             exc, '%s%s, and set its password to that in [%s]:' % (
                 'Create the account unless it exists' if domain
                 else 'Give the account its role',
@@ -96,8 +96,9 @@ def _authentication(service: discovery.Discovery) -> checks.Findings:
             service.account.role_command,
             'openstack user set --password-prompt ' + user)]
     except exceptions.MirrorError as exc:
-        url = '[%s]' % section, 'auth_url = %s' % EXAMPLE['auth_url']
-        return [checks.failed(exc, 'Start keystone, or correct:', *url)]
+        return [checks.error(
+            exc, 'Start keystone, or correct:', '[%s]' % section,
+            'auth_url = %s' % EXAMPLE['auth_url'])]
     return []
 
 
@@ -107,7 +108,7 @@ def _renewal(service: discovery.Discovery, exc: exceptions.NotAuthorized
 
     Its roles are those of its creation: no role can be added later.
     """
-    return checks.advised(
+    return checks.error_with_step(
         exc, 'As the owner of the application credential, who needs the role '
         '%s%s, create another one, and set its ID and secret:'
         % (auth.ROLES[service.group], auth.EARLIER[service.group]),
@@ -130,10 +131,10 @@ def endpoint(deployment: inputs.Deployment) -> checks.Findings:
         url = service.endpoint()
         service.microversions(url)
     except (exceptions.NotAuthorized, exceptions.MalformedAnswer) as exc:
-        return [checks.advised(
+        return [checks.error_with_step(
             exc, 'Correct the URL of placement in the catalog:', listing)]
     except exceptions.MirrorError as exc:
-        return [checks.failed(
+        return [checks.error(
             exc, 'Start placement, whose service may also be named apache2, '
             'httpd or devstack@placement-api:', RESTART)]
     return [checks.good('Placement answers at %s.'
@@ -147,7 +148,7 @@ def _catalog(service: discovery.Discovery) -> checks.Findings:
             return []
         offered = service.offered()
     except exceptions.MirrorError as exc:
-        return [checks.failed(exc)]
+        return [checks.error(exc)]
     if offered is not None:
         return [_not_in_catalog(service, offered)]
     return [checks.failure(
@@ -232,8 +233,8 @@ def rights(deployment: inputs.Deployment) -> checks.Findings:
 
 def unavailable(exc: exceptions.MirrorError) -> checks.Finding:
     """Return the finding for a failure after placement has answered."""
-    return checks.failed(exc, 'See placement\'s log:',
-                         'journalctl -u placement-api')
+    return checks.error(exc, 'See placement\'s log:',
+                        'journalctl -u placement-api')
 
 
 def neutron(deployment: inputs.Deployment) -> checks.Findings:

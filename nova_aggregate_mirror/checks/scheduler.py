@@ -20,12 +20,12 @@ from nova_aggregate_mirror import plugins
 from nova_aggregate_mirror.scheduler import filter_table
 
 NAMESPACE, OPTION = filter_table.NAMESPACE, filter_table.OPTION
-NOVAS = 'nova.scheduler.filters.all_filters'
-OURS = filter_table.ALL_FILTERS
+NOVA_FILTERS = 'nova.scheduler.filters.all_filters'
+PACKAGE_FILTERS = filter_table.ALL_FILTERS
 GUARD, COUNTER = filter_table.GUARD, filter_table.COUNTER
 SEGMENT_ADDRESSES = filter_table.SEGMENT_ADDRESSES
-# When neutron deletes a segment, it also deletes the first aggregate of the
-# segment's provider, even if that is a zone: no finding suggests to add any.
+# Name of a segment's provider and aggregate. With a segment, neutron deletes
+# its provider's first aggregate, even a zone: no finding suggests to add any.
 SEGMENT = 'Neutron segment id %s'
 # Segments of a request, whose length is limited.
 BATCH = 100
@@ -42,8 +42,9 @@ def filters(deployment: inputs.Deployment) -> checks.Findings:
     conf = deployment.conf
     names = filter_table.configured(conf)
     findings = [
-        *_unchecked(conf, names), *_unavailable(conf, bool(names)),
-        *_addresses(conf, names)]
+        *_check_request_filters(conf, names),
+        *_check_host_filters(conf, configured=bool(names)),
+        *_check_segment_addresses(conf, names)]
     if names and not findings:
         return [checks.good('%s; %s is enabled.' % (', '.join(names), GUARD))]
     return findings
@@ -97,7 +98,7 @@ def segments(deployment: inputs.Deployment) -> checks.Findings:
                 hidden -= {subnet.segment for subnet in reader.subnets(
                     segment_id=uuids[start:start + BATCH])}
     except exceptions.MirrorError as exc:
-        return [checks.failed(exc, 'Run:', 'openstack subnet list')]
+        return [checks.error(exc, 'Run:', 'openstack subnet list')]
     if not uuids:
         return [checks.skipped('no segment has an aggregate in nova')]
     if not hidden:
@@ -111,7 +112,8 @@ def segments(deployment: inputs.Deployment) -> checks.Findings:
         auth.Account(conf, 'neutron').role_command)]
 
 
-def _unchecked(conf: cfg.ConfigOpts, names: list[str]) -> checks.Findings:
+def _check_request_filters(conf: cfg.ConfigOpts,
+                           names: list[str]) -> checks.Findings:
     """Check that request filters load, and host filters check their rules."""
     try:
         loaded = plugins.load(NAMESPACE, OPTION, names, conf)
@@ -126,7 +128,7 @@ def _unchecked(conf: cfg.ConfigOpts, names: list[str]) -> checks.Findings:
     enabled = conf.filter_scheduler.enabled_filters
     if not names or GUARD in enabled:
         return []
-    lines = _enabled(names, enabled)
+    lines = _enabled_filters(names, enabled)
     unchecked = filter_table.unchecked(loaded, enabled)
     if unchecked:
         return [checks.failure(
@@ -141,15 +143,15 @@ def _unchecked(conf: cfg.ConfigOpts, names: list[str]) -> checks.Findings:
         % GUARD, *lines)]
 
 
-def _enabled(names: list[str], enabled: list[str]) -> tuple[str, str]:
+def _enabled_filters(names: list[str], enabled: list[str]) -> tuple[str, str]:
     """Return the option with all host filters that request filters need."""
     needed = [GUARD, *([COUNTER] if SEGMENT_ADDRESSES in names else [])]
     return '[filter_scheduler]', 'enabled_filters = %s' % ','.join(
         [*enabled, *(name for name in needed if name not in enabled)])
 
 
-def _addresses(conf: cfg.ConfigOpts, names: list[str]
-               ) -> abc.Iterator[checks.Finding]:
+def _check_segment_addresses(conf: cfg.ConfigOpts, names: list[str]
+                             ) -> abc.Iterator[checks.Finding]:
     """Check what the request filter for free addresses needs."""
     enabled = conf.filter_scheduler.enabled_filters
     if SEGMENT_ADDRESSES not in names:
@@ -158,7 +160,7 @@ def _addresses(conf: cfg.ConfigOpts, names: list[str]
         yield checks.warning(
             'Of several servers that are requested together, more may be '
             'scheduled to a segment than it has addresses. Set:',
-            *_enabled(names, enabled))
+            *_enabled_filters(names, enabled))
     if not conf.scheduler.query_placement_for_routed_network_aggregates:
         yield checks.warning(
             '%s has no effect, because nova-scheduler does not use the '
@@ -167,39 +169,38 @@ def _addresses(conf: cfg.ConfigOpts, names: list[str]
             'query_placement_for_routed_network_aggregates = true')
 
 
-def _unavailable(conf: cfg.ConfigOpts,
-                 configured: bool) -> abc.Iterator[checks.Finding]:
-    """List the host filters that nova-scheduler would not find."""
+def _check_host_filters(conf: cfg.ConfigOpts,
+                        configured: bool) -> abc.Iterator[checks.Finding]:
+    """Check that nova-scheduler finds the enabled and required filters."""
     available = conf.filter_scheduler.available_filters
     enabled = conf.filter_scheduler.enabled_filters
-    ours = frozenset({GUARD, COUNTER})
-    names = set(ours)
+    own = frozenset({GUARD, COUNTER})
+    names = set(own)
     for path in available:
         try:
-            # Ours includes nova's, and changes nova when it is called.
-            names |= _names(NOVAS if path == OURS else path)
+            # The package's include nova's, and calling them changes nova.
+            names |= _names(NOVA_FILTERS if path == PACKAGE_FILTERS else path)
         except Exception as exc:  # It may be the operator's own code.
-            remaining = dict.fromkeys(
-                [NOVAS, *(other for other in available if other != path)])
+            remaining = dict.fromkeys([NOVA_FILTERS, *(
+                other for other in available if other != path)])
             yield checks.failure(
                 'available_filters names %s, which cannot be used: %s. '
                 'Correct it, or set without it:' % (
                     path, filter_runs.reason(exc)), '[filter_scheduler]',
                 *('available_filters = %s' % other for other in remaining))
             return
-    lost = [name for name in enabled if name not in names]
-    uninstalled = (configured or not ours.isdisjoint(enabled)) and (
-        OURS not in available)
+    not_found = [name for name in enabled if name not in names]
+    uninstalled = (configured or not own.isdisjoint(enabled)) and (
+        PACKAGE_FILTERS not in available)
     if uninstalled:
         text = ('nova-scheduler has neither the request filters nor %s and %s'
                 % (GUARD, COUNTER))
-    elif lost:
+    elif not_found:
         text = 'nova-scheduler does not start: it does not find %s' % (
-            checks.some(lost))
+            checks.some(not_found))
     else:
         return
-    paths = [NOVAS, OURS, *(path for path in available
-                            if path not in (NOVAS, OURS))]
+    paths = dict.fromkeys([NOVA_FILTERS, PACKAGE_FILTERS, *available])
     yield checks.failure(
         'With the current available_filters, %s. Set, each on its own line:'
         % text,

@@ -60,7 +60,7 @@ CHECKS = (
     Check('Hook', nova.hook),
     Check('Journal', journal.tables),
     Check('Journal users', journal.users, ('Journal',)),
-    Check(JOURNAL, journal.belonging, (DATABASE, 'Journal')),
+    Check(JOURNAL, journal.ownership, (DATABASE, 'Journal')),
     Check('Journal writes', journal.writes, (JOURNAL,)),
     Check('Nova-api processes', journal.processes, ('Journal',)),
     # The way to placement, step by step.
@@ -86,10 +86,10 @@ CHECKS = (
     # What the metadata of aggregates means to nova.
     Check('Availability zones', aggregate_metadata.zones, (DATABASE,)),
     Check('Allocation ratios', aggregate_metadata.ratios, (DATABASE,)),
-    Check('Isolated aggregates', aggregate_metadata.isolated,
+    Check('Isolated aggregates', aggregate_metadata.isolation,
           (DATABASE, 'Placement rights'),
           _unset('enable_isolated_aggregate_filtering')),
-    Check('Aggregate metadata', aggregate_metadata.unread, (DATABASE,)),
+    Check('Aggregate metadata', aggregate_metadata.unread_keys, (DATABASE,)),
     # What the request filters need.
     Check('Request filters', scheduler.filters),
     Check('Sharing providers', scheduler.sharing,
@@ -152,8 +152,8 @@ class Checks(upgradecheck.UpgradeCommands):
             return check.find(self._deployment)
         except exceptions.MirrorError as exc:
             # It worked a moment ago, for another check.
-            return [checks.failed(exc, 'Run the checks again:',
-                                  '%s upgrade check' % PROGRAM)]
+            return [checks.error(exc, 'Run the checks again:',
+                                 '%s upgrade check' % PROGRAM)]
 
     def _result(self, check: Check, findings: checks.Findings
                 ) -> upgradecheck.Result:

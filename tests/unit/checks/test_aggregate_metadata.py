@@ -184,7 +184,7 @@ class TestIsolated(testtools.TestCase):
 
     def find(self, value='required', hosts=nova('h1', 'h2'), trait=TRAIT,
              **members):
-        return aggregate_metadata.isolated(deployment(
+        return aggregate_metadata.isolation(deployment(
             known({'a': {'trait:' + trait: value}}, **members),
             nova=hosts, client=self.client))
 
@@ -247,9 +247,10 @@ class TestUnread(testtools.TestCase):
             aggregate_mirror=types.SimpleNamespace(
                 request_filters=[*request_filters]))
         return [(finding.text.partition(' reads ')[2].partition(':')[0],
-                 finding.cure[-1]) for finding in aggregate_metadata.unread(
-            deployment(known({'a': metadata}), conf=conf,
-                       extra_specs=frozenset(specs)))]
+                 finding.cure[-1])
+                for finding in aggregate_metadata.unread_keys(deployment(
+                    known({'a': metadata}), conf=conf,
+                    extra_specs=frozenset(specs)))]
 
     def test_tenants(self):
         """A filter of either kind reads them, and nova's own option."""

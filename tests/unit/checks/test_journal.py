@@ -50,7 +50,7 @@ class TestJournal(doubles.TestCase):
     def test_journal_that_was_never_used(self):
         """The check creates nothing, and nothing is pending."""
         self.assertIsNone(self.deployment.journal)
-        for check in (journal.tables, journal.users, journal.belonging,
+        for check in (journal.tables, journal.users, journal.ownership,
                       journal.writes, journal.agent, journal.processes,
                       journal.backlog):
             finding, = check(self.deployment)
@@ -64,7 +64,7 @@ class TestJournal(doubles.TestCase):
     def test_journal_that_cannot_be_looked_up(self):
         """It is not taken for one that was never used."""
         doubles.hide_journal(self.conf)
-        for check in journal.users, journal.belonging:
+        for check in journal.users, journal.ownership:
             self.assertRaises(
                 exceptions.JournalUnavailable, check, self.deployment)
 
