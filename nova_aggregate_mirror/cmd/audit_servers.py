@@ -75,9 +75,9 @@ def run(conf: cfg.ConfigOpts) -> int:
     """Audit the servers; return the exit status."""
     components.check_configuration()
     arguments = conf.command
-    past, source = components.journal().history, components.servers()
+    source = components.servers()
     auditing = prepare(
-        conf, _entries(past), arguments.rules, arguments.zone)
+        conf, _past_syncs(), arguments.rules, arguments.zone)
     pages = auditing.run(source.pages(
         arguments.hosts,
         identifiers.Identifiers(conf).project(arguments.project)))
@@ -198,9 +198,10 @@ def _finish(arguments: argparse.Namespace, totals: auditor.Totals,
     return exit_status.DRIFT if totals.misplaced else exit_status.OK
 
 
-def _entries(past: full_syncs.History) -> list[full_syncs.Entry]:
+def _past_syncs() -> list[full_syncs.Entry]:
+    """Read the history; none, and a line, if the journal is unavailable."""
     try:
-        return past.newest()
+        return components.journal().history.newest()
     except exceptions.JournalUnavailable as exc:
         _tell('The history of full syncs is not used: %s' % exc)
         return []

@@ -12,6 +12,7 @@ from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import readers
 from nova_aggregate_mirror.cmd import audit_servers
 from nova_aggregate_mirror.cmd import components
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database_servers
 
@@ -20,7 +21,8 @@ NONE = 'No server is selected: check --zone, --host and --project'
 
 class TestSelection(testtools.TestCase):
 
-    def audit(self, cells_down=(), nova=source.Nova({}, {}, {}), **totals):
+    def audit(self, cells_down=(), nova=source.Nova({}, {}, {}),
+              journal_error=None, **totals):
         """Audit the servers on the host h1; return what is said of it."""
         audit = mock.Mock(spec=readers.DatabaseAudit, zones=frozenset(),
                           totals=auditor.Totals(**totals))
@@ -32,7 +34,8 @@ class TestSelection(testtools.TestCase):
                 (audit_servers, 'prepare', mock.Mock(return_value=audit)),
                 (components, 'check_configuration', mock.Mock()),
                 (components, 'journal', mock.Mock(**{
-                    'return_value.history.newest.return_value': []})),
+                    'return_value.history.newest.return_value': [],
+                    'side_effect': journal_error})),
                 (components, 'source', mock.Mock(**{
                     'return_value.read_all.return_value': nova})),
                 (components, 'servers', mock.Mock(return_value=servers))):
@@ -52,6 +55,14 @@ class TestSelection(testtools.TestCase):
         self.assertNotIn(NONE, self.audit(unknown=1, hosts={'h1'}))
         self.assertIn(NONE, self.audit(unknown=1, readable=1, hosts={'h1'}))
         self.assertNotIn(NONE, self.audit(['cell1']))
+
+    def test_journal_that_cannot_be_opened(self):
+        """Servers are audited without the history of full syncs."""
+        error = exceptions.JournalUnavailable('did not answer', 'journal')
+        self.assertEqual(
+            ['The history of full syncs is not used: journal did not answer',
+             NONE], self.audit(nova=source.Nova({}, {'h1': frozenset()}, {}),
+                               journal_error=error))
 
     def test_host_without_a_compute_node(self):
         """It is reported, unless it may have one in a cell that is down."""
