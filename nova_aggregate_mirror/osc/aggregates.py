@@ -38,21 +38,22 @@ class ListAggregates(command.Lister):
         for association in compared:
             by_aggregate[association.aggregate_uuid].append(association)
         rows = []
-        others = {} if parsed_args.formatter == 'table' else {
+        # Foreign aggregates have no name, and a table has no column of UUIDs.
+        nameless = {} if parsed_args.formatter == 'table' else {
             association.aggregate_uuid: '' for association in compared
             if association.state is State.FOREIGN_AGGREGATE}
         for name, uuid in sorted((name, uuid) for uuid, name
-                                 in {**others, **nova.aggregates}.items()):
-            members = by_aggregate[uuid]
+                                 in {**nameless, **nova.aggregates}.items()):
+            in_aggregate = by_aggregate[uuid]
             hosts = [host for host, aggregates in nova.members.items()
                      if uuid in aggregates]
             rows.append((
                 name, uuid, len(hosts),
-                len([member for member in members
-                     if member.in_nova and member.provider]),
-                len([member for member in members
-                     if member.in_placement and member.hosts]),
-                state({member.state for member in members})))
+                len([association for association in in_aggregate
+                     if association.in_nova and association.provider]),
+                len([association for association in in_aggregate
+                     if association.in_placement and association.hosts]),
+                state({association.state for association in in_aggregate})))
         if not rows:
             command.tell(['Nova has no aggregate'])
         return COLUMNS, rows
@@ -82,19 +83,17 @@ class ShowAggregate(command.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument(
-            'aggregate', metavar='<aggregate>',
-            help='Host aggregate to show (name, UUID or ID)')
+        parser.add_argument('aggregate', metavar='<aggregate>',
+                            help='Host aggregate to show (name, UUID or ID)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         [uuid] = self.clients.aggregates([parsed_args.aggregate])
         _nova, compared = self.compare(parsed_args)
-        rows = [
-            (association.host, association.provider, association.in_nova,
-             association.in_placement, association.state.value)
-            for association in compared
-            if association.aggregate_uuid == uuid]
+        rows = [(association.host, association.provider, association.in_nova,
+                 association.in_placement, association.state.value)
+                for association in compared
+                if association.aggregate_uuid == uuid]
         if not rows:
             command.tell(['Aggregate %s has no host in nova, and no provider '
                           'in placement' % parsed_args.aggregate])

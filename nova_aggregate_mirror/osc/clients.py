@@ -16,6 +16,8 @@ TIMEOUT = 120.0
 
 
 class Clients:
+    """Clients for the cloud, region and account of an SDK connection."""
+
     def __init__(self, sdk: Any) -> None:
         config = sdk.config
         self._sdk = sdk

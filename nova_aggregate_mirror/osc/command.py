@@ -36,7 +36,7 @@ READS = ('Exit status: 0 when nova and placement could be read, 1 when the '
 
 FOREIGN = 'Also list the aggregates of compute nodes that nova does not have'
 
-# Nova-api takes as long to list some compute nodes as to list all of them.
+# Hosts converged together: nova-api takes as long to list some nodes as all.
 BATCH = 1000
 
 
@@ -87,33 +87,35 @@ class Lister(command.Lister):
     def clients(self) -> clients.Clients:
         return clients_of(self.app)
 
-    def mirror(
-        self, parsed_args: argparse.Namespace,
-        stopping: abc.Callable[[], bool] = lambda: False,
-        display: context.Progress = context.Progress(),
-    ) -> reconciler.Reconciler:
+    def mirror(self, parsed_args: argparse.Namespace,
+               stopping: abc.Callable[[], bool] = lambda: False,
+               display: context.Progress = context.Progress(),
+               ) -> reconciler.Reconciler:
+        """Build a reconciler without a journal."""
         return reconciler.Reconciler(
             journal.Ledger(), self.clients.nova, self.clients.placement,
-            None, stopping, parsed_args.workers, display, BATCH)
+            stopping=stopping, count=parsed_args.workers, display=display,
+            batch=BATCH)
 
     def verbosity(self) -> tuple[bool, bool]:
         """Return whether to show no progress, and whether as lines."""
+        # 0 with --quiet, 1 by default, more with --verbose.
         level = self.app.options.verbose_level
         return level < 2 and not (level and sys.stderr.isatty()), level > 1
 
     def compare(self, parsed_args: argparse.Namespace
                 ) -> tuple[source.Nova, list[associations.Association]]:
-        """Return nova, and all its associations; those requested also."""
+        """Return nova and its associations; foreign ones if requested."""
         request = full_sync.Request(
             write=False, foreign=getattr(parsed_args, 'foreign', False))
         result, removable = outcome.Outcome(), frozenset[str]()
         quiet, lines = self.verbosity()
         with progress.shown(quiet or not request.foreign, lines) as display:
-            context = self.mirror(parsed_args, display=display).context
-            compared = survey.read(context, survey.select(context))
+            cloud = self.mirror(parsed_args, display=display).context
+            compared = survey.read(cloud, survey.select(cloud))
             if request.foreign:
                 removable = survey.find_foreign(
-                    context, compared, {}, result)
+                    cloud, compared, {}, result)
         tell('Cell %s did not answer: %s' % cell
              for cell in sorted(compared.nova.cells_down.items()))
         others = associations.foreign(compared.nova, result.kept)
@@ -133,7 +135,7 @@ class Lister(command.Lister):
 
 
 class _FittingTable:
-    """Formatter of the rows that cliff has sorted, as ``in_table``."""
+    """Formatter that converts the rows, as sorted by cliff, to a table."""
 
     def __init__(self, in_table: abc.Callable[[Any, Any], Table],
                  formatter: Any) -> None:
@@ -148,12 +150,12 @@ class _FittingTable:
 
 @contextlib.contextmanager
 def reported_errors(command: Any) -> abc.Iterator[None]:
-    """Report an error as a line, and as the exit status of the command."""
+    """Print an error of a command as a line, and set its exit status."""
     try:
         yield
     except exceptions.MirrorError as exc:
         tell([str(exc)])
-        # What was found before an error, or an interruption, comes first.
+        # A status that was set before the error stays, as of an interruption.
         command.status = command.status or exit_status.of(exc)
 
 

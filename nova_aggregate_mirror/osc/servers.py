@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``openstack aggregate mirror servers``: who is in the wrong zone?"""
+"""``openstack aggregate mirror servers``: servers in a wrong zone."""
 
 import argparse
 from collections import abc
@@ -45,9 +45,8 @@ class ListServers(command.Lister):
         parser.add_argument(
             '--host', metavar='<host>', action='append', default=[],
             dest='hosts', help='Only servers on this host; may be repeated')
-        parser.add_argument(
-            '--project', metavar='<project>', default='',
-            help='Only servers of this project (name or ID)')
+        parser.add_argument('--project', metavar='<project>', default='',
+                            help='Only servers of this project (name or ID)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
@@ -56,13 +55,14 @@ class ListServers(command.Lister):
         # The zone of hosts that are in no zone.
         default = min(servers.zones() - {
             aggregate.zone for aggregate in aggregates}, default='')
-        auditing = auditor.Auditor(
-            [rule for rule in rules.RULES if rule.name == 'zone'],
-            _members(aggregates), zone=parsed_args.zone, default_zone=default,
-            complete=servers.arrived, unpins=servers.has(audit.UNPINS))
-        self._misplacements = list(auditing.run(
-            _audited(servers, parsed_args.hosts,
-                     self.clients.project(parsed_args.project))))
+        zone_audit = auditor.Auditor(
+            [rule for rule in rules.RULES if rule.name == audit.ZONE],
+            _with_members(aggregates), zone=parsed_args.zone,
+            default_zone=default, complete=servers.arrived,
+            unpins=servers.has(audit.UNPINS))
+        self._misplacements = list(zone_audit.run(
+            _read_servers(servers, parsed_args.hosts,
+                          self.clients.project(parsed_args.project))))
         # Nova-api leaves out the servers of a cell that is down.
         down = nova.hosts_down()
         if parsed_args.hosts:
@@ -72,19 +72,19 @@ class ListServers(command.Lister):
                           'read the cell of %s' % (
                               plurals.count(len(down), 'host'),
                               plurals.some(down))])
-        command.tell([display.summary(auditing.totals)])
-        if auditing.totals.misplaced:
+        command.tell([display.summary(zone_audit.totals)])
+        if zone_audit.totals.misplaced:
             self.status = exit_status.DRIFT
         if down:
             self.status = exit_status.NO_NODE
         unknown = lookup.host_errors(
-            parsed_args.hosts, auditing.totals.hosts,
+            parsed_args.hosts, zone_audit.totals.hosts,
             lambda: nova.hosts().union(*(
                 aggregate.hosts for aggregate in aggregates)))
         if not down:
             unknown += lookup.zone_errors(
-                parsed_args.zone, auditing.zones,
-                bool(auditing.totals.servers))
+                parsed_args.zone, zone_audit.zones,
+                bool(zone_audit.totals.servers))
         if unknown:
             command.tell(unknown)
             self.status = self.status or exit_status.COULD_NOT_RUN
@@ -96,9 +96,9 @@ class ListServers(command.Lister):
         return display.COLUMNS, [cells[uuid] for uuid, *_others in rows]
 
 
-def _audited(servers: api_servers.ApiServers, hosts: abc.Sequence[str],
-             project: str) -> abc.Iterator[auditor.AuditedServer]:
-    """Read the servers on hosts, each with the zone that it requests."""
+def _read_servers(servers: api_servers.ApiServers, hosts: abc.Sequence[str],
+                  project: str) -> abc.Iterator[auditor.AuditedServer]:
+    """Read the servers on these or all hosts, each with its requested zone."""
     for page in servers.pages(hosts, project):
         for listed in page:
             if listed.server.host:
@@ -107,9 +107,9 @@ def _audited(servers: api_servers.ApiServers, hosts: abc.Sequence[str],
                         listed.server.project, '', {}, {}, listed.zone))
 
 
-def _members(aggregates: abc.Iterable[api_connection.ListedAggregate]
-             ) -> source.Aggregates:
-    """Convert aggregates; nova-api does not show since when."""
+def _with_members(aggregates: abc.Iterable[api_connection.ListedAggregate]
+                  ) -> source.Aggregates:
+    """Convert aggregates; since when a host is a member is not known."""
     members: dict[str, dict[str, source.Since]] = {}
     for aggregate in aggregates:
         for host in aggregate.hosts:

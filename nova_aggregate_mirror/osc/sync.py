@@ -26,9 +26,8 @@ STATUS = (
 def add_scope(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--aggregate', metavar='<aggregate>', action='append', default=[],
-        dest='aggregates',
-        help='Only associations with this host aggregate (name, UUID or ID); '
-             'may be repeated')
+        dest='aggregates', help='Only associations with this host aggregate '
+                                '(name, UUID or ID); may be repeated')
     parser.add_argument(
         '--host', metavar='<host>', action='append', default=[], dest='hosts',
         help='Only the compute nodes of this host; may be repeated')
@@ -50,9 +49,8 @@ class Sync(command.Lister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         add_scope(parser)
-        parser.add_argument(
-            '--dry-run', action='store_true',
-            help='Only list the changes')
+        parser.add_argument('--dry-run', action='store_true',
+                            help='Only list the changes')
         parser.add_argument(
             '--prune', action='store_true',
             help='Also remove associations that nova does not have; not those '
@@ -88,7 +86,7 @@ class Sync(command.Lister):
 
 def run(lister: command.Lister, parsed_args: argparse.Namespace,
         request: full_sync.Request) -> sync_result.Result:
-    """Run a sync, and set the exit status."""
+    """Run a sync, and set the exit status of its command."""
     request = dataclasses.replace(
         request, aggregates=lister.clients.aggregates(parsed_args.aggregates))
     result = sync_run.run(

@@ -12,7 +12,6 @@ from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror import printable
 
-
 STATUS = (
     'Exit status: 0 when placement has everything; 1 when the client itself '
     'could not authenticate; 130 when interrupted by Ctrl-C; 255 when the '
@@ -55,6 +54,7 @@ class Wait(osc_command.Command):
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         api_clients = command.clients_of(self.app)
         quiet = not self.app.options.verbose_level
+        # For nova-api, too; the last attempt may take LEAST seconds.
         with deadline.within(parsed_args.timeout + readiness.LEAST):
             result = readiness.until_mirrored(
                 api_clients.nova, api_clients.placement,
