@@ -27,6 +27,7 @@ from nova_aggregate_mirror.cmd import program
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror.console import sync_history
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import modes
 from nova_aggregate_mirror.journal import nova_identity
@@ -52,19 +53,19 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)
 LEAST_TIMEOUT = 5.0
 """Seconds for a request of the drain, however short users' requests are.
 
-It may include a token and the discovery of placement, which would start anew
+It may include a token and the discovery of placement, which would start again
 with each request that times out.
 """
 
 
-def _build(journal: store.Journal,
-           figures: metrics.Metrics) -> service.Agent:
+def _build(journal: store.Journal, figures: metrics.Metrics) -> service.Agent:
+    """Build an agent by the current configuration."""
     options = CONF.aggregate_mirror
     # A source each: the full sync waits for a slow cell, also when it repairs,
-    # and what one of them has heard from a cell is no news for the other.
+    # and each source keeps its own record of the cells that did not answer.
     drain_source, sync_source = (
         components.source(skip_late=True), components.source())
-    stop, providers = threading.Event(), outcome.Failing()
+    stop, failing = threading.Event(), outcome.Failing()
     placement = _client(request_timeout=_drain_timeout())
     observes = nova_aggregate_mirror.conf.observes(CONF)
     figures.set_mode(observes)
@@ -72,48 +73,47 @@ def _build(journal: store.Journal,
         drain.Drain(
             CONF, journal.rows, components.mirror(
                 journal, drain_source, placement, stopping=stop.is_set,
-                failing=providers),
+                failing=failing),
             figures, stopping=stop.is_set),
         periodic_sync.PeriodicSync(
             CONF, components.mirror(
                 journal, sync_source, _client(), stopping=stop.is_set,
-                failing=providers),
+                failing=failing),
             figures, note=functools.partial(
                 sync_history.note, journal.history, 'agent',
                 mode=options.mode),
             zones=sync_source.zones, disagreements=functools.partial(
                 modes.find_by_agent, journal, options.mode)),
-        lease.Lease(journal.database, options.leader_lease,
-                    mode=options.mode),
+        lease.Lease(journal.database, options.leader_lease, mode=options.mode),
         nova_identity.Binding(journal.database, drain_source.cell_mappings),
-        figures, stop, _audit(figures), observes)
+        figures, stop, _build_audit(figures), observes)
 
 
 def _client(**options: Any) -> client.Client:
-    """Build a client of placement, the only kind that this program uses."""
+    """Build a client of placement that refuses to write in mode observe."""
     return client.Client(
         CONF, reads_only=nova_aggregate_mirror.conf.observes(CONF), **options)
 
 
-def _start(running: service.Agent) -> None:
+def _start(agent: service.Agent) -> None:
     """Start an agent, and log whether placement can be used.
 
-    On standby, no loop would ask it.
+    The loops of an agent on standby send placement no request.
     """
-    running.start()
+    agent.start()
     placement = _client(request_timeout=_drain_timeout(), announces=True)
     placement.check_access()
     placement.release()
 
 
 def _drain_timeout() -> float:
-    # With a longer timeout the agent would notice placement's return late.
+    """Return the seconds per request; more would delay the recovery."""
     return max(float(CONF.aggregate_mirror.inline_timeout), LEAST_TIMEOUT)
 
 
-def _audit(figures: metrics.Metrics
-           ) -> periodic_audit.PeriodicAudit | None:
-    """Build the audit; None if it is not configured."""
+def _build_audit(figures: metrics.Metrics
+                 ) -> periodic_audit.PeriodicAudit | None:
+    """Build the audit; None if it is not configured, or cannot run."""
     interval = CONF.aggregate_mirror.audit_interval
     if not interval:
         figures.expect_audits(())
@@ -125,7 +125,7 @@ def _audit(figures: metrics.Metrics
     except (exceptions.MirrorError, cfg.Error) as exc:
         trouble = str(exc)
     if trouble:
-        # Mirroring does not depend on it.
+        # No reason to exit: mirroring does not depend on the audit.
         LOG.error('The servers are not audited: %s', trouble)
         # Until the next reload: otherwise the missing loop counts as stuck.
         CONF.set_override('audit_interval', 0, 'aggregate_mirror')
@@ -136,51 +136,51 @@ def _audit(figures: metrics.Metrics
 
     def audit() -> abc.Iterator[periodic_audit.Progress]:
         source = components.servers()
-        auditing = readers.DatabaseAudit(CONF, _client())
-        for _misplaced in auditing.run(source.pages()):
-            yield auditing.totals, 0
-        yield auditing.totals, len(source.cells_down)
+        database_audit = readers.DatabaseAudit(CONF, _client())
+        for _misplaced in database_audit.run(source.pages()):
+            yield database_audit.totals, 0
+        yield database_audit.totals, len(source.cells_down)
 
     return periodic_audit.PeriodicAudit(audit, interval, figures)
 
 
 @functools.cache
 def _prepare_nova() -> None:
-    # Nova's scheduler takes seconds to import, and memory.
+    """Prepare nova's objects once: the import takes seconds, and memory."""
     from nova_aggregate_mirror.cmd import nova_objects
     nova_objects.prepare(CONF)
 
 
 def _serve() -> int:
-    # Blocked in all threads that start from here on, including those of the
-    # metrics: this thread waits for them.
+    """Run agents, a new one after each SIGHUP, until SIGTERM or SIGINT."""
+    # All threads that start from here on block the signals, too, including
+    # those of the metrics: only this thread receives them, from sigwait().
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     options = CONF.aggregate_mirror
     figures = metrics.Metrics(CONF.placement.region_name or '')
-    server = options.metrics_port and metrics_server.Server(
-        figures, options.metrics_host, options.metrics_port, _limits)
+    server = metrics_server.Server(
+        figures, options.metrics_host, options.metrics_port, _limits
+    ) if options.metrics_port else None
     journal = store.Journal(CONF)
-    running = _build(journal, figures)
-    guru_report.set_up(
-        CONF, PROGRAM, lambda: running.state() | figures.state())
-    _start(running)
+    agent = _build(journal, figures)
+    guru_report.set_up(CONF, PROGRAM, lambda: agent.state() | figures.state())
+    _start(agent)
     # The imported modules live as long as the process: searching them for
     # garbage takes a sixth of its time.
     gc.freeze()
-    LOG.info('Started; a full sync every %g seconds',
-             CONF.aggregate_mirror.sync_interval)
+    LOG.info('Started; a full sync every %g seconds', options.sync_interval)
     while (signum := signal.sigwait(SIGNALS)) in (
             signal.SIGHUP, signal.SIGUSR2):
         if signum == signal.SIGUSR2:
             guru_report.write(CONF, PROGRAM)
             continue
         LOG.info('SIGHUP: reloading the configuration')
-        running.stop()
+        agent.stop()
         _reload()
-        running = _build(journal, figures)
-        _start(running)
+        agent = _build(journal, figures)
+        _start(agent)
     LOG.info('Stopping after the current change')
-    running.stop()
+    agent.stop()
     if server:
         server.close()
     return 0
@@ -192,7 +192,8 @@ def _limits() -> dict[str, float]:
     # The longest that a step takes, when each of its requests times out.
     step = (options.request_timeout + options.cell_timeout
             + drain.ROWS * _drain_timeout())
-    # The lease loop pauses for a third of a lease.
+    # The lease loop pauses for a third of a lease. A sync, or a page of an
+    # audit, has several steps.
     limits = {'drain': step, 'lease': step + options.leader_lease,
               'sync': 10 * step}
     if options.audit_interval:
@@ -201,6 +202,7 @@ def _limits() -> dict[str, float]:
 
 
 def _reload() -> None:
+    """Reload the configuration; invalid values are logged and not used."""
     before = nova_aggregate_mirror.conf.values(CONF)
     try:
         readable = CONF.reload_config_files()
@@ -213,7 +215,7 @@ def _reload() -> None:
     nova_aggregate_mirror.conf.forget_mistakes(CONF)
     try:
         nova_aggregate_mirror.conf.check(CONF, before)
-        components.placement()
+        auth.load(CONF, 'placement')
     except exceptions.MirrorError as exc:
         LOG.error('The configuration cannot be used; options with invalid '
                   'values keep their previous values: %s', exc)
@@ -222,14 +224,13 @@ def _reload() -> None:
 def _configure() -> None:
     nova_aggregate_mirror.conf.register_opts(CONF)
     guru_report.register_opts(CONF)
-    components.read_configuration(
-        sys.argv[1:], PROGRAM, DESCRIPTION, EPILOG)
+    components.read_configuration(sys.argv[1:], PROGRAM, DESCRIPTION, EPILOG)
     logging.set_defaults(
         default_log_levels=logging.get_default_log_levels() + AGENT_LEVELS)
     log.set_up(CONF)
     nova_aggregate_mirror.conf.check(CONF)
     components.check_configuration()
-    components.placement()
+    auth.load(CONF, 'placement')
 
 
 def main() -> int:

@@ -58,9 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--host', action='append', default=[], metavar='HOST', dest='hosts',
         help='only servers on this host; may be repeated')
-    parser.add_argument(
-        '--project', default='', metavar='NAME_OR_ID',
-        help='only servers of this project')
+    parser.add_argument('--project', default='', metavar='NAME_OR_ID',
+                        help='only servers of this project')
     parser.add_argument(
         '--rule', action='append', default=[], choices=rules.NAMES,
         dest='rules', help='check this rule; may be repeated: ' + '; '.join(
@@ -76,27 +75,29 @@ def run(conf: cfg.ConfigOpts) -> int:
     components.check_configuration()
     arguments = conf.command
     source = components.servers()
-    auditing = prepare(
+    server_audit = build_audit(
         conf, _past_syncs(), arguments.rules, arguments.zone)
-    pages = auditing.run(source.pages(
+    totals = server_audit.totals
+    pages = server_audit.run(source.pages(
         arguments.hosts,
         identifiers.Identifiers(conf).project(arguments.project)))
     with progress.shown(arguments.quiet) as counter:
-        _show(arguments.format, with_progress(pages, auditing.totals, counter),
-              auditing.totals, source)
-    status = _finish(arguments, auditing.totals, source)
-    for line in _unknown(arguments, auditing, source, components.source()):
+        _show(arguments.format, with_progress(pages, totals, counter), totals,
+              source)
+    status = _judge(arguments, totals, source)
+    for line in _unknown_names(
+            arguments, server_audit, source, components.source()):
         _tell(line)
         status = status or exit_status.COULD_NOT_RUN
     return status
 
 
-def _unknown(arguments: argparse.Namespace, auditing: Any,
-             source: database_servers.DatabaseServers,
-             nova: database.DatabaseSource) -> list[str]:
+def _unknown_names(arguments: argparse.Namespace, server_audit: Any,
+                   source: database_servers.DatabaseServers,
+                   nova: database.DatabaseSource) -> list[str]:
     """Say which selected names nova and its servers do not have."""
     if source.cells_down:
-        # It may have servers there.
+        # A zone or host may have servers in these cells.
         return []
 
     def hosts() -> frozenset[str]:
@@ -105,18 +106,15 @@ def _unknown(arguments: argparse.Namespace, auditing: Any,
         return truth.hosts().union(
             truth.members, arguments.hosts if truth.cells_down else ())
 
-    return [*lookup.zone_errors(arguments.zone, auditing.zones,
-                                bool(auditing.totals.servers)),
-            *lookup.host_errors(arguments.hosts, auditing.totals.hosts,
+    return [*lookup.zone_errors(arguments.zone, server_audit.zones,
+                                bool(server_audit.totals.servers)),
+            *lookup.host_errors(arguments.hosts, server_audit.totals.hosts,
                                 hosts, 'compute node on host')]
 
 
-def prepare(conf: cfg.ConfigOpts, past: abc.Iterable[full_syncs.Entry],
-            names: abc.Collection[str] = (), zone: str = '') -> Any:
-    """Return an audit of nova's databases.
-
-    :param names: of rules; those that nova-scheduler enforces by default
-    """
+def build_audit(conf: cfg.ConfigOpts, past: abc.Iterable[full_syncs.Entry],
+                names: abc.Collection[str] = (), zone: str = '') -> Any:
+    """Build a ``readers.DatabaseAudit``, whose parameters these are."""
     # Nova's objects take seconds to import, and other commands need none.
     with start.importing():
         from nova_aggregate_mirror.cmd import nova_objects
@@ -125,7 +123,7 @@ def prepare(conf: cfg.ConfigOpts, past: abc.Iterable[full_syncs.Entry],
         from nova_aggregate_mirror.audit import readers
     return readers.DatabaseAudit(
         conf, client.Client(conf), names, past, zone,
-        compute_api.max_api_version() >= compute_api.APIVersionRequest(
+        unpins=compute_api.max_api_version() >= compute_api.APIVersionRequest(
             audit.UNPINS))
 
 
@@ -135,14 +133,12 @@ def _show(form: str, pages: abc.Iterable[list[audit.Misplacement]],
     if form in formats.DOCUMENTS:
         print(formats.document(form, display.document(
             pages, totals, source.cells_down)), end='')
-        return
-    if form in formats.LINES:
-        if form == 'csv':
-            formats.lines(form, [display.FIELDS])
-        for page in pages:
-            formats.lines(form, map(display.row, page))
-        return
-    _show_table(pages, totals)
+    elif form in formats.LINES:
+        formats.print_rows(form, display.FIELDS, (
+            display.row(misplacement) for page in pages
+            for misplacement in page))
+    else:
+        _show_table(pages, totals)
 
 
 def _show_table(pages: abc.Iterable[list[audit.Misplacement]],
@@ -166,6 +162,7 @@ def _show_table(pages: abc.Iterable[list[audit.Misplacement]],
 def with_progress(pages: abc.Iterator[list[audit.Misplacement]],
                   totals: auditor.Totals, counter: context.Progress
                   ) -> abc.Iterator[list[audit.Misplacement]]:
+    """Yield the pages; meanwhile, show the totals every few seconds."""
     shown_at = time.monotonic()
     for page in pages:
         if time.monotonic() - shown_at >= progress.INTERVAL:
@@ -175,8 +172,9 @@ def with_progress(pages: abc.Iterator[list[audit.Misplacement]],
         yield page
 
 
-def _finish(arguments: argparse.Namespace, totals: auditor.Totals,
-            source: database_servers.DatabaseServers) -> int:
+def _judge(arguments: argparse.Namespace, totals: auditor.Totals,
+           source: database_servers.DatabaseServers) -> int:
+    """Print what was not audited; return the exit status."""
     down = source.cells_down
     for name, reason in sorted(down.items()):
         _tell('Cell %s did not answer; its other servers are not audited: %s'

@@ -40,9 +40,8 @@ def read_configuration(argv: abc.Sequence[str], program: str, description: str,
 def _check_readable() -> None:
     # Oslo.config does not find a file in a directory that it cannot enter.
     if 'config_dir' in CONF:
-        given = CONF.config_file or CONF.config_dir
-        unreadable_files.check(
-            [*CONF.config_dir, *(() if given else NOVA_CONF)], CONF.prog)
+        hidden = () if CONF.config_file or CONF.config_dir else NOVA_CONF
+        unreadable_files.check([*CONF.config_dir, *hidden], CONF.prog)
 
 
 def check_configuration() -> None:
@@ -55,19 +54,20 @@ def check_configuration() -> None:
 
 
 def source(skip_late: bool = False) -> database.DatabaseSource:
-    """Build the source: nova's databases, each cell with a time limit."""
+    """Build the source: nova's databases; ``skip_late`` as in ``Cells``."""
     return database.DatabaseSource(
         engines.Limits(CONF.aggregate_mirror.cell_timeout), threads=True,
         skip_late=skip_late)
 
 
 def servers() -> database_servers.DatabaseServers:
+    """Build the reader of servers, each cell with a time limit."""
     return database_servers.DatabaseServers(
         engines.Limits(CONF.aggregate_mirror.cell_timeout))
 
 
 def placement() -> client.Client:
-    """Build a client of placement with complete credentials."""
+    """Build a client of placement; raise MissingCredentials without any."""
     auth.load(CONF, 'placement')
     return client.Client(CONF)
 
@@ -85,8 +85,8 @@ def journal() -> store.Journal:
 
 
 def mirror(journal: store.Journal, source: database.DatabaseSource,
-           placement: client.Client, **options: Any
-           ) -> reconciler.Reconciler:
+           placement: client.Client, **options: Any) -> reconciler.Reconciler:
+    """Build a reconciler; the options are further arguments of its class."""
     return reconciler.Reconciler(
         journal.ledger, source, placement, journal.rows,
         count=CONF.aggregate_mirror.sync_workers, **options)

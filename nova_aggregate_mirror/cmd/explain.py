@@ -78,6 +78,7 @@ def run(conf: cfg.ConfigOpts) -> int:
 
 def _write_page(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
                 name: str) -> explanation.Answer:
+    """Write a page to the file of this name, and print the summary."""
     # Imported here, so that the tables do not need the template engine.
     from nova_aggregate_mirror.html_report import answer as page
     with output.replaced(name) as write:
@@ -90,9 +91,9 @@ def _write_page(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
 def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource
              ) -> explanation.Answer:
     args = conf.command
-    operation, flavor = explain_arguments.check(args)
+    operation, new_flavor = explain_arguments.check(args)
     placement = components.placement()
-    # This fails in time if a database is unavailable.
+    # Nova's objects, used below, wait longer for an unavailable database.
     truth = nova.read_all()
     _check_hosts(args.hosts, truth)
     pending, syncs, notes = _read_journal()
@@ -105,21 +106,20 @@ def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource
         from nova_aggregate_mirror.explain import server_record
     nova_objects.bound(conf)
     with nova_objects.translated():
-        request = _request(conf, context, placement, operation, flavor)
+        request = _request(conf, context, placement, operation, new_flavor)
         request.notes += notes
+        workers = parallel.Workers(conf.aggregate_mirror.sync_workers)
         facts = gather.gather(
-            gather.Cloud(context, truth, placement, pending,
-                         parallel.Workers(
-                             conf.aggregate_mirror.sync_workers).each,
-                         components.servers()),
-            request, args.hosts)
+            gather.Cloud(context, truth, placement, pending, workers.each,
+                         components.servers()), request, args.hosts)
     answer = exclusion_steps.explain(facts)
     return dataclasses.replace(answer, notes=[
         *answer.notes, *server_record.later_syncs(answer, syncs)])
 
 
 def _request(conf: cfg.ConfigOpts, context: Any, placement: client.Client,
-             operation: str, flavor: str) -> 'requests.SchedulingRequest':
+             operation: str, new_flavor: str) -> 'requests.SchedulingRequest':
+    """Return the request of a described server, or of an existing one."""
     args, names = conf.command, identifiers.Identifiers(conf)
     server, project = names.server(args.server), names.project(args.project)
     networks = [names.network(network) for network in args.networks]
@@ -134,7 +134,7 @@ def _request(conf: cfg.ConfigOpts, context: Any, placement: client.Client,
     with start.importing():
         from nova_aggregate_mirror.explain import server_requests
     return server_requests.of_server(
-        context, placement, server, operation, flavor,
+        context, placement, server, operation, new_flavor,
         image if args.image or args.properties else None, args.zone, networks,
         args.ports)
 
@@ -162,7 +162,7 @@ def _show(form: str, answer: explanation.Answer) -> None:
 
 def _image(conf: cfg.ConfigOpts, identifier: str,
            properties: abc.Sequence[tuple[str, str]]) -> abc.Mapping[str, Any]:
-    """Return the image, with these properties added or replaced."""
+    """Return the image, if any, with these properties added or replaced."""
     if not identifier:
         return {'properties': dict(properties)}
     with deadline.within(conf.aggregate_mirror.request_timeout):
@@ -178,7 +178,7 @@ def _read_journal() -> tuple[
     """
     try:
         journal = components.journal()
-        # The oldest rows come first, and of each host that counts.
+        # Rows come oldest first; reversed, the oldest of a host remains.
         return {row.dirty.host: time.time() - row.created_at
                 for row in reversed(journal.rows.all())
                 if row.mirrored_at is None}, journal.history.newest(), []

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_request(parser: argparse.ArgumentParser) -> None:
-    """Add what describes a request that nova has not stored."""
+    """Add what describes a request, or changes the one of a server."""
     parser.add_argument(
         '--image', default='', metavar='NAME_OR_ID',
         help='with --flavor or --for rebuild: the image, read from glance '
@@ -59,9 +59,8 @@ def _add_request(parser: argparse.ArgumentParser) -> None:
         '--volume', action='store_true',
         help='with --flavor: the server boots from a volume, and the root '
              'disk of the flavor is not requested')
-    parser.add_argument(
-        '--project', default='', metavar='NAME_OR_ID',
-        help='with --flavor: the project')
+    parser.add_argument('--project', default='', metavar='NAME_OR_ID',
+                        help='with --flavor: the project')
     parser.add_argument(
         '--zone', default='', metavar='ZONE[:HOST[:NODE]]',
         help='with --flavor or --for unshelve: the availability zone, as '
@@ -79,7 +78,7 @@ def _add_request(parser: argparse.ArgumentParser) -> None:
 def check(options: argparse.Namespace) -> tuple[str, str]:
     """Check arguments that depend on each other.
 
-    :returns: the operation, and the flavor of a resize
+    :returns: the operation, and the new flavor, empty unless it is a resize
     """
     operation, *parameters = options.operation
     if operation not in explanation.OPERATIONS:
@@ -96,20 +95,19 @@ def check(options: argparse.Namespace) -> tuple[str, str]:
         ('image', options.image, 'rebuild'),
         ('image-property', options.properties, 'rebuild'),
         ('volume', options.volume, ''), ('project', options.project, ''),
-        ('zone', options.zone, 'unshelve'), ('hint', options.hints, ''))
+        ('zone', options.zone, 'unshelve'), ('hint', options.hints, ''),
+        ('count', options.count > 1, ''))
         if value and operation != changing]
     if options.server and misused:
         raise exceptions.InvalidConfiguration(
-            '--%s applies to --flavor only: a server has its own' % misused[0])
+            '--%s applies to --flavor, not to --server with --for %s'
+            % (misused[0], operation))
     reserved = [name for name, _value in options.hints
                 if name.startswith('_nova')]
     if reserved:
         raise exceptions.InvalidConfiguration(
             '--hint %s: names that begin with _nova are reserved for nova'
             % reserved[0])
-    if options.server and options.count > 1:
-        raise exceptions.InvalidConfiguration(
-            '--count applies to --flavor only')
     if options.flavor and options.operation != ['create']:
         raise exceptions.InvalidConfiguration(
             '--for %s needs --server' % operation)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IDs of what the arguments of ``-manage`` name."""
+"""IDs of resources that arguments of ``-manage`` give by name or ID."""
 
 from collections import abc
 import sys
@@ -13,7 +13,7 @@ from nova_aggregate_mirror.http import resources
 
 
 class Identifiers:
-    """IDs of names or IDs."""
+    """Look-up of IDs; raises UnknownName unless one resource has the name."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
@@ -26,13 +26,13 @@ class Identifiers:
         return self._resource(resources.NETWORK, name)
 
     def image(self, name: str) -> str:
-        # An image with this ID is read in any case.
+        # The image is read by its ID later, which finds whether it exists.
         if uuidutils.is_uuid_like(name):
             return name
         return self._resource(resources.IMAGE, name)
 
     def server(self, name: str) -> str:
-        # So is the request of this server.
+        # The request of the server is read later, as in ``image``.
         if not name or uuidutils.is_uuid_like(name):
             return name
         uuids = self._servers.named(name)
@@ -41,13 +41,12 @@ class Identifiers:
         if down and uuids:
             print('Server %s is %s%s' % (name, ', '.join(uuids), down),
                   file=sys.stderr)
-        return lookup.single(
-            'nova', 'server', name, uuids,
-            'openstack server list --all-projects', down)
+        return lookup.single('nova', 'server', name, uuids,
+                             'openstack server list --all-projects', down)
 
     def hints(self, pairs: abc.Iterable[tuple[str, str]]
               ) -> dict[str, list[str]]:
-        """Convert the values of hints that name servers or a group."""
+        """Return the values of each hint: servers and groups as IDs."""
         convert = {'same_host': self.server, 'different_host': self.server,
                    'group': self._server_group}
         hints: dict[str, list[str]] = {}

@@ -27,13 +27,13 @@ IN_TABLE = ('host, id', 'state', 'age', 'attempts')
 
 def add_forget(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('id', nargs='+', help='IDs of the rows')
-    parser.add_argument(
-        '--force', action='store_true',
-        help='also delete rows whose operations may still run')
+    parser.add_argument('--force', action='store_true',
+                        help='also delete rows whose operations may still run')
 
 
 def show(journal_rows: rows.Rows, form: str, name: str,
          now: abc.Callable[[], float] = time.time) -> int:
+    """Print all rows of the journal with this name; return the status."""
     rows = journal_rows.all()
     cells = [[row.id, row.dirty.host, row.state,
               '%d s' % max(0, now() - row.created_at), row.attempts,
@@ -66,6 +66,7 @@ def _show_errors(rows: abc.Iterable[journal.Row]) -> None:
 
 def forget(journal_rows: rows.Rows, ids: abc.Collection[str],
            force: bool = False) -> int:
+    """Delete rows, running ones only with force; return the exit status."""
     rows = [row for row in journal_rows.all() if row.id in ids]
     running = [row for row in rows if row.running and not force]
     print('%s forgotten' % plurals.count(journal_rows.close(

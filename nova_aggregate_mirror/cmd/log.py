@@ -30,7 +30,7 @@ def to_stderr(conf: cfg.ConfigOpts) -> None:
 
 
 def set_up(conf: cfg.ConfigOpts) -> None:
-    """Set up the log as nova's services do, without controls.
+    """Set up the log as nova's services do, and escape controls in it.
 
     :raises InvalidConfiguration: an option of oslo.log cannot be used
     """

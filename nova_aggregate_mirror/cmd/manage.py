@@ -37,8 +37,7 @@ DESCRIPTION = ('Mirror host aggregates to placement. "COMMAND --help" has the '
                'arguments, exit statuses and an example of a command, and '
                'these options precede the command.')
 
-Subparsers: TypeAlias = (
-    'argparse._SubParsersAction[argparse.ArgumentParser]')
+Subparsers: TypeAlias = 'argparse._SubParsersAction[argparse.ArgumentParser]'
 
 # The commands print their own results and errors: oslo.db and nova.context
 # would add a traceback, others a line.
@@ -98,8 +97,7 @@ COMMANDS = (
     Command('placement wait', wait_hosts.run, wait_hosts.__doc__,
             '--host cmp-1', wait_hosts.add_arguments),
     Command('placement audit_servers', audit_servers.run,
-            audit_servers.__doc__, '--zone az-1',
-            audit_servers.add_arguments),
+            audit_servers.__doc__, '--zone az-1', audit_servers.add_arguments),
     Command('report', report.run, report.__doc__,
             '--html /var/lib/nova/report.html', report.add_arguments),
     Command('scheduling explain', explain.run, explain.__doc__,
@@ -113,15 +111,16 @@ COMMANDS = (
 
 
 def add_commands(subparsers: Subparsers) -> None:
+    """Add the commands, and their groups with a list of the commands."""
     groups: dict[str, Subparsers] = {'': subparsers}
     for command in COMMANDS:
         group, _space, name = command.words.rpartition(' ')
         if group not in groups:
             groups[group] = subparsers.add_parser(
                 group, help=', '.join(
-                    command.words.removeprefix(group + ' ')
-                    for command in COMMANDS
-                    if command.words.startswith(group + ' '))
+                    member.words.removeprefix(group + ' ')
+                    for member in COMMANDS
+                    if member.words.startswith(group + ' '))
             ).add_subparsers(metavar='COMMAND', required=True)
         manual = inspect.cleandoc(command.manual or '')
         parser = groups[group].add_parser(

@@ -41,7 +41,7 @@ def prepare(conf: cfg.ConfigOpts) -> Any:
     try:
         rpc.init(conf)
     except messaging.MessagingException as exc:
-        # The messages have the URL, and may have it in other words.
+        # The messages quote the URL with its password, perhaps rewritten.
         raise exceptions.InvalidConfiguration(
             '[DEFAULT] transport_url: oslo.messaging does not accept it '
             '(%s); give nova-scheduler\'s nova.conf with --config-file'
@@ -74,7 +74,7 @@ def translated() -> abc.Iterator[None]:
     """Translate errors of nova's objects to errors of this package.
 
     :raises NovaUnavailable: a database of nova could not be read
-    :raises InvalidConfiguration: nova refuses the flavor or the image
+    :raises InvalidConfiguration: nova refuses the request
     """
     try:
         yield

@@ -60,6 +60,7 @@ def run(program: str, command: abc.Callable[[], int]) -> int:
 
 
 def _refusal(error: Any, program: str) -> Exception:
+    """Return an error that names the unreadable file, if it can be found."""
     try:
         unreadable_files.check(error.config_files, program)
     except exceptions.MirrorError as exc:
@@ -68,6 +69,7 @@ def _refusal(error: Any, program: str) -> Exception:
 
 
 def _prepare_streams() -> None:
+    """Make standard output and standard error accept any text."""
     # Python has no stream for a closed descriptor.
     sys.stdout = sys.stdout or open(os.devnull, 'w')
     sys.stderr = sys.stderr or open(os.devnull, 'w')
@@ -92,7 +94,7 @@ class _EscapingStream:
 
 @contextlib.contextmanager
 def printing() -> abc.Iterator[None]:
-    """Make all text printable that a command prints; the log has colors."""
+    """Escape controls in all that is printed; the log escapes its own."""
     out, err = (cast(TextIO, _EscapingStream(stream))
                 for stream in (sys.stdout, sys.stderr))
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):

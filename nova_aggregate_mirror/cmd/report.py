@@ -95,10 +95,10 @@ def _audit(conf: cfg.ConfigOpts, stopping: abc.Callable[[], bool],
     source = components.servers()
     display.step('Auditing the servers')
     try:
-        auditing = audit_servers.prepare(conf, past)
-        findings.totals = auditing.totals
+        server_audit = audit_servers.build_audit(conf, past)
+        findings.totals = server_audit.totals
         for page in audit_servers.with_progress(
-                auditing.run(source.pages()), findings.totals, display):
+                server_audit.run(source.pages()), findings.totals, display):
             findings.add(page)
             if stopping():
                 break

@@ -11,6 +11,8 @@ import os
 import sys
 import traceback
 
+from nova_aggregate_mirror.console import exit_status
+
 PACKAGE = 'nova_aggregate_mirror'
 
 
@@ -18,7 +20,7 @@ PACKAGE = 'nova_aggregate_mirror'
 def importing() -> abc.Iterator[None]:
     """Import modules without garbage collection.
 
-    A third of the time of such imports is for garbage, of which there is none.
+    Imports leave no garbage, and looking for it takes a third of their time.
     """
     gc.disable()
     try:
@@ -30,12 +32,13 @@ def importing() -> abc.Iterator[None]:
 
 
 def _run(name: str) -> int:
+    """Start a program; print the traceback of an unexpected error."""
     try:
         return _start(name)
     except Exception:
         # Python would exit with 1, which is the result of some commands.
         traceback.print_exc()
-        return 255
+        return exit_status.COULD_NOT_RUN
 
 
 def _start(name: str) -> int:
@@ -53,18 +56,18 @@ def _start(name: str) -> int:
             command = importlib.import_module('%s.cmd.%s' % (PACKAGE, name))
     except KeyboardInterrupt:
         print('Interrupted before anything was done', file=sys.stderr)
-        return 130
+        return exit_status.INTERRUPTED
     except ModuleNotFoundError as exc:
         missing = (exc.name or '').partition('.')[0]
         if missing in ('', PACKAGE):
             raise
-        return _explain(program, missing, bool(
+        return _report_missing(program, missing, is_help=bool(
             {'-h', '--help'}.intersection(arguments)))
     status: int = command.main()
     return status
 
 
-def _explain(program: str, missing: str, is_help: bool) -> int:
+def _report_missing(program: str, missing: str, is_help: bool) -> int:
     """Say where to run a program that lacks a package; return the status."""
     where = 'pip install prometheus-client'
     if missing != 'prometheus_client':
@@ -76,7 +79,7 @@ def _explain(program: str, missing: str, is_help: bool) -> int:
         return 0
     print('%s: the package %s is not installed in %s: %s' % (
         program, missing, sys.prefix, where), file=sys.stderr)
-    return 255
+    return exit_status.COULD_NOT_RUN
 
 
 agent = functools.partial(_run, 'agent')

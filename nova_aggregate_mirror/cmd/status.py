@@ -27,6 +27,7 @@ from nova_aggregate_mirror import exceptions
 
 PROGRAM = 'nova-aggregate-mirror-status'
 WIDTH = 60
+"""Characters of a line of details, as in oslo.upgradecheck."""
 DATABASE = 'Nova\'s API database'
 JOURNAL = 'Journal of this nova'
 NOT_APPLICABLE = 'Not looked at'
@@ -124,7 +125,7 @@ class Checks(upgradecheck.UpgradeCommands):
             return int(super().check())
 
     def results(self) -> dict[str, upgradecheck.Result]:
-        """Return the result of each check, and one of those without any."""
+        """Return check names to results; one lists what does not apply."""
         results, skipped = {}, []
         for check in self._rows:
             findings = self._findings(check)
@@ -139,6 +140,7 @@ class Checks(upgradecheck.UpgradeCommands):
         return results
 
     def _findings(self, check: Check) -> checks.Findings:
+        """Run a check, unless it does not apply or one it needs failed."""
         reason = check.unless(self._deployment)
         if reason:
             return [checks.skipped(reason)]
@@ -151,12 +153,13 @@ class Checks(upgradecheck.UpgradeCommands):
         try:
             return check.find(self._deployment)
         except exceptions.MirrorError as exc:
-            # It worked a moment ago, for another check.
+            # The checks that it needs have just read the same.
             return [checks.error(exc, 'Run the checks again:',
                                  '%s upgrade check' % PROGRAM)]
 
     def _result(self, check: Check, findings: checks.Findings
                 ) -> upgradecheck.Result:
+        """Return the worst of the findings; note a check without success."""
         code = max((finding.code for finding in findings if finding.code),
                    default=checks.Code.SUCCESS)
         if code != checks.Code.SUCCESS:
@@ -167,7 +170,8 @@ class Checks(upgradecheck.UpgradeCommands):
             or None)
 
     def _get_details(self, result: upgradecheck.Result) -> str | None:
-        # The inherited method would break a command at its hyphens.
+        # The inherited method would break a command at its hyphens. The table
+        # puts the title before the first line.
         if result.details is None:
             return None
         title = 'Details: '

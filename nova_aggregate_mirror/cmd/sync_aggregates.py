@@ -73,8 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_foreign(parser)
     formats.add_argument(parser)
     how = parser.add_mutually_exclusive_group()
-    how.add_argument('--quiet', action='store_true',
-                     help='print no progress')
+    how.add_argument('--quiet', action='store_true', help='print no progress')
     how.add_argument('--verbose', action='store_true',
                      help='print progress as lines, also on a terminal')
 
@@ -92,7 +91,8 @@ def run(conf: cfg.ConfigOpts) -> int:
     result = sync_run.run(
         lambda stopping, display: components.mirror(
             journal, source, placement, stopping=stopping, display=display),
-        journal.rows.all(), request, options.quiet, options.verbose, advice)
+        journal.rows.all(), request, quiet=options.quiet,
+        lines=options.verbose, stale_advice=advice)
     # Before the output, which may be a pipe that its reader has closed.
     try:
         sync_history.note(
@@ -104,16 +104,16 @@ def run(conf: cfg.ConfigOpts) -> int:
     return result.status()
 
 
-def _request(conf: cfg.ConfigOpts, past: full_syncs.History
+def _request(conf: cfg.ConfigOpts, history: full_syncs.History
              ) -> tuple[full_sync.Request, str]:
     """Return the request, and the advice about stale associations.
 
-    :param past: without a sync in this history nothing is removed by default
+    :param history: without a sync in it nothing is removed by default
     """
     options, configuration = conf.command, conf.aggregate_mirror
     prune, advice = options.prune, sync_result.PRUNE
     if prune is None and configuration.prune:
-        prune = any(entry.compared for entry in past.newest())
+        prune = any(entry.compared for entry in history.newest())
         if not prune:
             advice = ('no full sync that mirrors is in the history of this '
                       'journal yet; check the list, then run the command with '
@@ -131,7 +131,6 @@ def _print(result: sync_result.Result, form: str) -> None:
         print(terminal_tables.render(
             sync_result.IN_TABLE, sync_result.in_table(rows)))
     elif form != 'table':
-        formats.show(form, result.document(), sync_result.COLUMNS,
-                     rows)
+        formats.show(form, result.document(), sync_result.COLUMNS, rows)
     for line in result.faults():
         print(printable.line(line), file=sys.stderr)

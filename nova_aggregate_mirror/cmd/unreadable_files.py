@@ -15,9 +15,9 @@ def check(paths: abc.Iterable[str | pathlib.Path], program: str) -> None:
 
     What does not exist is not checked.
 
-    :raises InvalidConfiguration: names the file, and the user to become
+    :raises InvalidConfiguration: advises to run the program by sudo
     """
-    # What a symbolic link leads to may be in a directory that is closed.
+    # The user may not enter the directory that a symbolic link leads to.
     for path in map(pathlib.Path, map(os.path.realpath, paths)):
         for folder in reversed(path.parents):
             _check(folder, os.X_OK, program)
@@ -32,11 +32,11 @@ def _check(path: pathlib.Path, right: int, program: str) -> None:
             'user %s may not read %s, which belongs to user %s and group %s'
             % (accounts.user(os.geteuid()), path,
                accounts.user(status.st_uid), accounts.group(status.st_gid)),
-            step='%s %s ...' % (_become(status), program))
+            step='%s %s ...' % (_sudo(status), program))
 
 
-def _become(status: os.stat_result) -> str:
-    """Return the command that becomes a user who may read a file."""
+def _sudo(status: os.stat_result) -> str:
+    """Return the sudo command for a user or group that may read a file."""
     if status.st_uid and status.st_mode & 0o400:
         return 'sudo -u %s' % accounts.user(status.st_uid, accounts.SUDO)
     if status.st_gid and status.st_mode & 0o040:

@@ -32,12 +32,12 @@ def request(arguments: argparse.Namespace, prune: bool,
         share = full_sync.UNLIMITED if arguments.force else max_removed_share
     return full_sync.Request(
         share, write=not arguments.dry_run, hosts=frozenset(arguments.hosts),
-        aggregates=frozenset(arguments.aggregates),
-        foreign=arguments.foreign)
+        aggregates=frozenset(arguments.aggregates), foreign=arguments.foreign)
 
 
 def number(most: int) -> abc.Callable[[str], int]:
-    """Return a parser of numbers from 1 on."""
+    """Return an argument type: the integers from 1 to a maximum."""
+    # Argparse says "invalid number value", by the name of the function.
     def number(text: str) -> int:
         value = int(text)
         if not 1 <= value <= most:
@@ -49,7 +49,7 @@ def number(most: int) -> abc.Callable[[str], int]:
 
 
 def pair(text: str) -> tuple[str, str]:
-    """Split a key and its value."""
+    """Split KEY=VALUE; the value may be empty."""
     name, equals, value = text.partition('=')
     if not name or not equals:
         raise argparse.ArgumentTypeError('%r is not KEY=VALUE' % text)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exit statuses of the commands, and the mapping from errors in a result.
 
-An error that a command on a nova host raises is always ``COULD_NOT_RUN``, but
-not one of ``placement wait``.
+An error that ends a command on a nova host is always ``COULD_NOT_RUN``, except
+for ``placement wait``.
 """
 
 from nova_aggregate_mirror import exceptions

@@ -3,6 +3,7 @@
 
 from collections import abc
 import csv
+import itertools
 import json
 import sys
 from typing import Any
@@ -16,9 +17,8 @@ LINES = ('csv', 'value')
 
 
 def add_argument(parser: Any) -> None:
-    parser.add_argument(
-        '-f', '--format', choices=FORMATS, default='table',
-        help='output format; the default is table')
+    parser.add_argument('-f', '--format', choices=FORMATS, default='table',
+                        help='output format; the default is table')
 
 
 def document(form: str, content: Any) -> str:
@@ -32,11 +32,13 @@ def document(form: str, content: Any) -> str:
     return rendered
 
 
-def lines(form: str, rows: abc.Iterable[abc.Sequence[Any]]) -> None:
-    """Print rows as CSV or as values that are separated by spaces."""
+def print_rows(form: str, columns: abc.Sequence[str],
+               rows: abc.Iterable[abc.Sequence[Any]]) -> None:
+    """Print rows as CSV, or as values separated by spaces without a header."""
     if form == 'csv':
-        csv.writer(sys.stdout, quoting=csv.QUOTE_NONNUMERIC,
-                   lineterminator='\n').writerows(rows)
+        writer = csv.writer(sys.stdout, quoting=csv.QUOTE_NONNUMERIC,
+                            lineterminator='\n')
+        writer.writerows(itertools.chain([columns], rows))
         return
     for row in rows:
         print(*(' '.join(str('' if value is None else value).splitlines())
@@ -45,10 +47,8 @@ def lines(form: str, rows: abc.Iterable[abc.Sequence[Any]]) -> None:
 
 def show(form: str, content: Any, columns: abc.Sequence[str],
          rows: abc.Iterable[abc.Sequence[Any]]) -> None:
-    """Print a result in any format but ``table``."""
-    if form not in LINES:
+    """Print a document, or rows, in any format but ``table``."""
+    if form in LINES:
+        print_rows(form, columns, rows)
+    else:
         print(document(form, content), end='')
-        return
-    if form == 'csv':
-        lines(form, [columns])
-    lines(form, rows)

@@ -15,10 +15,10 @@ ABANDONED = ('Interrupted; completed changes are kept, and the result of '
 class Interruption:
     """Handler of signals: the first stops gracefully, the second at once."""
 
-    def __init__(self, abandoned: str = ABANDONED) -> None:
-        self._abandoned = abandoned
+    def __init__(self, second_message: str = ABANDONED) -> None:
+        self._second_message = second_message
         self.cleanup = contextlib.ExitStack()
-        """What the second signal also does."""
+        """Closed by the second signal, before the process ends."""
         self.status = 0
         """128 plus the number of the received signal; 0 without any."""
 
@@ -27,6 +27,7 @@ class Interruption:
 
     @contextlib.contextmanager
     def watched(self) -> abc.Iterator[None]:
+        """Handle the signals inside; restore the previous handlers after."""
         before = {number: signal.signal(number, self._handle)
                   for number in SIGNALS}
         try:
@@ -37,7 +38,7 @@ class Interruption:
 
     def _handle(self, number: int, _frame: object) -> None:
         if self.status:
-            _shout(self._abandoned)
+            _shout(self._second_message)
             self.cleanup.close()
             # A normal exit waits for the threads, and they for placement.
             os._exit(self.status)

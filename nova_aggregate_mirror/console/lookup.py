@@ -43,7 +43,9 @@ def single(service: str, noun: str, name: str, ids: abc.Sequence[str],
            listing: str, unread: str = '') -> str:
     """Return the only ID of those with a name.
 
-    :param unread: what else may have the name
+    :param listing: a command that lists the names
+    :param unread: end of the error if there may be others
+    :raises UnknownName: none or several have the name
     """
     if not ids:
         raise exceptions.UnknownName('%s has no %s %s; see "%s"%s' % (
@@ -57,7 +59,7 @@ def single(service: str, noun: str, name: str, ids: abc.Sequence[str],
 
 def zone_errors(zone: str, existing: abc.Collection[str],
                 requested: bool) -> list[str]:
-    """Say that neither nova nor a server has a zone; nothing if one has.
+    """Return an error if neither nova nor a server has a zone.
 
     :param requested: whether the audit found a server that requests it
     """
@@ -70,11 +72,11 @@ def zone_errors(zone: str, existing: abc.Collection[str],
 def host_errors(hosts: abc.Collection[str], occupied: abc.Collection[str],
                 read: abc.Callable[[], abc.Collection[str]],
                 noun: str = 'host') -> list[str]:
-    """Say which of these hosts neither nova nor a server has.
+    """Return an error for each host that neither nova nor a server has.
 
     :param occupied: hosts with servers; a deleted host may have some
     :param read: reads nova's hosts
-    :param noun: what nova has of each host that is read
+    :param noun: what the error calls a host
     """
     empty = set(hosts).difference(occupied)
     existing = read() if empty else ()

@@ -34,33 +34,35 @@ class Lines(context.Progress):
         self._out = out or sys.stderr
         self._now = now
         self._interval = interval
+        self._in_place = in_place
         self._start, self._end = (ERASE, '') if in_place else ('', '\n')
-        self._said = now()
+        self._printed_at = now()
         self._count, self._numbers = 0, itertools.count(1)
 
     def step(self, text: str) -> None:
-        self._say(text, '\n')
+        self._print(text, '\n')
 
     def expect(self, count: int) -> None:
         self._count, self._numbers = count, itertools.count(1)
-        if count and not self._end:
-            self._say_count(0)
+        if count and self._in_place:
+            self._print_count(0)
 
     def advance(self) -> None:
         # Unlike +=, next() of a count is atomic among threads.
         number = next(self._numbers)
-        if self._count and self._now() - self._said >= self._interval:
-            self._say_count(number)
+        if self._count and self._now() - self._printed_at >= self._interval:
+            self._print_count(number)
 
     def close(self) -> None:
+        """Erase a count that is rewritten in place."""
         print(self._start, end='', file=self._out, flush=True)
 
-    def _say_count(self, number: int) -> None:
-        self._say('%d of %s done' % (
+    def _print_count(self, number: int) -> None:
+        self._print('%d of %s done' % (
             number, plurals.count(self._count, 'provider')), self._end)
 
-    def _say(self, text: str, end: str) -> None:
-        self._said = self._now()
+    def _print(self, text: str, end: str) -> None:
+        self._printed_at = self._now()
         print(self._start + text, end=end, file=self._out, flush=True)
 
 

@@ -27,6 +27,7 @@ SETTLE = 5.0
 """Seconds after which a host that is in no aggregate is an error. A Galera
 node may return a host's memberships a little after they were committed."""
 SHOWN = 10
+"""Maximum number of lines of a list."""
 
 Fault = sync_result.Fault
 State = associations.State
@@ -85,7 +86,7 @@ def until_mirrored(
     :raises UnknownName: a host is in no aggregate after ``SETTLE`` seconds
     :raises MirrorError: a permanent error of nova or placement, or a refusal
     """
-    began, before, is_refused = now(), set[tuple[str, str]](), False
+    began, previous, is_refused = now(), set[tuple[str, str]](), False
     while True:
         start = now()
         last = _attempt(nova_source, placement, hosts, max(
@@ -99,14 +100,14 @@ def until_mirrored(
             raise refusal
         is_refused = refusal is not None
         for line in _limited(fault.text for fault in last.missing
-                             if _identity(fault) not in before):
+                             if _identity(fault) not in previous):
             say(line)
         passed = now() - began
         if last.memberless and passed >= min(SETTLE, timeout):
-            raise _memberless(last.memberless)
+            raise _memberless_error(last.memberless)
         if not last.missing or passed >= timeout:
             return dataclasses.replace(last, seconds=passed)
-        before = set(map(_identity, last.missing))
+        previous = set(map(_identity, last.missing))
         sleep(min(max(INTERVAL, now() - start), timeout - passed))
 
 
@@ -116,10 +117,11 @@ def _attempt(nova_source: source.Source, placement: client.Client,
     try:
         nova = nova_source.read(hosts)
         memberless = hosts - nova.members.keys()
-        missing = [*_hosts(memberless, nova), *sync_result.obstacles(nova)]
+        missing = [*_host_faults(memberless, nova),
+                   *sync_result.obstacles(nova)]
         with deadline.within(seconds):
-            of_providers, current = _read(nova, placement)
-        missing += of_providers
+            provider_faults, current = _read_providers(nova, placement)
+        missing += provider_faults
         stale = () if missing else _stale(nova_source, hosts, current)
     except exceptions.Retriable as exc:
         return WaitResult(hosts, [_unread('Nova', exc)])
@@ -137,8 +139,8 @@ def _unread(subject: str, error: exceptions.MirrorError) -> Fault:
                  '%s could not be read: %s' % (subject, error), error=error)
 
 
-def _hosts(memberless: frozenset[str], nova: source.Nova
-           ) -> abc.Iterator[Fault]:
+def _host_faults(memberless: frozenset[str], nova: source.Nova
+                 ) -> abc.Iterator[Fault]:
     """List hosts of which nova has no aggregate, or cannot read the cell."""
     for host in memberless:
         yield Fault(exit_status.COULD_NOT_RUN, host,
@@ -152,9 +154,9 @@ def _hosts(memberless: frozenset[str], nova: source.Nova
             'answer: %s' % (host, error), error=error)
 
 
-def _read(nova: source.Nova, placement: client.Client
-          ) -> tuple[list[Fault], dict[str, frozenset[str]]]:
-    """Return what the providers of compute nodes lack, and what they have."""
+def _read_providers(nova: source.Nova, placement: client.Client
+                    ) -> tuple[list[Fault], dict[str, frozenset[str]]]:
+    """Return what providers of compute nodes lack, and their aggregates."""
     current: dict[str, frozenset[str]] = {}
     nodes: list[str] = []
     unread: list[Fault] = []
@@ -164,6 +166,7 @@ def _read(nova: source.Nova, placement: client.Client
                 with deadline.within(REQUEST):
                     current[node] = placement.get(node).aggregates
         except exceptions.ProviderNotFound:
+            # Without an entry, it is pending in each of its aggregates.
             if not aggregates:
                 current[node] = frozenset()
         except exceptions.Retriable as exc:
@@ -173,13 +176,13 @@ def _read(nova: source.Nova, placement: client.Client
         nodes.append(node)
     missing = [fault for (node, state), uuids in _compare(current, nova)
                if node in nodes
-               for fault in _lacking(nova, placement, node, state, uuids)]
+               for fault in _node_faults(nova, placement, node, state, uuids)]
     return missing + unread, current
 
 
 def _compare(current: source.Memberships, nova: source.Nova
              ) -> abc.Iterable[tuple[tuple[str, State], list[str]]]:
-    """Group aggregates by compute node and state."""
+    """Group UUIDs of aggregates by compute node and state."""
     compared = comparison.Comparison(current, nova, {})
     groups: dict[tuple[str, State], list[str]] = {}
     for association in associations.compare(compared):
@@ -188,10 +191,10 @@ def _compare(current: source.Memberships, nova: source.Nova
     return groups.items()
 
 
-def _lacking(nova: source.Nova, placement: client.Client, node: str,
-             state: State, uuids: abc.Collection[str]
-             ) -> abc.Iterator[Fault]:
-    """Describe associations in the same state of a compute node."""
+def _node_faults(nova: source.Nova, placement: client.Client, node: str,
+                 state: State, uuids: abc.Collection[str]
+                 ) -> abc.Iterator[Fault]:
+    """Describe associations of a node in a state that the wait is for."""
     subject, names = _subject(nova, node), _names(uuids, nova.aggregates)
     if state is State.DISPUTED:
         yield Fault(
@@ -226,7 +229,7 @@ def _stale(nova_source: source.Source, hosts: frozenset[str],
         if state is State.STALE)
 
 
-def _memberless(hosts: abc.Iterable[str]) -> exceptions.UnknownName:
+def _memberless_error(hosts: abc.Iterable[str]) -> exceptions.UnknownName:
     return exceptions.UnknownName(
         'nova has no host %s in any aggregate; add the host to its aggregates '
         'first: "openstack aggregate add host <aggregate> <host>"'

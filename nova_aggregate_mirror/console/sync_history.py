@@ -13,11 +13,12 @@ from nova_aggregate_mirror.reconcile import full_sync
 State = associations.State
 
 MOST = 500
-"""Lines of a list in the report, and of what an agent observes; the commands
-list everything."""
+"""Lines of a list in the report, and of the removals that an observing agent
+notes; the commands list everything."""
 
 
 def command(name: str, request: full_sync.Request) -> str:
+    """Return a command with the options of its request, or the agent's."""
     words = [name]
     if request.max_removed_share is not None:
         words.append('--prune')
@@ -28,12 +29,12 @@ def command(name: str, request: full_sync.Request) -> str:
     return ' '.join(words)
 
 
-def note(past: full_syncs.History, name: str, seconds: float,
+def note(history: full_syncs.History, name: str, seconds: float,
          result: sync_result.Result, mode: str = '',
          now: abc.Callable[[], float] = time.time) -> None:
     """Write a sync that has just finished to the history, but no dry run.
 
-    What an observing agent compares is written, but is no first sync.
+    An observing agent's comparison is written, but enables no default prune.
 
     :raises JournalUnavailable: which does not make the sync a failure
     """
@@ -42,7 +43,7 @@ def note(past: full_syncs.History, name: str, seconds: float,
         return
     ended, faults = now(), result.faults()
     removals = result.select(State.STALE)
-    past.note(full_syncs.Entry(
+    history.note(full_syncs.Entry(
         command(name, request), socket.gethostname(), ended - seconds, ended,
         seconds, added=len(result.select(State.MISSING)),
         removed=len(removals), stale=len(result.select(State.STALE_KEPT)),
@@ -51,8 +52,7 @@ def note(past: full_syncs.History, name: str, seconds: float,
         compared=request.write and not (
             request.hosts or request.aggregates or result.interruption
             or result.sync.not_compared),
-        mode=mode,
-        removals='\n'.join(
+        mode=mode, removals='\n'.join(
             'host %s (provider %s): aggregate %s (%s)' % (
                 ', '.join(association.hosts) or '-', association.provider,
                 association.aggregate or 'deleted',

@@ -29,9 +29,10 @@ RETIRED = ('if it was retired as a member, nova-api answers 404 to its '
            'removal: start nova-compute with this host name once, %s, and '
            'remove it from its aggregates' % DISCOVER)
 AGAIN = 'run this command again'
-HOW = (' An aggregate is removed from a provider by setting the others: '
-       '"openstack --os-placement-api-version 1.29 resource provider '
-       'aggregate set --generation GENERATION --aggregate OTHER PROVIDER".')
+HOW_TO_REMOVE = (
+    ' An aggregate is removed from a provider by setting the others: '
+    '"openstack --os-placement-api-version 1.29 resource provider aggregate '
+    'set --generation GENERATION --aggregate OTHER PROVIDER".')
 NEVER = 'nova never had it while this journal exists'
 UNKNOWN = ('nova does not have it, and only a ledger of nova-aggregate-mirror '
            'would tell whether it ever had it')
@@ -73,9 +74,9 @@ class Fault:
 class Result:
     """Result of one full sync, for display.
 
-    :param stale_advice: about stale associations that were kept
-    :param interruption: exit status of one; 0 without any
-    :param never: about foreign aggregates
+    :param stale_advice: text about stale associations that were kept
+    :param interruption: exit status of an interrupted sync; 0 for others
+    :param never: text about foreign aggregates
     """
 
     def __init__(self, sync: full_sync.SyncOutcome, request: full_sync.Request,
@@ -113,7 +114,7 @@ class Result:
                 if association.state in states]
 
     def document(self) -> dict[str, Any]:
-        """Return the whole result, in a reproducible order."""
+        """Return the result for JSON or YAML, in a reproducible order."""
         failed = self.sync.outcome.failed
         return {
             'dry_run': not self.request.write,
@@ -180,11 +181,11 @@ class Result:
                 plurals.count(len(
                     self._nova.nodes_of(self.request.hosts)
                     if self.request.hosts else self._nova.nodes),
-                    'compute node'), self._without_provider()))
+                    'compute node'), self._pending_clause()))
         return '\n'.join([*lines, *self.foreign()])
 
-    def _without_provider(self) -> str:
-        """Return how many compute nodes can be in no aggregate yet."""
+    def _pending_clause(self) -> str:
+        """Return how many compute nodes have no provider; empty for none."""
         pending = {association.provider
                    for association in self.select(State.PENDING)}
         return ', %d of them without a resource provider yet' % len(
@@ -201,7 +202,7 @@ class Result:
         for uuid, hosts in sorted(by_aggregate.items())[:MOST_LISTED]:
             yield 'Aggregate %s of %s: %s; its owner is unknown.%s' % (
                 uuid, plurals.some(hosts), self._never,
-                HOW if uuid in self.sync.removable else '')
+                HOW_TO_REMOVE if uuid in self.sync.removable else '')
         if len(by_aggregate) > MOST_LISTED:
             yield '... and %d more aggregates' % (
                 len(by_aggregate) - MOST_LISTED)
@@ -246,8 +247,7 @@ class Result:
     def all_faults(self) -> list[Fault]:
         """Faults by exit status, including those that are not listed."""
         return sorted([*self._obstacles(), *self._errors()],
-                      key=lambda fault: (
-                          fault.status, fault.key, fault.text))
+                      key=lambda fault: (fault.status, fault.key, fault.text))
 
     def _obstacles(self) -> abc.Iterator[Fault]:
         """List what a sync cannot repair."""
@@ -260,6 +260,7 @@ class Result:
             yield without_provider(hosts, provider)
 
     def _errors(self) -> abc.Iterator[Fault]:
+        """List what failed: comparison, cells, removals and writes."""
         missed = self.sync.not_compared
         if missed and not isinstance(missed, exceptions.Stopped):
             yield Fault(exit_status.of(missed), '',
@@ -270,19 +271,19 @@ class Result:
             yield Fault(exit_status.NO_NODE, name, text,
                         error=exceptions.CellUnavailable(text, [name]))
         if self.sync.refused:
-            yield Fault(
-                exit_status.of(self.sync.refused), '',
-                'Removals refused: %s' % refusal(self.sync.refused),
-                error=self.sync.refused)
+            yield Fault(exit_status.of(self.sync.refused), '',
+                        'Removals refused: %s' % refusal(self.sync.refused),
+                        error=self.sync.refused)
         for subject, exc in self.sync.outcome.failed.items():
             if not isinstance(exc, exceptions.Stopped):
                 yield Fault(
                     exit_status.of(
-                        exc, subject in self.sync.outcome.unwritten),
-                    str(subject), '%s: %s' % (self._failure(subject), exc),
+                        exc, unwritten=subject in self.sync.outcome.unwritten),
+                    str(subject), '%s: %s' % (self._effect(subject), exc),
                     error=exc)
 
-    def _failure(self, subject: outcome.Subject) -> str:
+    def _effect(self, subject: outcome.Subject) -> str:
+        """Return what a failure of the subject leaves undone."""
         text = str(subject)
         if subject.name in self._nova.nodes:
             names = self._nova.host_names(subject.name)
@@ -297,7 +298,7 @@ class Result:
 
 
 def obstacles(nova: source.Nova) -> abc.Iterator[Fault]:
-    """List what nova lacks of member hosts."""
+    """List the member hosts without host mapping or compute node."""
     nodeless = nova.nodeless()
     for status, hosts, text, remedy in (
             (exit_status.NOT_MAPPED, nova.unmapped & nodeless,
@@ -311,10 +312,10 @@ def obstacles(nova: source.Nova) -> abc.Iterator[Fault]:
 
 
 def without_provider(hosts: str, provider: str) -> Fault:
-    return Fault(
-        exit_status.NO_PROVIDER, provider,
-        'Host %s: compute node %s has no resource provider yet' % (
-            hosts, provider), RESTART)
+    """Describe a compute node of these hosts that placement does not have."""
+    text = 'Host %s: compute node %s has no resource provider yet'
+    return Fault(exit_status.NO_PROVIDER, provider, text % (hosts, provider),
+                 RESTART)
 
 
 def in_table(rows: abc.Iterable[tuple[str, ...]]

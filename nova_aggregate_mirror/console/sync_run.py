@@ -20,7 +20,7 @@ the display of the progress."""
 
 def run(build: Build, rows: abc.Iterable[journal.Row],
         request: full_sync.Request, quiet: bool, lines: bool,
-        stale: str = sync_result.PRUNE,
+        stale_advice: str = sync_result.PRUNE,
         never: str = sync_result.NEVER) -> sync_result.Result:
     """Run a sync until its end or Ctrl-C.
 
@@ -36,4 +36,4 @@ def run(build: Build, rows: abc.Iterable[journal.Row],
         raise
     except exceptions.MirrorError as exc:
         sync = full_sync.uncompared(exc)
-    return sync_result.Result(sync, request, stale, stop.status, never)
+    return sync_result.Result(sync, request, stale_advice, stop.status, never)
