@@ -73,18 +73,18 @@ def run(conf: cfg.ConfigOpts) -> int:
     try:
         with stop.watched(), progress.shown(options.quiet) as display, \
                 output.replaced(options.html, stop.cleanup) as write:
-            collected = collect.collect(
+            content = collect.collect(
                 conf, components.source(), stop.stopping, display,
                 functools.partial(_audit, conf, stop.stopping, display)
                 if options.servers else None, options.foreign)
-            write(report.render(collected, time.time()))
+            write(report.render(content, time.time()))
     except exceptions.Stopped:
         print(INTERRUPTED, file=sys.stderr)
         return stop.status
-    summary, findings = report.verdict(collected), collected.findings
+    summary, findings = report.summary(content), content.findings
     summarize(options.html, '%s; %s' % (summary, findings.summary)
               if findings else summary)
-    return report.status(collected)
+    return report.status(content)
 
 
 def _audit(conf: cfg.ConfigOpts, stopping: abc.Callable[[], bool],

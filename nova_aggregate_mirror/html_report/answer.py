@@ -21,20 +21,20 @@ def render(answer: explanation.Answer, now: float) -> abc.Iterator[str]:
         rows=rows, figures=_figures(answer),
         placeholder=explanation.HOST if any(
             explanation.HOST in reason.detail + reason.advice
-            for row in rows for reason in (row['reason'], *row['also']))
+            for row in rows for reason in (row['reason'], *row['others']))
         else '',
-        several={host for host, count in nodes.items() if count > 1},
+        multinode_hosts={host for host, count in nodes.items() if count > 1},
         placed=collections.Counter(answer.placed).most_common())
 
 
 def _rows(answer: explanation.Answer) -> abc.Iterator[abc.Mapping[str, Any]]:
-    """List compute nodes with the same verdict."""
+    """Yield the rows of the template: compute nodes with equal verdicts."""
     steps: set[int] = set()
     for verdicts in rendering.groups(answer):
         step = verdicts[0].step
-        reason, *also = rendering.reasons(verdicts)
+        reason, *others = rendering.reasons(verdicts)
         yield {'verdicts': verdicts, 'first': verdicts[0], 'reason': reason,
-               'also': also,
+               'others': others,
                # Its first row is the target of the link from its bar.
                'anchor': '' if step in steps else 'step-%d' % step}
         steps.add(step)

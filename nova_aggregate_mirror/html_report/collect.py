@@ -44,7 +44,7 @@ class JournalContent:
 
 
 @dataclasses.dataclass(frozen=True)
-class Collected:
+class Content:
     """Everything that the page shows."""
 
     sync: full_sync.SyncOutcome
@@ -68,7 +68,7 @@ class Collected:
 
 def collect(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
             stopping: abc.Callable[[], bool], display: context.Progress,
-            audit: Audit | None, foreign: bool) -> Collected:
+            audit: Audit | None, foreign: bool) -> Content:
     """Compare everything and read the journal; nothing is written.
 
     :param audit: None if the page does not show misplaced servers
@@ -78,11 +78,11 @@ def collect(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
     options, placement = conf.aggregate_mirror, client.Client(conf)
     request = full_sync.Request(
         options.max_removed_share, write=False, foreign=foreign)
-    journal = read_journal(conf, nova)
+    in_journal = read_journal(conf, nova)
     try:
         sync = full_sync.run(reconciler.Reconciler(
-            journal.ledger, nova, placement, None, stopping,
-            options.sync_workers, display), journal.rows, request)
+            in_journal.ledger, nova, placement, None, stopping,
+            options.sync_workers, display), in_journal.rows, request)
     except exceptions.MirrorError as exc:
         sync = full_sync.uncompared(exc)
     zones: database.Zones = {}
@@ -95,9 +95,9 @@ def collect(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
         sync = dataclasses.replace(sync, not_compared=exc)
     if stopping():
         raise exceptions.Stopped('interrupted')
-    return Collected(sync, request, journal, zones, placement.endpoint(),
-                     audit(journal.syncs) if audit else None,
-                     nova_aggregate_mirror.conf.observes(conf))
+    return Content(sync, request, in_journal, zones, placement.endpoint(),
+                   findings=audit(in_journal.syncs) if audit else None,
+                   observes=nova_aggregate_mirror.conf.observes(conf))
 
 
 def read_journal(conf: cfg.ConfigOpts,
@@ -106,41 +106,41 @@ def read_journal(conf: cfg.ConfigOpts,
     try:
         if engine.is_missing(conf):
             return JournalContent()
-        journal = store.Journal(conf, engine.existing(conf))
+        stored = store.Journal(conf, engine.existing(conf))
         with contextlib.suppress(exceptions.NovaUnavailable):
             nova_identity.Binding(
-                journal.database, source.cell_mappings).check()
-        return JournalContent(journal.ledger, tuple(journal.rows.all()),
-                              tuple(journal.history.newest()),
+                stored.database, source.cell_mappings).check()
+        return JournalContent(stored.ledger, tuple(stored.rows.all()),
+                              tuple(stored.history.newest()),
                               tuple(modes.find(
-                                  journal, conf.aggregate_mirror.mode)),
+                                  stored, conf.aggregate_mirror.mode)),
                               has_ledger=True)
     except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
         return JournalContent(trouble=str(exc))
 
 
-def associations_of(collected: Collected
+def associations_of(content: Content
                     ) -> list[associations.Association]:
     """Return all associations, those in sync as well."""
-    sync, nova = collected.sync, collected.sync.nova
-    unknown = {*_failed(collected), *nova.hosts_down}.union(
+    sync, nova = content.sync, content.sync.nova
+    unknown = {*_not_compared(content), *nova.hosts_down}.union(
         *nova.unknown.values())
     if sync.not_compared:
         unknown |= {*nova.compute_nodes(), *nova.members}
     return associations.complete(nova, sync.associations, unknown)
 
 
-def marks(collected: Collected) -> abc.Mapping[str, tuple[str, ...]]:
-    """Map hosts to their further problems."""
+def marks(content: Content) -> abc.Mapping[str, tuple[str, ...]]:
+    """Map hosts to short texts about problems other than drift."""
     by_host: dict[str, tuple[str, ...]] = {}
-    nova = collected.sync.nova
+    nova = content.sync.nova
     for hosts, mark in (
-            ({row.dirty.host for row in collected.journal.rows
+            ({row.dirty.host for row in content.journal.rows
               if row.mirrored_at is None}, 'in the journal'),
             (nova.unmapped, 'no host mapping'),
             (nova.nodeless(), 'no compute node'),
             (nova.hosts_down, 'its cell did not answer'),
-            ({host for name in _failed(collected)
+            ({host for name in _not_compared(content)
               for host in nova.hosts_of(name) or {name}}
              - nova.hosts_down.keys(), 'could not be compared')):
         for host in hosts:
@@ -148,8 +148,8 @@ def marks(collected: Collected) -> abc.Mapping[str, tuple[str, ...]]:
     return by_host
 
 
-def _failed(collected: Collected) -> abc.Iterator[str]:
+def _not_compared(content: Content) -> abc.Iterator[str]:
     """List provider UUIDs and host names that could not be compared."""
-    for subject in collected.sync.outcome.failed:
+    for subject in content.sync.outcome.failed:
         if subject.kind in (outcome.PROVIDER, outcome.HOST):
             yield subject.name

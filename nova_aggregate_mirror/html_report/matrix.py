@@ -4,7 +4,6 @@
 import collections
 from collections import abc
 import dataclasses
-from typing import Any
 
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror import source
@@ -16,8 +15,8 @@ SHOWN = (State.MISSING, State.STALE, State.UNKNOWN, State.NO_NODE,
          State.PENDING, State.IN_SYNC)
 """States of a cell; the most important comes first."""
 ORDER = {state: number for number, state in enumerate(SHOWN)}
-EQUAL = {State.STALE_KEPT: State.STALE, State.DISPUTED: State.UNKNOWN}
-"""States that the page does not tell apart."""
+SHOWN_AS = {State.STALE_KEPT: State.STALE, State.DISPUTED: State.UNKNOWN}
+"""States that the page does not distinguish from others."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +45,7 @@ class MatrixRow:
     cells: tuple[MatrixCell, ...]
     """By aggregate; no cell if neither nova nor placement has the host."""
     marks: tuple[str, ...]
-    """Further problems of the hosts."""
+    """Short texts about problems of the hosts other than drift."""
 
     @property
     def differs(self) -> bool:
@@ -77,11 +76,11 @@ class Column:
         return any(state is not State.IN_SYNC for state in self.counts)
 
 
-def shown(every: abc.Iterable[Association]) -> list[Association]:
+def shown(complete: abc.Iterable[Association]) -> list[Association]:
     """Return what the matrix shows: all but foreign associations."""
     merged = (dataclasses.replace(
-        association, state=EQUAL.get(association.state, association.state))
-        for association in every)
+        association, state=SHOWN_AS.get(association.state, association.state))
+        for association in complete)
     return [association for association in merged
             if association.state in ORDER]
 
@@ -96,13 +95,14 @@ def rows(nova: source.Nova, visible: abc.Iterable[Association],
         for host in [names[name] for name in association.hosts] or [
                 MatrixHost('', (association.provider,))]:
             by_host.setdefault(host, []).append(association)
-    groups: dict[tuple[Any, ...], list[MatrixHost]] = {}
+    groups: dict[tuple[tuple[MatrixCell, ...], tuple[str, ...], bool],
+                 list[MatrixHost]] = {}
     for host, members in by_host.items():
         groups.setdefault((tuple(_cells(host, members)),
-                           marks.get(host.name, ()), not host.name), []
+                           marks.get(host.name, ()), bool(host.name)), []
                           ).append(host)
-    return sorted((MatrixRow(tuple(hosts), cells, marks)
-                   for (cells, marks, _nameless), hosts in groups.items()),
+    return sorted((MatrixRow(tuple(hosts), cells, host_marks)
+                   for (cells, host_marks, _is_host), hosts in groups.items()),
                   key=lambda row: row.rank)
 
 
@@ -121,6 +121,7 @@ def columns(nova: source.Nova, visible: abc.Iterable[Association]
 
 
 def _hosts(nova: source.Nova) -> abc.Iterator[MatrixHost]:
+    """List the hosts that nova has, in aggregates or with compute nodes."""
     nodes: dict[str, list[str]] = {host: [] for host in nova.members}
     for node in sorted(nova.nodes):
         for host in nova.hosts_of(node):
@@ -131,6 +132,7 @@ def _hosts(nova: source.Nova) -> abc.Iterator[MatrixHost]:
 
 def _cells(host: MatrixHost, members: abc.Collection[Association]
            ) -> abc.Iterator[MatrixCell]:
+    """Return a cell for each aggregate, with the most important state."""
     by_aggregate: dict[str, list[State]] = {}
     for association in members:
         by_aggregate.setdefault(association.aggregate_uuid, []).append(

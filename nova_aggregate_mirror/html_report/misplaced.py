@@ -9,9 +9,9 @@ from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import display
 
-GROUPS = 1000
+MAX_GROUPS = 1000
 """Rows of the table; a browser stays fast with them."""
-NAMED = 1000
+MAX_NAMED = 1000
 """Servers that the rows name in total; each row names at least one."""
 COMMAND = 'nova-aggregate-mirror-manage placement audit_servers'
 
@@ -41,7 +41,7 @@ class Group:
 
 @dataclasses.dataclass
 class Misplacements:
-    """What an audit has found, in memory that its length does not change."""
+    """Result of an audit, which keeps a limited number of its servers."""
 
     totals: auditor.Totals = dataclasses.field(default_factory=auditor.Totals)
     cells_down: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -55,12 +55,13 @@ class Misplacements:
     _named: int = 0
 
     def add(self, page: abc.Iterable[audit.Misplacement]) -> None:
+        """Add misplacements to their groups, within the limits of the page."""
         for misplacement in page:
             cause = misplacement.cause
             key = (misplacement.server.host, misplacement.rule,
                    misplacement.requirement, misplacement.contradiction,
                    cause.kind, cause.text)
-            if key not in self._groups and len(self._groups) >= GROUPS:
+            if key not in self._groups and len(self._groups) >= MAX_GROUPS:
                 self.omitted += 1
                 continue
             group = self._groups.setdefault(key, Group([]))
@@ -69,7 +70,7 @@ class Misplacements:
             if since is not None:
                 group.earliest = min(since, group.earliest or since)
                 group.latest = max(since, group.latest or since)
-            if not group.servers or self._named < NAMED:
+            if not group.servers or self._named < MAX_NAMED:
                 self._named += 1
                 group.servers.append(misplacement)
 
@@ -81,11 +82,11 @@ class Misplacements:
     @property
     def summary(self) -> str:
         """The result in one sentence."""
-        text = display.summary(self.totals)
         if self.trouble and not self.totals.servers:
             return 'the servers could not be audited'
-        return text + (', as far as they could be audited' if self.trouble
-                       or self.cells_down else '')
+        return display.summary(self.totals) + (
+            ', as far as they could be audited'
+            if self.trouble or self.cells_down else '')
 
     @property
     def figure(self) -> int | str:

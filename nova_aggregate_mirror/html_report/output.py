@@ -52,7 +52,7 @@ def replaced(name: str, cleanup: contextlib.ExitStack | None = None
 
         def write(parts: abc.Iterable[str]) -> None:
             with _translated(name):
-                # To close it may write again, and fail again.
+                # Closing the file may write again, and fail again.
                 with out:
                     _write(out, parts)
                 # A symbolic link of this name is replaced, not followed.

@@ -19,6 +19,7 @@ def generate(name: str, now: float, **values: Any) -> abc.Iterator[str]:
     """Generate a page, part by part.
 
     :param name: name of its template and of its script
+    :param now: Unix time of its data, from which it counts ages
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE), autoescape=True,
@@ -38,6 +39,7 @@ def generate(name: str, now: float, **values: Any) -> abc.Iterator[str]:
 
 
 def _age(seconds: float) -> str:
+    """Return a duration in the largest unit of which it has two or more."""
     units = ((86400, 'd'), (3600, 'h'), (60, 'min'), (1, 's'))
     seconds = max(0.0, seconds)
     size, unit = next(

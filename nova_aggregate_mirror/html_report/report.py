@@ -40,33 +40,34 @@ MEANINGS = {
     exit_status.DRIFT: 'placement differs from nova',
     exit_status.REFUSED: 'too many associations would have been removed',
     exit_status.COULD_NOT_RUN: 'nova or the journal could not be read',
-    130: 'interrupted', 143: 'interrupted'}
+    exit_status.INTERRUPTED: 'interrupted',
+    exit_status.TERMINATED: 'interrupted'}
 
 
-def render(collected: collect.Collected, now: float) -> abc.Iterator[str]:
+def render(content: collect.Content, now: float) -> abc.Iterator[str]:
     """Render the page, part by part."""
     return page.generate('report', now, most=sync_history.MOST,
-                         symbols=SYMBOLS, **values(collected))
+                         symbols=SYMBOLS, **values(content))
 
 
-def status(collected: collect.Collected) -> int:
+def status(content: collect.Content) -> int:
     """Return the exit status: the lowest that applies."""
-    status = collected.result.status()
-    if status == exit_status.OK and collected.journal.trouble:
+    result = content.result.status()
+    if result == exit_status.OK and content.journal.trouble:
         return exit_status.COULD_NOT_RUN
-    return status
+    return result
 
 
-def verdict(collected: collect.Collected) -> str:
+def summary(content: collect.Content) -> str:
     """Summarize the comparison in one line."""
-    result = collected.result
-    if collected.sync.not_compared:
-        return 'Nothing could be compared: %s' % collected.sync.not_compared
+    result = content.result
+    if content.sync.not_compared:
+        return 'Nothing could be compared: %s' % content.sync.not_compared
     parts = ['%d %s' % (len(drift), word) for word, drift in (
         ('missing', result.select(State.MISSING)),
         ('stale', result.select(*STALE))) if drift]
     differs = 'Placement differs from nova: %s' % ' and '.join(parts)
-    problems = [*result.failures, *filter(None, [collected.journal.trouble])]
+    problems = [*result.failures, *filter(None, [content.journal.trouble])]
     if not problems:
         return differs if parts else 'Placement is in sync with nova'
     count = plurals.count(len(problems), 'problem')
@@ -74,12 +75,12 @@ def verdict(collected: collect.Collected) -> str:
             '%s on the page; otherwise no difference was found' % count)
 
 
-def values(collected: collect.Collected) -> dict[str, Any]:
+def values(content: collect.Content) -> dict[str, Any]:
     """Return the variables of the template."""
-    result = collected.result
-    journal, nova = collected.journal, collected.sync.nova
-    compared = matrix.shown(collect.associations_of(collected))
-    rows = matrix.rows(nova, compared, collect.marks(collected))
+    result = content.result
+    journal, nova = content.journal, content.sync.nova
+    compared = matrix.shown(collect.associations_of(content))
+    rows = matrix.rows(nova, compared, collect.marks(content))
     columns = matrix.columns(nova, compared)
     places = {column.uuid: place for place, column in enumerate(columns)}
     faults = ['%s: %s' % (found, found.step)
@@ -91,12 +92,12 @@ def values(collected: collect.Collected) -> dict[str, Any]:
     names = {column.uuid: column.name or 'deleted ' + column.uuid
              for column in columns}
     return {
-        'status': status(collected), 'verdict': verdict(collected),
-        'compared': not collected.sync.not_compared,
-        'faults': faults, 'endpoint': collected.endpoint,
-        'figures': _figures(collected),
+        'status': status(content), 'summary': summary(content),
+        'compared': not content.sync.not_compared,
+        'faults': faults, 'endpoint': content.endpoint,
+        'figures': _figures(content),
         'columns': columns,
-        'names': names, 'zones': collected.zones, 'meanings': MEANINGS,
+        'names': names, 'zones': content.zones, 'meanings': MEANINGS,
         'rows': [(row, _spans(row, places)) for row in rows],
         'hosts': len({*nova.members, *nova.hosts()}),
         'differing': sum(bool(host.name) for row in rows if row.differs
@@ -108,21 +109,21 @@ def values(collected: collect.Collected) -> dict[str, Any]:
         'described': list(result.foreign()),
         'repair': REPAIR if result.select(*associations.DRIFT) else '',
         'observed': next((sync.observed for sync in journal.syncs
-                          if sync.mode), collected.observes),
-        'findings': collected.findings, 'audit_command': misplaced.COMMAND}
+                          if sync.mode), content.observes),
+        'findings': content.findings, 'audit_command': misplaced.COMMAND}
 
 
-def _figures(collected: collect.Collected
+def _figures(content: collect.Content
              ) -> list[tuple[str, int | str, str]]:
     """Return the figures at the top: a label, a number and its kind.
 
     An unknown figure must not look like zero.
     """
-    nova, journal = collected.sync.nova, collected.journal
-    result = collected.result
+    nova, journal = content.sync.nova, content.journal
+    result = content.result
     compared = [
         ('missing or stale', '?', 'unknown')
-    ] if collected.sync.not_compared else [
+    ] if content.sync.not_compared else [
         ('hosts', len({*nova.members, *nova.hosts()}), ''),
         ('compute nodes', len(nova.compute_nodes()), ''),
         ('missing', len(result.select(State.MISSING)), 'missing'),
@@ -133,8 +134,8 @@ def _figures(collected: collect.Collected
         ('in the journal', '?' if journal.trouble else len([
             row for row in journal.rows if row.mirrored_at is None]),
          'unknown'), *([
-             ('misplaced servers', collected.findings.figure, 'misplaced')
-         ] if collected.findings else [])]
+             ('misplaced servers', content.findings.figure, 'misplaced')
+         ] if content.findings else [])]
 
 
 def _spans(row: matrix.MatrixRow, places: abc.Mapping[str, int]) -> Spans:

@@ -278,7 +278,7 @@ class TestManyHosts(PageTest):
             plan.Change(node, add=tuple(sorted(members[host])[:1]))
             for node, host in nodes.items()])
         with open(self.file, 'w') as page:
-            page.writelines(report.render(collect.Collected(
+            page.writelines(report.render(collect.Content(
                 full_sync.SyncOutcome(
                     done, nova, associations.after_sync((), done, nova)),
                 full_sync.Request(0.3, write=False),

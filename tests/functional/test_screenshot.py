@@ -50,7 +50,7 @@ def example():
     nova = source.Nova({uuid: name for name, uuid in UUIDS.items()}, members,
                        nodes)
     done = outcome.Outcome(changes)
-    return collect.Collected(
+    return collect.Content(
         full_sync.SyncOutcome(
             done, nova, associations.after_sync((), done, nova)),
         full_sync.Request(0.3, write=False),

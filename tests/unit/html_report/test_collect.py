@@ -27,7 +27,7 @@ class TestMarks(testtools.TestCase):
         nova = source.Nova({}, {}, {'n1': 'h1'}, shared={
             'n1': (source.NodeRow('', 'n1', 'h1'),
                    source.NodeRow('', 'n1', 'twin'))})
-        collected = collect.Collected(
+        collected = collect.Content(
             full_sync.SyncOutcome(result, nova),
             full_sync.Request(0.3, write=False), collect.JournalContent(), {},
             '')
@@ -54,7 +54,7 @@ class TestRepair(doubles.TestCase):
         syncs = full_syncs.Entry('agent', 'ctl', 0, 1, 1, mode=conf.OBSERVE),
         for observes, entries, repaired in (
                 (False, (), True), (True, (), False), (False, syncs, False)):
-            page = ''.join(report.render(collect.Collected(
+            page = ''.join(report.render(collect.Content(
                 comparison, full_sync.Request(0.3, write=False),
                 collect.JournalContent(syncs=entries), {}, '',
                 observes=observes), 2))
@@ -77,7 +77,7 @@ class TestForeignAggregates(doubles.TestCase):
             [associations.Association(
                 ('h1',), 'n1', '', 'foreign',
                 associations.State.FOREIGN_AGGREGATE, True)])
-        return report.values(collect.Collected(
+        return report.values(collect.Content(
             result, full_sync.Request(0.3, write=False, foreign=True),
             collect.read_journal(self.conf, nova), {}, ''))['described']
 

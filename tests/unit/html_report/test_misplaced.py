@@ -42,7 +42,7 @@ def findings(servers, **options):
 
 def collected(found):
     """Build a report of a cloud without aggregates that is in sync."""
-    return collect.Collected(
+    return collect.Content(
         full_sync.SyncOutcome(outcome.Outcome(), source.Nova({}, {}, {})),
         full_sync.Request(0.3, write=False), collect.JournalContent(), {},
         'region RegionOne', found)
@@ -97,7 +97,7 @@ class TestGroups(testtools.TestCase):
         evil = test_answer.EVIL
         text = page(findings(
             [server(number, evil, evil, evil, name=evil)
-             for number in range(misplaced.NAMED + 1)],
+             for number in range(misplaced.MAX_NAMED + 1)],
             cells_down={evil: evil}, trouble=evil))
         self.assertNotIn('<script>document', text)
         self.assertNotIn('<b title', text)
@@ -109,19 +109,19 @@ class TestBounds(testtools.TestCase):
     def test_many_servers_on_one_host(self):
         """The row has their number, and the command that lists all."""
         text = section(findings([server(number) for number in range(
-            misplaced.NAMED + 200)]))
+            misplaced.MAX_NAMED + 200)]))
         self.assertIn('<b>1200 servers</b>', text)
         self.assertIn('200 more: <code class="copy">%s --host cmp-1</code>'
                       % misplaced.COMMAND, text)
-        self.assertEqual(misplaced.NAMED, text.count('<bdi>web-') - 1)
+        self.assertEqual(misplaced.MAX_NAMED, text.count('<bdi>web-') - 1)
 
     def test_many_hosts(self):
         """Each row names a server; the other rows are counted."""
-        one = [server(number, 'full') for number in range(misplaced.NAMED)]
+        one = [server(number, 'full') for number in range(misplaced.MAX_NAMED)]
         text = page(findings([*one, *(
             server(number, 'host-%05d' % (number // 2))
             for number in range(50000))]))
-        self.assertEqual(misplaced.GROUPS, text.count('<tr class="f">'))
+        self.assertEqual(misplaced.MAX_GROUPS, text.count('<tr class="f">'))
         self.assertIn('<b>2 servers</b> from <bdi>web-0</bdi>', text)
         self.assertIn('%d more not shown; to list all: <code class="copy">%s<'
                       % (50000 - 2 * 999, misplaced.COMMAND), text)
@@ -152,7 +152,7 @@ class TestSection(testtools.TestCase):
         found = collected(findings([server(1)]))
         self.assertEqual(0, report.status(found))
         self.assertEqual('Placement is in sync with nova',
-                         report.verdict(found))
+                         report.summary(found))
         self.assertIn('<div class="misplaced"><dt>misplaced servers</dt>'
                       '<dd>1</dd>', page(found.findings))
 
@@ -161,7 +161,7 @@ class TestSection(testtools.TestCase):
         found = collected(findings([]))
         self.assertEqual(
             '1 problem on the page; otherwise no difference was found',
-            report.verdict(dataclasses.replace(
+            report.summary(dataclasses.replace(
                 found, journal=dataclasses.replace(
                     found.journal, trouble='it is silent'))))
 
