@@ -309,9 +309,8 @@ def _check_meaning(option: cfg.Opt, value: Any) -> None:
 
 def check(conf: cfg.ConfigOpts,
           valid: abc.Mapping[tuple[str, str], Any] | None = None) -> None:
-    """Check every option; invalid values are overridden.
+    """Check every option; parameters and effect as ``override_mistakes``.
 
-    :param valid: as for ``override_mistakes``
     :raises InvalidConfiguration: names each option with an invalid value
     """
     reasons = override_mistakes(conf, valid)

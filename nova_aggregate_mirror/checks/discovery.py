@@ -39,12 +39,12 @@ class Discovery:
         :raises MissingCredentials: with the names of the missing options
         :raises NotAuthorized: when keystone refuses the credentials
         """
-        with self._requesting(self._call('getting a token')) as adapter:
+        with self._request(self._call('getting a token')) as adapter:
             adapter.session.get_auth_headers()
 
     def endpoint(self) -> str:
         """Return the endpoint; empty when the catalog has no match."""
-        with self._requesting(self._call('finding the endpoint')) as adapter:
+        with self._request(self._call('finding the endpoint')) as adapter:
             try:
                 return adapter.get_endpoint() or ''
             except ks_exceptions.EndpointNotFound:
@@ -55,7 +55,7 @@ class Discovery:
 
         :returns: None for a token without a project, which has no catalog
         """
-        with self._requesting(self._call('reading the catalog')) as adapter:
+        with self._request(self._call('reading the catalog')) as adapter:
             plugin: Any = adapter.session.auth
             if not hasattr(plugin, 'get_access'):
                 return []
@@ -74,7 +74,7 @@ class Discovery:
         """
         url = endpoint.rstrip('/') + '/'
         call = self._call('GET %s' % url, url)
-        with self._requesting(call) as adapter:
+        with self._request(call) as adapter:
             response = adapter.session.get(
                 url, authenticated=False, raise_exc=False,
                 headers={'Accept': 'application/json'})
@@ -90,8 +90,7 @@ class Discovery:
             self.group, occasion, url, steps=lambda: self.account.steps)
 
     @contextlib.contextmanager
-    def _requesting(self, call: errors.Call
-                    ) -> abc.Iterator[ks_adapter.Adapter]:
+    def _request(self, call: errors.Call) -> abc.Iterator[ks_adapter.Adapter]:
         """Yield the adapter; bound its requests and translate errors."""
         with deadline.within(self.conf.aggregate_mirror.inline_timeout), \
                 errors.translated(call):

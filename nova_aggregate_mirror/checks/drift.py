@@ -56,7 +56,7 @@ def find(deployment: inputs.Deployment) -> checks.Findings:
     findings = [
         *_differences(sync, zones),
         *_repair(sync, observes=conf.observes(deployment.conf)),
-        *_unmirrored_hosts(sync), *_not_compared(sync)]
+        *_unmirrored_hosts(sync), *_failures(sync)]
     if findings:
         return findings
     if not sync.nova.nodes:
@@ -132,8 +132,7 @@ def _unmirrored_hosts(sync: full_sync.SyncOutcome
             yield checks.warning(text % checks.some(hosts), *cure)
 
 
-def _not_compared(sync: full_sync.SyncOutcome
-                  ) -> abc.Iterator[checks.Finding]:
+def _failures(sync: full_sync.SyncOutcome) -> abc.Iterator[checks.Finding]:
     """List what could not be compared."""
     for name, reason in sorted(sync.nova.cells_down.items()):
         yield checks.warning(

@@ -171,10 +171,7 @@ def agent(deployment: inputs.Deployment) -> checks.Findings:
 
 def _renewal(database: transactions.Transactions, mode: str,
              row: lease.LeaseRow) -> lease.LeaseRow | None:
-    """Wait until a lease differs from ``row``; None if it expires unchanged.
-
-    No lease is watched for more than ``LONGEST_WATCH`` seconds.
-    """
+    """Watch a lease for as long as it lasts; return its next row, if any."""
     for _second in range(math.ceil(min(row.seconds, LONGEST_WATCH))):
         time.sleep(1)
         current = lease.read(database, mode)

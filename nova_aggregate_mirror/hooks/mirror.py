@@ -195,10 +195,7 @@ class Mirror:
     def _scope(self, process: processes.Process,
                operation: contract.Operation, request: _ApiRequest
                ) -> source.Scope | None:
-        """Read the aggregate and the host, whose nodes ``request`` keeps.
-
-        :returns: None if nova cannot be read
-        """
+        """Read the scope and note its nodes; None if nova cannot be read."""
         failure = None
         try:
             scope = process.source.scope(

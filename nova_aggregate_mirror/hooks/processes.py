@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Journal, source and placement of one nova-api process.
-
-Failures are logged as in ``mirror``, after the ``except`` block.
-"""
+"""Journal, source and placement of one process; logs errors as ``mirror``."""
 
 import os
 
