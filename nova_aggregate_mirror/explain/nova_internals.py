@@ -40,6 +40,7 @@ def check() -> None:
     """
     spec = objects.RequestSpec()
     with contextlib.suppress(AttributeError):
-        request_spec.set_room(spec, free_addresses.Room(()))
-    nova_signatures.check(PARAMETERS, [] if request_spec.get_room(spec) else [
-        'RequestSpec keeps no attribute of a filter'])
+        request_spec.set_addresses(spec, free_addresses.FreeAddresses(()))
+    nova_signatures.check(
+        PARAMETERS, [] if request_spec.get_addresses(spec) else [
+            'RequestSpec keeps no attribute of a filter'])

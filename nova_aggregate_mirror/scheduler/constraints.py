@@ -44,6 +44,7 @@ class Rule:
     """
 
     subject: str
+    """What the condition is for, such as ``tenant X``."""
     matching: frozenset[str]
     restricting: frozenset[str] = frozenset()
     required: bool = False
@@ -80,7 +81,7 @@ class MemberOf:
                         self.forbidden | other.forbidden)
 
 
-def narrow(rules: list[Rule], together: abc.Collection[frozenset[str]],
+def narrow(rules: list[Rule], overlaps: abc.Collection[frozenset[str]],
            query: MemberOf, budget: int) -> tuple[MemberOf, int]:
     """Express the rules as conditions of one query, as far as possible.
 
@@ -88,27 +89,27 @@ def narrow(rules: list[Rule], together: abc.Collection[frozenset[str]],
     that shares a host with a matching aggregate is not forbidden, because a
     query cannot express "in this aggregate or not in that aggregate".
 
-    :param together: pairs of aggregates that share a host
+    :param overlaps: pairs of aggregates that share a host
     :param budget: bytes that all conditions may take in the URL
     :returns: the conditions to add, and the number that did not fit
     :raises Unsatisfiable: when no aggregate matches a required rule
     """
     added, left_out = MemberOf(), 0
     for group in _required(rules, query):
-        wider = added | MemberOf(required=(group,))
-        if (query | wider).size() <= budget:
-            added = wider
+        extended = added | MemberOf(required=(group,))
+        if (query | extended).size() <= budget:
+            added = extended
         else:
             left_out += 1
-    forbidden = sorted(_forbidden(rules, together) - query.forbidden)
+    forbidden = sorted(_forbidden(rules, overlaps) - query.forbidden)
 
-    def first(count: int) -> MemberOf:
+    def forbidding(count: int) -> MemberOf:
         return added | MemberOf(forbidden=frozenset(forbidden[:count]))
 
     fitting = bisect.bisect_right(
         range(1, len(forbidden) + 1), budget,
-        key=lambda count: (query | first(count)).size())
-    return first(fitting), left_out + len(forbidden) - fitting
+        key=lambda count: (query | forbidding(count)).size())
+    return forbidding(fitting), left_out + len(forbidden) - fitting
 
 
 def subjects(rules: abc.Iterable[Rule]) -> dict[str | frozenset[str], str]:
@@ -127,7 +128,7 @@ def subjects(rules: abc.Iterable[Rule]) -> dict[str | frozenset[str], str]:
 
 
 def _required(rules: list[Rule], query: MemberOf) -> list[frozenset[str]]:
-    """List the sets that other sets do not imply, the smallest first."""
+    """List the sets that no other set implies, the smallest first."""
     for rule in rules:
         if rule.required and not rule.matching:
             raise Unsatisfiable('no host aggregate matches %s' % rule.subject)
@@ -141,8 +142,9 @@ def _required(rules: list[Rule], query: MemberOf) -> list[frozenset[str]]:
 
 
 def _forbidden(rules: abc.Collection[Rule],
-               together: abc.Collection[frozenset[str]]) -> frozenset[str]:
+               overlaps: abc.Collection[frozenset[str]]) -> frozenset[str]:
+    """Return the restricting aggregates that a query may forbid."""
     return frozenset(
         uuid for rule in rules for uuid in rule.restricting - rule.matching
-        if not any(frozenset({uuid, other}) in together
+        if not any(frozenset({uuid, other}) in overlaps
                    for other in rule.matching))

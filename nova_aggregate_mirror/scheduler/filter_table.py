@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The request filters of this package, and what is said about each.
+"""The request filters of this package, each with its texts and keys.
 
 Checks, audits, explanations, help texts and pages read this table. A request
 filter is a line here, an entry point in setup.cfg, and a class in
@@ -38,7 +38,7 @@ class Filter:
     metadata: str = ''
     """What is compared with the metadata of aggregates, as a noun phrase."""
     phrase: str = ''
-    """What hosts are that the host filter rejects."""
+    """What is wrong with the hosts that the host filter rejects."""
     keys: metadata_rules.Keys = metadata_rules.Keys()
     """Metadata keys that are meant for it, whatever a request has."""
 
@@ -105,7 +105,7 @@ def enabled(name: str, conf: cfg.ConfigOpts) -> bool:
 
 
 def disabled(conf: cfg.ConfigOpts) -> list[Filter]:
-    """List the filters whose metadata keys nothing of nova reads."""
+    """List the filters whose metadata keys no enabled filter reads."""
     return [row for row in FILTERS if row.host_filter
             and not enabled(row.name, conf) and not (
                 row.keys == metadata_rules.TENANT_KEYS

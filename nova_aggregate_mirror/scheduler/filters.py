@@ -67,6 +67,7 @@ def install() -> None:
                 raise
             missing = exc
     if missing:
+        # Logged here: in the handler oslo.log would append it once more.
         LOG.warning('nova-scheduler cannot query neutron for the segments of '
                     'routed networks: %s', missing)
     registered = getattr(request_filter, 'ALL_REQUEST_FILTERS', None)
@@ -76,10 +77,10 @@ def install() -> None:
     if any(isinstance(registered_filter, query_filter.QueryFilter)
            for registered_filter in registered):
         return
-    registered += loaded.of_queries
-    if loaded.of_metadata:
+    registered += loaded.query_filters
+    if loaded.metadata_filters:
         registered.append(narrowing.Narrowing(
-            loaded.of_metadata, metadata.MetadataSource(),
+            loaded.metadata_filters, metadata.MetadataSource(),
             CONF.aggregate_mirror.max_member_of_bytes))
     if CONF.aggregate_mirror.request_filters:
         LOG.info('Requests are narrowed to host aggregates by '
@@ -87,7 +88,8 @@ def install() -> None:
                  ', '.join(CONF.aggregate_mirror.request_filters))
 
 
-def _load() -> request_filters.Loaded:
+def _load() -> request_filters.LoadedFilters:
+    """Check the options, and load the request filters that they name."""
     conf.register_opts(CONF)
     conf.check(CONF)
     return request_filters.load(CONF)
@@ -104,9 +106,10 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
     RUN_ON_REBUILD = True
 
     def __init__(self) -> None:
-        self._filters = _load().of_metadata
+        self._filters = _load().metadata_filters
         self._source = metadata.MetadataSource()
-        self._aggregates: frozenset[str] = frozenset()
+        self._host_aggregates: frozenset[str] = frozenset()
+        """UUIDs of nova's aggregates, as far as they were needed."""
 
     def filter_all(self, filter_obj_list: abc.Iterable[Any],
                    spec_obj: request_spec.RequestSpec) -> list[Any]:
@@ -115,12 +118,13 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
         passing = self._passing(offered, spec_obj)
         if offered and not passing:
             query_filter.log_no_host(spec_obj, (
-                'its aggregates exclude each of the %d hosts that placement '
+                'host aggregates exclude each of the %d hosts that placement '
                 'and earlier filters have left' % len(offered)))
         return passing
 
     def _passing(self, offered: list[Any], spec_obj: request_spec.RequestSpec
                  ) -> list[Any]:
+        """Return the hosts whose aggregates meet the rules and the query."""
         rebuild = request_spec.is_rebuild(spec_obj)
         if utils.request_is_rebuild(spec_obj) and not rebuild:
             LOG.warning(
@@ -128,7 +132,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
                 'user, for which nova-scheduler queries no placement and '
                 'allocates no resources; host aggregates are checked',
                 spec_obj.instance_uuid)
-            # Nova has not run them; their conditions are checked below.
+            # Nova has run no request filter; the conditions are checked below.
             try:
                 request_filter.process_reqspec(
                     nova_context.get_admin_context(), spec_obj)
@@ -139,7 +143,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
             # A rebuild does not query placement.
             return passing
         query = request_spec.member_of(spec_obj)
-        required = self._checked(query, passing, spec_obj)
+        required = self._checkable(query, passing, spec_obj)
         belonging = [
             host for host in passing
             if _aggregates(host).isdisjoint(query.forbidden) and not any(
@@ -172,37 +176,37 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
         """Yield each host state with the subjects of the rules it breaks."""
         request = request_spec.request(spec)
         rebuild = request_spec.is_rebuild(spec)
-        concerned = [plugin for plugin in self._filters
-                     if plugin.on_rebuild or not rebuild]
+        applicable = [plugin for plugin in self._filters
+                      if plugin.on_rebuild or not rebuild]
         # Most hosts share their set of aggregates with other hosts.
         broken: dict[frozenset[str], list[str]] = {}
         for host in hosts:
-            within = _aggregates(host)
-            if within not in broken:
-                broken[within] = [
+            uuids = _aggregates(host)
+            if uuids not in broken:
+                broken[uuids] = [
                     rule.subject for rule in metadata_rules.rules(
-                        concerned, request,
+                        applicable, request,
                         {aggregate.uuid: aggregate.metadata
                          for aggregate in host.aggregates})
-                    if not rule.passes(within)]
-            yield host, broken[within]
+                    if not rule.passes(uuids)]
+            yield host, broken[uuids]
 
-    def _checked(self, query: constraints.MemberOf, hosts: list[Any],
-                 spec: request_spec.RequestSpec) -> list[frozenset[str]]:
-        """Return the required groups that are all nova's.
+    def _checkable(self, query: constraints.MemberOf, hosts: list[Any],
+                   spec: request_spec.RequestSpec) -> list[frozenset[str]]:
+        """Return the required groups of nova's aggregates that a host lacks.
 
         Other aggregates are not in the host states: only placement can check
-        them.
+        a group with any.
         """
-        within = [_aggregates(host) for host in hosts]
-        self._aggregates |= frozenset().union(*within)
+        memberships = [_aggregates(host) for host in hosts]
+        self._host_aggregates |= frozenset().union(*memberships)
         doubtful = [group for group in query.required
-                    if any(map(group.isdisjoint, within))]
-        unknown = frozenset().union(*doubtful) - self._aggregates
+                    if any(map(group.isdisjoint, memberships))]
+        unknown = frozenset().union(*doubtful) - self._host_aggregates
         failure = None
         if unknown:
             try:
-                self._aggregates |= self._source.known(unknown)
+                self._host_aggregates |= self._source.known(unknown)
             except exceptions.NovaUnavailable as exc:
                 failure = exc
         if failure:
@@ -210,7 +214,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
                 'Instance %s: could not check whether the hosts from '
                 'placement are in %s; they are used: %s',
                 spec.instance_uuid, ', '.join(sorted(unknown)), failure)
-        return [group for group in doubtful if group <= self._aggregates]
+        return [group for group in doubtful if group <= self._host_aggregates]
 
 
 class SegmentAddressesFilter(filters.BaseHostFilter):
@@ -225,8 +229,8 @@ class SegmentAddressesFilter(filters.BaseHostFilter):
                    spec_obj: request_spec.RequestSpec) -> list[Any]:
         """Return the host states with an address for one more server."""
         offered = list(filter_obj_list)
-        room = request_spec.get_room(spec_obj)
-        return room.passing(offered) if room else offered
+        free = request_spec.get_addresses(spec_obj)
+        return free.passing(offered) if free else offered
 
 
 def _aggregates(host: Any) -> frozenset[str]:

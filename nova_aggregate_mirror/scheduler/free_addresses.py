@@ -27,8 +27,8 @@ class Segment:
                    for aggregate in host.aggregates)
 
 
-class Room:
-    """The free addresses of the networks of one request."""
+class FreeAddresses:
+    """Free addresses of a request: for each network its segments with any."""
 
     def __init__(self, networks: abc.Iterable[abc.Sequence[Segment]]) -> None:
         self._networks = list(networks)

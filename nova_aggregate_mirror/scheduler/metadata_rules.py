@@ -33,11 +33,11 @@ class RequestFilter(Protocol):
         """Return the metadata keys that affect a request."""
 
     def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
-        """Return the texts that the values of matching aggregates contain.
+        """Return texts, one of which each matching aggregate has in a value.
 
-        Empty if a host in no restricting aggregate does not pass. Otherwise
-        the query can include fewer conditions where a host is in both kinds
-        of aggregates, by the same key or by keys with the same prefix.
+        They find the hosts that are in a matching and in a restricting
+        aggregate, by the same key or by keys with the same prefix. Empty if
+        the rules are required ones: these have no restricting aggregates.
         """
 
     def rules(self, request: constraints.ServerRequest,
@@ -72,18 +72,18 @@ def value_rule(subject: str, key: str, value: str, metadata: Metadata) -> Rule:
     for the zone of hosts without a zone, AvailabilityZoneFilter.
     """
     return Rule(subject,
-                having(metadata, lambda aggregate: value in values(
+                aggregates_with(metadata, lambda aggregate: value in values(
                     aggregate, key)),
-                having(metadata, lambda aggregate: key in aggregate),
+                aggregates_with(metadata, lambda aggregate: key in aggregate),
                 keys=Keys(frozenset({key})))
 
 
-def having(metadata: Metadata,
-           holds: abc.Callable[[abc.Mapping[str, str]], bool]
-           ) -> frozenset[str]:
+def aggregates_with(metadata: Metadata,
+                    condition: abc.Callable[[abc.Mapping[str, str]], bool]
+                    ) -> frozenset[str]:
     """Return the aggregates for whose metadata a condition holds."""
     return frozenset(uuid for uuid, aggregate in metadata.items()
-                     if holds(aggregate))
+                     if condition(aggregate))
 
 
 def values(aggregate: abc.Mapping[str, str], key: str) -> frozenset[str]:

@@ -60,8 +60,8 @@ class Narrowing(query_filter.QueryFilter):
                  ) -> tuple[abc.Mapping[str | frozenset[str], str], int]:
         """Name the rules behind the conditions of a narrowed query.
 
-        :returns: condition to the subject of its rule, and the number of
-            conditions that the query could not include
+        :returns: as ``constraints.subjects``, and the number of conditions
+            that the query could not include
         """
         # What the query includes already is not counted.
         rules, _added, left_out = self._narrow(spec)
@@ -69,22 +69,22 @@ class Narrowing(query_filter.QueryFilter):
 
     def _narrow(self, spec: request_spec.RequestSpec) -> tuple[
             list[constraints.Rule], constraints.MemberOf, int]:
-        """Return the rules of a request, and what ``narrow`` makes of them."""
+        """Return rules, conditions to add, and the number left out."""
         if request_spec.forced(spec):
             return [], constraints.MemberOf(), 0
         request = request_spec.request(spec)
         inputs = [(plugin.keys(request), plugin.texts(request))
                   for plugin in self._filters]
-        keys = _union(names for names, _texts in inputs)
+        keys = _union(keys for keys, _texts in inputs)
         if not keys:
             return [], constraints.MemberOf(), 0
         aggregates = self._source.read(
-            keys, _union(names for names, texts in inputs if texts),
-            frozenset().union(*(texts for names, texts in inputs if names)))
+            keys, _union(keys for keys, texts in inputs if texts),
+            frozenset().union(*(texts for keys, texts in inputs if keys)))
         rules = metadata_rules.rules(
             self._filters, request, aggregates.metadata)
         return rules, *constraints.narrow(
-            rules, aggregates.together, request_spec.member_of(spec),
+            rules, aggregates.overlaps, request_spec.member_of(spec),
             self._budget)
 
 

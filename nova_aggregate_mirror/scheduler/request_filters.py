@@ -46,7 +46,8 @@ class FlavorExtraSpecs:
         specs = request.extra_specs
         return [
             constraints.Rule(
-                "the flavor's extra spec %s" % name, metadata_rules.having(
+                "the flavor's extra spec %s" % name,
+                metadata_rules.aggregates_with(
                     metadata, lambda aggregate: any(
                         _matches(value, specs[name])
                         for value in metadata_rules.values(aggregate, key))),
@@ -72,10 +73,10 @@ class TenantIsolation:
     def rules(self, request: constraints.ServerRequest,
               metadata: constraints.Metadata) -> list[constraints.Rule]:
         return [constraints.Rule(
-            'tenant %s' % request.project, metadata_rules.having(
+            'tenant %s' % request.project, metadata_rules.aggregates_with(
                 metadata, lambda aggregate:
                 request.project in self._tenants(aggregate)),
-            metadata_rules.having(
+            metadata_rules.aggregates_with(
                 metadata, lambda aggregate: bool(self._tenants(aggregate))),
             keys=metadata_rules.TENANT_KEYS)]
 
@@ -87,7 +88,7 @@ class TenantIsolation:
             for project in metadata_rules.values(aggregate, key))
 
 
-class _Among:
+class _RequiredValues:
     """A request filter that requires values among those of metadata keys."""
 
     on_rebuild = False
@@ -114,7 +115,7 @@ class _Among:
             for key, value in sorted(self.values(request).items())]
 
 
-class ImageProperties(_Among):
+class ImageProperties(_RequiredValues):
     """AggregateImagePropertiesIsolation in the query."""
 
     on_rebuild = True
@@ -124,7 +125,7 @@ class ImageProperties(_Among):
         namespace = self._option('namespace', '')
         prefix = namespace and namespace + self._option('separator', '.')
         return {name: value for name, value in request.image.items()
-                if name.startswith(prefix or '')}
+                if name.startswith(prefix)}
 
     def _option(self, name: str, default: str) -> str:
         # Deprecated for removal since nova 33.
@@ -133,7 +134,7 @@ class ImageProperties(_Among):
             'aggregate_image_properties_isolation_%s' % name, default) or ''
 
 
-class TypeAffinity(_Among):
+class TypeAffinity(_RequiredValues):
     """AggregateTypeAffinityFilter in the query."""
 
     subject = 'flavor %(value)s'
@@ -142,7 +143,7 @@ class TypeAffinity(_Among):
         return {metadata_rules.FLAVOR: request.flavor}
 
 
-class DefaultZone(_Among):
+class DefaultZone(_RequiredValues):
     """AvailabilityZoneFilter for the default zone, in the query.
 
     Nova's own request filter does the same for the zones of aggregates.
@@ -156,14 +157,14 @@ class DefaultZone(_Among):
 
 
 @dataclasses.dataclass(frozen=True)
-class Loaded:
+class LoadedFilters:
     """The request filters that an option names, in its order."""
 
-    of_metadata: list[metadata_rules.RequestFilter]
-    of_queries: list[query_filter.QueryFilter]
+    metadata_filters: list[metadata_rules.RequestFilter]
+    query_filters: list[query_filter.QueryFilter]
 
 
-def load(conf: cfg.ConfigOpts) -> Loaded:
+def load(conf: cfg.ConfigOpts) -> LoadedFilters:
     """Load the plugins that an option names.
 
     :raises InvalidConfiguration: when a plugin is unknown or cannot be
@@ -180,8 +181,8 @@ def load(conf: cfg.ConfigOpts) -> Loaded:
             'enabled_filters' % (', '.join(unchecked), filter_table.GUARD))
     queries = [plugin for plugin in loaded.values()
                if isinstance(plugin, query_filter.QueryFilter)]
-    return Loaded([plugin for plugin in loaded.values()
-                   if plugin not in queries], queries)
+    return LoadedFilters([plugin for plugin in loaded.values()
+                          if plugin not in queries], queries)
 
 
 def _matches(value: str, requested: str) -> bool:

@@ -14,11 +14,11 @@ from oslo_versionedobjects import exception as object_exception
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import free_addresses
 
-
 RequestSpec: TypeAlias = objects.RequestSpec
+FreeAddresses = free_addresses.FreeAddresses
 
 UNREADABLE = (
-    # RuntimeError includes those of too many brackets and of a later version.
+    # RuntimeError: JSON nested too deeply, or a type that is not implemented.
     ValueError, TypeError, LookupError, AttributeError, ArithmeticError,
     RuntimeError, nova_exception.NovaException,
     object_exception.VersionedObjectsException)
@@ -37,7 +37,7 @@ def request(spec: RequestSpec) -> constraints.ServerRequest:
 
 
 def ports(spec: RequestSpec) -> tuple[list[str], list[str]]:
-    """Read what a server shall have, as far as it is known.
+    """Read the ports that a server gets, as far as they are known.
 
     :returns: the network of each new port without an address, and the ports
         that exist
@@ -53,19 +53,19 @@ def ports(spec: RequestSpec) -> tuple[list[str], list[str]]:
 
 
 def count_servers(spec: RequestSpec) -> int:
-    """Read the number of servers that are requested, or once were."""
+    """Read the number of servers that are, or were, created together."""
     return _field(spec, 'num_instances') or 1
 
 
-def set_room(spec: RequestSpec, free: free_addresses.Room) -> None:
+def set_addresses(spec: RequestSpec, free: FreeAddresses) -> None:
     """Keep the free addresses for the host filter of the same request."""
-    spec.aggregate_mirror_room = free
+    spec.aggregate_mirror_addresses = free
 
 
-def get_room(spec: RequestSpec) -> free_addresses.Room | None:
+def get_addresses(spec: RequestSpec) -> FreeAddresses | None:
     """Return the free addresses if some segments have too few for all."""
-    free: free_addresses.Room | None = getattr(
-        spec, 'aggregate_mirror_room', None)
+    free: FreeAddresses | None = getattr(
+        spec, 'aggregate_mirror_addresses', None)
     return free
 
 

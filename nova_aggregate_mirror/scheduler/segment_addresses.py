@@ -26,14 +26,14 @@ COMPUTE = 'compute:'
 
 
 class SegmentAddresses(query_filter.QueryFilter):
-    """Narrows the aggregates of a routed network to segments with room."""
+    """Narrows the aggregates of a network to segments with addresses."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
         self._networks = networks.Networks(conf)
         self._placement = client.Client(conf)
         self._aggregates: dict[str, frozenset[str]] = {}
-        """Those of the segments that were read; they rarely change."""
+        """Segment to its aggregates, which rarely change."""
 
     def change(self, spec: request_spec.RequestSpec) -> bool:
         """Leave out full segments; return whether there are any.
@@ -72,7 +72,7 @@ class SegmentAddresses(query_filter.QueryFilter):
         if not by_network:
             return False
         counts = self._networks.counts(sorted(by_network))
-        replacements, rooms = [], []
+        replacements, limited = [], []
         for network, subnets in by_network.items():
             limits = self._limits(subnets, counts, ports[network],
                                   request_spec.count_servers(spec))
@@ -83,7 +83,7 @@ class SegmentAddresses(query_filter.QueryFilter):
                 raise constraints.Unsatisfiable(
                     'no segment of network %s has enough free addresses (%s)'
                     % (network, ', '.join(sorted(segments))))
-            aggregates = (self._required(spec, network, segments)
+            aggregates = (self._required_aggregates(spec, network, segments)
                           if limits else None)
             if not aggregates:
                 continue
@@ -94,13 +94,14 @@ class SegmentAddresses(query_filter.QueryFilter):
                 LOG.debug('Full segments of network %s are left out: %s',
                           network, ', '.join(sorted(full)))
             if full < limits.keys():
-                rooms.append([
+                limited.append([
                     free_addresses.Segment(uuids, limits.get(segment))
                     for segment, uuids in left.items()])
         for replacement in replacements:
             request_spec.replace(spec, *replacement)
-        if rooms:
-            request_spec.set_room(spec, free_addresses.Room(rooms))
+        if limited:
+            request_spec.set_addresses(
+                spec, free_addresses.FreeAddresses(limited))
         return bool(replacements)
 
     def _segment_subnets(self, network_ids: abc.Iterable[str]
@@ -115,7 +116,7 @@ class SegmentAddresses(query_filter.QueryFilter):
     def _limits(self, subnets: abc.Iterable[networks.Subnet],
                 counts: abc.Mapping[str, networks.Counts], ports: int,
                 servers: int) -> abc.Mapping[str, int]:
-        """Return for how many servers a segment has addresses, if for too few.
+        """Return how many servers each segment short of addresses can take.
 
         A port gets an address of each IP version that its segment has. A
         segment about which anything is unknown is not limited.
@@ -165,22 +166,22 @@ class SegmentAddresses(query_filter.QueryFilter):
             address for port in ports for subnet, address in port.addresses
             if subnet in by_id and by_id[subnet].pooled(address)])
 
-    def _required(self, spec: request_spec.RequestSpec, network: str,
-                  segments: abc.Iterable[str]
-                  ) -> abc.Mapping[str, frozenset[str]]:
+    def _required_aggregates(self, spec: request_spec.RequestSpec,
+                             network: str, segments: abc.Iterable[str]
+                             ) -> abc.Mapping[str, frozenset[str]]:
         """Return the aggregates of segments that nova has required together.
 
-        Those that were read before may be outdated: they are read once more.
+        The cached ones may be outdated: then all are read once more.
 
         :returns: by segment; empty if nova has required others
         """
-        for before in (self._aggregates, {}):
+        for cached in (self._aggregates, {}):
             aggregates = {
                 # The provider of a segment has the UUID of the segment.
-                segment: before[segment] if segment in before
+                segment: cached[segment] if segment in cached
                 else self._placement.aggregates(segment)
                 for segment in sorted(segments)}
-            # Other threads use it, too.
+            # Updated in place: other threads use it, too.
             self._aggregates.update(aggregates)
             if _union(aggregates) in request_spec.member_of(spec).required:
                 return aggregates

@@ -32,7 +32,7 @@ class MatchingAggregates:
     metadata: abc.Mapping[str, abc.Mapping[str, str]]
     """Aggregate UUID to the requested keys and their values."""
 
-    together: frozenset[frozenset[str]]
+    overlaps: frozenset[frozenset[str]]
     """Pairs of aggregates with a key and a host in common."""
 
 
@@ -51,7 +51,7 @@ class MetadataSource:
         :param texts: texts to find; pairs without any of them may be missing
         """
         metadata: dict[str, dict[str, str]] = {}
-        together = set()
+        overlaps = set()
         patterns = {'text%d' % number: '%%%s%%' % text for number, text
                     in enumerate(sorted(set(map(_comparable, texts))))}
         with self._api.reading() as api:
@@ -59,11 +59,11 @@ class MetadataSource:
                 _statement(keys, paired, tuple(patterns)), patterns).all()
         for uuid, key, value, other in rows:
             if other is not None:
-                together.add(frozenset({uuid, other}))
+                overlaps.add(frozenset({uuid, other}))
             # MySQL's collation ignores case, nova's filters do not.
             elif key in keys:
                 metadata.setdefault(uuid, {})[key] = value
-        return MatchingAggregates(metadata, frozenset(together))
+        return MatchingAggregates(metadata, frozenset(overlaps))
 
     def known(self, uuids: abc.Iterable[str]) -> frozenset[str]:
         """Return those of the UUIDs that are host aggregates of nova."""

@@ -110,7 +110,7 @@ class TestStatements(testscenarios.WithScenarios, testtools.TestCase):
             keys = source.Keys(frozenset({'availability_zone'}))
             found = metadata.MetadataSource().read(keys, keys, ['az1'])
             self.assertEqual({AGGREGATE, OTHER}, set(found.metadata))
-            self.assertEqual({frozenset({AGGREGATE, OTHER})}, found.together)
+            self.assertEqual({frozenset({AGGREGATE, OTHER})}, found.overlaps)
             self.assertEqual({AGGREGATE}, metadata.MetadataSource().known(
                 [AGGREGATE]))
             self.assertEqual({AGGREGATE: 'zone', OTHER: 'rack'},

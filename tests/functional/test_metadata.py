@@ -87,7 +87,7 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
         found = self.source.read(names('ssd') | TENANT, TENANT, ['b'])
         self.assertEqual(
             {frozenset({uuids.mine, uuids.theirs}),
-             frozenset({uuids.theirs, uuids.third})}, found.together)
+             frozenset({uuids.theirs, uuids.third})}, found.overlaps)
         self.assertEqual(4, len(found.metadata))
 
     def test_pairs_have_a_key_in_common(self):
@@ -100,7 +100,7 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
         keys = names('instance_type', 'availability_zone')
         self.assertEqual(
             {frozenset({uuids.east, uuids.west})},
-            self.source.read(keys, keys, ['a']).together)
+            self.source.read(keys, keys, ['a']).overlaps)
 
     def test_pairs_with_a_text(self):
         """Hosts without any aggregate that can match are skipped."""
@@ -109,9 +109,9 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
         self.aggregate('others', 'h2', filter_tenant_id='tenant-c')
         self.assertEqual(
             {frozenset({uuids.mine, uuids.theirs})},
-            self.source.read(TENANT, TENANT, ['tenant_a']).together)
+            self.source.read(TENANT, TENANT, ['tenant_a']).overlaps)
         self.assertEqual(frozenset(), self.source.read(
-            TENANT, TENANT, ['tenant-d']).together)
+            TENANT, TENANT, ['tenant-d']).overlaps)
 
     def test_text_that_a_database_refuses(self):
         """Image properties may contain any text."""
@@ -121,7 +121,7 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
         for text in '\N{PENGUIN}', 'deb\0', 'debian\\', '%':
             self.assertEqual(
                 {frozenset({uuids.mine, uuids.theirs})},
-                self.source.read(distro, distro, [text]).together)
+                self.source.read(distro, distro, [text]).overlaps)
 
     def test_one_statement(self):
         """A read is a single statement."""

@@ -47,10 +47,10 @@ class World:
     spec: dict[str, Any]
     namespace: str | None
     separator: str
-    together: frozenset[frozenset[str]] = dataclasses.field(init=False)
+    overlaps: frozenset[frozenset[str]] = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, 'together', frozenset(
+        object.__setattr__(self, 'overlaps', frozenset(
             frozenset(pair) for within in self.members.values()
             for pair in itertools.combinations(within, 2)))
 
@@ -71,7 +71,7 @@ class World:
             {uuid: {key: value for key, value in has.items() if key in keys}
              for uuid, has in self.metadata.items()
              if any(key in keys for key in has)},
-            self.together & pairs)
+            self.overlaps & pairs)
 
     def known(self, uuids: abc.Iterable[str]) -> frozenset[str]:
         """Return known UUIDs as MetadataSource does."""

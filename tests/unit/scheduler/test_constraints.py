@@ -28,9 +28,9 @@ def divided(matching, restricting):
 
 class TestNarrow(testtools.TestCase):
 
-    def narrow(self, *rules, together=(), asked=NOTHING, budget=UNBOUNDED):
+    def narrow(self, *rules, overlaps=(), asked=NOTHING, budget=UNBOUNDED):
         return constraints.narrow(
-            rules, {frozenset(pair) for pair in together}, asked, budget)
+            rules, {frozenset(pair) for pair in overlaps}, asked, budget)
 
     def test_required_aggregates(self):
         """A host must be in an aggregate of each rule."""
@@ -64,7 +64,7 @@ class TestNarrow(testtools.TestCase):
         self.assertEqual(
             (constraints.MemberOf(forbidden=aggregates('c')), 0),
             self.narrow(divided(['a'], ['b', 'c']),
-                        together=[('a', 'b'), ('b', 'c')]))
+                        overlaps=[('a', 'b'), ('b', 'c')]))
 
     def test_forbidden_already(self):
         """Only missing aggregates are added and counted."""

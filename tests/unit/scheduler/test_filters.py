@@ -226,7 +226,7 @@ class TestMembership(GuardTest):
         self.assertEqual('', self.passing())
         _strays, nothing = self.process.logged()
         self.assertEqual(
-            'Instance %s has no valid host: its aggregates exclude each of '
+            'Instance %s has no valid host: host aggregates exclude each of '
             'the 3 hosts that placement and earlier filters have left. To '
             'see the reason for each host, run nova-aggregate-mirror-manage '
             'scheduling explain --server %s (for a move: with --for '

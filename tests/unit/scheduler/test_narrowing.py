@@ -47,7 +47,7 @@ class NarrowingTest(testtools.TestCase):
     def narrow(self, spec, *names, budget=65536):
         self.process.configure(*names)
         narrow = narrowing.Narrowing(
-            request_filters.load(CONF).of_metadata, self.source, budget)
+            request_filters.load(CONF).metadata_filters, self.source, budget)
         return narrow(None, spec)
 
 
@@ -172,14 +172,14 @@ class TestFailure(NarrowingTest):
         self.process.configure('flavor_extra_specs', 'tenant_isolation')
         budget = constraints.MemberOf((frozenset({uuids.fast}),)).size()
         narrow = narrowing.Narrowing(
-            request_filters.load(CONF).of_metadata, self.source, budget)
+            request_filters.load(CONF).metadata_filters, self.source, budget)
         for _ in range(2):
             narrow(None, spec)
         self.assertEqual(constraints.MemberOf((frozenset({uuids.fast}),)),
                          request_spec.member_of(spec))
         self.assertEqual(1, narrow.describe(spec)[1])
         self.assertEqual(0, narrowing.Narrowing(
-            request_filters.load(CONF).of_metadata, self.source,
+            request_filters.load(CONF).metadata_filters, self.source,
             65536).describe(spec)[1])
         warning, = self.process.logged()
         self.assertIn('[aggregate_mirror] max_member_of_bytes = %d' % budget,

@@ -23,7 +23,7 @@ class TestRequestFilters(testtools.TestCase):
 
     def load(self, *names):
         self.process.configure(*names)
-        return request_filters.load(CONF).of_metadata
+        return request_filters.load(CONF).metadata_filters
 
     def keys(self, name, **asked):
         request_filter, = self.load(name)

@@ -176,7 +176,7 @@ class TestFilter(AddressesTest):
         self.segment(1, free=5)
         spec = self.asked(network(), servers=4)
         self.left(spec)
-        self.assertIsNone(request_spec.get_room(spec))
+        self.assertIsNone(request_spec.get_addresses(spec))
         self.assertEqual([], self.placement.requests)
 
     def test_addresses_that_a_server_needs(self):
@@ -320,7 +320,7 @@ class TestDoubt(AddressesTest):
     def assert_kept(self):
         spec = self.asked(network())
         self.assertEqual([set(SEGMENTS[:2])], self.left(spec))
-        self.assertIsNone(request_spec.get_room(spec))
+        self.assertIsNone(request_spec.get_addresses(spec))
 
     def test_counts_that_cannot_be(self):
         """More addresses used than exist, or a subnet that is not counted."""
