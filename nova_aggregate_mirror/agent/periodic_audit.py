@@ -55,7 +55,7 @@ class PeriodicAudit:
             trouble = '%s did not answer' % plurals.count(cells_down, 'cell')
         if totals.unknown and not totals.servers and not trouble:
             trouble = ('nova has no request that it can read: %s'
-                       % totals.why_unknown)
+                       % totals.error)
         self._say(trouble, identity or trouble)
         seconds = self._now() - start
         if trouble:

@@ -14,8 +14,8 @@ DRIFT, UNKNOWN, REQUESTED = 'drift', 'unknown', 'requested'
 ZONE, DEFAULT_ZONE = 'zone', 'default_zone'
 """Rules about the zone that a server is pinned to."""
 
-UNPINS = '2.104'
-"""The first compute API that changes that zone (nova 34)."""
+UNPIN_VERSION = '2.104'
+"""The first compute API version that changes that zone (nova 34)."""
 
 _LIVE = 'openstack server migrate --live-migration %s'
 _COLD = ('openstack server migrate --wait %s && openstack server migration '
@@ -25,18 +25,18 @@ _COMMANDS = {
     'resized': 'openstack server resize confirm %s, then audit it again',
     # The client offloads no server that is shelved already.
     'shelved': 'openstack server unshelve --wait %s, then audit it again'}
-_CHANGE = 'openstack --os-compute-api-version %s server ' % UNPINS
+_CHANGE = 'openstack --os-compute-api-version %s server ' % UNPIN_VERSION
 _UNPIN = _CHANGE + 'unset --pinned-availability-zone %s'
 _PIN = _CHANGE + 'set --pinned-availability-zone %s %s'
 # Before, nova could unpin a server only while it had no host.
 _OFFLOAD = ('openstack server shelve --offload --wait %s && openstack '
             '--os-compute-api-version 2.91 server unshelve '
             '--no-availability-zone --wait %s')
-_OFFLOADED = ('active', 'stopped', 'paused', 'suspended')
+_OFFLOADABLE = ('active', 'stopped', 'paused', 'suspended')
 
 
 def moment(seconds: float) -> str:
-    """Render a time in UTC."""
+    """Render seconds since the epoch as ISO 8601, in UTC."""
     return time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(seconds))
 
 
@@ -62,30 +62,30 @@ class Misplacement:
     contradiction: str
     """What the host has instead."""
     cause: Cause
-    unpins: bool = False
+    can_unpin: bool = False
     """Whether the compute API can change the zone of a server on a host."""
     zone: str = ''
     """Of the host; empty if it is in none."""
 
     @property
     def command(self) -> str:
-        """Command that moves the server to a suitable host, or unpins it."""
+        """Command that moves or unpins the server; a sentence if none does."""
         uuid, state = self.server.uuid, self.server.state
         if self.rule != DEFAULT_ZONE:
             command = _COMMANDS.get(state)
-        elif self.unpins:
+        elif self.can_unpin:
             command = _UNPIN
         else:
-            command = _OFFLOAD if state in _OFFLOADED else None
+            command = _OFFLOAD if state in _OFFLOADABLE else None
         if command is None:
             return 'no command %s a server in state %s' % (
                 'unpins' if self.rule == DEFAULT_ZONE else 'moves', state)
         return command.replace('%s', uuid)
 
     @property
-    def stay(self) -> str:
-        """The command that pins the server to where it is; may be empty."""
-        if self.rule != ZONE or not self.unpins:
+    def stay_command(self) -> str:
+        """Command that pins the server to the zone it is in; may be empty."""
+        if self.rule != ZONE or not self.can_unpin:
             return ''
         uuid = self.server.uuid
         return _UNPIN % uuid + (' && ' + _PIN % (

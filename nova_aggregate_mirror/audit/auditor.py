@@ -18,7 +18,7 @@ class AuditedServer:
     server: source.PlacedServer
     request: constraints.ServerRequest | None
     """None if nova has no request of the server that can be read."""
-    why: str = ''
+    error: str = ''
     """Why it cannot be read."""
     forced: bool = False
     """Whether the request names its host."""
@@ -37,7 +37,7 @@ class Totals:
     """Servers without a request that can be read; not audited."""
     by_rule: dict[str, int] = dataclasses.field(default_factory=dict)
     """Name of a rule to the number of servers that break it."""
-    why_unknown: str = ''
+    error: str = ''
     """Why the first of the requests cannot be read."""
     hosts: set[str] = dataclasses.field(default_factory=set)
     """Hosts with servers, whatever zone was selected."""
@@ -49,7 +49,7 @@ class Totals:
 class Auditor:
     """Compares servers with the aggregates of their hosts."""
 
-    audited: abc.Sequence[rules.AuditRule]
+    audit_rules: abc.Sequence[rules.AuditRule]
     aggregates: source.Aggregates
     settings: rules.Settings = rules.Settings()
     syncs: abc.Sequence[causes.PastSync] = ()
@@ -61,23 +61,23 @@ class Auditor:
     complete: abc.Callable[[source.PlacedServer], source.PlacedServer] = (
         lambda server: server)
     """Adds when and how a server arrived on its host."""
-    unpins: bool = False
+    can_unpin: bool = False
     """Whether the compute API can change the zone of a server."""
     totals: Totals = dataclasses.field(default_factory=Totals)
 
     def __post_init__(self) -> None:
         self._rules = rules.RuleCache(
-            self.audited, self.settings, self.aggregates.metadata)
+            self.audit_rules, self.settings, self.aggregates.metadata)
 
     def refresh(self, aggregates: source.Aggregates, hosts: abc.Collection[str]
                 ) -> None:
         """Compare with these aggregates from now on.
 
-        :param aggregates: every aggregate, with its members among some hosts
+        :param aggregates: every aggregate, with its members among ``hosts``
         """
         if aggregates.metadata != self.aggregates.metadata:
             self._rules = rules.RuleCache(
-                self.audited, self.settings, aggregates.metadata)
+                self.audit_rules, self.settings, aggregates.metadata)
         self.aggregates = dataclasses.replace(aggregates, members={
             **self.aggregates.members, **dict.fromkeys(hosts, {}),
             **aggregates.members})
@@ -96,17 +96,17 @@ class Auditor:
 
     def run(self, page: abc.Iterable[AuditedServer]
             ) -> abc.Iterator[audit.Misplacement]:
-        """Audit servers one after another."""
+        """Yield the misplacements of servers; count them in the totals."""
         totals = self.totals
         for audited in page:
             totals.hosts.add(audited.server.host)
             if audited.request is None:
                 totals.unknown += 1
-                totals.why_unknown = totals.why_unknown or audited.why
+                totals.error = totals.error or audited.error
                 continue
             totals.readable += 1
-            within = self.aggregates.of_host(audited.server.host)
-            zones = rules.zones(within, self.aggregates.metadata)
+            uuids = self.aggregates.of_host(audited.server.host)
+            zones = rules.zones(uuids, self.aggregates.metadata)
             if self.zone and self.zone not in (
                     audited.request.zone, *(zones or [self.default_zone])):
                 continue
@@ -121,11 +121,11 @@ class Auditor:
             for name, rule in broken:
                 yield audit.Misplacement(
                     server, name, rule.subject,
-                    causes.contradiction(rule, within, self.aggregates),
+                    causes.contradiction(rule, uuids, self.aggregates),
                     causes.PINNED if name == audit.DEFAULT_ZONE
                     else causes.cause(server, rule, audited.forced,
                                       self.aggregates, self.syncs),
-                    self.unpins, ''.join(zones[:1]))
+                    self.can_unpin, zones[0] if zones else '')
 
     def _broken(self, audited: AuditedServer
                 ) -> list[tuple[str, constraints.Rule]]:

@@ -35,11 +35,11 @@ class PastSync:
 def cause(server: source.PlacedServer, rule: constraints.Rule, forced: bool,
           aggregates: source.Aggregates, syncs: abc.Sequence[PastSync] = ()
           ) -> audit.Cause:
-    """Find out why, as far as nova and the history of syncs tell.
+    """Return the cause, as far as nova and the history of syncs show it.
 
     :param forced: whether the request names its host
     """
-    change = _changed(server, rule, aggregates)
+    change = _change(server, rule, aggregates)
     if change:
         return change
     arrived = server.arrived
@@ -54,20 +54,20 @@ def cause(server: source.PlacedServer, rule: constraints.Rule, forced: bool,
                            arrived)
     if drift:
         return audit.Cause(audit.DRIFT, 'created' + drift, arrived)
-    return _changed(server, rule, aggregates, hints=True) or audit.Cause(
+    return _change(server, rule, aggregates, guess=True) or audit.Cause(
         audit.UNKNOWN, 'not recorded: the host was removed from an aggregate, '
         'an aggregate was changed, or placement differed from nova')
 
 
-def _changed(server: source.PlacedServer, rule: constraints.Rule,
-             aggregates: source.Aggregates, hints: bool = False
-             ) -> audit.Cause | None:
+def _change(server: source.PlacedServer, rule: constraints.Rule,
+            aggregates: source.Aggregates, guess: bool = False
+            ) -> audit.Cause | None:
     """Return the change of the host's aggregates that may have broken a rule.
 
     Nova keeps no record of a host that was removed from an aggregate.
 
-    :param hints: whether to return an addition that breaks no required rule,
-        because the host may have left a matching aggregate for it
+    :param guess: whether to return for a required rule the addition to an
+        aggregate for which the host may have left a matching one
     """
     if server.arrived is None:
         return None
@@ -79,11 +79,11 @@ def _changed(server: source.PlacedServer, rule: constraints.Rule,
         added = since or 0.0
         changed = max((aggregates.changed.get((uuid, key)) or 0.0
                        for key in keys), default=0.0)
-        title = _listed(frozenset({uuid}), aggregates.names)
+        title = _names(frozenset({uuid}), aggregates.names)
         if changed > max(added, server.arrived):
             changes.append(
                 (changed, 'the metadata of %s was changed' % title))
-        if hints and keys if rule.required else uuid in rule.restricting:
+        if (guess and keys) if rule.required else uuid in rule.restricting:
             additions.append((added, 'the host was added to %s' % title))
     # The first aggregate that restricts the host excludes the server already.
     select = max if changes or rule.required else min
@@ -94,11 +94,11 @@ def _changed(server: source.PlacedServer, rule: constraints.Rule,
         audit.CHANGED, text + ' after the server had arrived', at)
 
 
-def _drift(at: float | None, syncs: abc.Sequence[PastSync]) -> str:
-    """Report what the first sync after a time found; empty if nothing."""
-    if at is None or not any(sync.started <= at for sync in syncs):
+def _drift(arrived: float | None, syncs: abc.Sequence[PastSync]) -> str:
+    """Describe the drift found after a server arrived; empty if none."""
+    if arrived is None or not any(sync.started <= arrived for sync in syncs):
         return ''
-    first = next((sync for sync in syncs if sync.ended >= at), None)
+    first = next((sync for sync in syncs if sync.ended >= arrived), None)
     if first is None or not first.differences:
         return ''
     return (' while placement differed from nova: the full sync of %s '
@@ -119,14 +119,14 @@ def contradiction(rule: constraints.Rule, host_aggregates: frozenset[str],
     excluding = (frozenset() if rule.required
                  else rule.restricting & host_aggregates)
     if excluding:
-        return 'in %s, which is for others' % _listed(
+        return 'in %s, which is for others' % _names(
             excluding, aggregates.names)
     if not rule.matching:
         return 'no aggregate matches'
-    return 'not in %s' % _listed(rule.matching, aggregates.names)
+    return 'not in %s' % _names(rule.matching, aggregates.names)
 
 
-def _listed(uuids: frozenset[str], names: abc.Mapping[str, str]) -> str:
+def _names(uuids: frozenset[str], names: abc.Mapping[str, str]) -> str:
     """Name a few aggregates."""
     return plurals.some(
         ('%s (%s)' % (names.get(uuid, ''), uuid) for uuid in uuids), 3)

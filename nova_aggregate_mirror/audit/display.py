@@ -32,8 +32,8 @@ def cells(misplacement: audit.Misplacement
          *(['Since: %s' % audit.moment(cause.since)] if cause.since else ()),
          '%s: %s' % ('To unpin it' if misplacement.rule == audit.DEFAULT_ZONE
                      else 'To move it', misplacement.command),
-         *(['To keep it there: %s' % misplacement.stay]
-           if misplacement.stay else ())))
+         *(['To keep it there: %s' % misplacement.stay_command]
+           if misplacement.stay_command else ())))
 
 
 def fields(misplacement: audit.Misplacement) -> dict[str, Any]:
@@ -46,13 +46,13 @@ def fields(misplacement: audit.Misplacement) -> dict[str, Any]:
         'found': misplacement.contradiction, 'cause': cause.kind,
         'why': cause.text,
         'since': audit.moment(cause.since) if cause.since else None,
-        'command': misplacement.command, 'stay': misplacement.stay or None}
+        'command': misplacement.command,
+        'stay': misplacement.stay_command or None}
 
 
 def row(misplacement: audit.Misplacement) -> tuple[Any, ...]:
     """Return the values of ``FIELDS``."""
-    values = fields(misplacement)
-    return tuple(values[name] for name in FIELDS)
+    return tuple(fields(misplacement).values())
 
 
 def document(pages: abc.Iterable[abc.Iterable[audit.Misplacement]],

@@ -11,12 +11,12 @@ from nova_aggregate_mirror.http import networks
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 
-MANY = 50
+BATCH = 50
 """Servers per request: 2 KB of URL."""
 
 
-class Segments:
-    """Neutron's subnets with a segment, and placement's aggregates of these.
+class SegmentReader:
+    """Reads segments of servers from neutron, their aggregates from placement.
 
     :param aggregates: UUIDs of nova's host aggregates
     """
@@ -44,10 +44,10 @@ class Segments:
         """
         by_server: dict[str, dict[str, frozenset[str]]] = {}
         ordered = sorted(servers) if self._segments else []
-        for start in range(0, len(ordered), MANY):
+        for start in range(0, len(ordered), BATCH):
             with deadline.within(self._timeout):
                 ports = self._networks.ports(
-                    device_id=ordered[start:start + MANY])
+                    device_id=ordered[start:start + BATCH])
             for port in ports:
                 for segment in {
                         self._segments[subnet] for subnet, _address

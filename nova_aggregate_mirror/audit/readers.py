@@ -24,16 +24,16 @@ class DatabaseAudit:
     """An audit of the servers in nova's databases, by nova's objects.
 
     :param names: the rules to check; by default those that are enforced
-    :param past: full syncs, newest first
+    :param history: full syncs, newest first
     :param zone: only servers that request this zone, or are on its hosts
-    :param unpins: whether the compute API can change the zone of a server
+    :param can_unpin: whether the compute API can change the zone of a server
     :raises MirrorError: nova could not be read, or a plugin not be loaded
     """
 
     def __init__(self, conf: cfg.ConfigOpts, placement: client.Client,
                  names: abc.Iterable[str] = (),
-                 past: abc.Iterable[full_syncs.Entry] = (),
-                 zone: str = '', unpins: bool = False) -> None:
+                 history: abc.Iterable[full_syncs.Entry] = (),
+                 zone: str = '', can_unpin: bool = False) -> None:
         self._database = connections.ApiDatabase()
         aggregates = metadata.read_all(self._database)
         selected = list(dict.fromkeys(names))
@@ -43,10 +43,10 @@ class DatabaseAudit:
             [*(rule for rule in rules.RULES if rule.name in names),
              *(rules.of_filter(name) for name in names
                if name not in rules.NAMES)],
-            aggregates, settings, past_syncs(past), zone,
-            conf.default_availability_zone, unpins=unpins)
+            aggregates, settings, past_syncs(history), zone,
+            conf.default_availability_zone, can_unpin=can_unpin)
         self._segments = (
-            network_segments.Segments(conf, placement, aggregates.names)
+            network_segments.SegmentReader(conf, placement, aggregates.names)
             if 'segment' in names else None)
         self._requests = stored_requests.RequestCache()
         self.totals = self._auditor.totals
@@ -59,7 +59,7 @@ class DatabaseAudit:
 
     def run(self, pages: abc.Iterable[database_servers.Page]
             ) -> abc.Iterator[list[audit.Misplacement]]:
-        """Audit page after page; yield what each has.
+        """Audit page after page; yield the misplacements of each.
 
         :raises MirrorError: neutron or placement could not be read
         """
@@ -81,10 +81,11 @@ class DatabaseAudit:
                 request, forced = self._requests.parse(
                     page.requests.get(server.uuid, ''), server.uuid)
             except stored_requests.Unreadable as exc:
-                yield auditor.AuditedServer(server, None, str(exc))
+                yield auditor.AuditedServer(server, None, error=str(exc))
                 continue
             yield auditor.AuditedServer(
-                server, request, '', forced, segments.get(server.uuid, {}))
+                server, request, forced=forced,
+                segments=segments.get(server.uuid, {}))
 
 
 def read_settings(conf: cfg.ConfigOpts, names: abc.Collection[str]
@@ -98,7 +99,7 @@ def read_settings(conf: cfg.ConfigOpts, names: abc.Collection[str]
     filters = [
         name for name in names or rules.enforced(conf)
         if name not in rules.NAMES or name in filter_table.HOST_FILTERS and (
-            # The rule of tenants that nova confines is another one.
+            # If nova confines tenants, another rule has this name.
             name != 'tenant_isolation' or not confined
             or filter_table.enabled(name, conf))]
     loaded = plugins.load(
@@ -114,8 +115,8 @@ def read_settings(conf: cfg.ConfigOpts, names: abc.Collection[str]
          if hasattr(plugin, 'rules')})
 
 
-def past_syncs(past: abc.Iterable[full_syncs.Entry]) -> list[causes.PastSync]:
+def past_syncs(syncs: abc.Iterable[full_syncs.Entry]) -> list[causes.PastSync]:
     """Return the full syncs that compared everything, oldest first."""
     return sorted((causes.PastSync(
         entry.started_at, entry.ended_at, entry.added + entry.removed)
-        for entry in past if entry.compared), key=lambda sync: sync.ended)
+        for entry in syncs if entry.compared), key=lambda sync: sync.ended)

@@ -59,46 +59,46 @@ class AuditRule:
     """Whether servers with the same request may differ."""
 
 
-def zone(facts: RuleInput) -> list[constraints.Rule]:
+def zone(inputs: RuleInput) -> list[constraints.Rule]:
     """Require the availability zone of a request.
 
     Nova requires no aggregate for a zone that no aggregate has.
     """
-    requested = facts.request.zone
+    requested = inputs.request.zone
     matching = frozenset(
-        uuid for uuid, values in facts.metadata.items()
+        uuid for uuid, values in inputs.metadata.items()
         if requested and values.get(metadata_rules.ZONE) == requested)
     subject = 'zone %s' % requested
     if matching:
         return [constraints.Rule(
             subject, matching, required=True,
             keys=metadata_rules.Keys(frozenset({metadata_rules.ZONE})))]
-    if requested and requested == facts.settings.default_zone:
+    if requested and requested == inputs.settings.default_zone:
         return [metadata_rules.value_rule(
-            subject, metadata_rules.ZONE, requested, facts.metadata)]
+            subject, metadata_rules.ZONE, requested, inputs.metadata)]
     return []
 
 
-def default_zone(facts: RuleInput) -> list[constraints.Rule]:
-    """Report a server that is pinned to the zone of hosts without a zone."""
-    zone = facts.settings.default_zone
-    if not zone or facts.request.zone != zone or any(
-            values.get(metadata_rules.ZONE) == zone
-            for values in facts.metadata.values()):
+def default_zone(inputs: RuleInput) -> list[constraints.Rule]:
+    """Let no host pass if the request is for the zone of hosts without one."""
+    default = inputs.settings.default_zone
+    if not default or inputs.request.zone != default or any(
+            values.get(metadata_rules.ZONE) == default
+            for values in inputs.metadata.values()):
         return []
     return [constraints.Rule(
-        'zone %s' % zone, frozenset(), required=True,
+        'zone %s' % default, frozenset(), required=True,
         keys=metadata_rules.Keys(frozenset({metadata_rules.ZONE})))]
 
 
-def tenant_aggregate(facts: RuleInput) -> list[constraints.Rule]:
+def tenant_aggregate(inputs: RuleInput) -> list[constraints.Rule]:
     """Require the aggregates of the tenant, if nova confines tenants.
 
     Nova's request filter does: a tenant with aggregates uses only these.
     """
-    project, settings = facts.request.project, facts.settings
+    project, settings = inputs.request.project, inputs.settings
     matching = frozenset(
-        uuid for uuid, values in facts.metadata.items()
+        uuid for uuid, values in inputs.metadata.items()
         for key, value in values.items()
         if key in metadata_rules.TENANT_KEYS and value == project)
     if not settings.tenants_confined or not (
@@ -108,18 +108,18 @@ def tenant_aggregate(facts: RuleInput) -> list[constraints.Rule]:
                              keys=metadata_rules.TENANT_KEYS)]
 
 
-def request_filter(name: str, facts: RuleInput) -> list[constraints.Rule]:
-    """Require what a request filter does, if it is loaded."""
-    filters = facts.settings.filters
+def request_filter(name: str, inputs: RuleInput) -> list[constraints.Rule]:
+    """Return the rules of a request filter; none if it is not loaded."""
+    filters = inputs.settings.filters
     return metadata_rules.rules(
-        [filters[name]] if name in filters else [], facts.request,
-        facts.metadata)
+        [filters[name]] if name in filters else [], inputs.request,
+        inputs.metadata)
 
 
-def segment(facts: RuleInput) -> list[constraints.Rule]:
+def segment(inputs: RuleInput) -> list[constraints.Rule]:
     """Require a host on each segment that the server has an address of."""
     return [constraints.Rule('segment %s' % name, aggregates, required=True)
-            for name, aggregates in sorted(facts.segments.items())]
+            for name, aggregates in sorted(inputs.segments.items())]
 
 
 def of_filter(name: str, compares: str = '') -> AuditRule:
@@ -160,11 +160,11 @@ NAMES = tuple(dict.fromkeys(rule.name for rule in RULES))
 def enforced(conf: cfg.ConfigOpts) -> list[str]:
     """Return the names of the rules that nova-scheduler enforces."""
     names = {rule.name for rule in RULES if rule.enforced(conf)}
-    ours = {row.name for row in filter_table.FILTERS}
+    own_filters = {row.name for row in filter_table.FILTERS}
     return [*(name for name in NAMES if name in names),
             # Request filters of other packages.
             *(name for name in filter_table.configured(conf)
-              if name not in ours)]
+              if name not in own_filters)]
 
 
 def descriptions() -> dict[str, str]:
@@ -174,47 +174,49 @@ def descriptions() -> dict[str, str]:
 
 
 class RuleCache:
-    """The rules of each request, kept for the next request of that kind."""
+    """The rules of each request, kept for the next request that equals it."""
 
-    def __init__(self, audited: abc.Sequence[AuditRule], settings: Settings,
-                 metadata: constraints.Metadata) -> None:
-        self._shared = [rule for rule in audited if not rule.per_server]
-        self._per_server = [rule for rule in audited if rule.per_server]
+    def __init__(self, audit_rules: abc.Sequence[AuditRule],
+                 settings: Settings, metadata: constraints.Metadata) -> None:
+        self._shared = [rule for rule in audit_rules if not rule.per_server]
+        self._per_server = [rule for rule in audit_rules if rule.per_server]
         self._settings = settings
         self._metadata = metadata
-        self._of = functools.lru_cache(RULES_CACHED)(self._rules)
-        self._aggregates: dict[frozenset[str], frozenset[str]] = {}
+        self._cached_rules = functools.lru_cache(RULES_CACHED)(self._rules)
+        self._interned: dict[frozenset[str], frozenset[str]] = {}
 
     def broken(self, request: constraints.ServerRequest, segments: Segments,
-               within: frozenset[str]) -> list[tuple[str, constraints.Rule]]:
-        """List the rules that a host in these aggregates does not pass."""
-        facts = RuleInput(request, self._metadata, self._settings, segments)
-        conditions = [*self._of(
+               host_aggregates: frozenset[str]
+               ) -> list[tuple[str, constraints.Rule]]:
+        """List the rules, each with its name, that a host does not pass."""
+        inputs = RuleInput(request, self._metadata, self._settings, segments)
+        conditions = [*self._cached_rules(
             request.project, request.flavor,
             frozenset(request.extra_specs.items()),
             frozenset(request.image.items()), request.zone), *(
                 (rule.name, condition) for rule in self._per_server
-                for condition in rule.conditions(facts))]
+                for condition in rule.conditions(inputs))]
         return [(name, condition) for name, condition in conditions
-                if not condition.passes(within)]
+                if not condition.passes(host_aggregates)]
 
     def _rules(self, project: str | None, flavor: str,
                extra_specs: frozenset[tuple[str, str]],
                image: frozenset[tuple[str, str]], requested_zone: str
                ) -> list[tuple[str, constraints.Rule]]:
-        facts = RuleInput(constraints.ServerRequest(
+        inputs = RuleInput(constraints.ServerRequest(
             project, flavor, dict(extra_specs), dict(image), requested_zone),
             self._metadata, self._settings)
         # All tenants share the large set of aggregates that restrict others.
         return [
             (rule.name, dataclasses.replace(
-                condition, restricting=self._aggregates.setdefault(
+                condition, restricting=self._interned.setdefault(
                     condition.restricting, condition.restricting)))
-            for rule in self._shared for condition in rule.conditions(facts)]
+            for rule in self._shared for condition in rule.conditions(inputs)]
 
 
-def zones(within: frozenset[str], metadata: constraints.Metadata
+def zones(host_aggregates: frozenset[str], metadata: constraints.Metadata
           ) -> list[str]:
     """List the zones of a host in these aggregates."""
-    return sorted({metadata[uuid][metadata_rules.ZONE] for uuid in within
-                   if metadata_rules.ZONE in metadata.get(uuid, {})})
+    return sorted({
+        metadata[uuid][metadata_rules.ZONE] for uuid in host_aggregates
+        if metadata_rules.ZONE in metadata.get(uuid, {})})

@@ -9,7 +9,7 @@ from nova import objects
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import request_spec
 
-CACHED, LONGEST = 2048, 16384
+CACHE_SIZE, MAX_LENGTH = 2048, 16384
 """Number and length of the texts in the cache. Nova writes ASCII: 32 MB."""
 _SERVER = '"instance_uuid": "%s"'
 _ANY = _SERVER % '00000000-0000-0000-0000-000000000000'
@@ -43,9 +43,9 @@ class RequestCache:
     """Requests of many servers, most of which differ in the server only."""
 
     def __init__(self) -> None:
-        self._parsed = functools.lru_cache(CACHED)(parse)
+        self._parsed = functools.lru_cache(CACHE_SIZE)(parse)
 
     def parse(self, text: str, server: str) -> StoredRequest:
         """Parse equal requests once, after replacing the server's UUID."""
         text = text.replace(_SERVER % server, _ANY)
-        return self._parsed(text) if len(text) <= LONGEST else parse(text)
+        return self._parsed(text) if len(text) <= MAX_LENGTH else parse(text)

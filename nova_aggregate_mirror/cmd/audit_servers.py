@@ -123,8 +123,8 @@ def build_audit(conf: cfg.ConfigOpts, past: abc.Iterable[full_syncs.Entry],
         from nova_aggregate_mirror.audit import readers
     return readers.DatabaseAudit(
         conf, client.Client(conf), names, past, zone,
-        unpins=compute_api.max_api_version() >= compute_api.APIVersionRequest(
-            audit.UNPINS))
+        can_unpin=compute_api.max_api_version() >= (
+            compute_api.APIVersionRequest(audit.UNPIN_VERSION)))
 
 
 def _show(form: str, pages: abc.Iterable[list[audit.Misplacement]],
@@ -182,7 +182,7 @@ def _judge(arguments: argparse.Namespace, totals: auditor.Totals,
     if totals.unknown:
         _tell('%s not audited: nova has no request that it can read (%s)'
               % (plurals.count(totals.unknown, 'server is', 'servers are'),
-                 totals.why_unknown))
+                 totals.error))
     unreadable = totals.unknown and not totals.readable
     if not (totals.servers or unreadable or down) and (
             arguments.zone or arguments.hosts or arguments.project):

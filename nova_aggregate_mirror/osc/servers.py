@@ -59,7 +59,7 @@ class ListServers(command.Lister):
             [rule for rule in rules.RULES if rule.name == audit.ZONE],
             _with_members(aggregates), zone=parsed_args.zone,
             default_zone=default, complete=servers.arrived,
-            unpins=servers.has(audit.UNPINS))
+            can_unpin=servers.has(audit.UNPIN_VERSION))
         self._misplacements = list(zone_audit.run(
             _read_servers(servers, parsed_args.hosts,
                           self.clients.project(parsed_args.project))))

@@ -15,7 +15,7 @@ from tests.scheduling import explaining
 
 ZONE, OTHER = 'az-1', 'az-2'
 UNPINS = compute_api.max_api_version() >= compute_api.APIVersionRequest(
-    audit.UNPINS)
+    audit.UNPIN_VERSION)
 LATE = 4102444800.0
 """A time after everything here, in 2100."""
 

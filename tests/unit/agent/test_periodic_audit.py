@@ -89,6 +89,6 @@ class TestPeriodicAudit(testtools.TestCase):
     def test_no_request_can_be_read(self):
         """An audit that compares nothing finds nothing, but is no success."""
         self.again((auditor.Totals(
-            unknown=3, why_unknown='IncompatibleObjectVersion: 1.99'), 0))
+            unknown=3, error='IncompatibleObjectVersion: 1.99'), 0))
         self.assertEqual([('failure', 0.0)], self.audited())
         self.assertIn('1.99', self.log.output)

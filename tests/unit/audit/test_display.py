@@ -54,14 +54,14 @@ class TestRender(testtools.TestCase):
         unset = ('openstack --os-compute-api-version 2.104 server unset '
                  '--pinned-availability-zone the-uuid')
         for misplacement, expected in (
-                (found(), ''), (found(unpins=True), unset),
-                (found(rule='tenant_isolation', unpins=True), ''),
-                (found(unpins=True, zone='my az'), unset + ' && ' + (
+                (found(), ''), (found(can_unpin=True), unset),
+                (found(rule='tenant_isolation', can_unpin=True), ''),
+                (found(can_unpin=True, zone='my az'), unset + ' && ' + (
                     unset.replace('unset', 'set').replace(
                         'the-uuid', "'my az' the-uuid")))):
-            self.assertEqual(expected, misplacement.stay)
+            self.assertEqual(expected, misplacement.stay_command)
         self.assertIn('To keep it there: openstack', display.table(
-            [found(unpins=True)]))
+            [found(can_unpin=True)]))
 
     def test_command_that_unpins_a_server(self):
         """Before nova 34 only by way of a server without a host."""
@@ -71,9 +71,9 @@ class TestRender(testtools.TestCase):
         for state, unpins, expected in (
                 ('active', False, offload), ('suspended', False, offload),
                 ('error', False, 'no command unpins a server in state error'),
-                ('error', True, found(unpins=True).stay)):
+                ('error', True, found(can_unpin=True).stay_command)):
             self.assertEqual(expected, found(
-                state, rule='default_zone', unpins=unpins).command)
+                state, rule='default_zone', can_unpin=unpins).command)
         self.assertIn('To unpin it: openstack', display.table(
             [found(rule='default_zone')]))
 

@@ -28,7 +28,7 @@ class TestSegments(servers.LoopbackTestCase):
         conf = servers.make_conf()
         neutron_service.NeutronService().configure(conf, server.url)
         conf.set_override('request_timeout', 1.0, 'aggregate_mirror')
-        reader = network_segments.Segments(conf, client.Client(conf), [])
+        reader = network_segments.SegmentReader(conf, client.Client(conf), [])
         self.assertRaises(exceptions.DeadlineExceeded,
                           reader.read, [uuids.server])
         self.assertTrue(server.closed.wait(servers.PATIENCE))

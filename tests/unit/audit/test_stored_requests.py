@@ -80,13 +80,13 @@ class TestRequests(testtools.TestCase):
     def test_memory_is_bounded(self):
         """Neither many requests nor long ones are kept."""
         stored = self.stored('', zone='ZONE')
-        for number in range(stored_requests.CACHED + 1):
+        for number in range(stored_requests.CACHE_SIZE + 1):
             self.requests.parse(stored.replace('ZONE', str(number)), '')
         self.parsed = 0
         self.requests.parse(stored.replace('ZONE', '0'), '')
         self.assertEqual(1, self.parsed)
         for _server in range(2):
-            self.request(zone='z' * stored_requests.LONGEST)
+            self.request(zone='z' * stored_requests.MAX_LENGTH)
         self.assertEqual(3, self.parsed)
 
     def test_image_of_many_possible_fields(self):
