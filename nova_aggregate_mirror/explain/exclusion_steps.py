@@ -22,7 +22,7 @@ MEMORY = ('nova-scheduler has aggregates in its memory, which may be older '
 OMITTED = ('Aggregate conditions that did not fit into the query to '
            'placement: %d. Only host filters check them, on the hosts that '
            'placement returns; raise [aggregate_mirror] max_member_of_bytes.')
-SPARED = 'Without the refusal, nova-scheduler finds: '
+WITHOUT_REFUSAL = 'Without the refusal, nova-scheduler finds: '
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +46,7 @@ def request_refused(facts: Facts, nodes: Nodes) -> Exclusions:
             facts.refusal.reason, facts.refusal.advice)))
 
 
-def provider_missing(facts: Facts, nodes: Nodes) -> Exclusions:
+def provider_missing(facts: Facts, _nodes: Nodes) -> Exclusions:
     if facts.funnel:
         yield Exclusion(
             'with a resource provider', '', dict.fromkeys(
@@ -54,7 +54,7 @@ def provider_missing(facts: Facts, nodes: Nodes) -> Exclusions:
                 reasons.NO_PROVIDER))
 
 
-def condition_unmet(facts: Facts, nodes: Nodes) -> Exclusions:
+def condition_unmet(facts: Facts, _nodes: Nodes) -> Exclusions:
     if facts.funnel:
         for condition, passed in zip(
                 facts.funnel.conditions, facts.funnel.passed, strict=True):
@@ -80,7 +80,7 @@ def candidate_missing(facts: Facts, nodes: Nodes) -> Exclusions:
             dict.fromkeys(failing, reasons.NOT_RETURNED), always=False)
 
 
-def cell_differs(facts: Facts, nodes: Nodes) -> Exclusions:
+def cell_differs(facts: Facts, _nodes: Nodes) -> Exclusions:
     if facts.cell is not None:
         yield Exclusion(
             'in the cell of the server', 'nova', dict.fromkeys(
@@ -99,7 +99,7 @@ def host_not_requested(facts: Facts, nodes: Nodes) -> Exclusions:
     yield Exclusion('requested hosts', 'nova', {
         node: reasons.LEFT_OUT if node in facts.ignored
         else reasons.NOT_REQUESTED
-        for node in nodes - facts.requested | facts.ignored}, always=False)
+        for node in (nodes - facts.requested) | facts.ignored}, always=False)
 
 
 def filter_rejects(facts: Facts, _nodes: Nodes) -> Exclusions:
@@ -128,14 +128,14 @@ def conductor_refuses(facts: Facts, _nodes: Nodes) -> Exclusions:
 
 
 def _unusable(facts: Facts) -> abc.Mapping[str, str]:
-    """Return what the ComputeFilter would reject if it got it.
+    """Map the nodes that ComputeFilter would reject to no message.
 
     Nova does not run it for a rebuild, the only request without a query.
     """
     return dict.fromkeys((
         node for node, host in facts.nova.nodes.items()
-        if host in facts.down or host in facts.disabled
-        if node not in facts.scores and facts.funnel), '')
+        if facts.funnel and node not in facts.scores
+        and (host in facts.down or host in facts.disabled)), '')
 
 
 STEPS: tuple[abc.Callable[[Facts, Nodes], Exclusions], ...] = (
@@ -172,21 +172,21 @@ def explain(facts: Facts) -> explanation.Answer:
     nodes = frozenset(facts.nova.nodes)
     steps: list[explanation.Step] = []
     # By phrase: placement and a filter may both tell that a host is disabled.
-    failed: dict[str, dict[str, Reason]] = {node: {} for node in nodes}
-    first: dict[str, int] = {}
+    failures: dict[str, dict[str, Reason]] = {node: {} for node in nodes}
+    first_step: dict[str, int] = {}
     for step in STEPS:
         for exclusion in step(facts, nodes):
             for node, reason in exclusion.reasons.items():
-                failed[node].setdefault(reason.phrase, reason)
+                failures[node].setdefault(reason.phrase, reason)
             excluded = nodes.intersection(exclusion.reasons)
             if excluded or exclusion.always and not facts.refusal:
-                first |= dict.fromkeys(excluded, len(steps))
+                first_step |= dict.fromkeys(excluded, len(steps))
                 nodes -= excluded
                 steps.append(explanation.Step(
                     exclusion.name, exclusion.asked_by, nodes & facts.scope))
     return _answer(facts, steps, nodes, [
-        _verdict(node, facts, step, *failed[node].values())
-        for node, step in first.items()])
+        _verdict(node, facts, step, *failures[node].values())
+        for node, step in first_step.items()])
 
 
 def _verdict(node: str, facts: Facts, step: int, reason: Reason,
@@ -200,7 +200,7 @@ def _verdict(node: str, facts: Facts, step: int, reason: Reason,
 def _answer(facts: Facts, steps: abc.Sequence[explanation.Step], nodes: Nodes,
             excluded: abc.Iterable[explanation.Verdict]
             ) -> explanation.Answer:
-    """Put the verdicts in order; add those on the nodes that are left."""
+    """Return the answer: acceptable nodes first, the others by step."""
     acceptable = [
         _verdict(node, facts, len(steps), reasons.acceptable(node, facts))
         for node in nodes]
@@ -211,10 +211,10 @@ def _answer(facts: Facts, steps: abc.Sequence[explanation.Step], nodes: Nodes,
             verdict.step, verdict.reason.kind, verdict.host, verdict.node))]
     verdicts = [verdict for verdict in verdicts if verdict.node in facts.scope]
     notes = _notes(facts)
-    spared = [verdict.host for verdict in verdicts
-              if facts.refusal and verdict.scores and not verdict.also]
-    if spared:
-        notes.append(SPARED + plurals.some(spared))
+    hosts = [verdict.host for verdict in verdicts
+             if facts.refusal and verdict.scores and not verdict.also]
+    if hosts:
+        notes.append(WITHOUT_REFUSAL + plurals.some(hosts))
     return explanation.Answer(
         facts.request, steps, verdicts, notes, facts.placed, facts.count,
         facts.refusal.reason if facts.refusal else '', facts.record)

@@ -26,6 +26,7 @@ class Reason:
     """For the summary after a number of nodes, such as ``disabled``."""
     detail: str = ''
     advice: str = ''
+    """What to do; like ``detail`` it may contain ``HOST``."""
 
     def with_host(self, host: str) -> 'Reason':
         return dataclasses.replace(
@@ -39,6 +40,7 @@ class Step:
 
     name: str
     asked_by: str
+    """What sets the condition, such as ``flavor``; may be empty."""
     passed: frozenset[str]
     """UUIDs of the compute nodes that pass this and all earlier steps."""
 
@@ -52,7 +54,7 @@ class Verdict:
     host: str
     reason: Reason
     step: int
-    """Number of the first step that the node does not pass, from 0."""
+    """Number of the first step that it fails, from 0; of steps if none."""
     weight: float | None = None
     """Of an acceptable node: the sum of nova's weighers."""
     scores: abc.Mapping[str, float] = dataclasses.field(default_factory=dict)
@@ -123,8 +125,8 @@ class Answer:
         return bool(self.acceptable)
 
     @property
-    def counted(self) -> str:
-        """The noun for numbers of verdicts."""
+    def noun(self) -> str:
+        """The plural noun for numbers of verdicts."""
         hosts = {verdict.host for verdict in self.verdicts}
         return ('hosts' if len(hosts) == len(self.verdicts)
                 else 'compute nodes')

@@ -20,7 +20,7 @@ from nova_aggregate_mirror.scheduler import filters
 # A pattern for each host would be compiled for each host.
 _NAME = re.compile(r'[\w.-]+')
 
-NOVAS = 'nova.scheduler.filters'
+NOVA_FILTERS = 'nova.scheduler.filters'
 """Package of nova's host filters."""
 
 
@@ -45,10 +45,10 @@ def reason(exc: Exception) -> str:
 
 
 @contextlib.contextmanager
-def named(plugin: Any) -> abc.Iterator[None]:
-    """Name the filter or weigher that fails.
+def failures_of(plugin: Any) -> abc.Iterator[None]:
+    """Translate the exceptions of a filter or weigher.
 
-    :raises PluginFailed: not if nova's databases fail
+    :raises PluginFailed: for any but those of nova's databases
     """
     try:
         yield
@@ -83,7 +83,7 @@ class _Messages(logging.Handler):
             self._last[state.uuid] = record
 
     def last_message(self, state: host_manager.HostState) -> str:
-        """Return the last message about a host state; empty if none is.
+        """Return the last message about a host state; empty if there is none.
 
         A filter may also log something about each host that passes it.
         """
@@ -140,7 +140,7 @@ class Recorder:
             state.allocation_candidates or not isinstance(
                 host_filter, nova_filters.CandidateFilterMixin))]
         with listening([*states, *others]) as messages:
-            with named(host_filter):
+            with failures_of(host_filter):
                 passed = list(self._handler.get_filtered_objects(
                     [host_filter], states, spec, index) or [])
             passed_ids = set(map(id, [*passed, *_pass(
@@ -155,17 +155,17 @@ class Recorder:
             type(host_filter).__name__,
             {state.uuid: messages.last_message(state) for state in rejected},
             frozenset(state.uuid for state, subjects in broken if subjects),
-            '' if module.startswith(NOVAS) else module))
+            '' if module.startswith(NOVA_FILTERS) else module))
         return passed
 
 
 def _pass(host_filter: Any, states: list[Any], spec: Any) -> list[Any]:
     """Return the hosts that pass a filter; all if it fails."""
     try:
-        with named(host_filter):
+        with failures_of(host_filter):
             return list(host_filter.filter_all(states, spec) or ())
     except PluginFailed:
-        # It is not called for these hosts.
+        # Nova does not call the filter for these hosts.
         return states
 
 
@@ -175,7 +175,7 @@ def listening(states: abc.Sequence[host_manager.HostState]
     """Receive what the filters log, whatever the log level is."""
     messages = _Messages(states)
     with contextlib.ExitStack() as stack:
-        for name in (NOVAS, filters.__name__):
+        for name in (NOVA_FILTERS, filters.__name__):
             logger = logging.getLogger(name)
             stack.callback(logger.setLevel, logger.level)
             stack.callback(setattr, logger, 'propagate', logger.propagate)

@@ -9,10 +9,10 @@ from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.placement import candidates
 from nova_aggregate_mirror.placement import parallel
 
-FIGURES = 20
+MAX_FIGURES = 20
 """Maximum number of providers whose inventories are read, per condition."""
 
-SMALL = 4
+MAX_TREE = 4
 """Maximum number of providers of a tree whose inventories are read."""
 
 Inventories = abc.Mapping[str, candidates.Inventory | None]
@@ -40,7 +40,7 @@ class Funnel:
 
     def readable(self, node: str) -> bool:
         """Check whether its inventories take few requests to read."""
-        return 0 < len(self.trees.get(node, ())) <= SMALL
+        return 0 < len(self.trees.get(node, ())) <= MAX_TREE
 
     @property
     def left(self) -> frozenset[str]:
@@ -48,11 +48,11 @@ class Funnel:
         return self.existing.intersection(*self.passed)
 
 
-def narrow(reader: candidates.CandidateReader, sharing: frozenset[str],
-           for_each: parallel.Each,
-           queries: abc.Sequence[placement_query.PlacementQuery],
-           nodes: frozenset[str]) -> Funnel:
-    """Ask which nodes meet each condition of a query.
+def read(reader: candidates.CandidateReader, sharing: frozenset[str],
+         for_each: parallel.Each,
+         queries: abc.Sequence[placement_query.PlacementQuery],
+         nodes: frozenset[str]) -> Funnel:
+    """Read which nodes meet each condition of a query.
 
     A condition is asked by itself for nodes with a single provider, and with
     those before it for others, which may meet it with several providers.
@@ -77,9 +77,9 @@ def narrow(reader: candidates.CandidateReader, sharing: frozenset[str],
     # Placement may cut the response to a part, and then the complete query's
     # is not within it.
     complete = frozenset().union(*(answer.providers for answer in answers))
+    plain = all(query.plain for query in queries)
     single = frozenset(node for node, providers in trees.items()
-                       if not providers[1:]) if all(
-        query.plain for query in queries) else frozenset()
+                       if plain and not providers[1:])
     remaining, conditions = existing - single, queries[0].conditions
     single_answers = _ask(
         lambda query, conditions: reader.providers(
@@ -149,7 +149,7 @@ def read_figures(reader: candidates.CandidateReader, for_each: parallel.Each,
             failing = sorted(
                 (node for node in nodes if node not in passed
                  and node not in figures and funnel.readable(node)),
-                key=lambda node: node not in remaining)[:FIGURES]
+                key=lambda node: node not in remaining)[:MAX_FIGURES]
             responses = for_each(
                 lambda node: _inventories(reader, funnel.trees[node]), failing)
             figures |= {
@@ -175,11 +175,11 @@ def scarce_providers(funnel: Funnel, figures: abc.Mapping[str, Inventories]
     return providers
 
 
-def limited(reader: candidates.CandidateReader,
-            queries: abc.Sequence[placement_query.PlacementQuery],
-            answers: abc.Sequence[candidates.Candidates]
-            ) -> tuple[frozenset[str], str]:
-    """Return the providers within nova's limit, and a limit that cuts."""
+def within_limit(reader: candidates.CandidateReader,
+                 queries: abc.Sequence[placement_query.PlacementQuery],
+                 answers: abc.Sequence[candidates.Candidates]
+                 ) -> tuple[frozenset[str], str]:
+    """Return the providers within nova's limit, and it if it cuts any."""
     providers: frozenset[str] = frozenset()
     limit = ''
     for query, answer in zip(queries, answers, strict=True):
@@ -193,6 +193,7 @@ def limited(reader: candidates.CandidateReader,
 
 def _inventories(reader: candidates.CandidateReader,
                  providers: abc.Sequence[str]) -> Inventories | None:
+    """Read the inventories of a tree; None if one of it was deleted."""
     inventories: dict[str, candidates.Inventory | None] = {}
     try:
         for provider in providers:

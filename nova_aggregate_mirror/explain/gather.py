@@ -162,12 +162,11 @@ def _ask_placement(cloud: Cloud,
             *cloud.placement.aggregates(provider)),
         cloud.placement.sharing()))
     nodes = frozenset(facts.nova.nodes)
-    narrowed = funnel.narrow(
-        reader, sharing, cloud.for_each, queries, nodes)
+    narrowed = funnel.read(reader, sharing, cloud.for_each, queries, nodes)
     figures = funnel.read_figures(
         reader, cloud.for_each, narrowed, sorted(nodes, key=lambda node: (
             node not in facts.scope, facts.host(node))))
-    returned, limit = funnel.limited(reader, queries, narrowed.answers)
+    returned, limit = funnel.within_limit(reader, queries, narrowed.answers)
     facts = dataclasses.replace(
         facts, funnel=narrowed, figures=figures, candidates=returned,
         limit=limit)
@@ -198,7 +197,7 @@ def _run_nova(request: requests.SchedulingRequest, trial: rehearsal.Rehearsal,
     all_states = trial.states(answers, named)
     states = [state for state in all_states if state.uuid in nodes]
     try:
-        requested, runs, passed = manager.filtered(states, [
+        requested, runs, passed = manager.run_filters(states, [
             state for state in all_states if state.uuid in named], spec)
         scores = manager.scores(passed, spec)
     except filter_runs.PluginFailed as exc:

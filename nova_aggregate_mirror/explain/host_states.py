@@ -63,20 +63,20 @@ class HostManager(host_manager.HostManager):
         """UUID of a cell to the nova-compute service of each of its hosts."""
 
     def leave_out(self, cells: abc.Collection[str]) -> None:
-        """Do not read cells: they have not answered before."""
+        """Do not read cells that have not answered, named with their UUIDs."""
         for uuid, cell in list(self.cells.items()):
             if any(uuid in name for name in cells):
                 del self.cells[uuid]
                 if cell in self.enabled_cells:
                     self.enabled_cells.remove(cell)
 
-    def filtered(self, states: abc.Sequence[host_manager.HostState],
-                 named: abc.Sequence[host_manager.HostState], spec: Any
-                 ) -> tuple[frozenset[str], list[facts.FilterRun],
-                            list[host_manager.HostState]]:
+    def run_filters(self, states: abc.Sequence[host_manager.HostState],
+                    named: abc.Sequence[host_manager.HostState], spec: Any
+                    ) -> tuple[frozenset[str], list[facts.FilterRun],
+                               list[host_manager.HostState]]:
         """Run nova's host filters.
 
-        :param named: hosts to run each filter for
+        :param named: host states to run each filter for
         :returns: the nodes of the hosts that the request names or does not
             ignore, the result of each filter, and the hosts that pass all
         """
@@ -88,7 +88,7 @@ class HostManager(host_manager.HostManager):
         finally:
             self.filter_handler = handler
         if recorder.requested is None and not request_spec.names_host(spec):
-            # Nova leaves out all of these hosts.
+            # Nova runs no filter, as the request leaves out all these hosts.
             recorder.get_filtered_objects(self.enabled_filters, [], spec)
         # Nova runs no filter if the request forces a host.
         requested = passed if recorder.requested is None else (
@@ -98,11 +98,11 @@ class HostManager(host_manager.HostManager):
 
     def scores(self, states: abc.Sequence[host_manager.HostState], spec: Any
                ) -> abc.Mapping[str, abc.Mapping[str, float]]:
-        """Run nova's weighers; return the sum of each node as its parts."""
+        """Run nova's weighers; return the weights of each node by weigher."""
         scores: dict[str, dict[str, float]] = {
             state.uuid: {} for state in states}
         for weigher in self.weighers:
-            with filter_runs.named(weigher):
+            with filter_runs.failures_of(weigher):
                 for weighed in self.weight_handler.get_weighed_objects(
                         [weigher], states, spec):
                     scores[weighed.obj.uuid][

@@ -70,7 +70,6 @@ _RESERVATIONS = {
     for name, option in (('VCPU', 'reserved_host_cpus'),
                          ('MEMORY_MB', 'reserved_host_memory_mb'),
                          ('DISK_GB', 'reserved_host_disk_mb'))}
-_SEE = 'see the filter in nova\'s documentation of the scheduler'
 _COMPARE_AGGREGATES = (
     'check the aggregates of the host and their metadata with "openstack '
     'aggregate show"')
@@ -205,6 +204,7 @@ def title(condition: Condition, nova: source.Nova) -> str:
 def _of_resource(condition: Condition, node: str, facts: Facts) -> Reason:
     """Return why a provider cannot allocate an amount of a resource."""
     [(name, amount)] = condition.amounts.items()
+    # None: not read, or several providers have the class.
     inventories = facts.figures.get(node, {name: None})
     if name not in inventories:
         return Reason(
@@ -222,20 +222,21 @@ def _of_resource(condition: Condition, node: str, facts: Facts) -> Reason:
         amount, _parts(facts.disk, amount) if name == 'DISK_GB' else '',
         inventory.free, inventory.total, inventory.ratio,
         ', %d reserved' % inventory.reserved if inventory.reserved else '')
-    most = min(inventory.usable, inventory.max_unit)
-    everything = inventory.reserved >= inventory.total
-    if everything or name in _RESERVATIONS and most < amount <= min(
+    largest = min(inventory.usable, inventory.max_unit)
+    all_reserved = inventory.reserved >= inventory.total
+    # It would fit into what is reserved.
+    if all_reserved or name in _RESERVATIONS and largest < amount <= min(
             int(inventory.reserved * inventory.ratio), inventory.max_unit,
             int(inventory.total * inventory.ratio) - inventory.used):
         return Reason(
             'reserved', 'have %s %s reserved' % (
-                'all' if everything else 'too much', name), detail,
+                'all' if all_reserved else 'too much', name), detail,
             _RESERVATIONS.get(name, 'if it is an ironic node, it is in use, '
                               'in maintenance or being cleaned; see '
                               '"openstack baremetal node list"'))
-    if amount > most:
+    if amount > largest:
         return Reason(
-            'max_unit', 'allow at most %d %s for a server' % (most, name),
+            'max_unit', 'allow at most %d %s for a server' % (largest, name),
             detail, 'use a smaller flavor, or larger hosts')
     if amount < inventory.min_unit or amount % inventory.step_size:
         return Reason(
@@ -267,7 +268,7 @@ def _of_shortage(name: str, amount: int, free: int, detail: str,
 
 
 def _parts(disk: abc.Mapping[str, int], amount: int) -> str:
-    """Tell the parts of a disk apart, if they are what is asked for."""
+    """Return the parts of the disk, in brackets, if they are the amount."""
     if len(disk) < 2 or sum(disk.values()) != amount:
         return ''
     return ' (%s)' % ' + '.join(
@@ -340,7 +341,7 @@ def _pending(phrase: str, detail: str, node: str, facts: Facts
     ages = [facts.pending[host] for host in facts.nova.hosts_of(node)
             if host in facts.pending]
     return Reason(
-        'pending', phrase, '%s; pending in the journal since %.0f s' % (
+        'pending', phrase, '%s; pending in the journal for %.0f s' % (
             # Nova-api's clock may be ahead.
             detail, max(0.0, *ages)),
         'the agent mirrors it; if it does not, check its log'
@@ -371,7 +372,7 @@ def _of_forbidden_membership(condition: Condition, node: str, facts: Facts
 
 
 def stale_memberships(facts: Facts, node: str) -> list[str]:
-    """List what placement must have a candidate in, and nova has not."""
+    """Name the aggregates that a candidate is in in placement, not in nova."""
     nova = facts.nova
     return sorted(
         _membership(condition, nova)
@@ -401,8 +402,9 @@ def of_filter(run: facts.FilterRun, node: str, facts: Facts) -> Reason:
             return Reason('disabled', 'disabled', message, _ENABLE)
         return of_down(host in facts.forced_down, message)
     phrase, advice = _PHRASES.get(
-        run.name, ('rejected by %s' % run.name, _SEE if not run.module
-                   else 'see the filter in the module %s' % run.module))
+        run.name, ('rejected by %s' % run.name, 'see the filter in %s' % (
+            'the module ' + run.module if run.module
+            else 'nova\'s documentation of the scheduler')))
     if node in run.broken_rules and not stale_memberships(facts, node):
         phrase, advice = (
             'in aggregates that exclude the request',

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scheduling of a request as in nova-scheduler, and without claims.
+"""Scheduling of a request as in nova-scheduler, without claims.
 
 Nova's own code runs: its request filters and those of this package, the query
 to placement as nova builds it, and nova's host filters and weighers.
@@ -31,8 +31,8 @@ Condition = placement_query.Condition
 Origin = placement_query.Origin
 States = abc.Sequence[host_manager.HostState]
 
-METADATA = ('change the request, or the metadata of the aggregates; see '
-            '"openstack aggregate list --long"')
+ADVICE = ('change the request, or the metadata of the aggregates; see '
+          '"openstack aggregate list --long"')
 
 
 class RequestRefused(Exception):
@@ -220,7 +220,7 @@ class _Capacity:
             for name, figures in summary['resources'].items()}
 
     def claim(self, request: abc.Mapping[str, Any]) -> bool:
-        """Take the resources of an allocation request if they are free."""
+        """Take the resources of a request; return whether they were free."""
         amounts = {
             (provider, name): amount
             for provider, allocation in request['allocations'].items()
@@ -246,18 +246,18 @@ def _conditions(spec: request_spec.RequestSpec
 
 def _origin_of(query_filter: Any, spec: request_spec.RequestSpec
                ) -> Origin:
-    """Name a request filter by what it stands for."""
+    """Return the origin of the conditions that a request filter adds."""
     name = getattr(query_filter, '__name__', type(query_filter).__name__)
     return {
         'map_az_to_placement_aggregate':
-            Origin('zone %s' % spec.availability_zone, True, METADATA),
+            Origin('zone %s' % spec.availability_zone, True, ADVICE),
         'require_tenant_aggregate':
-            Origin('tenant %s' % spec.project_id, advice=METADATA),
+            Origin('tenant %s' % spec.project_id, advice=ADVICE),
         'isolate_aggregates': placement_query.ISOLATED,
         'routed_networks_filter': placement_query.SEGMENTS,
         'SegmentAddresses': placement_query.FREE_SEGMENTS,
         # The rule is named, not the request filter.
-        'Narrowing': Origin(advice=METADATA),
+        'Narrowing': Origin(advice=ADVICE),
     }.get(name, Origin('nova, %s' % name))
 
 

@@ -16,7 +16,7 @@ SENTENCE_HOSTS, ROW_HOSTS = 5, 6
 """Hosts that the sentence, and a row of the table, name."""
 
 HOSTS = ('Compute nodes', 'Hosts', 'Reason', 'Detail', 'What to do', 'Also')
-IN_TABLE = ('Hosts', 'Reason, and what to do')
+TABLE = ('Hosts', 'Reason, and what to do')
 RECORD = ('Time', 'Event', 'Host', 'Result')
 FUNNEL = ('Condition', 'Asked by', 'Left', 'Excluded')
 NO_NODE = 'nova shows no compute node'
@@ -27,7 +27,7 @@ def sentence(answer: explanation.Answer) -> str:
     """Return how many hosts are left, and why the others are not."""
     acceptable = [verdict.host for verdict in answer.acceptable]
     start = '%d of %d %s' % (
-        len(acceptable), len(answer.verdicts), answer.counted)
+        len(acceptable), len(answer.verdicts), answer.noun)
     failure = answer.failure or ('' if answer.verdicts else NO_NODE)
     if failure:
         return '%s: %s' % (start, failure)
@@ -52,16 +52,16 @@ def sentence(answer: explanation.Answer) -> str:
 
 def names(hosts: abc.Iterable[str], limit: int) -> str:
     """Join the first hosts; a host with several nodes is named once."""
-    names = [host if nodes == 1 else '%s with %d nodes' % (host, nodes)
+    texts = [host if nodes == 1 else '%s with %d nodes' % (host, nodes)
              for host, nodes in collections.Counter(hosts).items()]
-    return plurals.first(names, limit)
+    return plurals.first(texts, limit)
 
 
 def text(answer: explanation.Answer) -> str:
     """Render the sentence, the funnel, the hosts and the notes."""
     return '\n\n'.join([
         *head(answer),
-        terminal_tables.render(IN_TABLE, in_table(hosts(answer))),
+        terminal_tables.render(TABLE, table_rows(hosts(answer))),
         *notes(answer)])
 
 
@@ -120,7 +120,7 @@ def document(answer: explanation.Answer) -> dict[str, Any]:
 
 
 def funnel(answer: explanation.Answer) -> list[tuple[str, str, int, int]]:
-    """List the steps with the numbers of nodes left and excluded."""
+    """Return rows for ``FUNNEL``: the steps, and how many nodes they leave."""
     before = len(answer.verdicts)
     rows = [('compute nodes in nova', '', before, 0)]
     for step in answer.steps:
@@ -131,7 +131,7 @@ def funnel(answer: explanation.Answer) -> list[tuple[str, str, int, int]]:
 
 
 def hosts(answer: explanation.Answer) -> list[tuple[Any, ...]]:
-    """List hosts by reason; hosts in the same state share a row."""
+    """Return rows for ``HOSTS``; hosts in the same state share a row."""
     return [
         (len(verdicts), names(
             (verdict.host for verdict in verdicts), ROW_HOSTS),
@@ -141,13 +141,13 @@ def hosts(answer: explanation.Answer) -> list[tuple[Any, ...]]:
         for reason, *also in [reasons(verdicts)]]
 
 
-def in_table(hosts: abc.Iterable[tuple[Any, ...]]
-             ) -> list[tuple[terminal_tables.Cell, ...]]:
-    """Return rows for ``IN_TABLE``, with a line for each cell of a row."""
+def table_rows(rows: abc.Iterable[tuple[Any, ...]]
+               ) -> list[tuple[terminal_tables.Cell, ...]]:
+    """Return rows for ``TABLE``, with a line for each cell of ``HOSTS``."""
     return [((plurals.count(count, 'compute node'), names),
              tuple(filter(None, (reason, detail, advice,
                                  also and 'also: ' + also))))
-            for count, names, reason, detail, advice, also in hosts]
+            for count, names, reason, detail, advice, also in rows]
 
 
 def groups(answer: explanation.Answer) -> list[list[explanation.Verdict]]:

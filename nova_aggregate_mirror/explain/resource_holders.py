@@ -11,8 +11,8 @@ from nova_aggregate_mirror.placement import candidates
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.source import database_servers
 
-# Classes of resources without which nova's audit takes an allocation for that
-# of another service; as in PlacementCommands.
+# Nova's audit skips an allocation that has none of these classes of resources,
+# because another service made it; as in PlacementCommands.
 AUDITED = frozenset({
     'VCPU', 'MEMORY_MB', 'DISK_GB', 'VGPU', 'NET_BW_EGR_KILOBIT_PER_SEC',
     'NET_BW_IGR_KILOBIT_PER_SEC', 'PCPU', 'MEM_ENCRYPTION_CONTEXT'})
@@ -22,7 +22,7 @@ ENDED = frozenset({'error', 'failed', 'cancelled', 'completed', 'done',
                    'confirmed', 'reverted'})
 WAIT = ('wait until it has ended; see "openstack server migration list '
         '--server %s"')
-SHOWN = 3
+MAX_NAMED = 3
 """Holders that are named for a host."""
 
 
@@ -43,24 +43,24 @@ Holders = abc.Sequence[Holder]
 
 def read(reader: candidates.CandidateReader, for_each: parallel.Each,
          servers: database_servers.DatabaseServers,
-         lacking: abc.Mapping[str, abc.Collection[str]],
+         scarce: abc.Mapping[str, abc.Collection[str]],
          hosts: abc.Mapping[str, str]) -> abc.Mapping[str, Holders]:
     """Read who holds the resources of providers: one request for each.
 
-    :param lacking: compute node to those of its providers with too few
+    :param scarce: compute node to those of its providers with too few
         resources: itself, or others of its tree
     :param hosts: compute node to the name of its host
     """
-    providers = sorted(frozenset().union(*lacking.values()))
+    providers = sorted(frozenset().union(*scarce.values()))
     allocations = dict(zip(providers, for_each(
         functools.partial(_allocations, reader), providers), strict=True))
     consumers = servers.consumers(frozenset().union(*allocations.values()))
     return {node: [
         _holder(consumer, amounts, consumers.get(consumer), provider,
                 hosts.get(node, ''), servers.cells_down)
-        for provider in sorted(of_node)
+        for provider in sorted(node_providers)
         for consumer, amounts in allocations[provider].items()]
-        for node, of_node in lacking.items()}
+        for node, node_providers in scarce.items()}
 
 
 def largest(holders: Holders, resource_class: str) -> Holders:
@@ -68,7 +68,7 @@ def largest(holders: Holders, resource_class: str) -> Holders:
     return sorted(
         (holder for holder in holders if resource_class in holder.amounts),
         key=lambda holder: (not holder.advice,
-                            -holder.amounts[resource_class]))[:SHOWN]
+                            -holder.amounts[resource_class]))[:MAX_NAMED]
 
 
 def _allocations(reader: candidates.CandidateReader, provider: str
@@ -82,23 +82,24 @@ def _allocations(reader: candidates.CandidateReader, provider: str
 def _holder(uuid: str, amounts: abc.Mapping[str, int],
             consumer: database_servers.Consumer | None, provider: str,
             host: str, cells_down: abc.Mapping[str, str]) -> Holder:
-    audit = ('check it with "nova-manage placement audit --verbose '
-             '--resource_provider %s"; with --delete it is removed' % provider
-             if AUDITED.intersection(amounts) else 'ask the owner: "openstack '
-             'resource provider allocation show %s"' % uuid)
+    stale_advice = (
+        'check it with "nova-manage placement audit --verbose '
+        '--resource_provider %s"; with --delete it is removed' % provider
+        if AUDITED.intersection(amounts) else 'ask the owner: "openstack '
+        'resource provider allocation show %s"' % uuid)
     if consumer is None and cells_down:
         return Holder('%s, which may be in a cell that did not answer' % uuid,
                       amounts)
     if consumer is None:
         return Holder('%s, which is no server or migration of nova' % uuid,
-                      amounts, audit)
+                      amounts, stale_advice)
     if consumer.move:
-        return _move_holder(consumer, amounts, audit)
-    return _server_holder(consumer, amounts, audit, host)
+        return _move_holder(consumer, amounts, stale_advice)
+    return _server_holder(consumer, amounts, stale_advice, host)
 
 
 def _move_holder(consumer: database_servers.Consumer,
-                 amounts: abc.Mapping[str, int], audit: str) -> Holder:
+                 amounts: abc.Mapping[str, int], stale_advice: str) -> Holder:
     """Return a migration that holds the old host of its server."""
     subject = 'the %s of server %s' % (consumer.move, consumer.server)
     if consumer.status == 'finished':
@@ -107,12 +108,12 @@ def _move_holder(consumer: database_servers.Consumer,
             'resize confirm %s", or revert' % consumer.server)
     return Holder(
         '%s (%s)' % (subject, consumer.status), amounts,
-        audit if consumer.status in ENDED else WAIT % consumer.server)
+        stale_advice if consumer.status in ENDED else WAIT % consumer.server)
 
 
 def _server_holder(consumer: database_servers.Consumer,
-                   amounts: abc.Mapping[str, int], audit: str, host: str
-                   ) -> Holder:
+                   amounts: abc.Mapping[str, int], stale_advice: str,
+                   host: str) -> Holder:
     """Return a server, which may be on another host."""
     subject = 'server %s (%s)' % (consumer.name, consumer.server)
     if consumer.host == host:
@@ -127,4 +128,4 @@ def _server_holder(consumer: database_servers.Consumer,
             subject + ' since it was evacuated', amounts, 'start nova-compute '
             'on %s: it removes what evacuated servers have left there'
             % explanation.HOST)
-    return Holder(subject, amounts, audit)
+    return Holder(subject, amounts, stale_advice)

@@ -29,7 +29,7 @@ _RANDOM = (
     (re.compile(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}'),
      lambda found: 'UUID'),
     (re.compile(r'\b[0-9a-f]{32}\b'), lambda found: 'PROJECT'),
-    (re.compile(r'since \d+ s'), lambda found: 'since N s'))
+    (re.compile(r'for \d+ s\b'), lambda found: 'for N s'))
 
 
 def _about() -> dict[str, str]:

@@ -22,7 +22,7 @@ class TestMessages(testtools.TestCase):
             objects.InstancePCIRequest(
                 count=1, alias_name=None, requester_id=uuidsentinel.port)])
         with filter_runs.listening([state]) as messages:
-            logging.getLogger(filter_runs.NOVAS).debug(
+            logging.getLogger(filter_runs.NOVA_FILTERS).debug(
                 '%(state)s lacks %(requests)s',
                 {'state': state, 'requests': requests})
         self.assertEqual('<host> lacks 2 nic, 1 for port %s'

@@ -36,7 +36,7 @@ class Placement:
 
 
 def narrow(placement, *queries, sharing=frozenset()):
-    return funnel.narrow(
+    return funnel.read(
         placement, sharing, parallel.Workers().each, queries, NODES)
 
 

@@ -165,7 +165,7 @@ class TestAggregates(testtools.TestCase):
 
     def test_operation_of_a_clock_that_is_ahead(self):
         """It has just begun."""
-        self.assertIn(' since 0 s', reason(
+        self.assertIn(' for 0 s', reason(
             'member_of', 'in:z', known=facts.Facts(
                 NOVA, pending={'h1': -5.0})).detail)
 
