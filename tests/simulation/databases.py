@@ -68,7 +68,7 @@ class Api:
                 for host in hosts],
             statements.MAPPED: lambda _values: [
                 (host, _cell(cell).id) for host, cell in nova.homes.items()],
-            cells._ALL: lambda _values: map(_cell, simulated_nova.CELLS)})
+            cells.EVERY: lambda _values: map(_cell, simulated_nova.CELLS)})
 
     @contextlib.contextmanager
     def reading(self) -> abc.Iterator[Connection]:
