@@ -81,7 +81,7 @@ class PeriodicSync:
         try:
             sync = full_sync.run(self._reconciler, request=request)
         except exceptions.MirrorError as exc:
-            sync = full_sync.uncompared(exc)
+            sync = full_sync.without_comparison(exc)
         errors = [sync.not_compared] if sync.not_compared else [
             *sync.outcome.unfinished.values(), *sync.outcome.failed.values()]
         if any(isinstance(exc, exceptions.Stopped) for exc in errors):
@@ -135,7 +135,7 @@ class PeriodicSync:
             result.judgement, seconds, added, removed,
             None if sync.not_compared else self._by_zone(sync.drift),
             bool(refused), sync.outcome.conflicts,
-            len(sync.uncompared))
+            len(sync.uncompared_hosts))
 
     def _say(self, result: sync_result.Result) -> None:
         """Log a comparison that differs from the previous one."""

@@ -35,5 +35,5 @@ def run(build: Build, rows: abc.Iterable[journal.Row],
     except (exceptions.JournalUnavailable, exceptions.UnknownName):
         raise
     except exceptions.MirrorError as exc:
-        sync = full_sync.uncompared(exc)
+        sync = full_sync.without_comparison(exc)
     return sync_result.Result(sync, request, stale_advice, stop.status, never)

@@ -84,7 +84,7 @@ def collect(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
             in_journal.ledger, nova, placement, None, stopping,
             options.sync_workers, display), in_journal.rows, request)
     except exceptions.MirrorError as exc:
-        sync = full_sync.uncompared(exc)
+        sync = full_sync.without_comparison(exc)
     zones: database.Zones = {}
     try:
         if sync.not_compared and not stopping():

@@ -68,7 +68,7 @@ class Association:
 
     @property
     def host(self) -> str:
-        """The hosts, without a space between them."""
+        """The hosts as one field of a table: separated by commas alone."""
         return ','.join(self.hosts)
 
     @property
@@ -85,7 +85,10 @@ class Association:
 
 def compare(compared: comparison.Comparison, prune: bool = True
             ) -> list[Association]:
-    """List the associations that nova and placement do not have in common."""
+    """List the associations that nova and placement do not have in common.
+
+    :param prune: whether the sync removes what is stale
+    """
     nova = compared.nova
     associations: dict[Pair, Association] = {}
 
@@ -118,7 +121,7 @@ def compare(compared: comparison.Comparison, prune: bool = True
 
 
 def after_sync(differences: abc.Iterable[Association],
-               outcome: outcome.Outcome, nova: source.Nova
+               result: outcome.Outcome, nova: source.Nova
                ) -> list[Association]:
     """Return the associations, each with its state after a sync.
 
@@ -128,15 +131,15 @@ def after_sync(differences: abc.Iterable[Association],
     associations: dict[Pair, Association] = {}
     for association in differences:
         if association.state in (State.MISSING, State.STALE):
-            if _is_settled(association, outcome):
+            if _is_settled(association, result):
                 continue
             association = dataclasses.replace(
                 association, state=State.PENDING
-                if association.provider in outcome.pending else State.UNKNOWN)
+                if association.provider in result.pending else State.UNKNOWN)
         associations[association.pair] = association
-    for association in foreign(nova, outcome.kept):
+    for association in foreign(nova, result.kept):
         associations[association.pair] = association
-    for change in outcome.changes:
+    for change in result.changes:
         for uuid in (*change.add, *change.remove):
             associations[change.provider, uuid] = _association(
                 nova, change.provider, uuid,

@@ -60,7 +60,7 @@ class Comparison:
     @functools.cached_property
     def deleted(self) -> frozenset[str]:
         """Aggregates that users deleted and that still have a provider."""
-        return self._left(deleted=True)
+        return self._absent(deleted=True)
 
     @functools.cached_property
     def expired(self) -> frozenset[str]:
@@ -68,10 +68,11 @@ class Comparison:
 
         They are also removed from providers that are not compute nodes.
         """
-        return frozenset(uuid for uuid in self._left(deleted=False)
+        return frozenset(uuid for uuid in self._absent(deleted=False)
                          if self.ledger[uuid].absent >= FOREIGN_AFTER)
 
-    def _left(self, deleted: bool) -> frozenset[str]:
+    def _absent(self, deleted: bool) -> frozenset[str]:
+        """Return aggregates that placement still has and nova has not."""
         if self.hosts:
             return frozenset()
         return frozenset(
@@ -147,10 +148,10 @@ class Comparison:
         """Return those of the aggregates that were requested."""
         return aggregates & self.only if self.only else aggregates
 
-    def narrowed(self) -> source.Nova:
-        """Return nova limited to the requested members."""
+    def requested_nova(self) -> source.Nova:
+        """Return nova with only the requested hosts as members."""
         hosts = self.hosts
-        sure = frozenset(self.nova.members).union(
+        located = frozenset(self.nova.members).union(
             *map(self.nova.hosts_of, self.nova.nodes)
         ) - self.nova.hosts_down.keys()
         members = {host: aggregates for host, aggregates
@@ -160,7 +161,7 @@ class Comparison:
         return dataclasses.replace(
             self.nova, members=members,
             # A cell without any of these hosts does not affect them.
-            cells_down={} if hosts and sure.issuperset(hosts)
+            cells_down={} if hosts and located.issuperset(hosts)
             else self.nova.cells_down,
             unmapped=self.nova.unmapped & frozenset(members),
             hosts_down={host: names for host, names
@@ -177,7 +178,7 @@ class Comparison:
         return dataclasses.replace(self, current=current)
 
     def dirty(self, nodes: abc.Iterable[str]) -> list[journal.Dirty]:
-        """Group these compute nodes by host, shared ones by each."""
+        """Group compute nodes by host; a shared one is in several groups."""
         by_host: dict[str, set[str]] = {}
         for node in nodes:
             for host in self.nova.hosts_of(node):
@@ -198,7 +199,7 @@ class Comparison:
                 if provider not in compute_nodes
                 and aggregates - self.deleted}
 
-    def empty(self) -> frozenset[str]:
+    def without_provider(self) -> frozenset[str]:
         """Return the UUIDs in the ledger that have no provider."""
         return frozenset(self.ledger) - self.present
 

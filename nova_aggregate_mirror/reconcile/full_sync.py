@@ -81,10 +81,10 @@ class SyncOutcome:
     not_compared: exceptions.MirrorError | None = None
     """Why only journal rows were processed, if so."""
     removable: frozenset[str] = frozenset()
-    """Foreign aggregates of compute nodes alone."""
+    """Foreign aggregates that only compute nodes have; none of them shares."""
 
     @property
-    def uncompared(self) -> frozenset[str]:
+    def uncompared_hosts(self) -> frozenset[str]:
         """Member hosts without compute node, or whose cell is silent."""
         return self.nova.nodeless().union(self.nova.hosts_down)
 
@@ -109,7 +109,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     try:
         compared = survey.read(context, selection, request.hosts)
     except exceptions.MirrorError as exc:
-        return uncompared(exc, outcome)
+        return without_comparison(exc, outcome)
     if not request.write:
         compared = compared.with_changes(outcome.changes)
     refused = compared.refusal(request.max_removed_share)
@@ -128,18 +128,18 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
                  if request.foreign else frozenset[str]())
     if request.feeds_ledger and not compared.hosts and not compared.only:
         outcome.write_journal(lambda: context.ledger.observe(
-            compared.nova.aggregates, compared.empty()))
+            compared.nova.aggregates, compared.without_provider()))
     return SyncOutcome(
-        outcome, compared.narrowed(),
+        outcome, compared.requested_nova(),
         associations.after_sync(differences, outcome, compared.nova),
         [association for association in differences
          if association.state in associations.DRIFT], refused,
         removable=removable)
 
 
-def uncompared(error: exceptions.MirrorError, outcome: Outcome | None = None
-               ) -> SyncOutcome:
-    """Return a sync without a comparison."""
+def without_comparison(error: exceptions.MirrorError,
+                       outcome: Outcome | None = None) -> SyncOutcome:
+    """Return the result of a sync that ``error`` ended before it compared."""
     outcome, nova = outcome or Outcome(), source.Nova({}, {}, {})
     return SyncOutcome(
         outcome, nova, associations.after_sync((), outcome, nova),
@@ -190,11 +190,11 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
     failing = (mirror.context.failing.select(nodes)
                if mirror.context.failing else {})
     repaired = Outcome()
-    for hosts in _in_order(mirror, compared.dirty(
+    for hosts in _groups(mirror, compared.dirty(
             node for node in nodes if node not in failing)):
         repaired.add(mirror.converge(hosts, mode))
-    repaired.add(_retry(mirror, compared, failing, request, mode))
-    repaired.mend(_once_more(mirror, compared, repaired, mode))
+    repaired.add(_retry_failing(mirror, compared, failing, request, mode))
+    repaired.merge_retry(_retry_errors(mirror, compared, repaired, mode))
     if failing:
         LOG.info('%s that failed before: no time to try them again',
                  plurals.count(len(failing), 'provider'))
@@ -203,11 +203,11 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
     if mode.prune:
         repaired.add(mirror.remove(compared.expired, mode))
     # A journal row may have failed for a provider that is in sync now.
-    outcome.mend(repaired)
+    outcome.merge_retry(repaired)
 
 
-def _in_order(mirror: reconciler.Reconciler, hosts: list[journal.Dirty]
-              ) -> list[list[journal.Dirty]]:
+def _groups(mirror: reconciler.Reconciler, hosts: list[journal.Dirty]
+            ) -> list[list[journal.Dirty]]:
     """Group hosts: those that may delay others come later.
 
     Hosts with journal rows are mirrored by the drain, too, unless their
@@ -221,9 +221,9 @@ def _in_order(mirror: reconciler.Reconciler, hosts: list[journal.Dirty]
     return groups
 
 
-def _retry(mirror: reconciler.Reconciler, compared: Comparison,
-           failing: dict[str, exceptions.MirrorError], request: Request,
-           mode: provider_writes.Mode) -> Outcome:
+def _retry_failing(mirror: reconciler.Reconciler, compared: Comparison,
+                   failing: dict[str, exceptions.MirrorError],
+                   request: Request, mode: provider_writes.Mode) -> Outcome:
     """Converge providers that failed before, while there is time for them.
 
     Some are tried in each sync, whatever the time.
@@ -245,8 +245,8 @@ def _retry(mirror: reconciler.Reconciler, compared: Comparison,
     return outcome
 
 
-def _once_more(mirror: reconciler.Reconciler, compared: Comparison,
-               repaired: Outcome, mode: provider_writes.Mode) -> Outcome:
+def _retry_errors(mirror: reconciler.Reconciler, compared: Comparison,
+                  repaired: Outcome, mode: provider_writes.Mode) -> Outcome:
     """Retry the providers for which placement failed, if they are a minority.
 
     Placement's database occasionally refuses one of several concurrent writes,

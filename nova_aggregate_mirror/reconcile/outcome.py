@@ -38,10 +38,10 @@ class Outcome:
     changes: list[plan.Change] = dataclasses.field(default_factory=list)
     """Changes that were written, or that would be."""
     kept: dict[str, frozenset[str]] = dataclasses.field(default_factory=dict)
-    """Foreign aggregates of the providers with a change."""
+    """Provider to foreign aggregates, where a change or a survey found any."""
     done: set[str] = dataclasses.field(default_factory=set)
     """Providers that are known to be in sync."""
-    spared: dict[str, int] = dataclasses.field(default_factory=dict)
+    skipped_writes: dict[str, int] = dataclasses.field(default_factory=dict)
     """Providers that ``provider_writes.Mode.before`` kept from a write, and
     their generations."""
     missing: set[str] = dataclasses.field(default_factory=set)
@@ -67,11 +67,12 @@ class Outcome:
         return (sum(len(change.add) for change in self.changes),
                 sum(len(change.remove) for change in self.changes))
 
-    def judge(self, dirty: journal.Dirty, truth: source.Nova | None,
-              error: exceptions.MirrorError | None, whole: bool) -> None:
+    def conclude(self, dirty: journal.Dirty, truth: source.Nova | None,
+                 error: exceptions.MirrorError | None, whole: bool) -> None:
         """Record a failure unless the request is known to be in sync.
 
         :param truth: nova's truth; None when it could not be read
+        :param error: what ended the converge early; None if nothing did
         :param whole: whether all nodes of the host were requested
         """
         if truth is None:
@@ -84,13 +85,13 @@ class Outcome:
             nodes |= truth.nodes_of({dirty.host})
         self.pending.update(filter(truth.wanted, nodes & self.missing))
         if whole and dirty.host in truth.hosts_down:
-            self.failed[Subject(HOST, dirty.host)] = _silent(
+            self.failed[Subject(HOST, dirty.host)] = _cells_down(
                 truth, truth.hosts_down[dirty.host])
         for node in sorted(nodes - self.done - self.missing):
             self.failed.setdefault(Subject(PROVIDER, node), error or (
-                _silent(truth, truth.cells_down) if node in truth.unknown
+                _cells_down(truth, truth.cells_down) if node in truth.unknown
                 else exceptions.GenerationConflict(
-                    'nova told of it only in the last attempt')))
+                    'nova reported it only in the last attempt')))
         errors = [self.failed[subject] for subject in [
             Subject(HOST, dirty.host),
             *(Subject(PROVIDER, node) for node in sorted(nodes))]
@@ -119,7 +120,7 @@ class Outcome:
         self.changes += other.changes
         self.kept |= other.kept
         self.done |= other.done
-        self.spared |= other.spared
+        self.skipped_writes |= other.skipped_writes
         self.missing |= other.missing
         self.pending |= other.pending
         self.failed |= other.failed
@@ -128,7 +129,7 @@ class Outcome:
         self.waiting |= other.waiting
         self.conflicts += other.conflicts
 
-    def mend(self, later: 'Outcome') -> None:
+    def merge_retry(self, later: 'Outcome') -> None:
         """Add a later attempt, which may have succeeded where this failed."""
         repaired = {Subject(PROVIDER, node) for node in later.done}
         over = {self.failed.pop(provider) for provider in repaired
@@ -141,10 +142,11 @@ class Outcome:
         self.add(later)
 
 
-SHARED = (*exceptions.OUTAGE, exceptions.NotTried, exceptions.Stopped,
-          exceptions.NovaUnavailable, exceptions.CellUnavailable,
-          exceptions.JournalUnavailable)
-"""Errors that are not those of one provider."""
+NOT_OF_PROVIDER = (
+    *exceptions.OUTAGE, exceptions.NotTried, exceptions.Stopped,
+    exceptions.NovaUnavailable, exceptions.CellUnavailable,
+    exceptions.JournalUnavailable)
+"""Errors that do not show that a single provider fails."""
 
 
 class Failing:
@@ -172,7 +174,7 @@ class Failing:
             for subject, error in result.failed.items():
                 if subject.kind != PROVIDER:
                     continue
-                if subject in silent or not isinstance(error, SHARED):
+                if subject in silent or not isinstance(error, NOT_OF_PROVIDER):
                     self._errors.pop(subject.name, None)
                     # Its frames would live as long as the process.
                     self._errors[subject.name] = error.with_traceback(None)
@@ -191,8 +193,8 @@ class Failing:
                     if uuid in nodes}
 
 
-def _silent(truth: source.Nova, cells: abc.Collection[str]
-            ) -> exceptions.CellUnavailable:
+def _cells_down(truth: source.Nova, cells: abc.Collection[str]
+                ) -> exceptions.CellUnavailable:
     return exceptions.CellUnavailable('; '.join(
         'cell %s did not answer: %s' % (cell, truth.cells_down[cell])
         for cell in sorted(cells)), cells)

@@ -39,11 +39,11 @@ ROUNDS = 5
 
 # Providers with a conflict that are retried even if no retry succeeds. More
 # of them would take most of the time that healthy providers wait.
-FEW = 3
+MAX_FUTILE = 3
 
 # Providers without an answer after which no others of their batch are asked.
 # Each of them takes the time of a request.
-SILENT = 3
+MAX_SILENT = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +66,7 @@ class Mode:
     found by one; see ``source.Source.read``. Only the given nodes of a host
     are converged then."""
     retries: bool = True
+    """Whether a provider is tried again after a conflict."""
     silent: Silent | None = None
     """Providers without an answer while placement answered other requests, to
     their errors; grows. None: an error of this kind is always an outage."""
@@ -85,8 +86,8 @@ class Decision:
 Decide = abc.Callable[[States], Decision]
 
 
-def hosts(context: context.Context, dirty: abc.Collection[journal.Dirty],
-          mode: Mode) -> Outcome:
+def converge(context: context.Context, dirty: abc.Collection[journal.Dirty],
+             mode: Mode) -> Outcome:
     """Converge the compute nodes of hosts, and the nodes recorded for them.
 
     Nothing is raised for what fails: the outcome has it.
@@ -125,7 +126,7 @@ def hosts(context: context.Context, dirty: abc.Collection[journal.Dirty],
     except exceptions.MirrorError as exc:
         error = exc
     for request in dirty:
-        outcome.judge(request, truth, error, whole=mode.down is None)
+        outcome.conclude(request, truth, error, whole=mode.down is None)
     if unsure:
         # What is kept may be owned or foreign.
         outcome.kept.clear()
@@ -155,7 +156,7 @@ def _plan(states: States, truth: source.Nova, owned: frozenset[str],
         if not mode.prune:
             change = dataclasses.replace(change, remove=())
         if mode.down is not None:
-            change = _spelled(change, state, outcome)
+            change = _without_twins(change, state, outcome)
         foreign = state.aggregates - owned
         if change and foreign:
             outcome.kept[provider] = foreign
@@ -163,8 +164,8 @@ def _plan(states: States, truth: source.Nova, owned: frozenset[str],
     return changes
 
 
-def _spelled(change: plan.Change, state: client.Provider,
-             outcome: Outcome) -> plan.Change:
+def _without_twins(change: plan.Change, state: client.Provider,
+                   outcome: Outcome) -> plan.Change:
     """Leave out what the provider has, but in another spelling.
 
     A placement whose database ignores case keeps the first spelling. It would
@@ -186,7 +187,7 @@ def _spelled(change: plan.Change, state: client.Provider,
         uuid for uuid in change.add if uuid not in twins))
 
 
-def deleted(context: context.Context, uuid: str, mode: Mode) -> Outcome:
+def remove(context: context.Context, uuid: str, mode: Mode) -> Outcome:
     """Remove an aggregate that nova does not have from every provider.
 
     This includes providers that are not compute nodes, as the mirroring spec
@@ -224,7 +225,7 @@ def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
         conflicts = _write(context, states, decision, mode, outcome)
         outcome.conflicts += len(conflicts)
         handled -= states.keys() & decision.truth.unknown.keys()
-        is_futile = len(retried) > FEW and retried <= conflicts.keys()
+        is_futile = len(retried) > MAX_FUTILE and retried <= conflicts.keys()
         if is_futile or not mode.retries:
             given_up |= conflicts
             conflicts = {}
@@ -289,7 +290,7 @@ def isolated(request: abc.Callable[[str], None], context: context.Context,
         key, subject = Subject(PROVIDER, provider), Subject(kind, provider)
         if key in silent:
             outcome.failed[subject] = silent[key]
-        elif len(silent) >= before + SILENT:
+        elif len(silent) >= before + MAX_SILENT:
             outcome.failed[subject] = exceptions.NotTried(
                 'not tried after %d other providers without an answer'
                 % (len(silent) - before))
@@ -317,7 +318,7 @@ def _put(placement: client.Client, state: client.Provider,
         if mode.write and (change or (mode.always and not is_unchanged)):
             placement.put(state, change.apply(state.aggregates))
         elif mode.always:
-            outcome.spared[provider] = state.generation
+            outcome.skipped_writes[provider] = state.generation
     except exceptions.ProviderNotFound:
         outcome.missing.add(provider)
         return

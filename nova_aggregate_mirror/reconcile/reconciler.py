@@ -67,8 +67,9 @@ class Reconciler:
         outcome = self.converge(dirty, Mode(
             always=True, before=before or {}, silent=silent))
         try:
-            if outcome.spared and not self._are_settled(outcome.spared, rows):
-                outcome.mend(self.converge(
+            if outcome.skipped_writes and not self._are_settled(
+                    outcome.skipped_writes, rows):
+                outcome.merge_retry(self.converge(
                     dirty, Mode(always=True, silent=silent)))
             ids = [row.id for row in rows
                    if row.dirty not in outcome.unfinished]
@@ -120,13 +121,14 @@ class Reconciler:
             converged.write_journal(functools.partial(
                 locks.write, self._rows.set_mirrored, ids))
         outcome.add(converged)
-        lost = [row.id for row in rows if row.mirrored_at is not None
-                and row.dirty in outcome.unfinished
-                and row.dirty not in outcome.waiting and not isinstance(
-                    outcome.unfinished[row.dirty], exceptions.Stopped)]
-        if self._rows and lost:
+        unmirrored = [
+            row.id for row in rows if row.mirrored_at is not None
+            and row.dirty in outcome.unfinished
+            and row.dirty not in outcome.waiting and not isinstance(
+                outcome.unfinished[row.dirty], exceptions.Stopped)]
+        if self._rows and unmirrored:
             outcome.write_journal(functools.partial(
-                locks.write, self._rows.set_pending, lost))
+                locks.write, self._rows.set_pending, unmirrored))
         for error in locks.locked.values():
             outcome.failed.setdefault(JOURNAL, error)
         return outcome
@@ -151,7 +153,7 @@ class Reconciler:
             if outage or self._stopping():
                 outcome.failed[subject] = outage or _stopped()
                 continue
-            removal = provider_writes.deleted(self.context, uuid, mode)
+            removal = provider_writes.remove(self.context, uuid, mode)
             outage = removal.outage(mode.silent or ())
             outcome.add(removal)
         return outcome
@@ -169,14 +171,14 @@ class Reconciler:
             if outage or self._stopping():
                 outcome.add(_not_begun(batch, outage))
                 continue
-            partial = provider_writes.hosts(self.context, batch, mode)
+            partial = provider_writes.converge(self.context, batch, mode)
             outage = (None if partial.done
                       else partial.outage(mode.silent or ()))
             outcome.add(partial)
             if self.context.failing:
                 self.context.failing.observe(partial, mode.silent or ())
             if sum(isinstance(exc, exceptions.GenerationConflict) for exc
-                   in partial.failed.values()) > provider_writes.FEW:
+                   in partial.failed.values()) > provider_writes.MAX_FUTILE:
                 # The next batches wait for no more conflicts.
                 mode = dataclasses.replace(mode, retries=False)
         return outcome

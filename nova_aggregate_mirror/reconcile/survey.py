@@ -40,14 +40,14 @@ class Selection:
 def select(context: context.Context,
            requested: frozenset[str] = frozenset()) -> Selection:
     """Return the aggregates to query in placement."""
-    names = frozenset(context.ledger.entries())
+    ledgered = frozenset(context.ledger.entries())
     aggregates = context.nova.aggregates()
-    only = comparison.resolve(requested, aggregates, names)
+    only = comparison.resolve(requested, aggregates, ledgered)
     used = context.nova.used()
-    all = names.union(aggregates, used)
+    every = ledgered.union(aggregates, used)
     if only:
-        used, all = used & only, all & only
-    return Selection(used, all - used, only)
+        used, every = used & only, every & only
+    return Selection(used, every - used, only)
 
 
 def read(context: context.Context, selection: Selection,
@@ -66,12 +66,12 @@ def read(context: context.Context, selection: Selection,
     nova = context.nova.read_all()
     current = _with_providers(context, current, nova, selection.only)
     check_placement(context, current.keys(), nova)
-    ledgered = frozenset(nova.members) | nova.hosts()
-    unknown = sorted(hosts - ledgered)
+    existing = frozenset(nova.members) | nova.hosts()
+    unknown = sorted(hosts - existing)
     if unknown and not nova.cells_down:
         raise exceptions.UnknownName(
             'nova has no host %s; it has %s' % (
-                ', '.join(unknown), plurals.some(ledgered) or 'none'))
+                ', '.join(unknown), plurals.some(existing) or 'none'))
     # The ledger is read last: a deletion is marked before nova deletes.
     return comparison.Comparison(
         current, nova, context.ledger.entries(), selection.only, hosts)
@@ -136,7 +136,7 @@ def occupied_names(context: context.Context, missing: abc.Iterable[str],
                         else 'another one', name),
                     step='' if is_used else DELETE % other)
     except exceptions.MirrorError as exc:
-        # Only what is said about them depends on it.
+        # Only the report of pending providers depends on it.
         LOG.debug('Names of resource providers could not be read: %s', exc)
     return conflicts
 
@@ -149,7 +149,7 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
     This takes a request per provider.
 
     :param silent: see ``provider_writes.Mode``
-    :returns: those of which only compute nodes, and none that shares, have any
+    :returns: those that only compute nodes have, none of which shares
     """
     nodes = sorted(compared.nodes)
     context.display.step('Reading the aggregates of %s'

@@ -40,7 +40,7 @@ class TestCompared(testtools.TestCase):
                 (False, {'hosts': frozenset({'h1'})}),
                 (False, {'write': False, 'observes': True})):
             self.assertIs(compared, entry(sync, **arguments).compared)
-        self.assertFalse(entry(full_sync.uncompared(
+        self.assertFalse(entry(full_sync.without_comparison(
             exceptions.ServiceFailed('500'))).compared)
 
 

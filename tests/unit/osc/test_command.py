@@ -98,7 +98,7 @@ class TestCommand(testtools.TestCase):
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.console.sync_run.run',
             lambda *_arguments, **_options: sync_result.Result(
-                full_sync.uncompared(exceptions.Stopped('')),
+                full_sync.without_comparison(exceptions.Stopped('')),
                 full_sync.Request(write=False),
                 interruption=exit_status.INTERRUPTED)))
         out, errors = io.StringIO(), io.StringIO()

@@ -350,7 +350,7 @@ class TestHosts(doubles.TestCase):
         self.assertEqual(set(), outcome.waiting)
         self.assertIsInstance(outcome.unfinished[row.dirty],
                               exceptions.GenerationConflict)
-        self.assertEqual('nova told of it only in the last attempt',
+        self.assertEqual('nova reported it only in the last attempt',
                          str(outcome.failed[Subject(PROVIDER, 'n1')]))
         self.assertIsNone(self.journal.rows.all()[0].mirrored_at)
 
@@ -444,11 +444,11 @@ class TestOutcome(doubles.TestCase):
         outcome = Outcome(
             failed={one: error, other: error}, unwritten={one, other},
             unfinished={first: error, second: error})
-        outcome.mend(Outcome(done={'n1'}))
+        outcome.merge_retry(Outcome(done={'n1'}))
         self.assertEqual({other: error}, outcome.failed)
         self.assertEqual({other}, outcome.unwritten)
         self.assertIn(second, outcome.unfinished)
-        outcome.mend(Outcome(done={'n2'}))
+        outcome.merge_retry(Outcome(done={'n2'}))
         self.assertEqual(({}, set(), {}), (
             outcome.failed, outcome.unwritten, outcome.unfinished))
 
