@@ -131,7 +131,7 @@ def _pinned_servers(deployment: inputs.Deployment, by_zone: Zones
                     ) -> abc.Iterator[checks.Finding]:
     """Report servers that are pinned to the zone of hosts without a zone."""
     zone = deployment.conf.default_availability_zone
-    count, sampled = deployment.pinned(zone)
+    count, sampled = deployment.count_pinned(zone)
     if count and zone not in by_zone:
         yield checks.warning(
             '%s%s pinned to availability zone %s, which hosts have that are '

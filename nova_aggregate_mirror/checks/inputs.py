@@ -47,9 +47,9 @@ class Deployment:
     def extra_specs(self) -> frozenset[str]:
         return metadata.extra_specs()
 
-    def pinned(self, zone: str) -> tuple[int, bool]:
+    def count_pinned(self, zone: str) -> tuple[int, bool]:
         """Count the servers pinned to a zone, as ``database_servers`` does."""
-        return database_servers.pinned(zone)
+        return database_servers.count_pinned(zone)
 
     @functools.cached_property
     def journal(self) -> store.Journal | None:

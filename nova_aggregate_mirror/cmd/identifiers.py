@@ -35,7 +35,7 @@ class Identifiers:
         # The request of the server is read later, as in ``image``.
         if not name or uuidutils.is_uuid_like(name):
             return name
-        uuids = self._servers.named(name)
+        uuids = self._servers.servers_named(name)
         down = ''.join('; cell %s did not answer: %s' % cell for cell in
                        sorted(self._servers.cells_down.items()))
         if down and uuids:

@@ -58,7 +58,7 @@ class ListServers(command.Lister):
         zone_audit = auditor.Auditor(
             [rule for rule in rules.RULES if rule.name == audit.ZONE],
             _with_members(aggregates), zone=parsed_args.zone,
-            default_zone=default, complete=servers.arrived,
+            default_zone=default, complete=servers.with_move,
             can_unpin=servers.has(audit.UNPIN_VERSION))
         self._misplacements = list(zone_audit.run(
             _read_servers(servers, parsed_args.hosts,

@@ -43,7 +43,7 @@ def select(context: context.Context,
     ledgered = frozenset(context.ledger.entries())
     aggregates = context.nova.aggregates()
     only = comparison.resolve(requested, aggregates, ledgered)
-    used = context.nova.used()
+    used = context.nova.with_hosts()
     every = ledgered.union(aggregates, used)
     if only:
         used, every = used & only, every & only

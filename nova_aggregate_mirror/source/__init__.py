@@ -35,7 +35,7 @@ class Nova:
     """
 
     aggregates: abc.Mapping[str, str]
-    """Those of the hosts, and requested ones that exist: UUID to name."""
+    """UUID to name: aggregates of the hosts, and requested ones that exist."""
 
     members: Memberships
     """Host to the UUIDs of its aggregates."""
@@ -78,7 +78,7 @@ class Nova:
         return ', '.join(sorted(self.hosts_of(node)))
 
     def wanted(self, node: str) -> frozenset[str]:
-        """Return the aggregates that a provider must be in.
+        """Return the aggregates that a provider must be in: of all its hosts.
 
         A UUID that is not, or no longer, a compute node has no aggregates.
         This does not hold for nodes that are ``unknown``.
@@ -197,25 +197,26 @@ MOVING = ('resize_prep', 'resize_migrating', 'resize_migrated',
 
 LIVE = 'live-migration'
 
-LAUNCH = 60.0
+LAUNCH_DELAY = 60.0
 """Seconds from a finished resize to the launch that nova records for it: its
 migration is saved first, in a call that may take rpc_response_timeout."""
 
 
-def placed(server: PlacedServer, kind: str | None, ended: float | None
-           ) -> PlacedServer:
+def with_move(server: PlacedServer, kind: str | None,
+              changed_at: float | None) -> PlacedServer:
     """Add the last migration of a server to its host.
 
     :param kind: type of the migration; None if there is none
-    :param ended: its last change, which may be days after the server has
-        moved, except for a live migration
+    :param changed_at: when it was last changed, which may be days after the
+        server has moved, except for a live migration
     """
-    if kind is None or (ended or 0.0) + LAUNCH < (server.arrived or 0.0):
+    if kind is None or (changed_at or 0.0) + LAUNCH_DELAY < (
+            server.arrived or 0.0):
         # It was launched afterwards, for example unshelved.
         return server
     return dataclasses.replace(
         server, moved=kind,
-        arrived=ended if kind == LIVE else server.arrived or ended)
+        arrived=changed_at if kind == LIVE else server.arrived or changed_at)
 
 
 class Source(Protocol):
@@ -224,7 +225,7 @@ class Source(Protocol):
     def aggregates(self) -> abc.Mapping[str, str]:
         """Read every aggregate, UUID to name."""
 
-    def used(self) -> frozenset[str]:
+    def with_hosts(self) -> frozenset[str]:
         """Read the UUIDs of the aggregates that have hosts."""
 
     def read(self, hosts: abc.Iterable[str], nodes: abc.Iterable[str] = (),

@@ -51,7 +51,7 @@ class ApiSource:
         return {aggregate.uuid: aggregate.name
                 for aggregate in self.all_aggregates()}
 
-    def used(self) -> frozenset[str]:
+    def with_hosts(self) -> frozenset[str]:
         return frozenset(aggregate.uuid for aggregate in self.all_aggregates()
                          if aggregate.hosts)
 
@@ -79,8 +79,8 @@ class ApiSource:
                    if host in hosts | listed_hosts}
         existing = requested.union(*members.values())
         return dataclasses.replace(
-            # Deleted, or in a cell that cannot be named.
             nova, cells_down=nova.cells_down if not gone else {
+                # They are deleted, or in a cell that the API does not name.
                 **nova.cells_down, 'unknown':
                 'nova-api no longer lists %s' % plurals.some(gone)},
             aggregates={uuid: name for uuid, name in nova.aggregates.items()
@@ -105,7 +105,7 @@ class ApiSource:
                 for node, host in self._hypervisors(api_connection.node)]
 
     def _hypervisors(self, parse: Parse) -> set[tuple[str, str]]:
-        """Read all pages of hypervisors: UUIDs, and what is parsed.
+        """Read all pages of hypervisors: each UUID with its host or name.
 
         :raises NovaUnavailable: when a page cannot be read, for example while
             a cell is down
@@ -157,6 +157,7 @@ class ApiSource:
 def _nova(aggregates: abc.Iterable[api_connection.ListedAggregate],
           rows: abc.Iterable[source.NodeRow], down: frozenset[str],
           gone: frozenset[str] = frozenset()) -> source.Nova:
+    """Build nova's state; ``down`` are hosts, ``gone`` unlisted nodes."""
     members: dict[str, set[str]] = {}
     for aggregate in aggregates:
         for host in aggregate.hosts:

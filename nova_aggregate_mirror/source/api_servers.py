@@ -16,8 +16,9 @@ from nova_aggregate_mirror.source import api_connection
 PINNED = '2.96'
 """The first microversion with ``pinned_availability_zone`` (29.0, Caracal)."""
 
-INSTEAD = ('use "nova-aggregate-mirror-manage placement audit_servers", or '
-           'nova 29.0 (Caracal) or later, which shows the zone of servers')
+WITHOUT_PINNED = (
+    'use "nova-aggregate-mirror-manage placement audit_servers", or nova '
+    ' 29.0 (Caracal) or later, which shows the zone of servers')
 
 PAGE = 500
 """Servers per request; nova-api may return fewer."""
@@ -30,7 +31,7 @@ class ListedServer:
     server: source.PlacedServer
     """Its host is empty if it is on none, or being resized."""
     zone: str
-    """That it has asked for, or was pinned to; empty if none."""
+    """Availability zone that it is pinned to; empty if there is none."""
 
 
 class ApiServers:
@@ -50,7 +51,7 @@ class ApiServers:
                 page = self._api.entries(
                     '/servers/detail?' + urllib.parse.urlencode({
                         name: text for name, text in query.items() if text}),
-                    'servers', _listed, PINNED, INSTEAD)
+                    'servers', _listed, PINNED, WITHOUT_PINNED)
                 if not page:
                     break
                 # Filtered exactly: MySQL compares names without case.
@@ -73,7 +74,7 @@ class ApiServers:
             return False
         return True
 
-    def arrived(self, server: source.PlacedServer) -> source.PlacedServer:
+    def with_move(self, server: source.PlacedServer) -> source.PlacedServer:
         """Add the last migration of a server to its host, if there is one."""
         moves = [(at, kind) for host, at, kind in self._api.entries(
             '/os-migrations?instance_uuid=' + server.uuid, 'migrations',
@@ -81,12 +82,12 @@ class ApiServers:
         if not moves:
             return server
         at, kind = max(moves, key=operator.itemgetter(0))
-        return source.placed(server, kind, at)
+        return source.with_move(server, kind, at)
 
 
 def _migration(call: errors.Call, entry: dict[str, Any]
                ) -> tuple[str, float, str]:
-    """Return the host to which a server has moved, when, and how."""
+    """Return the host that a server moved to, or empty, when, and how."""
     to = str(entry.get('dest_compute') or '')
     if to == entry.get('source_compute') or (
             entry.get('status') not in source.MOVED):

@@ -29,8 +29,8 @@ from nova_aggregate_mirror import uuids
 CELL0 = '00000000-0000-0000-0000-000000000000'
 
 AT_ONCE = 1.0
-"""Seconds that a silent cell is waited for, and at least any cell while hosts
-of other cells wait as well."""
+"""Seconds to wait for a silent cell, and at least for any other while hosts of
+other cells wait as well."""
 SOON = 5.0
 """Seconds after which a query of some hosts ends."""
 SLOWER = 4.0
@@ -97,14 +97,14 @@ class Threads:
                 answered[name] = answer
                 if isinstance(answer, exceptions.CellUnavailable) and (
                         time.monotonic() - began >= AT_ONCE):
-                    self._wait_in_vain(name)
+                    self._back_off(name)
         for name, seconds in waits.items():
             if seconds and name not in answered:
-                self._wait_in_vain(name)
+                self._back_off(name)
         return {name: answered[name] if name in answered
-                else _late(waits.get(name, 0.0)) for name in reads}
+                else _no_answer(waits.get(name, 0.0)) for name in reads}
 
-    def _wait_in_vain(self, name: str) -> None:
+    def _back_off(self, name: str) -> None:
         self._silent.setdefault(name, backoff.Backoff()).extend(
             time.monotonic())
 
@@ -158,7 +158,7 @@ class Threads:
         return True
 
 
-def _late(waited: float) -> exceptions.CellUnavailable:
+def _no_answer(waited: float) -> exceptions.CellUnavailable:
     return exceptions.CellUnavailable(
         'no answer within %g seconds' % waited if waited
         else 'an earlier query has not been answered in time')
@@ -166,6 +166,7 @@ def _late(waited: float) -> exceptions.CellUnavailable:
 
 def _attempt(read: abc.Callable[[], Nodes]
              ) -> Nodes | exceptions.CellUnavailable:
+    """Read a cell; return a failure as a value, for the other cells."""
     began, handled = time.monotonic(), sys.exception()
     try:
         return read()
@@ -202,9 +203,9 @@ class Cells:
     def __init__(self, limits: engines.Limits, threads: bool,
                  skip_late: bool) -> None:
         # For whole cells, and for the nodes of some hosts.
-        self._whole = self._some = limits
+        self._limits = self._limits_some = limits
         if skip_late:
-            self._some = dataclasses.replace(
+            self._limits_some = dataclasses.replace(
                 limits, answer=min(limits.answer, SOON))
         self._read_all = Threads(
             limits.answer, AT_ONCE if skip_late else limits.answer
@@ -254,7 +255,7 @@ class Cells:
         pool = self._pools.setdefault(
             (cell.connection, full), connections.Pool(
                 lambda: cell.connection, CONF.database,
-                self._whole if full else self._some))
+                self._limits if full else self._limits_some))
         with pool.reading() as connection:
             return query(connection)
 

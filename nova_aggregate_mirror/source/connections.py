@@ -16,6 +16,7 @@ from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.limits import engines
 
 # ValueError is an invalid port in the URL.
+# A URL whose port is not a number is a ValueError of SQLAlchemy.
 ERRORS = (*engines.ERRORS, ValueError)
 
 
@@ -26,9 +27,9 @@ class Pool:
     open while it is not in use.
     """
 
-    def __init__(self, find: abc.Callable[[], str], settings: Any,
+    def __init__(self, find_url: abc.Callable[[], str], settings: Any,
                  limits: engines.Limits) -> None:
-        self._find = find
+        self._find_url = find_url
         self._settings = settings
         self._limits = limits
         self._breaker = engines.DatabaseBreaker(limits)
@@ -48,7 +49,7 @@ class Pool:
         with self._mutex:
             if self._engine is None:
                 self._engine = engines.create(
-                    sa.engine.make_url(self._find()), self._settings,
+                    sa.engine.make_url(self._find_url()), self._settings,
                     self._limits, max_pool_size=1)
             return self._engine
 

@@ -33,7 +33,7 @@ class _HostData:
         self._names: set[str] = set()
 
     @property
-    def home(self) -> abc.Mapping[str, str]:
+    def homes(self) -> abc.Mapping[str, str]:
         """Host to the name of the cell of its host mapping."""
         return {host: cell.name for host, cell in self.mapped.items()}
 
@@ -61,7 +61,7 @@ class DatabaseSource:
 
     Each read raises ``NovaUnavailable`` without the API database. Names are
     compared in Python: MySQL's collation ignores case and trailing spaces, the
-    scheduler does not. Two parameters are those of ``cells.Cells``.
+    scheduler does not. For the parameters see ``cells.Cells``.
     """
 
     def __init__(self, limits: engines.Limits = engines.Limits(answer=60.0),
@@ -95,7 +95,7 @@ class DatabaseSource:
         with self._api.reading() as api:
             return _aggregates(api)
 
-    def used(self) -> frozenset[str]:
+    def with_hosts(self) -> frozenset[str]:
         with self._api.reading() as api:
             return frozenset(uuid for uuid, in api.execute(statements.USED))
 
@@ -144,12 +144,12 @@ class DatabaseSource:
                 cell for cell in candidates if cell.name not in down),
                 (), nodes, full=True)
             down = {**down, **silent}
-        located = node_locations.locate(rows, records.home, not down, nodes)
+        located = node_locations.locate(rows, records.homes, not down, nodes)
         return source.Nova(
             aggregates={**records.aggregates, **existing},
             members=records.members, nodes=located.nodes,
             unmapped=hosts & records.members.keys() - records.mapped.keys(),
-            cells_down=down, hosts_down=_hidden(hosts, records.home, down),
+            cells_down=down, hosts_down=_hidden(hosts, records.homes, down),
             shared=located.shared, unknown=located.unknown)
 
     def read_all(self) -> source.Nova:
@@ -159,22 +159,22 @@ class DatabaseSource:
             for host, uuid, _name in api.execute(statements.MEMBERS):
                 members.setdefault(host, set()).add(uuid)
             by_id = {cell.id: cell for cell in self._cells.all(api)}
-            home = {host: by_id[cell].name for host, cell
-                    in api.execute(statements.MAPPED) if cell in by_id}
+            homes = {host: by_id[cell].name for host, cell
+                     in api.execute(statements.MAPPED) if cell in by_id}
         rows, down = self._cells.rows(
             dict.fromkeys(by_id.values(), lambda cell: cell.execute(
                 statements.NODES).all()), full=True)
-        located = node_locations.locate(rows, home, not down)
+        located = node_locations.locate(rows, homes, not down)
         # As MySQL compares them, which nova asks for the mapping of a host.
-        mapped = {host.casefold() for host in home}
+        mapped = {host.casefold() for host in homes}
         return source.Nova(
             aggregates=existing, members={
                 host: frozenset(uuids) for host, uuids in members.items()},
-            nodes=located.nodes, unmapped=frozenset(members) - home.keys(),
+            nodes=located.nodes, unmapped=frozenset(members) - homes.keys(),
             nodes_unmapped=frozenset(
                 node for node, host in located.nodes.items()
                 if host.casefold() not in mapped),
-            cells_down=down, hosts_down=_hidden(members, home, down),
+            cells_down=down, hosts_down=_hidden(members, homes, down),
             shared=located.shared, unknown=located.unknown)
 
     def node_names(self, nodes: abc.Collection[str]) -> abc.Mapping[str, str]:
@@ -197,7 +197,7 @@ class DatabaseSource:
         they may have moved, and are deleted only if no cell has them.
         """
         rows, down = self._query(records, candidates, hosts, nodes)
-        undecided = node_locations.undecided(rows, records.home, nodes)
+        undecided = node_locations.undecided(rows, records.homes, nodes)
         if undecided:
             with self._api.reading() as api:
                 remaining = [cell for cell in self._cells.all(api)
@@ -264,13 +264,13 @@ def _names_of(cell: Any, nodes: abc.Collection[str]) -> dict[str, str]:
             statements.NODE_NAMES, {'some': chunk})}
 
 
-def _hidden(hosts: abc.Iterable[str], home: abc.Mapping[str, str], down: Down
+def _hidden(hosts: abc.Iterable[str], homes: abc.Mapping[str, str], down: Down
             ) -> source.Memberships:
     """Return host to the cells that did not answer and may have its nodes."""
     hidden = {}
     for host in hosts:
-        cells = {home[host]} if host in home else down.keys()
-        names = frozenset(cells & down.keys())
+        possible = {homes[host]} if host in homes else down.keys()
+        names = frozenset(possible & down.keys())
         if names:
             hidden[host] = names
     return hidden

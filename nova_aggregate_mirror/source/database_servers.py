@@ -94,8 +94,8 @@ class Consumer:
     task: str = ''
     """The task of a server, such as a move or its creation."""
     move: str = ''
+    """Type of a migration; empty for a server, as ``status`` is."""
     status: str = ''
-    """Of a migration, of which ``move`` is the type."""
     evacuated: frozenset[str] = frozenset()
     """Hosts that a server was evacuated from, and that have not noticed."""
 
@@ -129,7 +129,7 @@ class DatabaseServers:
             statement = statement.where(_SERVER.host.in_(sorted(hosts)))
         if project:
             statement = statement.where(_SERVER.project_id == project)
-        # A caller may have it already, and reads it after the last page.
+        # In place: a caller may hold it, and reads it after the last page.
         self.cells_down.clear()
         with self._api.reading() as api:
             existing = self._cells.all(api)
@@ -145,7 +145,7 @@ class DatabaseServers:
                 # Also an empty page, so that the caller can stop.
                 yield Page(servers, self._requests(servers) if servers else {})
 
-    def named(self, name: str) -> list[str]:
+    def servers_named(self, name: str) -> list[str]:
         """Return the UUIDs of the servers with a name, in all cells."""
         with self._api.reading() as api:
             # Cell0 has the servers that were never on a host.
@@ -186,7 +186,7 @@ class DatabaseServers:
 
     def _ask(self, cell: cells.Cell, query: abc.Callable[[Any], Any],
              default: Any) -> Any:
-        """Run a query in a cell, whose name is noted without an answer."""
+        """Query a cell; without an answer, note it and return the default."""
         try:
             return self._cells.ask(cell, query)
         except exceptions.CellUnavailable as exc:
@@ -200,8 +200,8 @@ class DatabaseServers:
                 _REQUESTS, {'some': [server.uuid for server in servers]})))
 
 
-def pinned(zone: str) -> tuple[int, bool]:
-    """Count the servers whose stored request names a zone.
+def count_pinned(zone: str) -> tuple[int, bool]:
+    """Count the existing servers whose stored request names a zone.
 
     :returns: the number, and whether there are more than ``NEWEST`` requests,
         of which only the newest are searched
@@ -263,7 +263,7 @@ def _uuids(connection: Any, statement: Any, name: str) -> list[str]:
 
 
 def _server(row: Any, move: Any) -> source.PlacedServer:
-    return source.placed(
+    return source.with_move(
         source.PlacedServer(
             row.uuid, row.display_name or '', row.host, row.project_id or '',
             row.vm_state or '', nova_tables.epoch(row.launched_at)),

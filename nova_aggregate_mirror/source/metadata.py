@@ -106,7 +106,7 @@ def extra_specs() -> frozenset[str]:
 
 
 def _comparable(text: str) -> str:
-    """Return the text, or an empty text if LIKE may not support it."""
+    """Return the text; empty, which LIKE always finds, if it might fail."""
     plain = text.isascii() and text.isprintable() and '\\' not in text
     return text if plain else ''
 

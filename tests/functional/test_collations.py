@@ -103,7 +103,7 @@ class TestStatements(testscenarios.WithScenarios, testtools.TestCase):
                 self.assertEqual(whole, truth)
             self.assertEqual({AGGREGATE: 'zone', OTHER: 'rack'},
                              nova.aggregates())
-            self.assertEqual({AGGREGATE, OTHER}, nova.used())
+            self.assertEqual({AGGREGATE, OTHER}, nova.with_hosts())
             self.assertEqual({AGGREGATE: 'az1', OTHER: 'az2'}, nova.zones())
             self.assertEqual({CELL}, set(nova.cell_mappings()))
             nova.galera()
@@ -121,9 +121,10 @@ class TestStatements(testscenarios.WithScenarios, testtools.TestCase):
             self.assertEqual({SERVER: PINNED}, page.requests)
             self.assertEqual({'ssd', 'SSD'}, metadata.extra_specs())
             # One was deleted, and nova has not removed its request.
-            self.assertEqual((1, False), database_servers.pinned('a_1'))
+            self.assertEqual((1, False), database_servers.count_pinned('a_1'))
             for zone in 'ab1', 'A_1':
-                self.assertEqual((0, False), database_servers.pinned(zone))
+                self.assertEqual(
+                    (0, False), database_servers.count_pinned(zone))
 
     def test_every_statement(self):
         """It is executed without a warning, and finds nova's spelling."""

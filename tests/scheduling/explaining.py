@@ -62,7 +62,7 @@ def engine(pool: connections.Pool) -> Any:
     """Return the engine of nova's fixtures for one of this package's pools."""
     context = nova_context.get_admin_context()
     for mapping in objects.CellMappingList.get_all(context):
-        if mapping.database_connection == pool._find():
+        if mapping.database_connection == pool._find_url():
             with nova_context.target_cell(context, mapping) as target:
                 return target.db_connection.writer.get_engine()
     return api_db.get_engine()

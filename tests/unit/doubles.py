@@ -137,7 +137,7 @@ class Nova:
             raise self.broken
         return {uuid: 'name of ' + uuid for uuid in self.hosts_of}
 
-    def used(self) -> frozenset[str]:
+    def with_hosts(self) -> frozenset[str]:
         return frozenset(uuid for uuid, hosts in self.hosts_of.items()
                          if hosts)
 

@@ -58,7 +58,7 @@ class TestZones(testtools.TestCase):
     def find(self, known_aggregates, nova_hosts, pinned=(0, False)):
         return aggregate_metadata.zones(deployment(
             known_aggregates, conf=self.conf, nova=nova_hosts,
-            pinned=lambda _zone: pinned))
+            count_pinned=lambda _zone: pinned))
 
     def test_servers_of_the_default_zone(self):
         """Their number, of the newest if there are many."""

@@ -26,7 +26,7 @@ class TestTable(testtools.TestCase):
                 (1, 'az1', ['h3']), (2, 'az2', ['h1', 'h2']))]
         api.nova.hosts_down.return_value = frozenset()
         api.servers.zones.return_value = {'nova'}
-        api.servers.arrived.side_effect = lambda server: server
+        api.servers.with_move.side_effect = lambda server: server
         api.servers.pages.return_value = [[api_servers.ListedServer(
             source.PlacedServer(uuid, uuid, host, 'p1', 'active', 50.0), 'az1')
             for uuid, host in (('first', 'h2'), ('second', 'h1'))]]

@@ -12,9 +12,9 @@ class TestPlaced(testtools.TestCase):
 
     def test_resize_that_waits_for_confirmation(self) -> None:
         """Nova saves its migration before the time of the server's launch."""
-        server = source.placed(SERVER, 'resize', 999.0)
+        server = source.with_move(SERVER, 'resize', 999.0)
         self.assertEqual(('resize', 1000.0), (server.moved, server.arrived))
 
     def test_launch_after_the_migration(self) -> None:
         """A server that was unshelved later was not moved to its host."""
-        self.assertEqual(SERVER, source.placed(SERVER, 'resize', 900.0))
+        self.assertEqual(SERVER, source.with_move(SERVER, 'resize', 900.0))
