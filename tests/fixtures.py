@@ -246,7 +246,8 @@ class Agent:
                 sync_history.note, self.journal.history, 'agent',
                 mode=CONF.aggregate_mirror.mode),
             disagreements=functools.partial(
-                modes.find_by_agent, self.journal, CONF.aggregate_mirror.mode))
+                modes.find_for_agent, self.journal,
+                CONF.aggregate_mirror.mode))
 
     def drain(self) -> None:
         """Mirror the due rows of the journal."""

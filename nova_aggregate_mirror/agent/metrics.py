@@ -142,7 +142,7 @@ class Metrics:
     def set_backlog(self, backlog: journal.Backlog) -> None:
         self._pending.set(backlog.pending)
         self._waiting.set(backlog.waiting)
-        self._oldest.set(backlog.oldest)
+        self._oldest.set(backlog.oldest_age)
         if not backlog.pending:
             self._set_success('drain')
 

@@ -52,7 +52,7 @@ def tables(deployment: inputs.Deployment) -> checks.Findings:
         findings = _check_directory(path.parent) or _check_access(path)
         if not findings and not os.path.exists(path):
             # An unusable URL is reported before there is a file, too.
-            engine.existing(deployment.conf)
+            engine.open_existing(deployment.conf)
             findings = [checks.skipped(
                 'nova-api creates %s at its first use' % path)]
     return findings or _check_version(deployment.conf, path)
@@ -221,8 +221,8 @@ def backlog(deployment: inputs.Deployment) -> checks.Findings:
     if not rows.pending:
         return [checks.good('No operation is pending.')]
     text = '%s pending, the oldest for %d s' % (plurals.count(
-        rows.pending, 'operation is', 'operations are'), rows.oldest)
-    if rows.oldest <= OVERDUE:
+        rows.pending, 'operation is', 'operations are'), rows.oldest_age)
+    if rows.oldest_age <= OVERDUE:
         return [checks.good(text + '.')]
     # The rows may have been closed in the meantime.
     errors = [row.last_error.rstrip('.') for row in journal.rows.all()

@@ -83,7 +83,7 @@ def _build(journal: store.Journal, figures: metrics.Metrics) -> service.Agent:
                 sync_history.note, journal.history, 'agent',
                 mode=options.mode),
             zones=sync_source.zones, disagreements=functools.partial(
-                modes.find_by_agent, journal, options.mode)),
+                modes.find_for_agent, journal, options.mode)),
         lease.Lease(journal.database, options.leader_lease, mode=options.mode),
         nova_identity.Binding(journal.database, drain_source.cell_mappings),
         figures, stop, _build_audit(figures), observes)

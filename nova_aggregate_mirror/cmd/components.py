@@ -81,7 +81,7 @@ def journal() -> store.Journal:
     """
     if engine.is_missing(CONF):
         check_configuration()
-    return store.Journal(CONF, engine.existing(CONF))
+    return store.Journal(CONF, engine.open_existing(CONF))
 
 
 def mirror(journal: store.Journal, source: database.DatabaseSource,

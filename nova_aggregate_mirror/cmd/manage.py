@@ -60,7 +60,8 @@ def db_sync(conf: cfg.ConfigOpts) -> int:
 def journal_list(conf: cfg.ConfigOpts) -> int:
     """List the operations in the journal, oldest first."""
     return journal_rows.show(
-        components.journal().rows, conf.command.format, engine.displayed(conf))
+        components.journal().rows, conf.command.format,
+        engine.display_url(conf))
 
 
 def journal_forget(conf: cfg.ConfigOpts) -> int:

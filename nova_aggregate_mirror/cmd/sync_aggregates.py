@@ -84,7 +84,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     options = conf.command
     source, placement = components.source(), components.placement()
     journal = store.Journal(conf, database=(
-        engine.existing(conf) if options.dry_run else None))
+        engine.open_existing(conf) if options.dry_run else None))
     nova_identity.Binding(journal.database, source.cell_mappings).check()
     request, advice = _request(conf, journal.history)
     start = time.monotonic()

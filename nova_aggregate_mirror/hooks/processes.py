@@ -56,7 +56,7 @@ class Process:
 
     def announce(self) -> None:
         """Write the mode of this process to the journal, if that is due."""
-        if not self._presence.is_due():
+        if not self._presence.begin_write():
             return
         failure = None
         try:

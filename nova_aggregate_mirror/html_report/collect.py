@@ -106,7 +106,7 @@ def read_journal(conf: cfg.ConfigOpts,
     try:
         if engine.is_missing(conf):
             return JournalContent()
-        stored = store.Journal(conf, engine.existing(conf))
+        stored = store.Journal(conf, engine.open_existing(conf))
         with contextlib.suppress(exceptions.NovaUnavailable):
             nova_identity.Binding(
                 stored.database, source.cell_mappings).check()

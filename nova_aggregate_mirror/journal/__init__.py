@@ -64,7 +64,7 @@ class Backlog:
     """Operations that placement may not reflect yet."""
     waiting: int
     """Operations that are mirrored but may still run."""
-    oldest: float
+    oldest_age: float
     """Age of the oldest pending operation in seconds; 0 if none is pending."""
 
 
@@ -79,7 +79,7 @@ class LedgerEntry:
 
 
 class Ledger:
-    """UUIDs that were nova's; this ledger is empty: only nova's are owned."""
+    """Empty ledger: without a journal, only what nova has now is owned."""
 
     def entries(self) -> abc.Mapping[str, LedgerEntry]:
         """Read all entries, keyed by UUID."""

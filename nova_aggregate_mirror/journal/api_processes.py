@@ -20,7 +20,7 @@ from nova_aggregate_mirror.journal.db import transactions
 INTERVAL = 3600.0
 """Seconds between two writes of a process."""
 RETRY = 60.0
-"""Seconds after a write that failed."""
+"""Seconds after a write that failed; each further failure doubles them."""
 KEEP = 7 * 24 * 3600.0
 """Seconds after which the row of a process is deleted."""
 _PROCESSES = models.processes.c
@@ -39,7 +39,7 @@ class ProcessRecord(NamedTuple):
 
 
 class Presence:
-    """The row of this process, written with its records or by itself."""
+    """The row of this process, written with journal rows or by itself."""
 
     def __init__(self, mode: str = conf.MIRROR,
                  now: abc.Callable[[], float] = time.time,
@@ -52,10 +52,10 @@ class Presence:
         """When to write the row next, by the monotonic clock."""
         self._retry = RETRY
 
-    def is_due(self) -> bool:
-        """Check whether to write the row; if so, the next try is set.
+    def begin_write(self) -> bool:
+        """Return whether to write the row now; if so, postpone the next try.
 
-        Each costs a record while this table cannot be written.
+        While this table cannot be written, the record of each try fails, too.
         """
         clock = self._clock()
         if clock < self._due:
@@ -93,7 +93,8 @@ def read(database: transactions.Transactions) -> list[ProcessRecord]:
 def forget(database: transactions.Transactions, before: float) -> None:
     """Delete the rows of processes that were last seen before a time.
 
-    By their keys: by its time, the server would lock the rows of all.
+    It deletes by key: for a condition on the time, a server would lock the
+    rows of all processes.
     """
     def work(connection: Any) -> None:
         ids = connection.scalars(sa.select(_PROCESSES.id).where(

@@ -89,8 +89,8 @@ class History:
     def note(self, entry: Entry, keep: int = KEEP) -> None:
         """Add a full sync, or count it in the newest entry if that is alike.
 
-        The oldest entries are deleted, and what processes of nova-api have
-        left that no longer run.
+        The oldest entries beyond ``keep`` are deleted, and the rows of
+        nova-api processes that have not written for a week.
         """
         entry = dataclasses.replace(
             entry, command=rows.storable(entry.command, NAME_LENGTH),

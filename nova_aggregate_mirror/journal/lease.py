@@ -16,7 +16,7 @@ from nova_aggregate_mirror.journal.db import sql_parts
 from nova_aggregate_mirror.journal.db import transactions
 
 NAMES = {conf.MIRROR: 'agent', conf.OBSERVE: 'observer'}
-"""By mode: an observing agent keeps no other from mirroring."""
+"""Names of leases by mode: an observing agent keeps none from mirroring."""
 _LEASE = models.lease.c
 
 
@@ -27,6 +27,7 @@ class LeaseRow(NamedTuple):
     """Empty after its release."""
     renewals: int
     seconds: float
+    """Time without a renewal after which another agent takes it."""
     host: str
     """Of the last agent that took it."""
     taken_at: float
@@ -45,15 +46,15 @@ class Lease:
     """
 
     def __init__(self, database: transactions.Transactions, seconds: float,
-                 now: abc.Callable[[], float] = time.monotonic,
-                 wall: abc.Callable[[], float] = time.time,
+                 clock: abc.Callable[[], float] = time.monotonic,
+                 now: abc.Callable[[], float] = time.time,
                  mode: str = conf.MIRROR) -> None:
         self.renewal = seconds / 3
         """Seconds between renewals: two may fail."""
         self._database = database
         self._seconds = seconds
+        self._clock = clock
         self._now = now
-        self._wall = wall
         self._mode = mode
         self._name = NAMES[mode]
         self._holder = uuidutils.generate_uuid()
@@ -62,10 +63,10 @@ class Lease:
         may have written since."""
         self._watched: LeaseRow | None = None
         self._since = 0.0
-        """When the watched lease was first read."""
+        """When the watched lease was first read, by the monotonic clock."""
 
     def step(self) -> bool:
-        """Renew the lease or try to take it; return success."""
+        """Renew or try to take the lease; return whether this agent leads."""
         # Only the holder writes: what it has written need not be read.
         written, self._written = self._written, None
         if written and self._take(written):
@@ -84,7 +85,7 @@ class Lease:
     def _take(self, previous: LeaseRow | None) -> bool:
         """Take the lease unless its row has changed; return success."""
         row = LeaseRow(self._holder, 1, self._seconds,
-                       socket.gethostname()[:255], self._wall())
+                       socket.gethostname()[:255], self._now())
         if previous:
             row = row._replace(renewals=previous.renewals + 1)
             if previous.holder == self._holder:
@@ -108,11 +109,12 @@ class Lease:
         return success
 
     def _is_free(self, lease: LeaseRow | None) -> bool:
+        """Check whether the lease may be taken; watch it while it may not."""
         if lease is None or lease.holder in ('', self._holder):
             return True
         if lease != self._watched:
-            self._watched, self._since = lease, self._now()
-        return self._now() - self._since >= lease.seconds
+            self._watched, self._since = lease, self._clock()
+        return self._clock() - self._since >= lease.seconds
 
 
 def read(database: transactions.Transactions, mode: str = conf.MIRROR

@@ -46,7 +46,7 @@ class DatabaseLedger(journal.Ledger):
         self._cache: frozenset[str] = frozenset()
         """UUIDs that this process has read from the ledger or written to it.
         The ledger keeps them while nova has them."""
-        self._backlog: set[str] = set()
+        self._deferred: set[str] = set()
         """UUIDs that could not be added. Operations are mirrored without
         the journal, too, and a UUID that is only in placement is foreign."""
         self._marks: dict[tuple[str, float], float] = {}
@@ -78,7 +78,7 @@ class DatabaseLedger(journal.Ledger):
 
     def defer(self, aggregates: abc.Iterable[str]) -> None:
         """Add UUIDs in the next transaction that adds any."""
-        self._backlog |= frozenset(aggregates) - self._cache
+        self._deferred |= frozenset(aggregates) - self._cache
 
     @contextlib.contextmanager
     def addition(self, aggregates: abc.Iterable[str]
@@ -90,10 +90,10 @@ class DatabaseLedger(journal.Ledger):
         """
         now = self._now()
         self.defer(aggregates)
-        uuids = frozenset(self._backlog)
+        uuids = frozenset(self._deferred)
         yield lambda connection: remember(connection, uuids, now)
         self._cache |= uuids
-        self._backlog -= uuids
+        self._deferred -= uuids
 
     def mark(self, aggregate: str) -> None:
         """Mark the UUID of an aggregate that a user is deleting.
@@ -102,7 +102,7 @@ class DatabaseLedger(journal.Ledger):
         may show that the UUID was nova's.
         """
         now = self._now()
-        self._backlog.add(aggregate)
+        self._deferred.add(aggregate)
 
         def work(connection: Any) -> None:
             remember(connection, frozenset({aggregate}), now)
@@ -110,7 +110,7 @@ class DatabaseLedger(journal.Ledger):
 
         self._database.run(work, insist=True)
         self._cache |= {aggregate}
-        self._backlog.discard(aggregate)
+        self._deferred.discard(aggregate)
 
     def observe(self, present: abc.Iterable[str], empty: abc.Iterable[str]
                 ) -> None:
@@ -139,7 +139,7 @@ class DatabaseLedger(journal.Ledger):
                 uuid for uuid in absent & empty
                 if (since[uuid] or now) < oldest)
             _execute(connection, _FORGET, forgotten)
-            # Marks that have not changed since they were read.
+            # Only if the mark is still the one that was read.
             for uuid, mark in sorted(self._outdated({
                     uuid: rows[uuid].deleted_at
                     for uuid in rows.keys() & present
@@ -150,7 +150,7 @@ class DatabaseLedger(journal.Ledger):
         self._cache -= self._database.run(work)
 
     def _outdated(self, marks: abc.Mapping[str, float]) -> dict[str, float]:
-        """Return the marks that are older than any running call."""
+        """Note new marks; return those older than any running call."""
         clock = self._clock()
         self._marks = {mark: self._marks.get(mark, clock)
                        for mark in marks.items()}
@@ -160,6 +160,7 @@ class DatabaseLedger(journal.Ledger):
 
 
 def intersection(connection: Any, uuids: abc.Iterable[str]) -> frozenset[str]:
+    """Read which of the UUIDs the ledger has."""
     return frozenset(
         uuid for chunk in engines.chunks(uuids)
         for uuid in connection.scalars(_INTERSECTION, {'some': chunk}))

@@ -7,8 +7,8 @@ from nova_aggregate_mirror import exceptions
 
 LOCK_WAIT = 1.0
 """Seconds that a write waits for the lock of a row."""
-LOST_WAITS = 3
-"""Waits for locks that the writes of one step lose at most."""
+MOST_TIMEOUTS = 3
+"""Waits for locks that time out in one step before it skips the rest."""
 
 
 class RowLocks:
@@ -25,8 +25,8 @@ class RowLocks:
         self.waited: set[str] = set()
         """Those of them whose own transaction waited; no time was left for
         the others."""
-        self._left = LOST_WAITS
-        self._error: exceptions.JournalLocked | None = None
+        self._waits_left = MOST_TIMEOUTS
+        self._last_error: exceptions.JournalLocked | None = None
 
     def write(self, statement: abc.Callable[[list[str], float], object],
               rows: abc.Iterable[str]) -> None:
@@ -36,25 +36,25 @@ class RowLocks:
         :param rows: IDs, in the order in which single rows are written
         """
         ids = [row for row in rows if row not in self.locked]
-        error = self._error if not self._left else self._attempt(
-            statement, ids)
+        error = (self._attempt(statement, ids) if self._waits_left
+                 else self._last_error)
         if error is None:
             return
         for row in ids:
-            lost: exceptions.JournalLocked | None = error
-            if self._left and len(ids) > 1:
-                lost = self._attempt(statement, [row])
-            if lost:
-                self.locked[row] = lost
+            row_error = (self._attempt(statement, [row])
+                         if self._waits_left and len(ids) > 1 else error)
+            if row_error:
+                self.locked[row] = row_error
 
     def _attempt(self, statement: abc.Callable[[list[str], float], object],
                  ids: list[str]) -> exceptions.JournalLocked | None:
+        """Write to the rows; return the error if the wait timed out."""
         try:
             if ids:
                 statement(ids, LOCK_WAIT)
         except exceptions.JournalLocked as exc:
-            self._left -= 1
-            self._error = exc
+            self._waits_left -= 1
+            self._last_error = exc
             if len(ids) == 1:
                 self.waited.update(ids)
             return exc

@@ -19,7 +19,7 @@ class Disagreement:
 
     subject: str
     text: str
-    """What was observed; it ends before the step."""
+    """What was observed, up to the words that introduce the step."""
     step: str
     is_current: bool = False
     """Whether it is so now, not only when a process last wrote."""
@@ -30,28 +30,29 @@ class Disagreement:
 
 def find(journal: store.Journal, wanted: str) -> list[Disagreement]:
     """List what keeps nova-api and the agent from having the wanted mode."""
-    since = 'on %s, instead of %s. Unless it was %s since, run there'
+    text = 'on %s, instead of %s. Unless it was %s since, run there'
     disagreements = [
         Disagreement(
             'Nova-api on %s' % process.host,
             'had mode %s at its last operation, ' % process.mode
-            + since % (_date(process.seen_at), wanted, 'restarted'), RESTART)
+            + text % (_date(process.seen_at), wanted, 'restarted'), RESTART)
         for process in _latest(journal) if process.mode != wanted]
     sync = next((sync for sync in journal.history.newest() if sync.mode), None)
     if sync and sync.mode != wanted:
         disagreements.append(Disagreement(
             'The agent on %s' % sync.host,
             'had mode %s in its last sync, ' % sync.mode
-            + since % (_date(sync.ended_at), wanted, 'reloaded'), RELOAD))
+            + text % (_date(sync.ended_at), wanted, 'reloaded'), RELOAD))
     if sync and sync.observed and journal.rows.backlog().pending:
         disagreements.append(Disagreement(
             'Operations', 'wait in the journal, and the agent observed in its '
-            'last sync. Run', RELOAD if wanted == conf.MIRROR else SYNC, True))
+            'last sync. Run', RELOAD if wanted == conf.MIRROR else SYNC,
+            is_current=True))
     return disagreements
 
 
-def find_by_agent(journal: store.Journal, mode: str) -> list[Disagreement]:
-    """List what an agent finds, which does not know the mode to agree on."""
+def find_for_agent(journal: store.Journal, mode: str) -> list[Disagreement]:
+    """List what disagrees with an agent, whose mode may be the wrong one."""
     disagreements = [
         Disagreement(
             'Nova-api on %s' % process.host,
@@ -64,7 +65,7 @@ def find_by_agent(journal: store.Journal, mode: str) -> list[Disagreement]:
     if mode == conf.OBSERVE and journal.rows.backlog().pending:
         disagreements.append(Disagreement(
             'Operations', 'wait in the journal, and this agent only observes. '
-            'Run', SYNC, True))
+            'Run', SYNC, is_current=True))
     return disagreements
 
 

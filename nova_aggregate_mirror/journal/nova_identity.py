@@ -37,7 +37,7 @@ class Binding:
         if not self._checked:
             stored = self._database.run(cells)
             if stored:
-                _compare(stored, self._cell_mappings())
+                _check_same(stored, self._cell_mappings())
             # Until an agent binds the journal, another nova may still do so.
             self._checked = bool(stored)
 
@@ -57,14 +57,14 @@ class Binding:
         def work(connection: Any) -> None:
             # The first agents of two novas may bind the journal concurrently.
             sql_parts.lock(connection, 'cells')
-            _compare(cells(connection), mappings)
+            _check_same(cells(connection), mappings)
             connection.execute(sa.delete(models.cells))
             connection.execute(
                 sql_parts.insert_new(connection, models.cells),
                 [{'cell_uuid': uuid} for uuid in sorted(mappings)])
 
         stored = self._database.run(cells)
-        _compare(stored, mappings)
+        _check_same(stored, mappings)
         if mappings and stored != frozenset(mappings):
             self._database.run(work)
         # A nova without cells has nothing to mirror yet; check again later.
@@ -76,7 +76,9 @@ def cells(connection: Any) -> frozenset[str]:
     return frozenset(connection.scalars(sa.select(models.cells.c.cell_uuid)))
 
 
-def _compare(stored: frozenset[str], mappings: abc.Mapping[str, str]) -> None:
+def _check_same(stored: frozenset[str], mappings: abc.Mapping[str, str]
+                ) -> None:
+    """Raise WrongNova if cells are stored, and none of them is this nova's."""
     if stored and not stored & mappings.keys():
         raise exceptions.WrongNova(
             'the journal belongs to another nova, with the cells %s; this '

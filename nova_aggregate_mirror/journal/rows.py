@@ -82,7 +82,7 @@ class Rows:
             the same transaction
         """
         presence = self._presence
-        if presence and not presence.is_due():
+        if presence and not presence.begin_write():
             presence = None
         with self._ledger.addition(aggregates) as add:
             def work(connection: Any) -> None:
@@ -97,7 +97,7 @@ class Rows:
 
     def close(self, ids: abc.Iterable[str], lock_wait: float | None = None
               ) -> int:
-        """Delete rows whose operations placement reflects; count them."""
+        """Delete rows whose operations placement reflects; return how many."""
         return self._write(_DELETE, ids, lock_wait)
 
     def hand_over(self, row: journal.Row, error: str) -> None:
@@ -121,6 +121,7 @@ class Rows:
                    mirrored: abc.Collection[str] = ()) -> None:
         """Record why rows could not be mirrored; they become pending.
 
+        :param errors: IDs of rows, to why
         :param mirrored: rows that are in sync but for what a cell that does
             not answer may have: they stay in the journal, but not as pending
         """

@@ -16,11 +16,11 @@ class _RolledBackError(Exception):
 
 
 def write(database: transactions.Transactions) -> None:
-    """Write to every table, and commit a lease of another name.
+    """Write to every table, and commit a lease with an unused name.
 
     All inserts are one transaction that is rolled back, so that no agent sees
-    a row of it. The lease is deleted again: a server may only refuse the
-    COMMIT, and nova-api and agents need one.
+    a row of it. The lease, which is deleted again, shows whether the server
+    accepts a COMMIT.
     """
     name = uuidutils.generate_uuid()
 

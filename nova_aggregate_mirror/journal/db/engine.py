@@ -69,7 +69,7 @@ def sqlite_file(conf: cfg.ConfigOpts) -> pathlib.Path | None:
     return pathlib.Path(url.database)
 
 
-def displayed(conf: cfg.ConfigOpts) -> str:
+def display_url(conf: cfg.ConfigOpts) -> str:
     """Return the URL of the journal without password and parameters."""
     url = _parse(conf.aggregate_mirror_database.connection)
     return url.set(query={}).render_as_string(hide_password=True)
@@ -90,7 +90,7 @@ def is_missing(conf: cfg.ConfigOpts) -> bool:
 
 
 @translated()
-def existing(conf: cfg.ConfigOpts) -> 'Database':
+def open_existing(conf: cfg.ConfigOpts) -> 'Database':
     """Open the journal's database without creating or migrating anything.
 
     A missing SQLite file is treated as an empty journal, in memory.
@@ -122,15 +122,15 @@ class Database:
         self._limits = limits
         self._is_sqlite = url.get_backend_name() == 'sqlite'
         if self._is_sqlite:
-            self._engine = self._patient = sqlite.create(url)
+            self._engine = self._migration_engine = sqlite.create(url)
         else:
             self._engine = engines.create(url, settings, limits)
-            self._patient = engines.create(url, settings, MIGRATION)
+            self._migration_engine = engines.create(url, settings, MIGRATION)
 
     def close(self) -> None:
         """Close all connections that are not in use."""
         self._engine.dispose()
-        self._patient.dispose()
+        self._migration_engine.dispose()
 
     @contextlib.contextmanager
     def transaction(self, lock_wait: float | None = None) -> abc.Iterator[Any]:
@@ -147,7 +147,7 @@ class Database:
 
     @translated()
     def compare(self) -> migration.Schema:
-        """Read the same, and check that the tables are as expected."""
+        """Read the schema, and check the columns and keys of its tables."""
         with self.transaction() as connection:
             return migration.compare(connection)
 
@@ -157,7 +157,7 @@ class Database:
         for _attempt in range(ATTEMPTS):
             before = self.schema()
             try:
-                with self._patient.begin() as connection:
+                with self._migration_engine.begin() as connection:
                     migration.upgrade(connection)
                 return
             except (db_exc.DBError, sa.exc.SQLAlchemyError) as exc:

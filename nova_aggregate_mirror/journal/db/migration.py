@@ -18,8 +18,8 @@ HEAD = VERSIONS[-1]
 
 # Alembic's table: a database has one, for all programs that use it.
 STAMP = 'alembic_version'
-ANOTHER = ('give the journal an empty database of its own in '
-           '[aggregate_mirror_database] connection')
+USE_ANOTHER = ('give the journal an empty database of its own in '
+               '[aggregate_mirror_database] connection')
 # Its ledger is lost: what only that knew is foreign from then on.
 DROP = ('drop the database and create it again; the next full sync mirrors '
         'all of nova')
@@ -36,18 +36,18 @@ class Schema:
 
     @property
     def is_foreign(self) -> bool:
-        """Check whether the database belongs to another program.
+        """Whether the database belongs to another program.
 
         A journal has the table ``dirty`` before it has a version. Without a
         version it has no table but this release's: a migration of an empty
         database that was interrupted.
         """
         return models.dirty.name not in self.tables and bool(
-            self.version or self._others)
+            self.version or self._unknown_tables)
 
     @property
     def is_outdated(self) -> bool:
-        """Check whether a migration is pending.
+        """Whether a migration is pending.
 
         An unknown version is that of a newer release, whose tables this
         release can use.
@@ -55,12 +55,12 @@ class Schema:
         return self.version is None or self.version in VERSIONS[:-1]
 
     @property
-    def _others(self) -> frozenset[str]:
+    def _unknown_tables(self) -> frozenset[str]:
         return self.tables - {STAMP, *models.metadata.tables}
 
     def __str__(self) -> str:
         if self.is_foreign:
-            return plurals.some(self._others or self.tables, NAMES)
+            return plurals.some(self._unknown_tables or self.tables, NAMES)
         if self.version is None:
             return 'incomplete tables' if self.tables else 'no tables'
         return 'tables of version %s' % self.version
@@ -102,21 +102,23 @@ def compare(connection: sa.engine.Connection) -> Schema:
         tables = [] if schema.is_outdated else models.metadata.sorted_tables
     inspector = sa.inspect(connection)
     for table in tables:
-        for difference in (_differences(inspector, table)
-                           if table.name in schema.tables else ['is missing']):
+        difference = (next(_differences(inspector, table), '')
+                      if table.name in schema.tables else 'is missing')
+        if difference:
             raise _wrong(connection, 'is not a journal of this release%s: the '
                          'table %s %s' % (
                              ' but of a development version'
                              if schema.version else '', table.name,
-                             difference), DROP if schema.version else ANOTHER)
+                             difference),
+                         DROP if schema.version else USE_ANOTHER)
     return schema
 
 
 def upgrade(connection: sa.engine.Connection) -> None:
     """Run the pending migrations in the caller's transaction.
 
-    A step first looks whether it was made: MySQL and MariaDB commit each, so
-    that a migration may be interrupted, or run on two controllers.
+    Each statement allows for having been run: MySQL and MariaDB commit each,
+    and a migration may be interrupted, or run on two controllers.
     """
     if compare(connection).is_outdated:
         from alembic import command
@@ -144,6 +146,7 @@ def _scripts() -> Any:
 
 def _differences(inspector: sa.engine.reflection.Inspector,
                  table: sa.Table) -> abc.Iterator[str]:
+    """Yield predicates that complete "the table x ..."."""
     columns = {column['name']: column
                for column in inspector.get_columns(table.name)}
     for name in table.c.keys():
@@ -168,7 +171,7 @@ def _is_text(column_type: Any) -> bool:
 
 
 def _wrong(connection: sa.engine.Connection, problem: str,
-           step: str = ANOTHER) -> exceptions.WrongDatabase:
+           step: str = USE_ANOTHER) -> exceptions.WrongDatabase:
     return exceptions.WrongDatabase(
         problem, 'the database %s' % connection.engine.url.set(
             query={}).render_as_string(hide_password=True),

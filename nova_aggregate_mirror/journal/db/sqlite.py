@@ -102,7 +102,7 @@ def _make_private(path: pathlib.Path) -> None:
                     name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW,
                     dir_fd=folder)
                 stack.callback(os.close, folder)
-                _give(folder, owner)
+                _set_owner(folder, owner)
             try:
                 file = os.open(path.name, os.O_RDWR | os.O_CREAT | os.O_EXCL,
                                0o600, dir_fd=folder)
@@ -112,12 +112,13 @@ def _make_private(path: pathlib.Path) -> None:
                 os.stat(path.name, dir_fd=folder)
             else:
                 stack.callback(os.close, file)
-                _give(file, owner)
+                _set_owner(file, owner)
     except OSError as exc:
         raise OSError(exc.errno, exc.strerror, str(path)) from exc
 
 
-def _give(descriptor: int, owner: os.stat_result) -> None:
+def _set_owner(descriptor: int, owner: os.stat_result) -> None:
+    """Give what root has created to the owner of another directory."""
     # Another process may have created the directory meanwhile.
     if os.geteuid() == os.fstat(descriptor).st_uid == 0:
         os.fchown(descriptor, owner.st_uid, owner.st_gid)

@@ -20,12 +20,12 @@ T = TypeVar('T')
 
 # Attempts at a transaction that meets conflicts. The pauses between them are
 # random and grow; they add up to about two seconds.
-CONFLICTS = 20
+ATTEMPTS = 20
 PAUSE = 0.02
 
 
 class Transactions:
-    """The journal's database of one process."""
+    """Transactions of one process in the journal's database."""
 
     def __init__(self, conf: cfg.ConfigOpts,
                  database: engine.Database | None = None,
@@ -51,9 +51,9 @@ class Transactions:
             was written, unless only the response to the COMMIT was lost
         """
         with engine.translated():
-            for attempt in range(CONFLICTS):
+            for attempt in range(ATTEMPTS):
                 try:
-                    with self._breaker.attempt(insist), self._opened() \
+                    with self._breaker.attempt(insist), self._open() \
                             .transaction(lock_wait) as connection:
                         return work(connection)
                 except db_exc.DBError as exc:
@@ -65,17 +65,17 @@ class Transactions:
                 time.sleep(random.random() * PAUSE * attempt)
             raise error
 
-    def _opened(self) -> engine.Database:
+    def _open(self) -> engine.Database:
         """Return the database; try to open it until that succeeds once."""
         if self._database is None:
             # Outside the mutex: while a server hangs, each caller would wait
             # for the attempts of all earlier callers.
             database = engine.Database(self._conf, limits=self._limits)
-            with contextlib.ExitStack() as failed:
+            with contextlib.ExitStack() as cleanup:
                 # The next attempt opens it again.
-                failed.callback(database.close)
+                cleanup.callback(database.close)
                 database.prepare()
-                failed.pop_all()
+                cleanup.pop_all()
             with self._mutex:
                 self._database = self._database or database
         return self._database

@@ -76,7 +76,7 @@ class TestDrain(case.AgentTest):
     def test_failure_of_a_row_that_was_locked_before(self):
         """It is logged once, though no batch with new rows had this row."""
         rows = {self.hand_over(host).id: host
-                for host in ['h1', 'h2'] * lock_waits.LOST_WAITS}
+                for host in ['h1', 'h2'] * lock_waits.MOST_TIMEOUTS}
         with fixtures.MockPatchObject(
                 self.journal.rows, 'close',
                 side_effect=exceptions.JournalLocked('locked')):

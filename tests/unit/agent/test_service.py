@@ -82,7 +82,7 @@ class TestAgent(case.AgentTest):
             self.drain, periodic_sync.PeriodicSync(
                 self.conf, self.reconciler, self.figures),
             lease.Lease(kept.database, self.options.leader_lease,
-                        now=lambda: self.clock),
+                        clock=lambda: self.clock),
             nova_identity.Binding(kept.database, self.nova.cell_mappings),
             self.figures, Impatient(), audit)
         self.running.start()
@@ -215,7 +215,7 @@ class TestIdle(case.AgentTest):
                 self.conf, self.reconciler, self.figures, now=now,
                 note=self.note),
             lease.Lease(self.journal.database, self.options.leader_lease,
-                        now=now),
+                        clock=now),
             nova_identity.Binding(
                 self.journal.database, self.nova.cell_mappings),
             self.figures, self.time)
@@ -238,7 +238,7 @@ class TestIdle(case.AgentTest):
     def test_leader_keeps_its_lease(self):
         """It renews it three times while it would expire."""
         other = lease.Lease(self.open_journal().database, 10,
-                            now=lambda: self.time.now)
+                            clock=lambda: self.time.now)
         for second in range(70, 130):
             self.time.advance(second)
             self.assertFalse(other.step())

@@ -162,7 +162,7 @@ class TestJournal(doubles.TestCase):
         finding = self.agent()
         self.assertEqual(checks.Code.WARNING, finding.code)
         self.assertIn('No agent has ever used', finding.text)
-        leader = lease.Lease(self.journal.database, 10, wall=lambda: 0.0)
+        leader = lease.Lease(self.journal.database, 10, now=lambda: 0.0)
         leader.step()
         self.assertEqual(checks.good(
             'The leader is the agent on %s, which took the lease on 1970-01-01'
@@ -226,14 +226,14 @@ class TestJournal(doubles.TestCase):
         presence = api_processes.Presence(clock=lambda: now[0])
         tries = []
         for now[0] in range(0, 600, 60):
-            if presence.is_due():
+            if presence.begin_write():
                 tries.append(now[0])
         self.assertEqual([0, 60, 180, 420], tries)
         presence.set_written()
         now[0] += api_processes.INTERVAL
-        self.assertTrue(presence.is_due())
+        self.assertTrue(presence.begin_write())
         now[0] += api_processes.RETRY
-        self.assertTrue(presence.is_due())
+        self.assertTrue(presence.begin_write())
 
     def test_nova_api_processes(self):
         """Each leaves host, version and mode with its first good record."""

@@ -20,7 +20,7 @@ class TestLease(doubles.TestCase):
     def contestant(self, seconds=SECONDS):
         """Return the lease of another agent with its own journal."""
         return lease.Lease(self.open_journal().database, seconds,
-                           now=lambda: self.clock)
+                           clock=lambda: self.clock)
 
     def test_first_agent_leads(self):
         """It leads while it renews the lease."""
@@ -74,7 +74,7 @@ class TestLease(doubles.TestCase):
                 return answer
 
         database = Deaf(self.conf)
-        mine = lease.Lease(database, SECONDS, now=lambda: self.clock)
+        mine = lease.Lease(database, SECONDS, clock=lambda: self.clock)
         mine.step()
         database.answers = False
         self.assertRaises(exceptions.JournalUnavailable, mine.step)

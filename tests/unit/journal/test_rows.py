@@ -178,4 +178,4 @@ class TestBacklog(RowsTest):
         """No age is negative."""
         self.recorded()
         self.now -= 60
-        self.assertEqual(0.0, self.rows.backlog().oldest)
+        self.assertEqual(0.0, self.rows.backlog().oldest_age)

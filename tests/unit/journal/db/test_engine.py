@@ -174,7 +174,7 @@ class TestFile(testtools.TestCase):
         engine.Database(self.conf)
         self.assertFalse(engine.is_missing(self.conf))
         doubles.hide_journal(self.conf)
-        for read in engine.is_missing, engine.existing:
+        for read in engine.is_missing, engine.open_existing:
             self.assertRaises(exceptions.JournalUnavailable, read, self.conf)
 
     @testtools.skipIf(os.geteuid(), 'only root can change owners')

@@ -89,7 +89,7 @@ class TestTransactions(testtools.TestCase):
         """After several attempts it is an error, and nothing is written."""
         self.assertRaises(
             exceptions.JournalUnavailable, self.transactions.run,
-            self.fails(*[DEADLOCK] * transactions.CONFLICTS))
+            self.fails(*[DEADLOCK] * transactions.ATTEMPTS))
         self.assertEqual(set(), self.stored())
 
     def test_other_error_is_not_repeated(self):
