@@ -41,8 +41,7 @@ DELAY_FACTOR = 5.0
 READ_INTERVAL, LONG_INTERVAL = 1.0, 10.0
 LONG_JOURNAL = 10000
 
-# Errors that are not those of one row or of its providers. Nova may not have
-# been read.
+# Errors that may concern all rows, not only one row or its providers.
 _SHARED = (*exceptions.OUTAGE, exceptions.NovaUnavailable,
            exceptions.JournalUnavailable, exceptions.Stopped)
 
@@ -114,6 +113,7 @@ class Drain:
         self._figures.set_backlog(self._schedule.backlog())
 
     def _mirror_due(self) -> bool:
+        """Mirror up to ``ROWS`` rows; return whether to go on at once."""
         locks, has_progress = lock_waits.RowLocks(), False
         for ids, alone in self._batches():
             if not ids:
@@ -126,7 +126,7 @@ class Drain:
         return has_progress and self._schedule.has_due()
 
     def _batches(self) -> abc.Iterator[tuple[list[str], bool]]:
-        """Take new rows, then others, then one that is tried alone."""
+        """Yield IDs, and whether to try them alone: new rows, others, one."""
         # Before a batch adds to the rows that are tried alone.
         isolated = self._schedule.due_alone()
         yield self._schedule.due_new(BATCH), False
@@ -138,14 +138,14 @@ class Drain:
         """Mirror rows and reschedule them.
 
         :param alone: whether this is a row that may hold up others
-        :returns: whether any is mirrored, or waits from now on for something
-            that is its own
+        :returns: whether any is mirrored, or failed for itself, or waits for
+            a cell, for the first time
         """
         rows = self._rows_of(ids)
         if not alone and len(rows) > 1:
             for row in rows:
                 if len(row.dirty.nodes) >= MANY_NODES:
-                    self._schedule.isolate(row.id, 0.0, False)
+                    self._schedule.isolate(row.id, 0.0, stays=False)
             rows = [row for row in rows if len(row.dirty.nodes) < MANY_NODES]
         if not rows:
             return True
@@ -155,7 +155,7 @@ class Drain:
         # If one row raises an unexpected error, each is tried alone.
         for row in rows:
             self._schedule.isolate(
-                row.id, LONGEST_BACKOFF if alone else 0.0, alone)
+                row.id, LONGEST_BACKOFF if alone else 0.0, stays=alone)
         outcome = self._reconciler.drain(rows, locks)
         errors = {row: outcome.unfinished[row.dirty] for row in rows
                   if row.dirty in outcome.unfinished}
@@ -165,7 +165,7 @@ class Drain:
             if row not in errors:
                 self._reschedule(row, locks)
         self._update_queues(
-            cells, errors, _cells(outcome.failed.values()), start)
+            cells, errors, _silent_cells(outcome.failed.values()), start)
         self._handle_errors(errors, outcome.waiting, locks, start, alone)
         self._figures.observe_drain(
             'unavailable' if self._outage
@@ -215,8 +215,8 @@ class Drain:
             if not isinstance(errors.get(row), _SHARED)))
         self._schedule.release(answered - silent)
         for row, error in errors.items():
-            if _cells([error]):
-                self._schedule.enqueue(row.id, _cells([error]))
+            if _silent_cells([error]):
+                self._schedule.enqueue(row.id, _silent_cells([error]))
         self._schedule.back_off(silent, start)
 
     def _handle_errors(
@@ -224,13 +224,13 @@ class Drain:
             locks: lock_waits.RowLocks, start: float, alone: bool) -> None:
         """Record why rows are not in sync, and reschedule them."""
         failed = {row: error for row, error in errors.items()
-                  if not _cells([error])}
+                  if not _silent_cells([error])}
         if failed and (self._stopping() or not self._probe()):
             for row in failed:
                 self._schedule.reschedule(row.id, 0.0)
             return
         for row, error in errors.items():
-            if row.dirty not in waiting and self._schedule.report(row.id):
+            if row.dirty not in waiting and self._schedule.set_logged(row.id):
                 LOG.warning('Host %s (request %s) is not mirrored yet: %s',
                             row.dirty.host, row.dirty.request_id or '-', error)
         if errors:
@@ -246,7 +246,7 @@ class Drain:
                               DELAY_FACTOR * (self._now() - start))
                 self._schedule.isolate(
                     row.id, min(LONGEST_BACKOFF, seconds) if alone else 0.0,
-                    alone)
+                    stays=alone)
             else:
                 self._schedule.fail(
                     row.id, LONGEST_BACKOFF if row.id in locks.waited
@@ -269,7 +269,8 @@ class Drain:
         return not outage
 
 
-def _cells(errors: abc.Iterable[exceptions.MirrorError]) -> frozenset[str]:
+def _silent_cells(errors: abc.Iterable[exceptions.MirrorError]
+                  ) -> frozenset[str]:
     """Return the cells that did not answer, according to errors of rows."""
     return frozenset().union(*(
         error.cells for error in errors

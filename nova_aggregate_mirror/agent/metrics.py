@@ -55,7 +55,7 @@ class Metrics:
         self._by_rule: abc.Mapping[str, int] = {}
         self._servers = 0
         self._zones: frozenset[tuple[str, str]] = frozenset()
-        self._leads: bool | None = None
+        self._leads: bool | None = None  # None before the first election
         self._is_observer = False
         self.last_sync: str | None = None
         """The result of the last full sync; None before the first."""
@@ -140,6 +140,7 @@ class Metrics:
         self._show_audit()
 
     def set_backlog(self, backlog: journal.Backlog) -> None:
+        """Record the backlog; with nothing pending, the drain succeeds."""
         self._pending.set(backlog.pending)
         self._waiting.set(backlog.waiting)
         self._oldest.set(backlog.oldest_age)
@@ -214,6 +215,7 @@ class Metrics:
             self._set_drift({})
 
     def beat(self, loop: str) -> None:
+        """Record that a loop is not stuck."""
         self._beats[loop] = self._clock()
 
     def state(self) -> dict[str, str]:

@@ -29,6 +29,7 @@ then.
 MOST_CLIENTS = 20
 """Connections at the same time, each with a thread and a descriptor."""
 INTERVAL = 0.5
+"""Seconds between two looks for overdue clients."""
 
 
 class Server(socketserver.ThreadingTCPServer):
@@ -52,8 +53,8 @@ class Server(socketserver.ThreadingTCPServer):
         self.limits = limits
         self._client_timeout = client_timeout
         self._slots = threading.Semaphore(MOST_CLIENTS)
-        self.waiting: dict[Any, float] = {}
-        """Connections without a complete request, oldest first; deadlines."""
+        self.waiting: dict[socket.socket, float] = {}
+        """Connections without a complete request, oldest first: deadlines."""
         try:
             super().__init__((host, port), _Handler)
         except OSError as exc:
@@ -70,8 +71,9 @@ class Server(socketserver.ThreadingTCPServer):
         self.server_close()
 
     def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a client; disconnect the slowest if there are too many."""
         if not self._slots.acquire(blocking=False):
-            # Its thread ends with its next access to the socket.
+            # The thread of the slowest ends with its next use of the socket.
             for connection in [*self.waiting][:1]:
                 _disconnect(connection)
             if not self._slots.acquire(timeout=self._client_timeout):
@@ -114,7 +116,7 @@ class _Handler(server.BaseHTTPRequestHandler):
 
     def parse_request(self) -> bool:
         is_valid = super().parse_request()
-        # A client whose request is complete makes no room for others.
+        # A client whose request is complete is not disconnected for others.
         self.server.waiting.pop(self.request)
         if is_valid and self.command not in ('GET', 'HEAD'):
             self._answer_json(405, error='only GET and HEAD are allowed')
@@ -128,12 +130,13 @@ class _Handler(server.BaseHTTPRequestHandler):
         path = self.path.partition('?')[0]
         if path == '/metrics':
             try:
-                encode, form = exposition.choose_encoder(
+                encode, content_type = exposition.choose_encoder(
                     self.headers.get('Accept', ''))
             except (TypeError, ValueError):
-                # The version of the format is not one.
-                encode, form = exposition.choose_encoder('')
-            self._answer(200, form, encode(self.server.figures.registry))
+                # The client asked for a format with a malformed version.
+                encode, content_type = exposition.choose_encoder('')
+            self._answer(200, content_type,
+                         encode(self.server.figures.registry))
         elif path == '/healthz':
             late = self.server.figures.late(self.server.limits())
             self._answer_json(
@@ -148,9 +151,9 @@ class _Handler(server.BaseHTTPRequestHandler):
         self._answer(status, 'application/json',
                      json.dumps(body).encode() + b'\n')
 
-    def _answer(self, status: int, form: str, body: bytes) -> None:
+    def _answer(self, status: int, content_type: str, body: bytes) -> None:
         self.send_response(status)
-        self.send_header('Content-Type', form)
+        self.send_header('Content-Type', content_type)
         self.send_header('Content-Length', str(len(body)))
         if status == 405:
             self.send_header('Allow', 'GET, HEAD')

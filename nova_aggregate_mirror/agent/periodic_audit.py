@@ -16,7 +16,7 @@ LOG = logging.getLogger(__name__)
 LOOP = 'audit'
 
 Progress = tuple[auditor.Totals, int]
-"""The totals after a page of servers, and the cells that did not answer."""
+"""Totals after a page of servers; number of cells that did not answer."""
 
 
 class PeriodicAudit:
@@ -30,7 +30,7 @@ class PeriodicAudit:
         self._figures = figures
         self._now = now
         self._due = now()
-        self._trouble: object = None
+        self._logged_identity: object = None
         self._misplaced = 0
 
     def step(self, stopping: abc.Callable[[], bool]) -> None:
@@ -56,7 +56,7 @@ class PeriodicAudit:
         if totals.unknown and not totals.servers and not trouble:
             trouble = ('nova has no request that it can read: %s'
                        % totals.error)
-        self._say(trouble, identity or trouble)
+        self._log_trouble(trouble, identity or trouble)
         seconds = self._now() - start
         if trouble:
             self._figures.observe_audit('failure', seconds)
@@ -71,10 +71,10 @@ class PeriodicAudit:
                     totals.misplaced, 'server is', 'servers are'))
         self._misplaced = totals.misplaced
 
-    def _say(self, text: str, identity: object) -> None:
+    def _log_trouble(self, text: str, identity: object) -> None:
         """Log a lasting problem once, not at each audit."""
-        if text and identity != self._trouble:
+        if text and identity != self._logged_identity:
             LOG.warning('The audit of the servers is incomplete: %s', text)
-        elif self._trouble and not text:
+        elif self._logged_identity and not text:
             LOG.info('The audit of the servers is complete again')
-        self._trouble = identity
+        self._logged_identity = identity

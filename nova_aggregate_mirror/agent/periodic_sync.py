@@ -27,7 +27,10 @@ JournalUnavailable."""
 
 
 class PeriodicSync:
-    """Runner of full syncs when they are due."""
+    """Runner of full syncs when they are due.
+
+    :param zones: reads the zone of each aggregate that has one, by its UUID
+    """
 
     def __init__(self, conf: cfg.ConfigOpts,
                  reconciler: reconciler.Reconciler, figures: metrics.Metrics,
@@ -54,7 +57,7 @@ class PeriodicSync:
     def step(self) -> full_sync.SyncOutcome | None:
         """Run a full sync when it is due, and report its result.
 
-        :returns: None if nothing could be compared
+        :returns: None if none was due, or nothing could be compared
         """
         start = self._now()
         if start < self._due:
@@ -117,9 +120,10 @@ class PeriodicSync:
             self._logged_subjects = subjects
 
     def _report(self, result: sync_result.Result, seconds: float) -> None:
+        """Log the result of a sync, and export it as metrics."""
         sync, added, removed, refused = result.sync, 0, 0, None
         if result.request.observes:
-            self._say(result)
+            self._log_comparison(result)
         else:
             added, removed = sync.outcome.counts()
             refused = sync.refused
@@ -129,15 +133,16 @@ class PeriodicSync:
         if refused:
             LOG.error('Full sync: removals refused: %s',
                       sync_result.refusal(refused))
-        self._log([failure for failure in result.failures
-                   if not failure.error or failure.error is not sync.refused])
+        self._log_failures(
+            [failure for failure in result.failures
+             if not failure.error or failure.error is not sync.refused])
         self._figures.observe_sync(
             result.judgement, seconds, added, removed,
             None if sync.not_compared else self._by_zone(sync.drift),
-            bool(refused), sync.outcome.conflicts,
-            len(sync.uncompared_hosts))
+            refused=bool(refused), conflicts=sync.outcome.conflicts,
+            uncompared=len(sync.uncompared_hosts))
 
-    def _say(self, result: sync_result.Result) -> None:
+    def _log_comparison(self, result: sync_result.Result) -> None:
         """Log a comparison that differs from the previous one."""
         comparison = result.summary().replace('\n', ' ')
         if comparison and comparison != self._logged_comparison:
@@ -158,7 +163,8 @@ class PeriodicSync:
                    missing if association.in_nova else stale] += 1
         return counts
 
-    def _log(self, failures: abc.Iterable[sync_result.Fault]) -> None:
+    def _log_failures(self, failures: abc.Iterable[sync_result.Fault]
+                      ) -> None:
         """Log lasting failures once, not at each sync."""
         failures = list(failures)
         keys = frozenset(

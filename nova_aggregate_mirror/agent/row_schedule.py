@@ -33,7 +33,7 @@ class _Timing:
     """When it may be tried; of a row that waits for cells, since when."""
     has_failed: bool = False
     """Whether the row has failed for itself: rows that have not come first."""
-    is_reported: bool = False
+    is_logged: bool = False
     """Whether the log has why the row is not mirrored."""
     cells: frozenset[str] = frozenset()
     lock: backoff.Backoff | None = None
@@ -70,7 +70,7 @@ class Schedule:
         self._owes_turn = False
         """Whether the next batch is of rows that have failed."""
         self._new: list[str] = []
-        """Rows that the last update made due at once, beside others."""
+        """Rows that the last update added, or found handed over, to others."""
 
     def __len__(self) -> int:
         return len(self._timings)
@@ -85,10 +85,11 @@ class Schedule:
         for row in rows:
             timing = previous = before.get(row.id)
             if timing is None:
+                # The hand-over counted the first attempt.
                 has_failed = row.attempts > 1
                 timing = _Timing(
                     row, now, now + self._overdue if row.running else now,
-                    has_failed, is_reported=has_failed)
+                    has_failed, is_logged=has_failed)
             elif timing.row.running and not row.running:
                 timing = _Timing(row, timing.since, now)
                 self._alone.pop(row.id, None)
@@ -106,10 +107,10 @@ class Schedule:
         self._retries.clear()
 
     def due_new(self, limit: int) -> list[str]:
-        """Take rows that the last update made due at once, beside others.
+        """Take due rows that the last update added, or found handed over.
 
         In a batch with others, one that is locked would delay them. Those
-        above the limit are among the others from now on.
+        above the limit, and those of the first update, are among the others.
         """
         rows, self._new = self._new, []
         return [row for row in rows if self._is_ready(row)][:limit]
@@ -140,10 +141,10 @@ class Schedule:
         return bool(self._ready or self._retries or self.due_alone())
 
     def due_alone(self) -> str | None:
-        """Return the row to try alone, the longest overdue.
+        """Return the row to try alone, the longest overdue; None if none is.
 
-        Rows that failed for themselves come later: alone, others end an
-        outage.
+        Rows that failed for themselves come later: they would probably fail
+        again, and only successes let others return to the batches.
         """
         now = self._now()
         timings = {row: self._timings[row] for row in self._alone}
@@ -167,10 +168,10 @@ class Schedule:
         timing = self._timings[row]
         return not (timing.cells or timing.has_failed)
 
-    def report(self, row: str) -> bool:
-        """Note that the log has why a row failed; return if this is new."""
+    def set_logged(self, row: str) -> bool:
+        """Note that the log has why a row failed; return whether it is new."""
         timing = self._timings[row]
-        is_new, timing.is_reported = not timing.is_reported, True
+        is_new, timing.is_logged = not timing.is_logged, True
         return is_new
 
     def reschedule(self, row: str, seconds: float | None = None) -> None:
@@ -236,7 +237,7 @@ class Schedule:
         return is_first
 
     def note_alone(self, succeeded: bool) -> None:
-        """Note an attempt alone; after enough successes batches may follow.
+        """Note an attempt alone; enough successes let others join batches.
 
         A single row that hangs would delay each batch that it is in. Rows that
         stay alone do so until they succeed.
@@ -261,7 +262,7 @@ class Schedule:
                                max(pending, default=0.0))
 
     def _probes(self) -> list[str]:
-        """List the row of each cell, waiting longest, that is to be tried."""
+        """List the longest waiting row of each cell whose back-off is over."""
         now = self._now()
         cells = {cell for cell, pause in self._pauses.items()
                  if pause.until <= now}
@@ -270,12 +271,13 @@ class Schedule:
         waiting = [(row, timing) for row, timing in self._timings.items()
                    if timing.cells and timing.cells <= cells
                    and row not in self._alone]
-        # From the latest to the longest, which remains.
+        # The longest waiting row comes last, and replaces the others.
         probes = {cell: row for row, timing in sorted(
             waiting, key=lambda pair: -pair[1].due) for cell in timing.cells}
         return list(dict.fromkeys(probes.values()))
 
     def _sort(self) -> None:
+        """Queue the rows that are due now, for the next batches."""
         ready = [(row, timing) for row, timing in self._timings.items()
                  if self._is_ready(row)]
         # The sort is stable: among rows seen together, the oldest is first.

@@ -17,8 +17,8 @@ from nova_aggregate_mirror.journal import nova_identity
 LOG = logging.getLogger(__name__)
 
 STEP_INTERVAL, IDLE_INTERVAL = 1.0, 2.0
-"""Seconds between steps of a loop, and between looks at a journal that is
-empty or whose lease another agent holds."""
+"""Seconds between steps of a loop; longer while the journal is empty, or
+another agent holds its lease."""
 
 
 class Agent:
@@ -37,7 +37,7 @@ class Agent:
         self._figures = figures
         self._stop = stop
         self._audit = audit
-        self._leading = (
+        self._leader_role = (
             'the leader in mode observe: it compares nova with placement, and '
             'changes nothing there' if observes else
             'the leader: it drains the journal and runs the full syncs')
@@ -106,7 +106,7 @@ class Agent:
                            if self._drain.is_idle() else STEP_INTERVAL)
         except exceptions.JournalUnavailable as exc:
             trouble = str(exc)
-        self._say('drain', trouble)
+        self._log_trouble('drain', trouble)
         return seconds
 
     def _lease_step(self) -> float:
@@ -118,10 +118,10 @@ class Agent:
             leads = self._lease.step()
         except exceptions.MirrorError as exc:
             trouble = str(exc)
-        self._say('lease', trouble)
+        self._log_trouble('lease', trouble)
         if leads != self._leads:
             LOG.info('This agent is %s',
-                     self._leading if leads else 'no longer the leader')
+                     self._leader_role if leads else 'no longer the leader')
         self._leads = leads
         self._figures.set_leader(leads)
         if trouble:
@@ -140,7 +140,7 @@ class Agent:
                 lambda: self._stop.is_set() or not self._leads)
         return STEP_INTERVAL
 
-    def _say(self, loop: str, trouble: str) -> None:
+    def _log_trouble(self, loop: str, trouble: str) -> None:
         """Log a lasting problem once, whichever loop finds it first."""
         before = any(self._troubles.values())
         self._troubles[loop] = trouble
