@@ -322,7 +322,7 @@ def takes_an_error_for_an_answer(parts: Parts) -> None:
         return start(name, attempt, answers, full)
 
     threads._start = begin
-    threads._wait_in_vain = lambda name: None
+    threads._back_off = lambda name: None
 
 
 def retries_one_row_after_a_failure(parts: Parts) -> None:
@@ -355,8 +355,8 @@ def retries_one_row_after_a_failure(parts: Parts) -> None:
 def repairs_with_the_patience_of_the_drain(parts: Parts) -> None:
     """Without rule 15: the sync cannot repair what it finds in a slow cell."""
     read = parts.source.read
-    parts.source._cells._some = dataclasses.replace(
-        parts.source._cells._some, answer=cells.SOON)
+    parts.source._cells._limits_some = dataclasses.replace(
+        parts.source._cells._limits_some, answer=cells.SOON)
     parts.source.read = lambda hosts, nodes=(), aggregates=(), down=None: (
         read(hosts, nodes, aggregates))
 
