@@ -127,7 +127,7 @@ def _request(conf: cfg.ConfigOpts, context: Any, placement: client.Client,
     hints = names.hints(args.hints)
     if not server:
         from nova_aggregate_mirror.explain import descriptions
-        return descriptions.described(
+        return descriptions.of_description(
             context, descriptions.ServerDescription(
                 args.flavor, image, args.volume, project, args.zone, networks,
                 args.ports, hints, args.count))

@@ -41,7 +41,7 @@ PARAMETERS = {
 }
 
 MOVES = ('resize', 'live_migrate', 'evacuate', 'unshelve', 'rebuild')
-"""Methods of nova-api that decorators refuse for some servers."""
+"""Methods of nova-api whose decorators refuse some servers."""
 
 
 def checks(method: str) -> abc.Callable[..., None]:
@@ -78,7 +78,7 @@ def states(method: str) -> list[str]:
 
 def check_image(image: abc.Mapping[str, Any], flavor: Any, from_volume: bool
                 ) -> None:
-    """Check an image with a flavor, as nova-api does for an administrator."""
+    """Check an image as nova-api does; raise its error if it refuses."""
     api.API._validate_flavor_image(
         api.API, types.SimpleNamespace(can=lambda *_policy, **_options: True),
         image.get('id'), {'status': 'active', **image}, flavor,

@@ -49,8 +49,8 @@ class ServerDescription:
                     for value in values)}
 
 
-def described(context: Any, server: ServerDescription
-              ) -> requests.SchedulingRequest:
+def of_description(context: Any, server: ServerDescription
+                   ) -> requests.SchedulingRequest:
     """Build the request of a server that does not exist.
 
     :raises UnknownName: when nova has no such flavor or server group
@@ -62,7 +62,8 @@ def described(context: Any, server: ServerDescription
     zone, host, node = _zone(context, server.zone)
     flavor = requests.flavor(context, server.flavor)
     notes = list(_zone_notes(server.zone, zone, from_volume))
-    networks = network_requests.given(server.networks, server.ports)
+    networks = network_requests.requested_networks(
+        server.networks, server.ports)
     resources, parameters = network_requests.port_resources(
         context, networks, None, notes)
     spec = objects.RequestSpec.from_components(
@@ -162,7 +163,7 @@ def _group(context: Any, hints: abc.Mapping[str, abc.Sequence[str]]) -> Any:
     """Read the server group of a hint."""
     if 'group' not in hints:
         return None
-    [uuid] = hints['group'][:1]
+    uuid = hints['group'][0]
     try:
         return objects.InstanceGroup.get_by_uuid(context, uuid)
     except nova_exception.InstanceGroupNotFound as exc:

@@ -92,7 +92,7 @@ class Facts:
     ignored: frozenset[str] = frozenset()
     """Compute nodes of the hosts that the request leaves out."""
     requested: frozenset[str] = frozenset()
-    """Compute nodes of the hosts that the request names, or all others."""
+    """Compute nodes of the hosts that the request names or does not ignore."""
     filter_runs: abc.Sequence[FilterRun] = ()
     scores: abc.Mapping[str, abc.Mapping[str, float]] = dataclasses.field(
         default_factory=dict)
@@ -110,8 +110,8 @@ class Facts:
         default_factory=dict)
     """Compute node that nova-conductor does not take to the reason."""
     unmapped: frozenset[str] = frozenset()
-    """Compute nodes on which it does not create servers, because their hosts
-    are mapped to no cell."""
+    """Compute nodes on which nova-conductor creates no server, because their
+    hosts are mapped to no cell."""
     count: int = 1
     """Number of servers that are requested at once."""
     placed: abc.Sequence[str] = ()

@@ -49,10 +49,9 @@ class Cloud:
 
 def gather(cloud: Cloud, request: requests.SchedulingRequest,
            hosts: abc.Collection[str] = ()) -> Facts:
-    """Rehearse the scheduling of a request; return what was observed.
+    """Rehearse the scheduling of a request; write and claim nothing.
 
-    Nothing is claimed and nothing is written.
-
+    :param hosts: hosts to explain, with each filter; empty means all
     :raises MirrorError: placement or nova could not be read
     """
     manager = _manager(cloud.for_each)

@@ -14,30 +14,31 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 
 
-def given(networks: abc.Iterable[str], ports: abc.Iterable[str]) -> Any:
-    """Return networks and ports, given by ID, in the form of nova."""
+def requested_networks(networks: abc.Iterable[str], ports: abc.Iterable[str]
+                       ) -> Any:
+    """Return nova's list of requested networks and ports, given by ID."""
     return objects.NetworkRequestList(objects=[
         *(objects.NetworkRequest(network_id=uuid) for uuid in networks),
         *(objects.NetworkRequest(port_id=uuid) for uuid in ports)])
 
 
-def port_resources(context: Any, given: Any, server: str | None,
+def port_resources(context: Any, networks: Any, server: str | None,
                    notes: list[str]) -> tuple[Any, Any]:
     """Read the resources that ports request; add a note if neutron fails.
 
-    :param given: instead of the ports of the server
+    :param networks: requested networks and ports, instead of the server's
     :param server: None if it has no ports yet
     :returns: a group for each port, and parameters of the whole request
     """
     groups, parameters = [], None
     try:
         with translated('reading ports'):
-            if given or server is None:
+            if networks or server is None:
                 # Without a port, nova asks nothing.
                 _metadata, groups, parameters = (
                     neutron.API().create_resource_requests(
                         context, objects.NetworkRequestList(objects=[
-                            request for request in given if request.port_id]),
+                            request for request in networks if request.port_id]),
                         objects.InstancePCIRequests(requests=[])))
             else:
                 groups, parameters = (
@@ -49,7 +50,7 @@ def port_resources(context: Any, given: Any, server: str | None,
     return groups, parameters or objects.RequestLevelParams()
 
 
-def missing(spec: Any, instance: Any) -> abc.Iterator[str]:
+def missing_notes(spec: Any, instance: Any) -> abc.Iterator[str]:
     """Note which networks and ports of a server are not known."""
     # An offloaded server, which was launched once, keeps its ports.
     if not (instance.host or instance.launched_at

@@ -44,7 +44,7 @@ ONE_ZONE = ('Nova-api refuses a zone other than that of the server\'s volumes '
 ONLY_COMPUTE = ('Whether processor, disks and networks of a host allow the '
                 'live migration, only its nova-compute knows.')
 SAME_HOST = 'COMPUTE_SAME_HOST_COLD_MIGRATE'
-_ANOTHER = 'resize to another flavor'
+_OTHER_FLAVOR = 'resize to another flavor'
 # By the attribute of a server that nova refuses.
 _STATES = {'task_state': 'wait until its task has ended',
            'power_state': 'migrate the server cold'}
@@ -64,7 +64,7 @@ class PreparedRequest(requests.SchedulingRequest):
     """None if it is in no cell."""
     cell: Any
     networks: Any
-    """Those that replace the server's, as ``network_requests.given``."""
+    """Those that replace the server's, of ``network_requests``."""
     placement: client.Client
     flavor: Any
     """The new one of a resize."""
@@ -118,9 +118,9 @@ Step = abc.Callable[[PreparedRequest], None]
 
 
 def read_again(request: PreparedRequest) -> None:
-    """Of ``API.create`` and ``schedule_and_build_instances``: not stored."""
+    """Add what nova does not store: ``schedule_and_build_instances``."""
     if request.instance is not None:
-        _ensure(request)
+        _fill_in(request)
     _read_port_resources(request)
     utils.setup_instance_group(request.context, request.spec)
 
@@ -135,7 +135,7 @@ def checks(method: str) -> Step:
 
 
 def cold_migration(request: PreparedRequest) -> None:
-    """Of ``API.resize`` without a flavor: not the stored one.
+    """Keep the flavor and leave the host: ``API.resize`` without a flavor.
 
     The host of a vCenter is a cluster, within which a server may move.
     """
@@ -146,7 +146,7 @@ def cold_migration(request: PreparedRequest) -> None:
 
 
 def new_flavor(request: PreparedRequest) -> None:
-    """Of ``API.resize``: the flavor, and what nova-api calculates from it."""
+    """Set the flavor, and what ``API.resize`` calculates from it."""
     spec = request.spec
     spec.flavor = request.flavor
     spec.numa_topology = hardware.numa_get_constraints(
@@ -164,7 +164,7 @@ def new_flavor(request: PreparedRequest) -> None:
 
 
 def fitting_flavor(request: PreparedRequest) -> None:
-    """Of ``API.resize``: refuse a flavor that the server cannot get."""
+    """Refuse a flavor that the server cannot get: ``API.resize``."""
     old, new = request.instance.flavor, request.flavor
     for refused, reason in (
             (new.flavorid == old.flavorid, 'the server has this flavor'),
@@ -175,8 +175,8 @@ def fitting_flavor(request: PreparedRequest) -> None:
              'the flavor has no root disk, and that of the server is no '
              'volume')):
         if refused:
-            request.refuse('nova-api', reason, _ANOTHER)
-    with request.refused_by('nova-api', _ANOTHER):
+            request.refuse('nova-api', reason, _OTHER_FLAVOR)
+    with request.refused_by('nova-api', _OTHER_FLAVOR):
         api_internals.check_image(
             nova_utils.get_image_from_system_metadata(
                 request.instance.system_metadata), new, request.spec.is_bfv)
@@ -184,7 +184,7 @@ def fitting_flavor(request: PreparedRequest) -> None:
 
 def source_node(request: PreparedRequest, service: str = 'nova-conductor'
                 ) -> Any:
-    """Of ``MigrationTask`` and ``LiveMigrationTask``: it must exist."""
+    """Read the node to leave: ``MigrationTask`` and ``LiveMigrationTask``."""
     with request.refused_by(service, NODE):
         return objects.ComputeNode.get_by_host_and_nodename(
             request.cell_context, request.instance.host,
@@ -192,7 +192,7 @@ def source_node(request: PreparedRequest, service: str = 'nova-conductor'
 
 
 def live_migration(request: PreparedRequest) -> None:
-    """Of ``LiveMigrationTask``: what it checks, and the host to leave."""
+    """Leave the host, and check what ``LiveMigrationTask`` checks."""
     task = live_migrate.LiveMigrationTask(
         request.cell_context, request.instance, *[None] * 8)
     # Neutron has it since its release 13.
@@ -222,7 +222,7 @@ def live_migration(request: PreparedRequest) -> None:
 
 
 def lost_host(request: PreparedRequest) -> None:
-    """Of ``API.evacuate``: the nova-compute of the host must be down."""
+    """Leave the host, whose nova-compute must be down: ``API.evacuate``."""
     host = request.instance.host
     request.spec.ignore_hosts = [host]
     with request.checked_by('nova-api'):
@@ -234,7 +234,7 @@ def lost_host(request: PreparedRequest) -> None:
 
 
 def offloaded(request: PreparedRequest) -> None:
-    """Of ``unshelve_instance``, and of ``API.unshelve`` with a zone."""
+    """Set the zone: ``API.unshelve`` and ``unshelve_instance``."""
     if request.instance.vm_state == vm_states.SHELVED:
         request.stay(*[] if request.zone else [ON_ITS_HOST])
         if request.zone:
@@ -247,7 +247,7 @@ def offloaded(request: PreparedRequest) -> None:
 
 
 def new_image(request: PreparedRequest) -> None:
-    """Of ``API.rebuild``: an image that the server can get, on its host."""
+    """Set an image that the server can get, on its host: ``API.rebuild``."""
     spec, instance, image = request.spec, request.instance, request.image
     if image is None:
         return request.stay(KEPT_IMAGE)
@@ -270,7 +270,7 @@ def new_image(request: PreparedRequest) -> None:
 
 
 def _check_image_traits(request: PreparedRequest) -> None:
-    """Of ``rebuild_instance``: refuse traits that no provider has."""
+    """Refuse traits that no provider has: ``rebuild_instance``."""
     traits = candidates.CandidateReader(request.placement).traits(
         request.instance.uuid)
     # Nova's own client would create a provider that placement lacks.
@@ -287,21 +287,21 @@ def _check_image_traits(request: PreparedRequest) -> None:
 
 
 def move(request: PreparedRequest) -> None:
-    """Of ``MigrationTask``, ``LiveMigrationTask`` and others."""
+    """Reset the destination: ``MigrationTask``, ``LiveMigrationTask``..."""
     request.spec.reset_forced_destinations()
     _read_port_resources(request)
     stay_in_cell(request)
 
 
 def stay_in_cell(request: PreparedRequest) -> None:
-    """Of ``MigrationTask``, ``rebuild_instance`` and others.
+    """Forbid other cells: ``MigrationTask``, ``rebuild_instance`` and others.
 
     Nova's policy allows moves between cells to nobody, by default. The hosts
     of a server group are those in the cell of the server.
     """
     request.spec.requested_destination = objects.Destination(
         allow_cross_cell_move=False, cell=request.cell)
-    _ensure(request)
+    _fill_in(request)
     utils.setup_instance_group(request.cell_context, request.spec)
 
 
@@ -314,7 +314,7 @@ def _read_port_resources(request: PreparedRequest) -> None:
     spec.generate_request_groups_from_pci_requests()
 
 
-def _ensure(request: PreparedRequest) -> None:
+def _fill_in(request: PreparedRequest) -> None:
     request.spec.ensure_project_and_user_id(request.instance)
     request.spec.ensure_network_information(request.instance)
     compute_utils.heal_reqspec_is_bfv(

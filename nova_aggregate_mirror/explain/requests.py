@@ -62,6 +62,7 @@ class SchedulingRequest:
                    ) -> None:
         """Refuse a zone without an enabled nova-compute, as nova-api does.
 
+        :param services: host to its nova-compute
         :raises UnknownName: when nova has no such zone
         """
         default, internal = (CONF.default_availability_zone,
@@ -89,9 +90,9 @@ class SchedulingRequest:
 
 
 def flavor(context: Any, name: str) -> Any:
-    """Read a flavor.
+    """Read a flavor by its ID or its name.
 
-    :param name: or ID
+    :raises UnknownName: when nova has no such flavor
     """
     for find in (objects.Flavor.get_by_flavor_id, objects.Flavor.get_by_name):
         try:

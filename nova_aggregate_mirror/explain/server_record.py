@@ -54,7 +54,7 @@ def read(context: Any, instance: Any) -> explanation.ServerRecord:
 
 def later_syncs(answer: explanation.Answer,
                 syncs: abc.Iterable[full_syncs.Entry]) -> list[str]:
-    """Note what syncs changed since a failure, if a host is left now."""
+    """Note what syncs changed after the failure of a server that now fits."""
     record = answer.record
     failed = max((
         entry.time for entry in record.entries if entry.result == 'Error'

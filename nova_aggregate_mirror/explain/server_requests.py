@@ -47,21 +47,21 @@ def of_server(context: Any, placement: client.Client, server: str,
         raise exceptions.UnknownName(
             'server %s is on no host, so that there is nothing to %s; use '
             '--for create to see why it has none' % (server, operation))
-    given = network_requests.given(networks, ports)
+    replacements = network_requests.requested_networks(networks, ports)
     request = preparations.PreparedRequest(
         spec=spec, creates=operation == CREATE, context=context,
         cell_context=_targeted(context, cell), instance=instance, cell=cell,
-        networks=given, placement=placement, zone=zone,
+        networks=replacements, placement=placement, zone=zone,
         flavor=flavor and requests.flavor(context, flavor),
         image=image and requests.decoded(image))
     for step in preparations.PREPARATIONS[operation]:
         step(request)
     if 'is_bfv' not in spec:
         spec.is_bfv = False
-    if given:
-        spec.requested_networks = given
+    if replacements:
+        spec.requested_networks = replacements
     elif instance:
-        request.notes += network_requests.missing(spec, instance)
+        request.notes += network_requests.missing_notes(spec, instance)
     request.record = instance and server_record.read(
         request.cell_context, instance)
     request.notes += _notes(spec, instance, operation, request.record)
@@ -74,7 +74,7 @@ def of_server(context: Any, placement: client.Client, server: str,
 
 def _notes(spec: Any, instance: Any, operation: str,
            record: explanation.ServerRecord | None) -> abc.Iterator[str]:
-    """Note what is not known of a server, or odd."""
+    """Note what of a server is not known, and what misleads."""
     if instance is None:
         yield ('The server was deleted or is in no cell yet, so that its '
                'ports are not known and not explained.')
@@ -124,7 +124,7 @@ def _stored(context: Any, server: str) -> request_spec.RequestSpec:
 
 
 def _set_defaults(spec: Any) -> None:
-    """Set the fields that nova does not store, or an old nova had not."""
+    """Set the fields that nova does not store, or that an old one lacked."""
     for name, value in (
             ('requested_destination', None), ('requested_resources', []),
             ('request_level_params', objects.RequestLevelParams()),

@@ -82,7 +82,7 @@ class EquivalenceTest(explaining.ExplainingTest):
 
     def request(self, wanted):
         if wanted['operation'] == server_requests.CREATE:
-            return descriptions.described(
+            return descriptions.of_description(
                 self.context, descriptions.ServerDescription(
                     wanted['flavor'], {'properties': wanted['image']},
                     project=wanted['project'], zone=wanted['zone'] or ''))

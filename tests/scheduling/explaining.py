@@ -108,7 +108,7 @@ class ExplainingTest(cloud.CloudTest):
     def described(self, flavor: str, zone: str = '', **options: Any
                   ) -> requests.SchedulingRequest:
         """Return the request of a server that does not exist."""
-        return descriptions.described(
+        return descriptions.of_description(
             self.context, descriptions.ServerDescription(
                 flavor, options.pop('image', {'properties': {}}),
                 project=options.pop('project', self.api.project_id),
