@@ -38,7 +38,7 @@ def port_resources(context: Any, networks: Any, server: str | None,
                 _metadata, groups, parameters = (
                     neutron.API().create_resource_requests(
                         context, objects.NetworkRequestList(objects=[
-                            request for request in networks if request.port_id]),
+                            port for port in networks if port.port_id]),
                         objects.InstancePCIRequests(requests=[])))
             else:
                 groups, parameters = (
