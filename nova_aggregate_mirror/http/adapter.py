@@ -35,9 +35,9 @@ Placement's longest answers take 16 MiB (a list of 20,000 providers) and 59 MiB
 (as many allocation candidates, each with 100 traits).
 """
 PART = 8 * 2 ** 10
-"""Bytes that are decompressed at once, to at most 1032 times as many."""
+"""Bytes that are decompressed at once; gzip expands 1032 times at most."""
 ENCODINGS = ('gzip', 'deflate')
-"""Others, and several at once, may decompress to much more than that."""
+"""Other encodings, and several at once, may expand a part much more."""
 
 _OPENED = contextvars.ContextVar('aggregate_mirror_opened', default=False)
 """Whether the current request has opened a connection."""
@@ -96,17 +96,18 @@ class _Connection:
 
 
 @functools.cache
-def _bounded(pool: Any) -> Any:
+def _bounded_pool(pool: Any) -> Any:
+    """Derive a class of connection pools with bounded connections."""
     connection = type('BoundedConnection', (_Connection, pool.ConnectionCls),
                       {'__module__': __name__})
     return type('BoundedPool', (pool,),
                 {'__module__': __name__, 'ConnectionCls': connection})
 
 
-def _bind(manager: urllib3.PoolManager) -> None:
-    # Derived from the manager's own classes, which differ for a SOCKS proxy.
+def _bound_pools(manager: urllib3.PoolManager) -> None:
+    """Bound the pools of a manager; that of a SOCKS proxy has its own."""
     manager.pool_classes_by_scheme = {
-        scheme: _bounded(pool)
+        scheme: _bounded_pool(pool)
         for scheme, pool in manager.pool_classes_by_scheme.items()}
 
 
@@ -132,21 +133,19 @@ class Adapter(session.TCPKeepAliveAdapter):
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs)
-        _bind(self.poolmanager)
+        _bound_pools(self.poolmanager)
 
     def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
         exists = proxy in self.proxy_manager
         manager = super().proxy_manager_for(proxy, **kwargs)
         if not exists:
-            _bind(manager)
+            _bound_pools(manager)
         return manager
 
     def send(self, request: requests.PreparedRequest, stream: bool = False,
              timeout: Any = None, *args: Any, **kwargs: Any
              ) -> requests.Response:
         """Send a request, as the adapter of requests does.
-
-        Keystone's 401 for its own version document becomes 403; see the class.
 
         :param timeout: seconds or None, or a (connect, read) tuple of these
         """
@@ -162,7 +161,7 @@ class Adapter(session.TCPKeepAliveAdapter):
             response = self._send(request, stream, timeout, *args, **kwargs)
             if not stream:
                 _read_body(response)
-            exchanges.answered(exchange, response)
+            exchanges.record_answer(exchange, response)
         if (response.status_code == 401 and request.method == 'GET'
                 and url.rstrip('/') == self._auth_url):
             response.status_code = 403
@@ -205,7 +204,7 @@ def _bounds(request: requests.PreparedRequest, timeout: Any) -> Any:
 
 
 def _read_body(response: requests.Response) -> None:
-    """Read the body as requests would do, but not more than allowed."""
+    """Read the body as requests would do, at most ``LONGEST_BODY``."""
     encoding = response.headers.get('Content-Encoding', '')
     if encoding.lower() not in ('', 'identity', *ENCODINGS):
         response.close()

@@ -34,11 +34,10 @@ _NEEDED = {
         ('application_credential_secret',)),
 }
 
-
 # The smallest role of each account. Neutron shows the subnets of other
 # projects to administrators only.
 ROLES = {'placement': 'service', 'neutron': 'admin'}
-# Placement's default policies have had the role service since 2023.1.
+# Added to a role: placement's policies have had service since 2023.1 only.
 EARLIER = {'placement': ' (role admin before placement 9.0.0)', 'neutron': ''}
 
 
@@ -51,6 +50,7 @@ class Account:
 
     @property
     def steps(self) -> errors.Steps:
+        """The steps that correct this account, with its own options."""
         group = self._group
         section_name, (user, domain) = section(self._conf, group), self.user
         selection = '%s of [%s] in nova.conf' % (
@@ -99,13 +99,14 @@ class Account:
         return self._identity('user', 'username', self._group)
 
     def _identity(self, kind: str, name: str, unset: str) -> tuple[str, str]:
+        """Return (name, domain) or (ID, '') of the user or the project."""
         def first(*names: str) -> str:
             return next((self._values[name] for name in names if name in
                          self._values and self._values[name]), '')
 
         # In the order of keystoneauth.
-        uuid = first(kind + '_id')
-        return uuid or first(name) or unset, '' if uuid else first(
+        identifier = first(kind + '_id')
+        return identifier or first(name) or unset, '' if identifier else first(
             kind + '_domain_id', 'default_domain_id', kind + '_domain_name',
             'default_domain_name') or 'Default'
 
@@ -131,8 +132,7 @@ def section(conf: cfg.ConfigOpts, group: str) -> str:
 def missing(conf: cfg.ConfigOpts, group: str) -> list[str]:
     """Return the missing options that are required to authenticate.
 
-    Of several alternatives the first is returned; without an auth_type only
-    that.
+    One of several alternatives is named; without an auth_type, only that.
 
     :raises MissingCredentials: when the auth_type does not exist
     :raises InvalidConfiguration: when an option has an invalid value
@@ -187,7 +187,7 @@ def session(conf: cfg.ConfigOpts, group: str) -> ks_session.Session:
 
 
 def check_catalog(session: ks_session.Session) -> None:
-    """Check that the token of a session has a catalog, if it is keystone's."""
+    """Raise EmptyCatalog if a token of keystone has no catalog."""
     auth: Any = session.auth
     if hasattr(auth, 'get_access') and not auth.get_access(
             session).service_catalog.catalog:

@@ -30,13 +30,10 @@ LOG = logging.getLogger(__name__)
 
 Kind = library_errors.Kind
 
-_LONGEST = 300
-
+_LONGEST = 300  # Characters of an observation.
 MORE_TIME = 'raise [aggregate_mirror] inline_timeout to do more within a call'
-
 PROXY = 'correct the proxy, or no_proxy, in the environment of this process'
 
-_MISPLACED = 'correct %s'
 _IN_CATALOG = 'the URL of %s in the catalog'
 NOT_IN_CATALOG = 'has no endpoint in the catalog'
 NO_CATALOG = 'has no endpoint, because the token has no catalog'
@@ -81,10 +78,10 @@ class Steps:
 class Call:
     """A request to a service, for the failures of this request.
 
+    :param occasion: what the request is for, or its method and path
     :param url: any URL of the service, if it is known
     :param selection: what was looked for in the catalog
-    :param kind: the class of all failures, instead of those that ``meaning``
-        returns
+    :param kind: the class of all failures; by default their ``meaning``
     :param step: the next step after any failure
     :param steps: returns the next steps after some failures
     """
@@ -99,7 +96,7 @@ class Call:
 
     def error(self, kind: Kind, observation: str,
               party: str = '', step: str = '') -> exceptions.MirrorError:
-        """Create an error, without secrets."""
+        """Create an error, without secrets; by default of the service."""
         observation = ' '.join(without_secrets(observation).split())
         error = (self.kind or kind)(
             observation[:_LONGEST].rstrip('. '),
@@ -120,10 +117,10 @@ class Call:
         return self.error(exceptions.MalformedAnswer, 'sent ' + content)
 
 
-def _is_logged(record: library_log.LogRecord) -> bool:
-    """Log what keystoneauth warns of in our requests at DEBUG only.
+def _filter_warning(record: library_log.LogRecord) -> bool:
+    """Return False for a warning about our requests; log it at DEBUG.
 
-    It does so for each request, and may state a cause that nobody observed.
+    Keystoneauth warns for each request, of causes that nobody observed.
     """
     if exchanges.CURRENT.get() is None or record.levelno < library_log.WARNING:
         return True
@@ -132,7 +129,7 @@ def _is_logged(record: library_log.LogRecord) -> bool:
 
 
 for _name in 'discover', 'identity.base', 'identity.generic.base', 'session':
-    library_log.getLogger('keystoneauth.' + _name).addFilter(_is_logged)
+    library_log.getLogger('keystoneauth.' + _name).addFilter(_filter_warning)
 
 
 @contextlib.contextmanager
@@ -147,7 +144,7 @@ def translated(call: Call) -> abc.Iterator[None]:
                   _safe_text(exc))
         waited = time.monotonic() - began
         kind = exchange.meaning(exc, waited)
-        party = _involved(call, kind, exc, exchange)
+        party = _failed_party(call, kind, exc, exchange)
         if exchange.is_login and exchange.failure:
             call = dataclasses.replace(call, occasion='getting a token')
         observation, step = _explanation(call, kind, exc, exchange, waited)
@@ -185,22 +182,22 @@ def unexpected(call: Call, response: requests.Response, detail: str = '',
 
 
 def _step_after_refusal(call: Call, response: requests.Response) -> str:
-    """Return the step, unless something in front of the service refused."""
+    """Return the next step; empty unless the service itself refused."""
     challenge = response.headers.get('WWW-Authenticate', '').lower()
     # Keystone's middleware challenges; a policy is refused with a document.
     if response.status_code == 401 and challenge.startswith('keystone'):
         return call.steps().token
-    if response.status_code == 403 and not exchanges.form(response):
+    if response.status_code == 403 and not exchanges.foreign_type(response):
         return call.steps().role
     return ''
 
 
 def unusable(call: Call, response: requests.Response
              ) -> exceptions.MirrorError:
-    """Create the error for a response whose body is not of the service."""
+    """Create the error for a body that the service itself never sends."""
     return call.error(
         exceptions.MalformedAnswer, exchanges.answer(response) + _UNUSABLE,
-        _party(call.service, response.url), _MISPLACED % call.address)
+        _party(call.service, response.url), 'correct %s' % call.address)
 
 
 def selection(region: str | None, interfaces: str) -> str:
@@ -218,13 +215,12 @@ def without_secrets(text: str) -> str:
     return strutils.mask_password(text)
 
 
-def _involved(call: Call, kind: Kind, exc: Exception,
-              exchange: exchanges.Exchange) -> str:
+def _failed_party(call: Call, kind: Kind, exc: Exception,
+                  exchange: exchanges.Exchange) -> str:
     """Name the party that failed, with its address if it is known."""
     if kind is exceptions.DeadlineExceeded and not exchange.failure and (
             exchange.has_login or not exchange.url):
-        # Which of them was slow, maybe for another thread that gets a token,
-        # is not known.
+        # It is unknown which was slow, maybe for another thread's token.
         return 'keystone or %s' % call.service
     if isinstance(exc, library_errors.CATALOG) and not exchange.failure:
         # Keystone has answered, and knows no URL of the service.
@@ -236,7 +232,7 @@ def _involved(call: Call, kind: Kind, exc: Exception,
 def _explanation(call: Call, kind: Kind, exc: Exception,
                  exchange: exchanges.Exchange, waited: float
                  ) -> tuple[str, str]:
-    """Return what a party did, for an error of a library, and the step."""
+    """Return (what the party did, the next step or empty)."""
     if kind is exceptions.OutOfTime:
         return 'was not waited for: no time is left', ''
     if exchange.failure:
@@ -254,13 +250,13 @@ def _explanation(call: Call, kind: Kind, exc: Exception,
     if exchange.answer:
         # The request was answered with success, but not as it should be.
         return exchange.answer + _UNUSABLE, (
-            '' if exchange.is_login else _MISPLACED % call.address)
+            '' if exchange.is_login else 'correct %s' % call.address)
     return (library_errors.observation(exc, waited, exchange.handled),
             _step(call, exc, exchange))
 
 
 def _step(call: Call, exc: Exception, exchange: exchanges.Exchange) -> str:
-    """Return the step after a request that failed, if there is one."""
+    """Return the next step after a failed request; empty if unknown."""
     if any(isinstance(cause, requests_exceptions.ProxyError)
            for cause in driver_failures.causes(exc, exchange.handled)):
         return PROXY

@@ -57,7 +57,7 @@ class Exchange:
 
 CURRENT: contextvars.ContextVar[Exchange | None] = contextvars.ContextVar(
     'aggregate_mirror_exchange', default=None)
-"""That of the innermost call that is translated."""
+"""The exchange of the innermost ``errors.translated``, if any."""
 
 
 @contextlib.contextmanager
@@ -85,8 +85,8 @@ def observed(url: str, is_login: bool) -> abc.Iterator[Exchange]:
         raise
 
 
-def answered(exchange: Exchange, response: requests.Response) -> None:
-    """Note the answer to a request."""
+def record_answer(exchange: Exchange, response: requests.Response) -> None:
+    """Record the answer to a request, as a failure if it is one."""
     exchange.answer = answer(response)
     sent = response.request
     if exchange.is_login and response.status_code == 401 and (
@@ -101,10 +101,10 @@ def answered(exchange: Exchange, response: requests.Response) -> None:
 def answer(response: requests.Response) -> str:
     """Return the status, and the type of a body that is not JSON."""
     return ' with '.join(filter(None, (
-        'answered %d' % response.status_code, form(response))))
+        'answered %d' % response.status_code, foreign_type(response))))
 
 
-def form(response: requests.Response) -> str:
-    """Return the type of a body that is not JSON."""
+def foreign_type(response: requests.Response) -> str:
+    """Return the content type of a body that is not JSON; else empty."""
     kind = response.headers.get('Content-Type', '').partition(';')[0]
     return '' if kind.endswith('json') else kind

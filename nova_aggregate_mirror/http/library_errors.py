@@ -81,7 +81,7 @@ class UnreadableBody(requests_exceptions.ContentDecodingError):
 
 
 def meaning(exc: Exception) -> Kind:
-    """Return the class in our tree for an error of a library."""
+    """Return the class in our tree for an error that is of ``CLASSES``."""
     exc = _wrapped(exc)
     status = getattr(exc, 'http_status', getattr(exc, 'status_code', None))
     if isinstance(status, int):
@@ -104,7 +104,7 @@ def meaning_of_status(status: int) -> Kind:
 
 def observation(exc: Exception, waited: float,
                 handled: BaseException | None) -> str:
-    """Say what the other party of a failed request did."""
+    """Describe what the other party of a failed request did."""
     if meaning(exc) is exceptions.DeadlineExceeded:
         return 'was silent for %.1f s' % waited
     via = ('is behind a proxy that '
@@ -121,7 +121,7 @@ def observation(exc: Exception, waited: float,
 
 
 def _wrapped(exc: Exception) -> Exception:
-    """Return the error that requests or keystoneauth has wrapped."""
+    """Return the innermost error that a library has wrapped, or itself."""
     if isinstance(exc, ks_exceptions.ConnectionError):
         inner = exc.__context__
         if not isinstance(inner, requests_exceptions.RequestException):

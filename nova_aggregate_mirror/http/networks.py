@@ -50,7 +50,7 @@ class Subnet:
     pools: tuple[tuple[str, str], ...] = ()
 
     def pooled(self, address: str) -> bool:
-        """Check whether an address is of an allocation pool."""
+        """Check whether an address is in an allocation pool."""
         number = int(ipaddress.ip_address(address))
         return any(
             int(ipaddress.ip_address(first)) <= number
@@ -82,13 +82,13 @@ class Networks:
         self._conf = conf
 
     def ports(self, **query: abc.Collection[str]) -> list[Port]:
-        """Read the ports that match one value of each attribute."""
+        """Read the ports that have one of the values of each attribute."""
         return self._read('ports', _port, {
             **query, 'fields': ('id', 'network_id', 'device_id', 'fixed_ips',
                                 'ip_allocation')})
 
     def subnets(self, **query: abc.Collection[str]) -> list[Subnet]:
-        """Read the subnets that match one value of each attribute."""
+        """Read the subnets that have one of the values of each attribute."""
         return self._read('subnets', _subnet, {
             **query, 'fields': ('id', 'network_id', 'segment_id', 'ip_version',
                                 'ipv6_address_mode', 'service_types',
@@ -110,6 +110,7 @@ class Networks:
 
     def _read(self, collection: str, parse: Any,
               query: abc.Mapping[str, abc.Collection[str]]) -> list[Any]:
+        """Read all pages of a collection; ``parse`` converts each entry."""
         call = errors.Call('neutron', 'reading %s' % collection)
         key = collection.replace('-', '_')
         page: str | None = urllib.parse.urlencode(query, doseq=True)
@@ -121,7 +122,6 @@ class Networks:
                 with errors.parsing():
                     document = response.json()
                     entries += map(parse, document[key])
-                    # Neutron has an option for the size of a page.
                     page = next(
                         (urllib.parse.urlsplit(link['href']).query
                          for link in document.get(key + '_links', ())
@@ -148,11 +148,11 @@ def _subnet(subnet: abc.Mapping[str, Any]) -> Subnet:
 
 
 def _counts(network: abc.Mapping[str, Any]) -> list[tuple[str, Counts]]:
-    return [(subnet['subnet_id'], _count(subnet))
+    return [(subnet['subnet_id'], _subnet_counts(subnet))
             for subnet in network['subnet_ip_availability']]
 
 
-def _count(subnet: abc.Mapping[str, Any]) -> Counts:
+def _subnet_counts(subnet: abc.Mapping[str, Any]) -> Counts:
     # Extension network-ip-availability-details.
     exact = subnet.get('ip_availability_details')
     if exact:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images, and the IDs of projects, images and networks, by their services."""
+"""Read images; look up the IDs of projects, images and networks by name."""
 
 from collections import abc
 import dataclasses
@@ -15,6 +15,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
 
+# Called where its errors are translated.
 Build = abc.Callable[[], ks_adapter.Adapter]
 
 # Attributes of an image that are not image properties.
@@ -59,9 +60,9 @@ def adapter(conf: cfg.ConfigOpts, kind: Kind) -> ks_adapter.Adapter:
 
 def get(adapter: ks_adapter.Adapter, call: errors.Call, path: str,
         *statuses: int) -> requests.Response:
-    """Send a request, with the deadline of the caller.
+    """Send a GET request; raise a MirrorError for another status.
 
-    :param statuses: of an answer that is no error, besides 200
+    :param statuses: accepted statuses, besides 200
     """
     # The session parses the token and the catalog.
     with errors.parsing():
@@ -72,7 +73,7 @@ def get(adapter: ks_adapter.Adapter, call: errors.Call, path: str,
 
 
 def identifiers(build: Build, kind: Kind, name: str) -> list[str]:
-    """Return the IDs of the resources with a name, or the ID that is given."""
+    """Return the IDs of the resources with a name; an ID names itself."""
     call = errors.Call(
         kind.service, 'looking up %s %s' % (kind.noun, name))
     with errors.translated(call):
