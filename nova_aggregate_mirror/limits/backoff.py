@@ -4,7 +4,7 @@
 import dataclasses
 import math
 
-FIRST, LONGEST = 1.0, 30.0
+FIRST, LONGEST = 1.0, 30.0  # Seconds.
 
 
 @dataclasses.dataclass(slots=True)

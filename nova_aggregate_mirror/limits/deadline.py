@@ -12,15 +12,13 @@ import dataclasses
 import math
 import time
 
-
-# Seconds without an answer after which a party counts as silent.
-SILENCE = 1.0
+SILENCE = 1.0  # Seconds without an answer that count as silence.
 
 
 @dataclasses.dataclass(frozen=True)
 class _Deadline:
-    expiry: float = math.inf
-    seconds: float = math.inf
+    expiry: float = math.inf  # On the monotonic clock.
+    seconds: float = math.inf  # Given, or of the whole budget.
     is_budget: bool = False
 
 
@@ -32,7 +30,7 @@ _CURRENT = contextvars.ContextVar(
 def within(seconds: float, total: float = 0.0) -> abc.Iterator[None]:
     """Bound the context's I/O; the earliest of nested deadlines applies.
 
-    :param total: what was given in all, if these are the rest of it
+    :param total: seconds of the budget, if these are the rest of one
     """
     new = _Deadline(
         time.monotonic() + seconds, total or seconds, is_budget=total > 0)
@@ -97,7 +95,7 @@ def is_budget() -> bool:
 
 
 def allowance(ceiling: float | None) -> float | None:
-    """Return the seconds that one socket operation may take."""
+    """Return the seconds a socket operation may take; None: any time."""
     seconds = remaining()
     if not seconds:
         # A socket timeout of 0 would mean non-blocking, not expired.

@@ -10,9 +10,9 @@ import socket
 import sqlite3
 import ssl
 
-# By the innermost error that is one of these.
 _NAMELESS = 'has a host name that does not resolve'
 _REFUSED = 'refused the connection'
+# By the innermost error that is one of these.
 _SOCKET: tuple[tuple[type[BaseException], str], ...] = (
     (ConnectionRefusedError, _REFUSED),
     (ConnectionError, 'closed the connection without an answer'),
@@ -49,8 +49,8 @@ _CLASSES = {'DBNonExistentTable': _TABLE, 'NoSuchModuleError': _DRIVERLESS}
 # The check knows the commands for each database.
 CHECK = 'run "nova-aggregate-mirror-status upgrade check" for the repair'
 _INSTALL = 'install the package %s in this Python environment'
-# Others wait for a server without a limit.
-USABLE = 'let %s begin with mysql+pymysql:// or postgresql+psycopg2://'
+# With other drivers, the wait for a server has no limit.
+BOUNDED_DRIVER = 'let %s begin with mysql+pymysql:// or postgresql+psycopg2://'
 # By the module that is not installed; a package may have another name.
 DRIVERS = {
     'MySQLdb': 'let %s begin with mysql+pymysql://',
@@ -64,12 +64,11 @@ STEPS = {
     _ABSENT: 'create the database, or correct its name in %s',
     _READ_ONLY: 'set the host in %s to a server that accepts writes',
     _RIGHTS: 'grant all rights on the database to the user in %s',
-    _DRIVERLESS: USABLE,
+    _DRIVERLESS: BOUNDED_DRIVER,
     _FULL: 'free space on the database server',
     _CROWDED: 'raise max_connections on the database server',
     _TABLE: CHECK, _COLUMN: CHECK, _DAMAGED: CHECK,
 }
-
 
 _AUTHORITY = 'set %s to the file of the authority that signed it'
 _OTHER_NAME = 'change the host in %s to a name of the certificate'
@@ -127,7 +126,7 @@ def of_socket(cause: BaseException) -> str:
 def is_closed(exc: BaseException, handled: BaseException | None) -> bool:
     """Check whether a peer closed a connection without an answer.
 
-    Not by the innermost: urllib3 1.26 handles a TypeError when it sends.
+    Any cause counts: urllib3 1.26 handles a TypeError when it sends.
     """
     return any(isinstance(cause, (ConnectionError, ssl.SSLEOFError))
                for cause in causes(exc, handled))
@@ -147,7 +146,7 @@ def of_database(exc: BaseException, waited: float = 0.0, option: str = '',
             return str(cause), _filled(cause.step, option)
         if isinstance(cause, ModuleNotFoundError):
             return _MODULE % cause.name, _filled(
-                DRIVERS.get(cause.name or '', USABLE), option)
+                DRIVERS.get(cause.name or '', BOUNDED_DRIVER), option)
         if isinstance(cause, TimeoutError):
             return 'was silent' + (
                 ' for %.1f s' % waited if waited else ''), ''

@@ -44,8 +44,7 @@ TIMEOUTS = {
 # Seconds that the last statement of a call may take after its deadline, and
 # that a healthy database needs for a transaction.
 OVERRUN, HEALTHY = 1.0, 0.25
-# Seconds that a call waits for an answer at most.
-PATIENCE = 5.0
+PATIENCE = 5.0  # Seconds that a call waits for an answer at most.
 # The server ends a statement before the driver gives up the connection, and
 # after this share of the limit a database counts as silent.
 AT_SERVER, SILENT = 0.9, 0.8
@@ -60,7 +59,6 @@ CAUSAL = 1 | 2
 # SQLSTATE of a wait for a lock.
 TIMED_OUT, LOCK_TIMEOUT = 1205, '55P03'
 WRITES = 'INSERT', 'UPDATE', 'DELETE'
-
 
 # Values per IN list: every database that nova supports accepts as many.
 CHUNK = 500
@@ -105,7 +103,7 @@ class Limits:
         return self.least + HEALTHY
 
     def check(self) -> None:
-        """Check that a statement would not end too late."""
+        """Raise a TimeoutError if a statement might end too late."""
         if deadline.remaining() <= self.least:
             raise _TooLate('was not asked: no time is left')
 
@@ -197,7 +195,10 @@ def chunks(values: abc.Iterable[str]) -> abc.Iterator[list[str]]:
 
 def create(url: sa.engine.URL, settings: Any, limits: Limits,
            **overrides: Any) -> sa.engine.Engine:
-    """Create an engine with oslo.db, with a limit for each statement."""
+    """Create an engine whose statements have limits, with oslo.db.
+
+    :param overrides: replace oslo.db's ``settings`` of the same name
+    """
     parameters = inspect.signature(engines.create_engine).parameters
     arguments = {name: settings[name] for name in settings
                  if name in parameters}

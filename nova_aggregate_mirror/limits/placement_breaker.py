@@ -16,14 +16,14 @@ class PlacementBreaker:
 
     def __init__(self, now: abc.Callable[[], float] = time.monotonic) -> None:
         self.now = now
-        nothing = exceptions.Failure('', '')
-        self._hung = self._refused = (0.0, nothing)
+        self._hung = self._refused = 0.0, exceptions.Failure('', '')
         """When the back-off expires, and its reason."""
 
     def begin(self, error: exceptions.MirrorError, began: float,
               backoff: float) -> None:
         """Start the back-off if the next call would fail in the same way.
 
+        :param began: when the call began, on the clock ``now``
         :param backoff: seconds of back-off after a call that hung
         """
         now = self.now()

@@ -117,7 +117,7 @@ def steps() -> abc.Iterator[str]:
     for steps_of in (driver_failures.STEPS, driver_failures.DRIVERS,
                      driver_failures.CERTIFICATES):
         yield from steps_of.values()
-    yield from (driver_failures.USABLE, errors.PROXY)
+    yield from (driver_failures.BOUNDED_DRIVER, errors.PROXY)
     accounts = [auth.Account(servers.make_conf(
         auth_type=kind, username='mirror'), 'placement')
         for kind in ('password', 'v3applicationcredential')]
