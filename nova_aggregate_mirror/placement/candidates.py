@@ -40,17 +40,17 @@ class Inventory:
 
     @property
     def usable(self) -> int:
-        """The amount that placement allocates while nobody has any."""
+        """The amount that placement allocates in all."""
         return max(0, int((self.total - self.reserved) * self.ratio))
 
     @property
     def free(self) -> int:
-        """The amount that placement still allocates, to several servers."""
+        """The amount that is not allocated; one server may get less."""
         return max(0, self.usable - self.used)
 
 
 class CandidateReader:
-    """Queries that nova-scheduler makes, in a form that can be varied."""
+    """Reader that sends queries of nova-scheduler, or variants of them."""
 
     def __init__(self, placement: client.Client) -> None:
         self._placement = placement
@@ -69,11 +69,11 @@ class CandidateReader:
         return Candidates(requests, summaries)
 
     def providers(self, parameters: Parameters) -> frozenset[str]:
-        """Read the providers that meet the conditions by themselves."""
+        """Read the UUIDs of the providers that alone meet the conditions."""
         return frozenset(self.trees(parameters))
 
     def trees(self, parameters: Parameters = ()) -> abc.Mapping[str, str]:
-        """Read the same: UUID to the UUID of the root provider."""
+        """Read the same providers: UUIDs to the UUIDs of their roots."""
         call, answer = self._placement.call(
             'GET', '/resource_providers' + (
                 '?' + _encoded(parameters) if parameters else ''))
@@ -88,16 +88,16 @@ class CandidateReader:
         path = '/resource_providers/%s/' % provider
         call, answer = self._placement.call(
             'GET', path + 'inventories', provider)
-        _call, used = self._placement.call('GET', path + 'usages', provider)
+        _call, usage = self._placement.call('GET', path + 'usages', provider)
         try:
             return {name: Inventory(
                 record['total'], record['reserved'],
-                record['allocation_ratio'], used['usages'][name],
+                record['allocation_ratio'], usage['usages'][name],
                 record['min_unit'], record['max_unit'], record['step_size'],
                 provider)
                 for name, record in answer['inventories'].items()
-                # It may have been added since.
-                if name in used['usages']}
+                # A class may have been added between the requests.
+                if name in usage['usages']}
         except (LookupError, TypeError, AttributeError) as exc:
             raise call.malformed('no inventories') from exc
 
@@ -113,7 +113,7 @@ class CandidateReader:
             raise call.malformed('no allocations') from exc
 
     def traits(self, consumer: str) -> abc.Mapping[str, frozenset[str]]:
-        """Read the providers that a consumer has allocations of: traits."""
+        """Read the traits of each provider that a consumer uses."""
         call, answer = self._placement.call('GET', '/allocations/' + consumer)
         traits = {}
         try:

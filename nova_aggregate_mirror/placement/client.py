@@ -31,8 +31,7 @@ MICROVERSION = '1.36'
 # Lists of providers: the first version with member_of has the fewest links,
 # which are most of a list.
 LISTS = '1.3'
-# Characters of a URL in an error message.
-LONGEST = 200
+LONGEST = 200  # Characters of a path in an error message.
 MANY = 50
 """UUIDs per query: 2 KB of URL; the lowest limits of web servers are 4 KB."""
 _REQUEST_ID: contextvars.ContextVar[str | None] = contextvars.ContextVar(
@@ -78,7 +77,7 @@ class Client:
 
     @property
     def is_connected(self) -> bool:
-        """Check whether this process has a token and the endpoint."""
+        """Whether this process has a client, with a token and endpoint."""
         return self._slot().client is not None
 
     def release(self) -> None:
@@ -101,11 +100,11 @@ class Client:
 
     def providers(self) -> frozenset[str]:
         """Read the UUIDs of all resource providers."""
-        return self._listed(LISTS)
+        return self._list_providers(LISTS)
 
     def probe(self) -> None:
         """Request a provider that cannot exist, to check placement."""
-        self._listed(uuid=str(uuid.UUID(int=0)))
+        self._list_providers(uuid=str(uuid.UUID(int=0)))
 
     def sharing(self) -> abc.Mapping[str, str]:
         """Read the sharing providers: UUIDs to names."""
@@ -114,21 +113,21 @@ class Client:
 
     def named(self, name: str) -> frozenset[str]:
         """Read the UUIDs of the providers with a name: one, or none."""
-        return self._listed(name=name)
+        return self._list_providers(name=name)
 
     def having(self, trait: str) -> frozenset[str]:
         """Read the UUIDs of the providers with a trait.
 
         :raises RequestRejected: placement has no such trait
         """
-        return self._listed(required=trait)
+        return self._list_providers(required=trait)
 
     def members(self, *aggregates: str) -> frozenset[str]:
         """Read the UUIDs of the providers in any of the aggregates."""
         if len(aggregates) == 1:
-            return self._listed(LISTS, member_of=aggregates[0])
+            return self._list_providers(LISTS, member_of=aggregates[0])
         return frozenset[str]().union(*(
-            self._listed(LISTS, member_of='in:' + ','.join(
+            self._list_providers(LISTS, member_of='in:' + ','.join(
                 aggregates[start:start + MANY]))
             for start in range(0, len(aggregates), MANY)))
 
@@ -140,6 +139,7 @@ class Client:
 
         :param unlikely: further aggregates, expected to have no providers,
             so that many are queried per request
+        :param each: calls a function per item, possibly in parallel
         :returns: every provider that is in any of them
         """
         likely, rare = sorted(set(aggregates)), sorted(set(unlikely))
@@ -150,9 +150,9 @@ class Client:
             self.probe()
         members_of = dict(zip(likely, each(self.members, likely), strict=True))
         lists = each(lambda chunk: self.members(*chunk), chunks)
-        rare = [aggregate for chunk, members in zip(chunks, lists, strict=True)
+        used = [aggregate for chunk, members in zip(chunks, lists, strict=True)
                 if members for aggregate in chunk]
-        members_of.update(zip(rare, each(self.members, rare), strict=True))
+        members_of.update(zip(used, each(self.members, used), strict=True))
         memberships: dict[str, set[str]] = {}
         for aggregate, members in members_of.items():
             for provider in members:
@@ -166,7 +166,7 @@ class Client:
             *self.call('GET', _path(provider), provider), provider)
 
     def aggregates(self, provider: str) -> frozenset[str]:
-        """Read the aggregates of a provider; empty if there is none."""
+        """Read the aggregates of a provider; empty if it does not exist."""
         try:
             return self.get(provider).aggregates
         except exceptions.ProviderNotFound:
@@ -206,7 +206,7 @@ class Client:
     def call(self, method: str, path: str, provider: str | None = None,
              version: str = MICROVERSION, **body: Any
              ) -> tuple[errors.Call, dict[str, Any]]:
-        """Send a request; return it, for errors, and the parsed body."""
+        """Send a request; return it, for errors, and the JSON object."""
         if self._reads_only and method != 'GET':
             raise RuntimeError('%s %s, but placement is only observed'
                                % (method, path[:LONGEST]))
@@ -244,8 +244,8 @@ class Client:
                 slot.drop(client)
             raise
 
-    def _listed(self, version: str = MICROVERSION, **query: str
-                ) -> frozenset[str]:
+    def _list_providers(self, version: str = MICROVERSION, **query: str
+                        ) -> frozenset[str]:
         """Read the UUIDs of the providers that meet a query."""
         path = '/resource_providers'
         if query:
@@ -259,9 +259,11 @@ class Client:
             LOG.info('Placement answers: %s', self.endpoint())
 
     def _slot(self) -> connection.Slot:
+        """Return the slot of this process."""
         return self._slots.setdefault(os.getpid(), connection.Slot())
 
     def _bounded(self) -> contextlib.AbstractContextManager[None]:
+        """Apply this client's timeout, unless the caller has a deadline."""
         if deadline.remaining() < math.inf:
             return contextlib.nullcontext()
         return deadline.within(self._access.timeout if self._timeout is None

@@ -21,8 +21,8 @@ from nova_aggregate_mirror.http import errors
 _GROUP = 'placement'
 
 # Minimum seconds between two replacements of a client whose endpoint may be
-# stale. Each takes a token and discovery, which answers about one provider
-# must not cost all others.
+# stale. Each takes a token and discovery; a bad answer about one provider must
+# not cost the requests for others that much.
 REDISCOVERY = 5.0
 
 
@@ -94,7 +94,7 @@ class Configured:
                 group.endpoint_override or '')
 
 
-CLIENT = errors.Steps(
+CLIENT_STEPS = errors.Steps(
     account='correct the account in the options of the openstack client',
     catalog='correct the options of the openstack client',
     scope='add a project to the options of the openstack client',
@@ -110,9 +110,10 @@ class Connected:
 
     :param sdk: the connection; its session is bounded by deadlines from now
         on, for all its users
+    :param timeout: seconds per method call outside of a deadline
     """
 
-    steps = CLIENT
+    steps = CLIENT_STEPS
 
     def __init__(self, sdk: openstack.connection.Connection,
                  timeout: float) -> None:
@@ -148,7 +149,7 @@ def endpoint(sdk: openstack.connection.Connection, client: proxy.Proxy
 
 def send(client: proxy.Proxy, method: str, url: str, microversion: str,
          headers: abc.Mapping[str, str], **options: Any) -> requests.Response:
-    """Send one request, whatever the status of its response."""
+    """Send one request; return its response, whatever the status."""
     # The SDK's own request method looks up the token's project and may return
     # a cached response.
     return client.session.request(

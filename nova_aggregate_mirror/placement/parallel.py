@@ -44,7 +44,7 @@ class Workers:
         """
         failures: list[Exception] = []
 
-        def one(item: Item) -> Result:
+        def checked_call(item: Item) -> Result:
             if failures:
                 raise failures[0]
             if self._stopping():
@@ -57,11 +57,12 @@ class Workers:
 
         items = list(items)
         if min(self._count, len(items)) < 2:
-            return [one(item) for item in items]
+            return [checked_call(item) for item in items]
         with futures.ThreadPoolExecutor(min(self._count, len(items))) as pool:
             # Each thread inherits the caller's deadline and request ID.
-            running = [pool.submit(contextvars.copy_context().run, one, item)
-                       for item in items]
+            running = [pool.submit(
+                contextvars.copy_context().run, checked_call, item)
+                for item in items]
             try:
                 return [future.result() for future in running]
             except exceptions.MirrorError:

@@ -108,6 +108,7 @@ def _object(response: requests.Response) -> dict[str, Any] | None:
 def _refusal(call: errors.Call, response: requests.Response,
              body: dict[str, Any] | None, provider: str | None
              ) -> exceptions.MirrorError:
+    """Create the error for a status other than 200."""
     status = response.status_code
     error = _error_document(body, status)
     detail = str(error.get('detail', ''))

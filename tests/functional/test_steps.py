@@ -122,7 +122,7 @@ def steps() -> abc.Iterator[str]:
         auth_type=kind, username='mirror'), 'placement')
         for kind in ('password', 'v3applicationcredential')]
     for access in (*(account.steps for account in accounts),
-                   connection.CLIENT):
+                   connection.CLIENT_STEPS):
         yield from (access.account, access.catalog, access.scope, access.token,
                     access.role, errors.Call('placement', '').address)
     trees = {path: ast.parse(path.read_text())
