@@ -120,7 +120,7 @@ class Cells(cells.Cells):
               full: bool) -> Any:
         fault = self._nova.bad_cells.get(cell.connection)
         if fault:
-            limits = self._whole if full else self._some
+            limits = self._limits if full else self._limits_some
             seconds = SECONDS[fault]
             # The driver gives up after that.
             self._clock.wait(min(seconds, limits.answer))

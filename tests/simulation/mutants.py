@@ -347,7 +347,7 @@ def retries_one_row_after_a_failure(parts: Parts) -> None:
         made.due, drain._mirror = due, mirror_some
         made.due_new = lambda limit: []
         made.enqueue = lambda row, cells: made.reschedule(row, 4.0)
-        made.isolate = lambda row, seconds, failed: made.reschedule(row, 4.0)
+        made.isolate = lambda row, seconds, stays: made.reschedule(row, 4.0)
 
     parts.prepare = prepare
 
