@@ -107,6 +107,7 @@ def _before_scheduling(cloud: Cloud, request: requests.SchedulingRequest,
                 for node in nova.nodes_of(services.keys())})
     if request.zone:
         request.check_zone(cloud.context, services)
+    request.check_source(cloud.nova)
     return Facts(
         nova, {name: value for name, value in request.about.items() if value},
         request.record, request.notes, _disk(request.spec),
@@ -193,7 +194,10 @@ def _run_nova(request: requests.SchedulingRequest, trial: rehearsal.Rehearsal,
         answers = facts.funnel.answers
     if facts.cell is not None:
         nodes &= facts.cell
-    all_states = trial.states(answers, named)
+    sources = facts.nova.nodes_of({request.source})
+    all_states = trial.states(answers, named | sources)
+    source = next((state for state in all_states if state.uuid in sources),
+                  None)
     states = [state for state in all_states if state.uuid in nodes]
     try:
         requested, runs, passed = manager.run_filters(states, [
@@ -212,8 +216,9 @@ def _run_nova(request: requests.SchedulingRequest, trial: rehearsal.Rehearsal,
         unread_extra_specs=unread.extra_specs(spec, manager, acceptable),
         unread_metadata=unread.metadata(spec, acceptable),
         refused_hosts={
-            state.uuid: message for state in acceptable
-            for message in [request.refuses_host(state)] if message},
+            state.uuid: message for state in (acceptable if source else ())
+            for message in [request.refuses_host(
+                state, source)] if message},
         count=spec.num_instances,
         placed=trial.place(states, answers or ())
         if spec.num_instances > 1 else ())

@@ -38,7 +38,6 @@ from nova_aggregate_mirror.placement import client
 
 KEPT_IMAGE = ('With the image that it has, nova rebuilds the server on its '
               'host without nova-scheduler. Give another image with --image.')
-NODE = 'restart nova-compute on the host: it creates its compute node'
 ONE_ZONE = ('Nova-api refuses a zone other than that of the server\'s volumes '
             '([cinder] cross_az_attach is False).')
 ONLY_COMPUTE = ('Whether processor, disks and networks of a host allow the '
@@ -184,8 +183,8 @@ def fitting_flavor(request: PreparedRequest) -> None:
 
 def source_node(request: PreparedRequest, service: str = 'nova-conductor'
                 ) -> Any:
-    """Read the node to leave: ``MigrationTask`` and ``LiveMigrationTask``."""
-    with request.refused_by(service, NODE):
+    """Read the node to leave, as ``MigrationTask`` does."""
+    with request.refused_by(service, requests.NODE):
         return objects.ComputeNode.get_by_host_and_nodename(
             request.cell_context, request.instance.host,
             request.instance.node)
@@ -207,9 +206,7 @@ def live_migration(request: PreparedRequest) -> None:
     with request.refused_by('nova-conductor', _STATES['power_state']):
         task._check_can_migrate_pci(task.source, task.source)
 
-    source = source_node(request)
-
-    def refuses_host(state: Any) -> str:
+    def refuses_host(state: Any, source: Any) -> str:
         task._get_compute_info = {task.source: source, state.host: state}.get
         try:
             task._check_compatible_with_source_hypervisor(state.host)
@@ -217,8 +214,7 @@ def live_migration(request: PreparedRequest) -> None:
             return str(exc)
         return ''
 
-    if source:
-        request.refuses_host = refuses_host
+    request.source, request.refuses_host = task.source, refuses_host
 
 
 def lost_host(request: PreparedRequest) -> None:

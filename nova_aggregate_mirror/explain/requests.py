@@ -16,9 +16,12 @@ from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.scheduler import request_spec
+from nova_aggregate_mirror import source as nova_state
 
 # Image properties about the disks of a server.
 _DEVICES = ('block_device_mapping', 'mappings')
+
+NODE = 'restart nova-compute on the host: it creates its compute node'
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -35,9 +38,11 @@ class SchedulingRequest:
     """Of the server whose request this is."""
     refusal: facts.Refusal | None = None
     """Of nova-api or nova-conductor, before nova-scheduler gets it."""
-    refuses_host: abc.Callable[[Any], str] = lambda _state: ''
-    """Nova-conductor's check of a host that nova-scheduler has chosen: why it
-    does not take it, or empty."""
+    source: str = ''
+    """The host of a server that is migrated live."""
+    refuses_host: abc.Callable[[Any, Any], str] = lambda _state, _source: ''
+    """Nova-conductor's check of a host that nova-scheduler has chosen, and of
+    the source: why it does not take it, or empty."""
     zone: str = ''
     """An availability zone that nova-api checks."""
     creates: bool = True
@@ -57,6 +62,13 @@ class SchedulingRequest:
             yield
         except nova_exception.NovaException as exc:
             self.refuse(service, str(exc), advice)
+
+    def check_source(self, nova: nova_state.Nova) -> None:
+        """Refuse a host without a compute node, of LiveMigrationTask."""
+        if self.source and not (
+                nova.cells_down or nova.nodes_of({self.source})):
+            self.refuse('nova-conductor', 'Compute host %s could not be found.'
+                        % self.source, NODE)
 
     def check_zone(self, context: Any, services: abc.Mapping[str, Any]
                    ) -> None:

@@ -305,7 +305,7 @@ class TestQueries(explaining.ExplainingTest):
         return counts
 
     def test_server(self):
-        """At most 6 in its cell and 3 in the API database."""
+        """At most 5 in its cell and 3 in the API database."""
         wanted, large = self.flavor(), self._create_flavor(vcpu=3)
         server = self.boot(flavor_id=wanted, host='first')
         without = self.statements(lambda: self.described(wanted))
@@ -318,7 +318,7 @@ class TestQueries(explaining.ExplainingTest):
                 flavor=large if operation == 'resize' else ''))
             added = {database: counts[database] - without[database]
                      for database in ('cell', 'API')}
-            self.assertLessEqual(added['cell'], 6, operation)
+            self.assertLessEqual(added['cell'], 5, operation)
             self.assertLessEqual(added['API'], 3, operation)
 
 
