@@ -18,7 +18,7 @@ PINNED = '2.96'
 
 WITHOUT_PINNED = (
     'use "nova-aggregate-mirror-manage placement audit_servers", or nova '
-    ' 29.0 (Caracal) or later, which shows the zone of servers')
+    '29.0 (Caracal) or later, which shows the zone of servers')
 
 PAGE = 500
 """Servers per request; nova-api may return fewer."""

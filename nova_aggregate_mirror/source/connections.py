@@ -15,7 +15,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.limits import engines
 
-# ValueError is an invalid port in the URL.
 # A URL whose port is not a number is a ValueError of SQLAlchemy.
 ERRORS = (*engines.ERRORS, ValueError)
 
