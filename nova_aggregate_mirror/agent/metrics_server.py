@@ -7,7 +7,6 @@ from http import server
 import json
 import socket
 import socketserver
-import sys
 import threading
 import time
 from typing import Any
@@ -96,8 +95,7 @@ class Server(socketserver.ThreadingTCPServer):
         self._slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        LOG.error('A request for metrics or health failed: %s',
-                  repr(sys.exception()))
+        LOG.exception('A request for metrics or health failed')
 
 
 def _disconnect(connection: socket.socket) -> None:
