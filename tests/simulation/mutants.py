@@ -392,7 +392,7 @@ PARTS = {
     writes_only_differences: 17,
     spares_next_to_others: 1701,
     spares_without_a_second_look: 480,
-    spares_what_placement_has: 1598,
+    spares_what_placement_has: 5355,
     takes_silence_for_success: 889,
     closes_what_became_closable_meanwhile: 524,
     applies_the_planned_lists: 1206,
