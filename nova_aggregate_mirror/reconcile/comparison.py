@@ -4,7 +4,6 @@
 from collections import abc
 import dataclasses
 import functools
-import math
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
@@ -17,11 +16,6 @@ FOREIGN_AFTER = 24 * 3600.0
 providers that are not compute nodes. No service would restore these
 associations if nova's database had been restored to an older state by
 mistake."""
-
-ALWAYS_SAFE = 10
-"""Removals that the brake always allows."""
-UNLIMITED = math.inf
-"""A share of removals that no sync exceeds."""
 
 RIVALS = ('run "openstack compute service delete" for the host that no longer '
           'runs it, then restart nova-compute on the other')
@@ -90,37 +84,6 @@ class Comparison:
                                self.only)
                    for node in sorted(self.nodes & self.current.keys()))
         return [change for change in changes if change]
-
-    def refusal(self, max_removed_share: float | None
-                ) -> exceptions.RemovalsRefused | None:
-        """Return why nova's database may be damaged or wrong: the brake.
-
-        :param max_removed_share: share of the owned associations, between 0
-            and 1, UNLIMITED, or None if nothing will be removed; up to ten
-            removals are always allowed
-        :returns: the error with the figures; None if nothing indicates that
-        """
-        if max_removed_share in (None, UNLIMITED):
-            return None
-        foreign = sum(len(aggregates & self.expired)
-                      for aggregates in self.other_providers().values())
-        removed = foreign + sum(len(change.remove) for change in self.changes)
-        if not removed:
-            return None
-        if not any(map(self.nova.wanted, self.nova.nodes)):
-            # An empty answer from nova looks exactly like "remove everything".
-            return exceptions.RemovalsRefused(
-                'nova reports no host in any aggregate; %s would be removed'
-                % plurals.count(removed, 'association'))
-        ours = foreign + sum(len(self.current[node] & self.owned)
-                             for node in self.nova.nodes.keys()
-                             & self.current.keys())
-        if removed > ALWAYS_SAFE and removed > max_removed_share * ours:
-            return exceptions.RemovalsRefused(
-                '%.2f%% of the associations would be removed, which is over '
-                '%.2f%% (%d of %d)' % (100 * removed / ours,
-                                       100 * max_removed_share, removed, ours))
-        return None
 
     def contradictions(self) -> abc.Mapping[str, exceptions.Contradiction]:
         """Describe the providers whose hosts are in different aggregates."""

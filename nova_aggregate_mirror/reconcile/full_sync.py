@@ -13,6 +13,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
+from nova_aggregate_mirror.reconcile import brake
 from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import outcome
@@ -25,7 +26,7 @@ LOG = logging.getLogger(__name__)
 
 Association = associations.Association
 Comparison = comparison.Comparison
-UNLIMITED = comparison.UNLIMITED
+UNLIMITED = brake.UNLIMITED
 Outcome = outcome.Outcome
 PROVIDER = outcome.PROVIDER
 Subject = outcome.Subject
@@ -112,7 +113,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
         return without_comparison(exc, outcome)
     if not request.write:
         compared = compared.with_changes(outcome.changes)
-    refused = compared.refusal(request.max_removed_share)
+    refused = brake.refusal(compared, request.max_removed_share)
     prune = request.max_removed_share is not None and not refused
     differences = associations.compare(compared, prune)
     if request.feeds_ledger:

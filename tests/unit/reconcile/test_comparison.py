@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 import testtools
 
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.reconcile import brake
 from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror import source
 
@@ -78,15 +79,16 @@ class TestRefusal(testtools.TestCase):
                    for number in range(stale)}
         current.update(('r%02d' % number, frozenset({'b'}))
                        for number in range(right))
-        return compare({provider: aggregates & {'b'}
-                        for provider, aggregates in current.items()},
-                       current, aggregates='ab').refusal(share)
+        return brake.refusal(compare(
+            {provider: aggregates & {'b'}
+             for provider, aggregates in current.items()},
+            current, aggregates='ab'), share)
 
     def test_what_is_safe(self):
         """Up to ten removals, the configured share, or none at all."""
         for stale, right, share in (
                 (10, 1, 0.3), (11, 100, 0.3), (99, 1, 1.0), (0, 0, 0.3),
-                (11, 0, comparison.UNLIMITED), (11, 0, None)):
+                (11, 0, brake.UNLIMITED), (11, 0, None)):
             self.assertIsNone(self.check(stale, right, share))
 
     def test_what_is_refused(self):
@@ -112,8 +114,8 @@ class TestRefusal(testtools.TestCase):
         """Check aggregates that vanished long ago, on this many providers."""
         current = {'x%d' % number: frozenset({'gone'})
                    for number in range(count)}
-        return comparison.Comparison(
+        return brake.refusal(comparison.Comparison(
             {**current, **desired}, source.Nova(
                 {'a': 'name'}, desired, {node: node for node in desired}),
-            {'gone': journal.LedgerEntry(absent=comparison.FOREIGN_AFTER)}
-        ).refusal(0.3)
+            {'gone': journal.LedgerEntry(absent=comparison.FOREIGN_AFTER)}),
+            0.3)

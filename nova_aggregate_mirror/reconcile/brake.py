@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The brake of a full sync, which refuses too many removals: pure, no I/O."""
+
+import math
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror.reconcile import comparison
+
+ALWAYS_SAFE = 10
+"""Removals that the brake always allows."""
+UNLIMITED = math.inf
+"""A share of removals that no sync exceeds."""
+
+
+def refusal(compared: comparison.Comparison, max_removed_share: float | None
+            ) -> exceptions.RemovalsRefused | None:
+    """Return why nova's database may be damaged or wrong.
+
+    :param max_removed_share: share of the owned associations, between 0 and 1,
+        UNLIMITED, or None if nothing will be removed; up to ten removals are
+        always allowed
+    :returns: the error with the figures; None if nothing indicates that
+    """
+    if max_removed_share in (None, UNLIMITED):
+        return None
+    nova = compared.nova
+    foreign = sum(len(aggregates & compared.expired)
+                  for aggregates in compared.other_providers().values())
+    removed = foreign + sum(len(change.remove) for change in compared.changes)
+    if not removed:
+        return None
+    if not any(map(nova.wanted, nova.nodes)):
+        # An empty answer from nova looks exactly like "remove everything".
+        return exceptions.RemovalsRefused(
+            'nova reports no host in any aggregate; %s would be removed'
+            % plurals.count(removed, 'association'))
+    ours = foreign + sum(
+        len(compared.current[node] & compared.owned)
+        for node in nova.nodes.keys() & compared.current.keys())
+    if removed > ALWAYS_SAFE and removed > max_removed_share * ours:
+        return exceptions.RemovalsRefused(
+            '%.2f%% of the associations would be removed, which is over '
+            '%.2f%% (%d of %d)' % (100 * removed / ours,
+                                   100 * max_removed_share, removed, ours))
+    return None
