@@ -94,7 +94,7 @@ class Drain:
         return self._has_more
 
     def is_idle(self) -> bool:
-        """Check whether the journal had no row when it was last read."""
+        """Check whether no row is left of those that were last read."""
         return not self._schedule
 
     def _refresh(self, continued: bool) -> None:

@@ -108,7 +108,7 @@ class _Handler(server.BaseHTTPRequestHandler):
     server: Server
 
     def handle(self) -> None:
-        # A client that disconnects or times out would log a traceback.
+        # A client that disconnects would log a traceback.
         with contextlib.suppress(OSError):
             super().handle()
 

@@ -11,7 +11,7 @@ from nova_aggregate_mirror import conf as package_options
 
 
 def values(deployment: inputs.Deployment) -> checks.Findings:
-    """Check that every option of this package has a valid value.
+    """Check that each option has a valid value, and that no other is set.
 
     An invalid option gets its default, so that the other checks can run.
     """

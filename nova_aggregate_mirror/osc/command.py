@@ -166,6 +166,6 @@ def clients_of(app: Any) -> clients.Clients:
 
 
 def tell(lines: abc.Iterable[str]) -> None:
-    """Print lines that are not part of a command's result."""
+    """Print lines that are not part of the result to standard error."""
     for line in lines:
         print(printable.line(line), file=sys.stderr, flush=True)

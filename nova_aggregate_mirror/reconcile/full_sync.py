@@ -98,9 +98,10 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     2. compare: read placement, then nova
     3. remember: add nova's aggregates to the ledger
     4. remove: remove aggregates that users deleted
-    5. repair: converge each provider that differs, if the brake allows it
-    6. observe: note in the ledger the aggregates that nova does not have, and
-       those without a provider in placement
+    5. repair: add what providers lack; remove what is stale, if that was
+       requested and the brake allows it
+    6. observe, if everything was compared: note in the ledger the aggregates
+       that nova does not have, and those without a provider in placement
 
     :raises MirrorError: when the sync could not start; nothing was changed
     """
