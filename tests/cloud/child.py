@@ -146,7 +146,7 @@ def clients(entry_points: str, shell: str, *modules: str) -> None:
         os.chdir(directory)
         _redirect(*outputs)
         sys.argv = argv
-        return main(argv[1:])
+        return main()
 
     _serve_forks(run, lambda pid: os.waitstatus_to_exitcode(
         os.waitpid(pid, 0)[1]))
