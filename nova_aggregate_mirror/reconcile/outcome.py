@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Result of a converge: changes and failures, and a memory of failures."""
+"""Result of a converge: what is in sync, pending or failed; past failures."""
 
 from collections import abc
 import dataclasses

@@ -3,9 +3,9 @@
 
 A plugin in ``nova_aggregate_mirror.request_filters`` is a
 ``metadata_rules.RequestFilter``, or a ``QueryFilter`` if it needs more than
-the metadata of aggregates. It is created once, with nova's configuration, and
-must not use the network, a database or a thread then: the process may still
-fork.
+the metadata of aggregates; ``filter_table`` says what else a filter needs. It
+is created once, with nova's configuration, and must not use the network, a
+database or a thread then: the process may still fork.
 """
 
 from collections import abc
