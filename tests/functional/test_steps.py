@@ -19,7 +19,7 @@ from tests.unit import servers
 ROOT = pathlib.Path(nova_aggregate_mirror.__file__).parent
 CHECKS = 'drift', 'journal', 'nova', 'placement', 'status'
 """Modules with checks of the mirror; others check what nova is set to."""
-FINDINGS = {'failed': 1, 'failure': 0, 'warning': 0}
+FINDINGS = {'error': 1, 'failure': 0, 'warning': 0}
 """The argument of a finding that has the step; what it announces follows."""
 
 CLIENT = 'of the openstack client, whose user the matrix does not change: '
