@@ -41,7 +41,7 @@ def of_server(context: Any, placement: client.Client, server: str,
     api_internals.check()
     spec = _stored(context, server)
     _set_defaults(spec)
-    instance, cell = _instance(context, server)
+    instance, cell = _instance(context, server, operation)
     if operation != CREATE and (instance is None or (
             not instance.host and operation != UNSHELVE)):
         raise exceptions.UnknownName(
@@ -145,15 +145,18 @@ def _targeted(context: Any, cell: Any) -> Any:
     return targeted
 
 
-def _instance(context: Any, server: str) -> tuple[Any, Any]:
+def _instance(context: Any, server: str, operation: str) -> tuple[Any, Any]:
     """Read a server and its cell; None if nova has it in no cell."""
+    attributes = [
+        'flavor', 'info_cache', 'numa_topology', 'pci_requests', 'services']
+    if operation not in (CREATE, 'migrate', UNSHELVE):
+        # For these nova reads the image of the server.
+        attributes.append('system_metadata')
     try:
         cell = objects.InstanceMapping.get_by_instance_uuid(
             context, server).cell_mapping
         return cell and objects.Instance.get_by_uuid(
-            _targeted(context, cell), server, expected_attrs=[
-                'flavor', 'info_cache', 'numa_topology', 'pci_requests',
-                'services', 'system_metadata']), cell
+            _targeted(context, cell), server, expected_attrs=attributes), cell
     except (nova_exception.InstanceMappingNotFound,
             nova_exception.InstanceNotFound):
         return None, None
