@@ -98,7 +98,7 @@ def read_settings(conf: cfg.ConfigOpts, names: abc.Collection[str]
     confined = conf.scheduler.limit_tenants_to_placement_aggregate
     filters = [
         name for name in names or rules.enforced(conf)
-        if name not in rules.NAMES or name in filter_table.HOST_FILTERS and (
+        if name not in rules.NAMES or name in filter_table.AUDITED and (
             # If nova confines tenants, another rule has this name.
             name != 'tenant_isolation' or not confined
             or filter_table.enabled(name, conf))]

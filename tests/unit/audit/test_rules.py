@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules of an audit: which are enforced, and what each requires."""
 
+import fixtures
 from nova.conf import availability_zone
 from nova.conf import scheduler as nova_options
 import testtools
@@ -9,6 +10,7 @@ from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import readers
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.scheduler import constraints
+from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror import source
 from tests.unit import doubles
 
@@ -58,6 +60,14 @@ class TestOptions(testtools.TestCase):
                         limit_tenants_to_placement_aggregate=confined)
             self.assertEqual(names, readers.read_settings(
                 self.conf, ['tenant_isolation']).filters.keys())
+
+    def test_rules_of_filters_can_be_selected(self):
+        """Each is loaded, also without a host filter of nova."""
+        self.useFixture(fixtures.MockPatchObject(
+            filter_table, 'HOST_FILTERS', {}))
+        names = filter_table.AUDITED.keys()
+        self.assertEqual(names, readers.read_settings(
+            self.conf, names).filters.keys())
 
     def test_default_zone(self):
         """It is compared if a filter enforces it, or if asked for."""
