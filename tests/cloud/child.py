@@ -9,6 +9,7 @@ from collections import abc
 import contextlib
 import importlib
 import importlib.metadata
+import inspect
 import json
 import os
 import pathlib
@@ -131,6 +132,7 @@ def clients(entry_points: str, shell: str, *modules: str) -> None:
         demonstration has no driver of a database server
     """
     main = importlib.import_module(shell).main
+    takes_arguments = bool(inspect.signature(main).parameters)
     for name in modules:
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(name)
@@ -146,7 +148,8 @@ def clients(entry_points: str, shell: str, *modules: str) -> None:
         os.chdir(directory)
         _redirect(*outputs)
         sys.argv = argv
-        return main()
+        # Novaclient would take the arguments that it was imported with.
+        return main(*[argv[1:]] if takes_arguments else [])
 
     _serve_forks(run, lambda pid: os.waitstatus_to_exitcode(
         os.waitpid(pid, 0)[1]))
