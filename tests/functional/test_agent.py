@@ -205,15 +205,19 @@ class TestProcess(testtools.TestCase):
 
     def unblocked(self, process):
         """Return the signals that end the process in another thread."""
-        found = set()
+        signals = set()
         for task in pathlib.Path('/proc/%d/task' % process.pid).iterdir():
-            blocked, = re.findall(
-                r'SigBlk:\s*(\w+)', (task / 'status').read_text())
-            found |= {one for one in (
+            try:
+                status = (task / 'status').read_text()
+            except (FileNotFoundError, ProcessLookupError):
+                # A thread that has ended takes no signal.
+                continue
+            blocked, = re.findall(r'SigBlk:\s*(\w+)', status)
+            signals |= {number for number in (
                 signal.SIGTERM, signal.SIGHUP, signal.SIGUSR2)
                 if task.name != str(process.pid)
-                and not int(blocked, 16) >> one - 1 & 1}
-        return found
+                and not int(blocked, 16) >> number - 1 & 1}
+        return signals
 
     def test_guru_meditation_report(self):
         """SIGUSR2 shows what each thread does, without secrets."""
