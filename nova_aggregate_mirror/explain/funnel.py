@@ -65,7 +65,7 @@ def read(reader: candidates.CandidateReader, sharing: frozenset[str],
     existing, trees = _trees(reader, nodes, sharing)
     # The whole queries take longest and start first.
     answers = for_each(
-        lambda query: reader.candidates(query.parameters()), queries)
+        reader.candidates, [query.parameters() for query in queries])
     by_query = dict(zip(queries, answers, strict=True))
 
     def candidates_of(query: placement_query.PlacementQuery,

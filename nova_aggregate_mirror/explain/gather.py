@@ -157,10 +157,9 @@ def _ask_placement(cloud: Cloud,
                    facts: Facts) -> Facts:
     """Add what placement responds to the queries."""
     reader = candidates.CandidateReader(cloud.placement)
-    sharing = frozenset().union(*cloud.for_each(
-        lambda provider: cloud.placement.members(
-            *cloud.placement.aggregates(provider)),
-        cloud.placement.sharing()))
+    aggregates = frozenset().union(*cloud.for_each(
+        cloud.placement.aggregates, cloud.placement.sharing()))
+    sharing = cloud.placement.members(*sorted(aggregates))
     nodes = frozenset(facts.nova.nodes)
     narrowed = funnel.read(reader, sharing, cloud.for_each, queries, nodes)
     figures = funnel.read_figures(

@@ -3,9 +3,7 @@
 
 from collections import abc
 import dataclasses
-import functools
 
-from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.placement import candidates
 from nova_aggregate_mirror.placement import parallel
@@ -52,8 +50,8 @@ def read(reader: candidates.CandidateReader, for_each: parallel.Each,
     :param hosts: compute node to the name of its host
     """
     providers = sorted(frozenset().union(*scarce.values()))
-    allocations = dict(zip(providers, for_each(
-        functools.partial(_allocations, reader), providers), strict=True))
+    allocations = dict(zip(
+        providers, for_each(reader.allocations, providers), strict=True))
     consumers = servers.consumers(frozenset().union(*allocations.values()))
     return {node: [
         _holder(consumer, amounts, consumers.get(consumer), provider,
@@ -69,14 +67,6 @@ def largest(holders: Holders, resource_class: str) -> Holders:
         (holder for holder in holders if resource_class in holder.amounts),
         key=lambda holder: (not holder.advice,
                             -holder.amounts[resource_class]))[:MAX_NAMED]
-
-
-def _allocations(reader: candidates.CandidateReader, provider: str
-                 ) -> abc.Mapping[str, abc.Mapping[str, int]]:
-    try:
-        return reader.allocations(provider)
-    except exceptions.ProviderNotFound:
-        return {}
 
 
 def _holder(uuid: str, amounts: abc.Mapping[str, int],

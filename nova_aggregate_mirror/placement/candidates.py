@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 import urllib.parse
 
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import client
 
 Parameters = abc.Sequence[tuple[str, str]]
@@ -103,9 +104,16 @@ class CandidateReader:
 
     def allocations(self, provider: str
                     ) -> abc.Mapping[str, abc.Mapping[str, int]]:
-        """Read what a provider has allocated: consumer to amounts by class."""
-        call, answer = self._placement.call(
-            'GET', '/resource_providers/%s/allocations' % provider, provider)
+        """Read what a provider has allocated: consumer to amounts by class.
+
+        Empty if the provider does not exist.
+        """
+        try:
+            call, answer = self._placement.call(
+                'GET', '/resource_providers/%s/allocations' % provider,
+                provider)
+        except exceptions.ProviderNotFound:
+            return {}
         try:
             return {consumer: allocation['resources'] for consumer, allocation
                     in answer['allocations'].items()}

@@ -67,6 +67,15 @@ class TestReader(testtools.TestCase):
             inventories={'inventories': {'VCPU': INVENTORY}},
             usages={'usages': {}}).inventories('a'))
 
+    def test_allocations_of_a_deleted_provider(self):
+        """It has none; those of other hosts can be explained."""
+        def answer(*_arguments):
+            raise exceptions.ProviderNotFound('no provider a')
+
+        reader = self.reader()
+        self.client.call = answer
+        self.assertEqual({}, reader.allocations('a'))
+
     def test_malformed_answers(self):
         """They are an error that can be retried, not a traceback."""
         for read, answers in (
