@@ -40,7 +40,7 @@ class Filter:
     phrase: str = ''
     """What is wrong with the hosts that the host filter rejects."""
     keys: metadata_rules.Keys = metadata_rules.Keys()
-    """Metadata keys that are meant for it, whatever a request has."""
+    """Metadata keys that ``host_filter`` reads, whatever a request has."""
 
 
 FILTERS = (

@@ -44,6 +44,9 @@ class TestFilterTable(testtools.TestCase):
             if row.host_filter:
                 self.assertIn(row.host_filter, novas)
                 self.assertTrue(row.metadata and row.phrase)
+            else:
+                # Only a host filter makes a check look for unread keys.
+                self.assertFalse(row.keys)
 
     def test_texts(self):
         """The option's help has every filter."""
