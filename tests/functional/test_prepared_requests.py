@@ -181,6 +181,8 @@ class TestOperations(PreparedRequestsTest):
         self.assertEqual([], self.of_server(self.server, 'unshelve').notes)
 
     def test_rebuild(self):
+        # From 2.100 on the answer has hints, which nova 31 and 32 refuse.
+        self.admin_api.microversion = '2.99'
         image = self.glance.create(self.context, {
             'name': 'other', 'properties': {'hw_machine_type': 'q35'},
             'status': 'active', 'min_ram': 0, 'min_disk': 0})
