@@ -2,6 +2,7 @@
 """The smoke test on a cloud of real processes: does it notice errors?"""
 
 import importlib.util
+import os
 import pathlib
 import subprocess
 import sys
@@ -14,6 +15,9 @@ MISSING = [name for name in (
     if importlib.util.find_spec(name) is None]
 
 
+@unittest.skipUnless(
+    os.environ.get('AGGREGATE_MIRROR_TEST_ALL'),
+    'its decisions are tested offline; it runs with ./tools/test all')
 @unittest.skipIf(MISSING, 'no cloud without ' + ', '.join(MISSING))
 class TestSmoke(unittest.TestCase):
 

@@ -95,7 +95,8 @@ class TestEverySchedule(testscenarios.WithScenarios, TestCase):
                  for name, operations, bounds in (
         ('add and a kill', [ADD], {'agents': 1, 'kills': 1}),
         ('add whose row may become overdue, and a kill', [ADD],
-         {'agents': 1, 'kills': 1, 'ticks': 1, 'preemptions': 1}),
+         {'agents': 1, 'kills': 1, 'ticks': 1,
+          'preemptions': PREEMPTIONS - 1}),
         ('add and a failure', [ADD], {'agents': 1, 'faults': 1}),
         ('remove and a kill', [REMOVE],
          {'members': ['h1'], 'agents': 1, 'kills': 1}),
