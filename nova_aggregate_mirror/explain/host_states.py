@@ -18,6 +18,7 @@ from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.scheduler import request_spec
+from nova_aggregate_mirror.source import cells as nova_cells
 from nova_aggregate_mirror.source import connections
 
 
@@ -63,9 +64,12 @@ class HostManager(host_manager.HostManager):
         """UUID of a cell to the nova-compute service of each of its hosts."""
 
     def leave_out(self, cells: abc.Collection[str]) -> None:
-        """Do not read cells that have not answered, named with their UUIDs."""
+        """Do not read cells that have not answered.
+
+        :param cells: their full names
+        """
         for uuid, cell in list(self.cells.items()):
-            if any(uuid in name for name in cells):
+            if nova_cells.full_name(cell) in cells:
                 del self.cells[uuid]
                 if cell in self.enabled_cells:
                     self.enabled_cells.remove(cell)
@@ -112,7 +116,7 @@ class HostManager(host_manager.HostManager):
     def read_services(self, context: Any) -> abc.Mapping[str, str]:
         """Read the nova-compute services once; leave out cells that fail.
 
-        :returns: the name of each such cell, to the reason
+        :returns: the full name of each such cell, to the reason
         """
         down: dict[str, str] = {}
         for cell, services in self._ask(
@@ -120,7 +124,7 @@ class HostManager(host_manager.HostManager):
                 objects.ServiceList.get_by_binary(
                     target, 'nova-compute', include_disabled=True)):
             if isinstance(services, exceptions.CellUnavailable):
-                down['%s (%s)' % (cell.name, cell.uuid)] = (
+                down[nova_cells.full_name(cell)] = (
                     services.failure.observation)
             else:
                 self.services[cell.uuid] = {

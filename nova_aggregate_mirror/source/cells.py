@@ -269,4 +269,9 @@ def cell_of(row: Any) -> Cell:
         from nova.objects import cell_mapping
         connection = cell_mapping.CellMapping.format_db_url(connection)
     return Cell(id=row.id, uuid=row.uuid, connection=connection,
-                name='%s (%s)' % (row.name or 'unnamed', row.uuid))
+                name=full_name(row))
+
+
+def full_name(mapping: Any) -> str:
+    """Return the name and UUID of a cell mapping: what messages call it."""
+    return '%s (%s)' % (mapping.name or 'unnamed', mapping.uuid)

@@ -421,17 +421,23 @@ class TestCells(FiltersTest):
         self.assertTrue(note.startswith('Cell cell2 '), note)
 
     def test_cell_that_is_silent_while_it_is_explained(self):
-        """No other cell waits for it, nor for another one that is silent."""
+        """No other cell waits for it, nor for another one that is silent.
+
+        Nor is a cell left out whose UUID is in the name of the silent one.
+        """
         answered = threading.Event()
+        silent, healthy = (
+            self.cell_mappings[name].uuid for name in ('cell1', 'cell2'))
 
         def get_by_binary(_class, cell, *_arguments, **_options):
-            if cell.name == 'cell2':
+            if cell.uuid == healthy:
                 answered.set()
                 return []
             self.assertTrue(answered.wait(cloud.PATIENCE), 'read in turn')
             raise db_exception.DBConnectionError()
 
         manager = host_states.HostManager(parallel.Workers(2).each)
+        manager.cells[silent].name = 'beside ' + healthy
         # Nova's fixture targets one cell at a time.
         with fixtures.MonkeyPatch(
                 'nova.context.target_cell',
@@ -439,9 +445,10 @@ class TestCells(FiltersTest):
         ), fixtures.MonkeyPatch(
                 'nova.objects.ServiceList.get_by_binary', get_by_binary):
             [name] = manager.read_services(self.context)
-        self.assertTrue(name.startswith('cell1 '), name)
-        self.assertEqual({self.cell_mappings['cell2'].uuid: {}},
-                         manager.services)
+        self.assertEqual('beside %s (%s)' % (healthy, silent), name)
+        self.assertEqual({healthy: {}}, manager.services)
+        self.assertIn(healthy, manager.cells)
+        self.assertNotIn(silent, manager.cells)
 
     def test_cell_that_fails_while_a_host_is_looked_up(self):
         """It is not said that there is no such host."""
