@@ -84,8 +84,8 @@ class TestHelp(testtools.TestCase):
     def test_without_arguments(self):
         """The help is printed; the agent runs."""
         for module in commands.MANAGE, commands.STATUS:
-            self.assertEqual(*(commands.run(module, argv).stdout
-                               for argv in ([], ['--help'])))
+            self.assertEqual(*((done.returncode, done.stdout) for done in (
+                commands.run(module, argv) for argv in ([], ['--help']))))
 
     def test_installed_scripts(self):
         """Each prints its usage, and no warning of a library."""
