@@ -202,6 +202,27 @@ class TestSync(SyncTest):
             self.assertIn((nodes[-1], 'last'), self.among(
                 self.sync(foreign=True, write=False), 'foreign_aggregate'))
 
+    def test_interrupted_search_for_foreign_aggregates(self):
+        """What was not read is reported, and not taken for clean."""
+        self.sync()
+        for node in 'n1', 'n2':
+            self.placement.write(node, {*self.placement.aggregates[node],
+                                        'other'})
+        stopped = []
+        self.reconciler = reconciler.Reconciler(
+            self.journal.ledger, self.nova, self.placement, self.journal.rows,
+            stopping=lambda: bool(stopped))
+        self.after_first(self.placement, 'get', lambda: stopped.append(True))
+        result = self.sync(foreign=True, write=False)
+        self.assertEqual([('n1', 'other')],
+                         self.among(result, 'foreign_aggregate'))
+        self.assertEqual(
+            {Subject(FOREIGN, node): exceptions.Stopped
+             for node in ('n2', 'n3')},
+            {subject: type(error) for subject, error
+             in result.outcome.failed.items()})
+        self.assertEqual(frozenset(), result.removable)
+
     def test_name_of_a_missing_provider_is_taken(self):
         """Nova-compute cannot create it, however often it is restarted."""
         del self.placement.aggregates['n2']
