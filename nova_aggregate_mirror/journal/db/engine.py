@@ -61,17 +61,20 @@ def is_conflict(exc: Exception) -> bool:
 def sqlite_file(conf: cfg.ConfigOpts) -> pathlib.Path | None:
     """Return the path of an SQLite journal; None for a database server.
 
-    :raises JournalUnavailable: when the connection is not a database URL
+    :raises JournalUnavailable: when the connection cannot be used
     """
-    url = _parse(conf.aggregate_mirror_database.connection)
-    if url.get_backend_name() != 'sqlite' or not url.database:
+    url = _configured(conf)
+    if url.get_backend_name() != 'sqlite':
         return None
-    return pathlib.Path(url.database)
+    return pathlib.Path(url.database or '')
 
 
 def display_url(conf: cfg.ConfigOpts) -> str:
-    """Return the URL of the journal without password and parameters."""
-    url = _parse(conf.aggregate_mirror_database.connection)
+    """Return the URL of the journal without password and parameters.
+
+    :raises JournalUnavailable: when the connection cannot be used
+    """
+    url = _configured(conf)
     return url.set(query={}).render_as_string(hide_password=True)
 
 
@@ -98,8 +101,7 @@ def open_existing(conf: cfg.ConfigOpts) -> 'Database':
     :raises JournalUnavailable: when the tables are missing or outdated
     """
     if is_missing(conf):
-        url = _parse(conf.aggregate_mirror_database.connection)
-        database = Database(conf, str(url.set(database='')))
+        database = Database(conf, str(_configured(conf).set(database='')))
         database.migrate()
     else:
         database = Database(conf)
@@ -118,7 +120,7 @@ class Database:
     def __init__(self, conf: cfg.ConfigOpts, connection: str = '',
                  limits: engines.Limits = engines.Limits()) -> None:
         settings = conf.aggregate_mirror_database
-        url = _parse(connection or settings.connection)
+        url = _parse(connection) if connection else _configured(conf)
         self._limits = limits
         self._is_sqlite = url.get_backend_name() == 'sqlite'
         if self._is_sqlite:
@@ -190,6 +192,19 @@ class Database:
             self.migrate()
         else:
             self.check()
+
+
+def _configured(conf: cfg.ConfigOpts) -> sa.engine.URL:
+    """Return the URL of the journal, which another process can open, too."""
+    url = _parse(conf.aggregate_mirror_database.connection)
+    if url.get_backend_name() == 'sqlite' and (
+            url.database in (None, '', ':memory:')):
+        raise exceptions.JournalUnavailable(
+            '[aggregate_mirror_database] connection is a database in memory, '
+            'which no other process can read', step='name a file, such as '
+            'sqlite:////var/lib/nova/aggregate_mirror/journal.sqlite, or a '
+            'database server')
+    return url
 
 
 def _parse(connection: str) -> sa.engine.URL:

@@ -89,7 +89,7 @@ def _make_private(path: pathlib.Path) -> None:
     What root creates gets the owner of the directory above. All is done by
     descriptor, because that user can replace each name by a link.
     """
-    above = next(folder for folder in path.parents if folder.exists())
+    above = next((folder for folder in path.parents if folder.exists()), path)
     try:
         with contextlib.ExitStack() as stack:
             folder = os.open(above, os.O_PATH | os.O_DIRECTORY)

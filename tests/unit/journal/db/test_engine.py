@@ -108,6 +108,23 @@ class TestConnection(testtools.TestCase):
         with self.assertRaisesRegex(exceptions.JournalUnavailable, 'nowhere'):
             self.open('sqlite:////proc/nowhere/journal.sqlite')
 
+    def test_path_that_is_a_directory(self):
+        """Each template with an empty variable is an error, not a crash."""
+        for path in '/', '.', '/tmp/':
+            self.assertRaises(exceptions.JournalUnavailable, self.open,
+                              'sqlite:///' + path)
+
+    def test_database_in_memory(self):
+        """Nova-api and the agent would each have a journal of their own."""
+        for url in 'sqlite://', 'sqlite:///', 'sqlite:///:memory:':
+            self.conf.set_override('connection', url,
+                                   'aggregate_mirror_database')
+            for use in (engine.Database, engine.is_missing,
+                        engine.open_existing, engine.display_url):
+                with self.assertRaisesRegex(exceptions.JournalUnavailable,
+                                            'in memory'):
+                    use(self.conf)
+
     def test_server_that_refuses(self):
         """The error is immediate and has no password."""
         error = self.assertRaises(
@@ -161,12 +178,12 @@ class TestFile(testtools.TestCase):
                 'PRAGMA journal_mode').fetchone())
 
     def test_where_it_is(self):
-        """A server and an in-memory database have no file."""
+        """A database server has no file."""
         self.assertEqual(self.path, engine.sqlite_file(self.conf))
-        for url in ('mysql+pymysql://user@host/journal', 'sqlite://'):
-            self.conf.set_override('connection', url,
-                                   'aggregate_mirror_database')
-            self.assertIsNone(engine.sqlite_file(self.conf))
+        self.conf.set_override(
+            'connection', 'mysql+pymysql://user@host/journal',
+            'aggregate_mirror_database')
+        self.assertIsNone(engine.sqlite_file(self.conf))
 
     def test_file_that_cannot_be_looked_up(self):
         """Whether it exists is not known; it is no empty journal."""
