@@ -66,13 +66,13 @@ def summary(content: collect.Content) -> str:
     parts = ['%d %s' % (len(drift), word) for word, drift in (
         ('missing', result.select(State.MISSING)),
         ('stale', result.select(*STALE))) if drift]
+    problems = len(result.all_faults) + bool(content.journal.trouble)
+    count = plurals.count(problems, 'problem')
+    if not parts:
+        return ('%s on the page; otherwise no difference was found' % count
+                if problems else 'Placement is in sync with nova')
     differs = 'Placement differs from nova: %s' % ' and '.join(parts)
-    problems = [*result.failures, *filter(None, [content.journal.trouble])]
-    if not problems:
-        return differs if parts else 'Placement is in sync with nova'
-    count = plurals.count(len(problems), 'problem')
-    return ('%s; the page lists %s' % (differs, count) if parts else
-            '%s on the page; otherwise no difference was found' % count)
+    return '%s; the page lists %s' % (differs, count) if problems else differs
 
 
 def values(content: collect.Content) -> dict[str, Any]:

@@ -100,6 +100,8 @@ class TestPage(ReportTest):
         self.assertIn('sync_aggregates --prune</code>', self.report(7))
         self.sync()
         self.assertIn('placement sync_aggregates</bdi>', self.report(0))
+        self.host('h2', providers=False)
+        self.assertIn('1 problem on the page; otherwise no', self.report(6))
 
     def test_foreign(self):
         """Without a difference they are read and shown only on request."""
