@@ -84,9 +84,14 @@ class Misplacement:
 
     @property
     def stay_command(self) -> str:
-        """Command that pins the server to the zone it is in; may be empty."""
+        """Command that pins the server to the zone of its host.
+
+        It only unpins the server if the host is in no zone. Empty for other
+        rules, and if the compute API cannot change the zone.
+        """
         if self.rule != ZONE or not self.can_unpin:
             return ''
         uuid = self.server.uuid
+        # Nova refuses to change the zone of a pinned server.
         return _UNPIN % uuid + (' && ' + _PIN % (
             shlex.quote(self.zone), uuid) if self.zone else '')
