@@ -135,10 +135,12 @@ class Connected:
 
 def endpoint(sdk: openstack.connection.Connection, client: proxy.Proxy
              ) -> str:
-    """Return the URL of placement; empty if the catalog has none.
+    """Return the URL of placement; empty if its discovery finds none.
 
+    :raises ServiceDisabledException: when the catalog has no placement; older
+        SDKs raise another error before this call
     :raises EmptyCatalog: when the token has no catalog, which the SDK does
-        not tell from a catalog without placement
+        not tell from that
     """
     try:
         return client.get_endpoint() or ''
