@@ -141,7 +141,7 @@ def _unread(subject: str, error: exceptions.MirrorError) -> Fault:
 
 def _host_faults(memberless: frozenset[str], nova: source.Nova
                  ) -> abc.Iterator[Fault]:
-    """List hosts of which nova has no aggregate, or cannot read the cell."""
+    """Yield the faults of hosts in no aggregate, or in unavailable cells."""
     for host in memberless:
         yield Fault(exit_status.COULD_NOT_RUN, host,
                     'Host %s is in no aggregate' % host)
@@ -150,8 +150,8 @@ def _host_faults(memberless: frozenset[str], nova: source.Nova
             'cell %s: %s' % (cell, nova.cells_down[cell])
             for cell in sorted(cells)))
         yield Fault(
-            exit_status.NO_NODE, host, 'Host %s is in a cell that did not '
-            'answer: %s' % (host, error), error=error)
+            exit_status.NO_NODE, host, 'Host %s may be in a cell that did '
+            'not answer: %s' % (host, error), error=error)
 
 
 def _read_providers(nova: source.Nova, placement: client.Client

@@ -271,7 +271,7 @@ def _find_contradictions(context: context.Context, compared: Comparison,
                          differences: abc.Iterable[Association],
                          outcome: Outcome) -> None:
     """Report what neither a sync nor nova-compute can repair."""
-    conflicts = survey.occupied_names(context, {
+    conflicts = survey.name_conflicts(context, {
         association.provider for association in differences
         if association.state is associations.State.PENDING
     }, compared.nova.compute_nodes())

@@ -93,8 +93,9 @@ class Reconciler:
         if self._rows and self._rows.has_others(row.id for row in rows):
             return False
         try:
-            return all(self.context.placement.get(provider).generation == read
-                       for provider, read in sorted(generations.items()))
+            return all(
+                self.context.placement.get(provider).generation == generation
+                for provider, generation in sorted(generations.items()))
         except exceptions.MirrorError:
             # The next converge has the same error and reports it.
             return False

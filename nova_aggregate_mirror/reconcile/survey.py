@@ -114,10 +114,12 @@ def check_placement(context: context.Context, providers: abc.Collection[str],
             + context.placement.options)
 
 
-def occupied_names(context: context.Context, missing: abc.Iterable[str],
+def name_conflicts(context: context.Context, missing: abc.Iterable[str],
                    compute_nodes: abc.Collection[str]
                    ) -> dict[str, exceptions.Contradiction]:
     """Map missing providers to the conflict, if others have their names.
+
+    Only the first ``LOOKED_UP`` are looked up.
 
     Nova-compute of a host that was reinstalled cannot create its provider
     while another one has its name: https://launchpad.net/bugs/1817833.

@@ -91,7 +91,7 @@ class ApiSource:
 
     def read_all(self) -> source.Nova:
         rows = self._nodes()
-        # Read last, to detect a cell that goes down while nodes are listed.
+        # Read after them, to detect a cell that goes down meanwhile.
         down = self.hosts_down()
         return _nova(self.all_aggregates(), rows, down)
 

@@ -104,6 +104,7 @@ def aggregate(call: errors.Call, entry: dict[str, Any]) -> ListedAggregate:
 
 
 def node(call: errors.Call, entry: dict[str, Any]) -> tuple[str, str]:
+    """Return the UUID and the host of a hypervisor."""
     service = entry.get('service')
     if not isinstance(service, dict):
         raise call.malformed('a hypervisor without a service')
@@ -111,10 +112,12 @@ def node(call: errors.Call, entry: dict[str, Any]) -> tuple[str, str]:
 
 
 def node_name(call: errors.Call, entry: dict[str, Any]) -> tuple[str, str]:
+    """Return the UUID and the name of a hypervisor."""
     return uuid(call, entry, 'id'), text(call, entry, 'hypervisor_hostname')
 
 
 def service(call: errors.Call, entry: dict[str, Any]) -> tuple[str, str]:
+    """Return the host and the status of a service."""
     return text(call, entry, 'host'), text(call, entry, 'status')
 
 
