@@ -182,7 +182,7 @@ class TestOperations(PreparedRequestsTest):
 
     def test_rebuild(self):
         # From 2.100 on the answer has hints, which nova 31 and 32 refuse.
-        self.admin_api.microversion = '2.99'
+        self.admin_api.microversion = '2.93'
         image = self.glance.create(self.context, {
             'name': 'other', 'properties': {'hw_machine_type': 'q35'},
             'status': 'active', 'min_ram': 0, 'min_disk': 0})
