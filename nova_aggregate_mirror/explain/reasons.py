@@ -244,8 +244,9 @@ def _of_resource(condition: Condition, node: str, facts: Facts) -> Reason:
             '%s; min_unit %d, step_size %d' % (
                 detail, inventory.min_unit, inventory.step_size),
             'use a flavor with another amount')
-    return _of_shortage(name, amount, inventory.free, detail,
-                        facts.holders.get(node, ()))
+    # Less than 0 if more is allocated than a ratio allows by now.
+    return _of_shortage(name, amount, inventory.usable - inventory.used,
+                        detail, facts.holders.get(node, ()))
 
 
 def _of_shortage(name: str, amount: int, free: int, detail: str,
@@ -259,9 +260,11 @@ def _of_shortage(name: str, amount: int, free: int, detail: str,
         detail += '; held: ' + ', '.join(
             '%d by %s' % (holder.amounts[name], holder.subject)
             for holder in named)
-    freed = sum(holder.amounts[name] for holder in named if holder.advice)
     advice = 'delete or move servers, or add hosts'
-    if freed:
+    if named and named[0].advice:
+        # The same may free what others hold, those not named as well.
+        freed = sum(holder.amounts.get(name, 0) for holder in held
+                    if holder.advice == named[0].advice)
         advice = named[0].advice if amount <= free + freed else (
             '%s; that is not enough: %s' % (named[0].advice, advice))
     return Reason('resources', phrase, detail, advice)

@@ -9,6 +9,7 @@ from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import funnel
 from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.explain import reasons
+from nova_aggregate_mirror.explain import resource_holders
 from nova_aggregate_mirror.placement import candidates
 from nova_aggregate_mirror import source
 
@@ -97,6 +98,28 @@ class TestResources(testtools.TestCase):
         observed = self.shortage(2)
         self.assertEqual(('asked 2, free 3 of 64 x 4 now', 'try again'),
                          (observed.detail, observed.advice))
+
+    def test_what_the_advice_frees(self):
+        """All that it frees counts, and nothing that another one does."""
+        audit, confirm, other = 'audit', 'confirm A', 'confirm B'
+        not_enough = (
+            '%s; that is not enough: delete or move servers, or add hosts')
+        for used, amount, advices, advice in (
+                # More holders than are named.
+                (256, 4, [audit] * 4, audit),
+                (256, 6, [audit] * 4, not_enough % audit),
+                # More is allocated than the ratio allows.
+                (260, 4, [audit] * 4, not_enough % audit),
+                (256, 2, [confirm, other], not_enough % confirm),
+                (256, 2, ['', confirm], not_enough % confirm),
+                (256, 2, ['', ''], 'delete or move servers, or add hosts')):
+            holders = [resource_holders.Holder('it', {'VCPU': 1}, text)
+                       for text in advices]
+            self.assertEqual(advice, reason(
+                'resources', 'VCPU:%d' % amount, known=facts.Facts(
+                    NOVA, figures={'n1': {
+                        'VCPU': dataclasses.replace(FREE, used=used)}},
+                    holders={'n1': holders})).advice, (used, amount, advices))
 
     def test_group(self):
         """Only placement knows which providers a group may use."""
