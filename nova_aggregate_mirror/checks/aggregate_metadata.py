@@ -131,8 +131,10 @@ def _pinned_servers(deployment: inputs.Deployment, by_zone: Zones
                     ) -> abc.Iterator[checks.Finding]:
     """Report servers that are pinned to the zone of hosts without a zone."""
     zone = deployment.conf.default_availability_zone
+    if zone in by_zone:
+        return
     count, sampled = deployment.count_pinned(zone)
-    if count and zone not in by_zone:
+    if count:
         yield checks.warning(
             '%s%s pinned to availability zone %s, which hosts have that are '
             'in no zone (default_availability_zone). Nova refuses to unshelve '
@@ -186,14 +188,16 @@ def isolation(deployment: inputs.Deployment) -> checks.Findings:
                 'openstack aggregate set %s %s' % (' '.join(
                     '--property %s=%s' % (shlex.quote(key), REQUIRED)
                     for key in ignored), shlex.quote(name))))
-        hosts = [host for host, within in aggregates.members.items()
-                 if uuid in within]
-        nodes = {node: nova.hosts_of(node).intersection(hosts)
+        required = [key for key in keys if key not in ignored]
+        if not required:
+            continue
+        hosts = frozenset(host for host, within in aggregates.members.items()
+                          if uuid in within)
+        nodes = {node: nova.hosts_of(node) & hosts
                  for node in nova.nodes_of(hosts)}
-        for key in keys if nodes else ():
-            if key not in ignored:
-                findings += _lacking(name, key.removeprefix(TRAIT), nodes,
-                                     deployment.client)
+        for key in required if nodes else ():
+            findings += _lacking(name, key.removeprefix(TRAIT), nodes,
+                                 deployment.client)
     return findings
 
 
