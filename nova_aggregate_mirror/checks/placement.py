@@ -131,6 +131,10 @@ def endpoint(deployment: inputs.Deployment) -> checks.Findings:
         url = service.endpoint()
         service.microversions(url)
     except (exceptions.NotAuthorized, exceptions.MalformedAnswer) as exc:
+        if service.conf[service.group].endpoint_override:
+            return [checks.error_with_step(
+                exc, 'Correct:', '[%s]' % service.group,
+                'endpoint_override = URL')]
         return [checks.error_with_step(
             exc, 'Correct the URL of placement in the catalog:', listing)]
     except exceptions.MirrorError as exc:
@@ -238,7 +242,7 @@ def unavailable(exc: exceptions.MirrorError) -> checks.Finding:
 
 
 def neutron(deployment: inputs.Deployment) -> checks.Findings:
-    """Check that nova-scheduler can query neutron for a network's hosts."""
+    """Check the credentials of [neutron], and its endpoint in the catalog."""
     return (_credentials(deployment.conf, 'neutron')
             or _authentication(deployment.neutron)
             or _catalog(deployment.neutron))

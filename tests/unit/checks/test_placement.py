@@ -119,6 +119,19 @@ class TestPlacement(ChecksTest):
             placement.endpoint, FAILURE, ('correct the clock of this host',),
             servers.make_conf(**self.cloud.account(cafile=path)))
 
+    def test_endpoint_that_is_not_placement(self) -> None:
+        """The URL is corrected where it was read."""
+        self.cloud.answers['/'] = (404, {})
+        self.cloud.grant(self.cloud.url)
+        account = self.cloud.account()
+        for options, cure in (
+                ({}, 'in the catalog:\nopenstack endpoint list'),
+                ({'endpoint_override': self.cloud.url},
+                 '. Correct:\n[placement]\nendpoint_override = URL')):
+            self.assert_found(
+                placement.endpoint, FAILURE, ('answered 404', cure),
+                servers.make_conf(**account, **options))
+
     def test_microversions(self) -> None:
         """1.4 is before 1.36, and 1.100 and 2.0 are after it."""
         conf = servers.make_conf(auth_type='none', endpoint=self.cloud.url)
