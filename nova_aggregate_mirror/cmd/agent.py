@@ -202,7 +202,10 @@ def _limits() -> dict[str, float]:
 
 
 def _reload() -> None:
-    """Reload the configuration; invalid values are logged and not used."""
+    """Reload the configuration.
+
+    Invalid values of this package's options are logged and not used.
+    """
     before = nova_aggregate_mirror.conf.values(CONF)
     try:
         readable = CONF.reload_config_files()
@@ -213,12 +216,15 @@ def _reload() -> None:
         LOG.error('The configuration cannot be read; the previous values '
                   'stay in effect')
     nova_aggregate_mirror.conf.forget_mistakes(CONF)
+    mistakes = ''
     try:
         nova_aggregate_mirror.conf.check(CONF, before)
-        auth.load(CONF, 'placement')
     except exceptions.MirrorError as exc:
+        mistakes = str(exc)
+    if mistakes:
+        # Oslo.log appends an exception that is being handled.
         LOG.error('The configuration cannot be used; options with invalid '
-                  'values keep their previous values: %s', exc)
+                  'values keep their previous values: %s', mistakes)
 
 
 def _configure() -> None:

@@ -129,6 +129,12 @@ class TestProcess(testtools.TestCase):
         process.send_signal(signal.SIGHUP)
         self.wait_for(lambda: 'cannot be read' in self.log()
                       and self.log().count('runs the full syncs') == 4)
+        # Credentials that cannot be used are not said to be left alone.
+        self.write_conf('[placement]\nauth_type = nonsense')
+        process.send_signal(signal.SIGHUP)
+        self.wait_for(lambda: 'Placement cannot be used: ' in self.log())
+        self.assertNotIn('previous values: [placement]', self.log())
+        self.assertNotIn('InvalidConfiguration: ', self.log())
         self.assertEqual(set(), self.unblocked(process))
         process.send_signal(signal.SIGTERM)
         self.assertEqual(0, process.wait(PATIENCE))
