@@ -69,13 +69,17 @@ def _install() -> Exception | None:
     from nova_aggregate_mirror.hooks import attach
 
     conf.register_opts(CONF)
+    reason = ''
     try:
         attach.install(CONF)
     except exceptions.MissingCredentials as exc:
         return exc
     except exceptions.MirrorError as exc:
+        reason = str(exc)
+    if reason:
+        # Oslo.log appends an exception that is being handled.
         LOG.error('nova-aggregate-mirror is not active: nova\'s own '
-                  'best-effort mirroring stays in effect. Reason: %s', exc)
+                  'best-effort mirroring stays in effect. Reason: %s', reason)
     return None
 
 
