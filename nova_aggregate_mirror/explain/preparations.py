@@ -36,6 +36,9 @@ from nova_aggregate_mirror.explain import requests
 from nova_aggregate_mirror.placement import candidates
 from nova_aggregate_mirror.placement import client
 
+VOLUME_IMAGE = ('The image of the server\'s volume is not read: with that '
+                'image nova rebuilds the server without nova-scheduler; it '
+                'refuses another one before API 2.93.')
 KEPT_IMAGE = ('With the image that it has, nova rebuilds the server on its '
               'host without nova-scheduler. Give another image with --image.')
 ONE_ZONE = ('Nova-api refuses a zone other than that of the server\'s volumes '
@@ -243,7 +246,7 @@ def offloaded(request: PreparedRequest) -> None:
 
 
 def new_image(request: PreparedRequest) -> None:
-    """Set an image that the server can get, on its host: ``API.rebuild``."""
+    """Set the new image, and require the host: ``API.rebuild``."""
     spec, instance, image = request.spec, request.instance, request.image
     if image is None:
         return request.stay(KEPT_IMAGE)
@@ -254,6 +257,8 @@ def new_image(request: PreparedRequest) -> None:
             api.API._validate_numa_rebuild(instance, image, instance.flavor)
     if not replaced:
         return request.stay(KEPT_IMAGE)
+    if spec.is_bfv:
+        request.notes.append(VOLUME_IMAGE)
     spec.force_hosts, spec.force_nodes = [instance.host], [instance.node]
     spec.scheduler_hints = {**(spec.scheduler_hints or {}),
                             '_nova_check_type': ['rebuild']}
