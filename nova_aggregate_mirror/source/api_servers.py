@@ -43,7 +43,7 @@ class ApiServers:
     def pages(self, hosts: abc.Sequence[str] = (), project: str = ''
               ) -> abc.Iterator[list[ListedServer]]:
         """Read the servers of all projects, page by page."""
-        for host in hosts or ('',):
+        for host in dict.fromkeys(hosts) or ('',):
             marker = ''
             while True:
                 query = {'all_tenants': '1', 'limit': str(PAGE), 'host': host,

@@ -73,6 +73,7 @@ class TestServers(test_openstack_client.ClientTest):
         self.create('far', 'cell2')
         for argv, count, misplaced in (
                 (['--host', 'near', '--host', 'far'], 3, 1),
+                (['--host', 'far', '--host', 'far'], 2, 1),
                 (['--host', 'near'], 1, 0), (['--project', 'demo'], 3, 1),
                 (['--project', placed.PROJECT], 3, 1),
                 (['--zone', 'az1'], 2, 1), (['--zone', 'nova'], 2, 1)):
