@@ -258,6 +258,10 @@ JOURNALS: dict[str, Fault] = {
         faults.restored(faults.JOURNAL, connection='nonsense'),
         'connection is not a database URL like', 'correct it, and percent-',
         EVERY),
+    'in memory': Fault(
+        faults.restored(faults.JOURNAL, connection='sqlite://'),
+        'connection is a database in memory, which no other process can read',
+        'name a file, such as ', EVERY),
     'parameter': Fault(
         faults.moved(query={'charset': 'nonsense'}),
         'the journal has a URL (parameters: charset) that the driver pymysql '
@@ -366,7 +370,7 @@ RUNBOOK = {
     'placement-rebuilt': select(NOVA, 'no providers'),
     'journal-down': select(
         JOURNALS, 'stopped', 'host', 'database', 'driver', 'module',
-        'no tables', 'password', 'no URL', 'parameter'),
+        'no tables', 'password', 'no URL', 'in memory', 'parameter'),
     'journal-read-only': select(JOURNALS, 'reader', 'replica'),
     'wrong-database': select(JOURNALS, 'wiki', 'development'),
     'another-nova': select(JOURNALS, 'another nova'),
