@@ -151,14 +151,16 @@ def new_flavor(request: PreparedRequest) -> None:
     """Set the flavor, and what ``API.resize`` calculates from it."""
     spec = request.spec
     spec.flavor = request.flavor
-    spec.numa_topology = hardware.numa_get_constraints(
-        spec.flavor, request.instance.image_meta)
-    pci_requests = pci_request.get_pci_requests_from_flavor(spec.flavor)
-    pci_requests.instance_uuid = request.instance.uuid
-    pci_requests.requests += [
-        pci for pci in spec.pci_requests and spec.pci_requests.requests or ()
-        if pci.source == objects.InstancePCIRequest.NEUTRON_PORT]
-    spec.pci_requests = pci_requests
+    with request.refused_by('nova-api', _OTHER_FLAVOR):
+        spec.numa_topology = hardware.numa_get_constraints(
+            spec.flavor, request.instance.image_meta)
+        pci_requests = pci_request.get_pci_requests_from_flavor(spec.flavor)
+        pci_requests.instance_uuid = request.instance.uuid
+        before = spec.pci_requests and spec.pci_requests.requests or ()
+        pci_requests.requests += [
+            pci for pci in before
+            if pci.source == objects.InstancePCIRequest.NEUTRON_PORT]
+        spec.pci_requests = pci_requests
     request.notes.append(
         requests.api_option_note('allow_resize_to_same_host'))
     if not CONF.allow_resize_to_same_host:

@@ -345,7 +345,11 @@ class TestRefusals(PreparedRequestsTest):
                 (self._create_flavor(name='m1.narrow', memory_mb=16),
                  'memory is too small'),
                 (self._create_flavor(name='m1.fpga', extra_spec={
-                    'accel:device_profile': 'fpga'}), 'has accelerators')):
+                    'accel:device_profile': 'fpga'}), 'has accelerators'),
+                (self._create_flavor(name='m1.numa', extra_spec={
+                    'hw:numa_nodes': '3'}), 'evenly distributed'),
+                (self._create_flavor(name='m1.card', extra_spec={
+                    'pci_passthrough:alias': 'unknown:1'}), 'not defined')):
             self.assert_refused({'resize': {'flavorRef': flavor}}, 'resize',
                                 text, flavor=flavor)
 
