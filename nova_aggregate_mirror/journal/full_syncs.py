@@ -61,7 +61,7 @@ class Entry:
 
     @property
     def observed(self) -> bool:
-        """Whether an observing agent compared, and changed nothing."""
+        """Whether it is of an observing agent, which changes nothing."""
         return self.mode == conf.OBSERVE
 
     def continues(self, before: 'Entry') -> bool:

@@ -76,7 +76,10 @@ def forced(spec: RequestSpec) -> bool:
 
 
 def names_host(spec: RequestSpec) -> bool:
-    """Check whether the request names the host or the node to use."""
+    """Check whether the request has ``force_hosts`` or ``force_nodes``.
+
+    A host in ``requested_destination`` does not count: nova filters it.
+    """
     return bool(_field(spec, 'force_hosts') or _field(spec, 'force_nodes'))
 
 
