@@ -88,6 +88,15 @@ class Failure:
 class MirrorError(Exception):
     """Root of the tree; parameters and text are those of ``Failure``."""
 
+    is_repeatable = False
+    """Whether the answer came from something else than a working service,
+    perhaps from one backend of many: the same GET may be answered by another.
+    """
+    may_have_moved = False
+    """Whether the service may have got another address meanwhile."""
+    retry_after = 0.0
+    """Seconds that the service asks to wait before the next request."""
+
     def __init__(self, observation: str, party: str = '', occasion: str = '',
                  consequence: str = '', step: str = '') -> None:
         super().__init__(observation)
@@ -109,17 +118,25 @@ class Retriable(MirrorError):
 class ServiceUnreachable(Retriable):
     """A service, or keystone in front of it, could not be reached."""
 
+    may_have_moved = True
+
 
 class DeadlineExceeded(Retriable):
     """A service did not answer completely in time."""
+
+    may_have_moved = True
 
 
 class OutOfTime(DeadlineExceeded):
     """The requests of a call take more time than the call has."""
 
+    may_have_moved = False
+
 
 class NotAuthorized(Retriable):
     """Keystone or a service refused the credentials."""
+
+    may_have_moved = True
 
 
 class Forbidden(NotAuthorized):
@@ -129,9 +146,15 @@ class Forbidden(NotAuthorized):
 class ServiceFailed(Retriable):
     """A service, or a proxy in front of it, did not serve the request."""
 
+    is_repeatable = True
+    may_have_moved = True
+
 
 class MalformedAnswer(Retriable):
     """An answer is not in the format of its service and cannot be read."""
+
+    is_repeatable = True
+    may_have_moved = True
 
 
 class GenerationConflict(Retriable):
@@ -176,6 +199,14 @@ class WrongDatabase(JournalUnavailable):
 class NotTried(Retriable):
     """Skipped after failures, of placement or of other providers."""
 
+    @classmethod
+    def because_of(cls, error: MirrorError) -> 'NotTried':
+        """Create the error for what is skipped after an outage."""
+        failure = error.failure
+        return cls('was not asked again: it %s' % failure.observation
+                   if failure.party else failure.observation,
+                   failure.party, failure.occasion, step=failure.step)
+
 
 class Stopped(Retriable):
     """This process was stopped before it reached this call."""
@@ -191,6 +222,8 @@ class ProviderNotFound(Permanent):
 
 class RequestRejected(Permanent):
     """A service understood the request and refused it."""
+
+    may_have_moved = True
 
 
 class WrongPlacement(Permanent):
@@ -220,6 +253,8 @@ class MissingCredentials(Permanent):
 class InvalidConfiguration(Permanent):
     """An option, an argument or a file that was given cannot be used."""
 
+    may_have_moved = True
+
 
 class MissingPackage(Permanent):
     """A package that only some commands require is not installed."""
@@ -228,11 +263,6 @@ class MissingPackage(Permanent):
 class UnexpectedNova(Permanent):
     """Nova's internals differ from those that this release supports."""
 
-
-STALE_ENDPOINT = (NotAuthorized, ServiceUnreachable, MalformedAnswer,
-                  InvalidConfiguration)
-"""Errors after which the endpoint, catalog or token may be stale, so that the
-next call asks keystone again."""
 
 OUTAGE = (ServiceUnreachable, DeadlineExceeded, NotAuthorized)
 """Errors after which the next request would fail in the same way."""

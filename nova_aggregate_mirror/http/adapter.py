@@ -6,6 +6,8 @@ second never triggers. Here each connect, handshake and read may only take the
 time that is left, except for name resolution.
 """
 
+from collections import abc
+import contextlib
 import contextvars
 import functools
 import http.client
@@ -14,6 +16,7 @@ import math
 import socket
 import sys
 from typing import Any
+import urllib.parse
 
 from keystoneauth1 import session
 import requests
@@ -41,6 +44,18 @@ ENCODINGS = ('gzip', 'deflate')
 
 _OPENED = contextvars.ContextVar('aggregate_mirror_opened', default=False)
 """Whether the current request has opened a connection."""
+_NEW = contextvars.ContextVar('aggregate_mirror_new', default=False)
+"""Whether requests use no connection that was kept."""
+
+
+@contextlib.contextmanager
+def new_connections(are_new: bool = True) -> abc.Iterator[None]:
+    """Let each request inside open a connection of its own."""
+    token = _NEW.set(are_new)
+    try:
+        yield
+    finally:
+        _NEW.reset(token)
 
 
 class _Reader(io.RawIOBase):
@@ -95,12 +110,24 @@ class _Connection:
         return sock
 
 
+class _Pool:
+    """Mix-in for pools of urllib3 that may open new connections only."""
+
+    def _get_conn(self, timeout: float | None = None) -> Any:
+        # Defined by the class of pools that this is mixed into.
+        connection = super()._get_conn(timeout)  # type: ignore[misc]
+        if _NEW.get():
+            # The next request on it connects again.
+            connection.close()
+        return connection
+
+
 @functools.cache
 def _bounded_pool(pool: Any) -> Any:
     """Derive a class of connection pools with bounded connections."""
     connection = type('BoundedConnection', (_Connection, pool.ConnectionCls),
                       {'__module__': __name__})
-    return type('BoundedPool', (pool,),
+    return type('BoundedPool', (_Pool, pool),
                 {'__module__': __name__, 'ConnectionCls': connection})
 
 
@@ -157,11 +184,16 @@ class Adapter(session.TCPKeepAliveAdapter):
         is_login = url.endswith('/auth/tokens') or (
             self._auth_url != '' and (url + '/').startswith(
                 self._auth_url + '/'))
-        with exchanges.observed(url, is_login) as exchange:
+        with exchanges.observed(
+                request.method or '', url, is_login) as exchange:
             response = self._send(request, stream, timeout, *args, **kwargs)
             if not stream:
                 _read_body(response)
             exchanges.record_answer(exchange, response)
+        if response.is_redirect:
+            # RFC 9110 allows a relative one, which keystoneauth does not.
+            response.headers['Location'] = urllib.parse.urljoin(
+                url, response.headers['Location'])
         if (response.status_code == 401 and request.method == 'GET'
                 and url.rstrip('/') == self._auth_url):
             response.status_code = 403

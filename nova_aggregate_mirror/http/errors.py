@@ -145,10 +145,11 @@ def translated(call: Call) -> abc.Iterator[None]:
         waited = time.monotonic() - began
         kind = exchange.meaning(exc, waited)
         party = _failed_party(call, kind, exc, exchange)
-        if exchange.is_login and exchange.failure:
-            call = dataclasses.replace(call, occasion='getting a token')
+        call = dataclasses.replace(call, occasion=_occasion(call, exchange))
         observation, step = _explanation(call, kind, exc, exchange, waited)
-        raise call.error(kind, observation, party, step) from exc
+        error = call.error(kind, observation, party, step)
+        error.retry_after = _retry_after(getattr(exc, 'response', None))
+        raise error from exc
     finally:
         exchanges.CURRENT.reset(token)
 
@@ -174,11 +175,22 @@ def unexpected(call: Call, response: requests.Response, detail: str = '',
 
     :param kind: the class, if the status does not decide it
     """
-    return call.error(
+    error = call.error(
         kind or library_errors.meaning_of_status(response.status_code),
         ': '.join(filter(None, (exchanges.answer(response), detail))),
         _party(call.service, response.url or call.url),
         _step_after_refusal(call, response))
+    error.retry_after = _retry_after(response)
+    return error
+
+
+def _retry_after(response: requests.Response | None) -> float:
+    """Return the seconds to wait after a 429; 0 if it does not say that."""
+    if response is None or response.status_code != 429:
+        return 0.0
+    value = response.headers.get('Retry-After', '').strip()
+    # It may be a date, too, by a clock that is not this host's.
+    return float(value) if re.fullmatch('[0-9]{1,9}', value) else 0.0
 
 
 def _step_after_refusal(call: Call, response: requests.Response) -> str:
@@ -213,6 +225,20 @@ def without_secrets(text: str) -> str:
     text = re.sub(r'''(?i)(x-[a-z]+-token['"]?\s*[:=]\s*)[^\s,;]+''',
                   r'\1***', text)
     return strutils.mask_password(text)
+
+
+def _occasion(call: Call, exchange: exchanges.Exchange) -> str:
+    """Return what the failed request was for; discovery has its own."""
+    if exchange.is_login and exchange.failure:
+        return 'getting a token'
+    is_request = call.occasion.startswith(exchanges.METHODS)
+    if exchange.is_login or not exchange.url or not is_request:
+        return call.occasion
+    path = call.occasion.partition(' ')[2]
+    if path in exchange.url:
+        return call.occasion
+    return '%s %s' % (exchange.method,
+                      urllib.parse.urlsplit(exchange.url).path or '/')
 
 
 def _failed_party(call: Call, kind: Kind, exc: Exception,

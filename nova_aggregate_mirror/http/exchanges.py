@@ -14,6 +14,8 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror.limits import deadline
 
+METHODS = ('GET /', 'PUT /', 'POST /')
+"""How an occasion begins that is a request, not what the request is for."""
 REFUSED = 'refused the credentials with 401'
 
 
@@ -23,12 +25,15 @@ class Exchange:
 
     url: str = ''
     """Empty before the first request."""
+    method: str = ''
     is_login: bool = False
     """Whether it was a request to keystone."""
     has_login: bool = False
     """Whether there was any request to keystone."""
     answer: str = ''
     """The status, and the type of a body that is not JSON."""
+    is_redirected: bool = False
+    """Whether the answer names another address to ask."""
     failure: str = ''
     """What the party did instead of an answer with success."""
     error: Exception | None = None
@@ -45,6 +50,8 @@ class Exchange:
         :param waited: seconds since the call began
         """
         kind = library_errors.meaning(exc)
+        if kind is exceptions.InvalidConfiguration and self.is_redirected:
+            return exceptions.MalformedAnswer
         if kind is exceptions.ServiceUnreachable and (
                 self.has_timeout or not deadline.remaining()):
             # Version discovery replaces a timeout by another error.
@@ -61,14 +68,15 @@ CURRENT: contextvars.ContextVar[Exchange | None] = contextvars.ContextVar(
 
 
 @contextlib.contextmanager
-def observed(url: str, is_login: bool) -> abc.Iterator[Exchange]:
+def observed(method: str, url: str, is_login: bool) -> abc.Iterator[Exchange]:
     """Observe a request that the transport makes inside."""
     exchange = CURRENT.get() or Exchange()
     if not deadline.remaining():
         # It is not sent: what the request before it did is the reason.
         yield exchange
         return
-    exchange.url, exchange.is_login = url, is_login
+    exchange.method, exchange.url = method, url
+    exchange.is_login, exchange.is_redirected = is_login, False
     exchange.has_login |= is_login
     exchange.answer, exchange.failure, exchange.error = '', '', None
     began, handled = time.monotonic(), sys.exception()
@@ -88,6 +96,7 @@ def observed(url: str, is_login: bool) -> abc.Iterator[Exchange]:
 def record_answer(exchange: Exchange, response: requests.Response) -> None:
     """Record the answer to a request, as a failure if it is one."""
     exchange.answer = answer(response)
+    exchange.is_redirected = 300 <= response.status_code < 400
     sent = response.request
     if exchange.is_login and response.status_code == 401 and (
             # Keystone's version document is requested without credentials.

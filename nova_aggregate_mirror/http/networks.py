@@ -12,6 +12,7 @@ from keystoneauth1 import adapter
 from oslo_config import cfg
 
 from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.http import repeats
 from nova_aggregate_mirror.http import resources
 
 
@@ -111,22 +112,28 @@ class Networks:
     def _read(self, collection: str, parse: Any,
               query: abc.Mapping[str, abc.Collection[str]]) -> list[Any]:
         """Read all pages of a collection; ``parse`` converts each entry."""
-        call = errors.Call('neutron', 'reading %s' % collection)
-        key = collection.replace('-', '_')
         page: str | None = urllib.parse.urlencode(query, doseq=True)
         entries: list[Any] = []
         while page is not None:
-            with errors.translated(call):
-                response = resources.get(
-                    self._adapter, call, '/v2.0/%s?%s' % (collection, page))
-                with errors.parsing():
-                    document = response.json()
-                    entries += map(parse, document[key])
-                    page = next(
-                        (urllib.parse.urlsplit(link['href']).query
-                         for link in document.get(key + '_links', ())
-                         if link['rel'] == 'next'), None)
+            more, page = self._read_page(collection, parse, page)
+            entries += more
         return entries
+
+    @repeats.repeating
+    def _read_page(self, collection: str, parse: Any, page: str
+                   ) -> tuple[list[Any], str | None]:
+        """Read a page; return its entries, and the query of the next one."""
+        call = errors.Call('neutron', 'reading %s' % collection)
+        key = collection.replace('-', '_')
+        with errors.translated(call):
+            response = resources.get(
+                self._adapter, call, '/v2.0/%s?%s' % (collection, page))
+            with errors.parsing():
+                document = response.json()
+                links = document.get(key + '_links', ())
+                return [*map(parse, document[key])], next(
+                    (urllib.parse.urlsplit(link['href']).query
+                     for link in links if link['rel'] == 'next'), None)
 
 
 def _port(port: abc.Mapping[str, Any]) -> Port:

@@ -14,6 +14,7 @@ import requests
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.http import repeats
 
 # Called where its errors are translated.
 Build = abc.Callable[[], ks_adapter.Adapter]
@@ -72,6 +73,7 @@ def get(adapter: ks_adapter.Adapter, call: errors.Call, path: str,
     return response
 
 
+@repeats.repeating
 def identifiers(build: Build, kind: Kind, name: str) -> list[str]:
     """Return the IDs of the resources with a name; an ID names itself."""
     call = errors.Call(
@@ -90,6 +92,7 @@ def identifiers(build: Build, kind: Kind, name: str) -> list[str]:
                     kind.noun + 's'] if resource['name'] == name)
 
 
+@repeats.repeating
 def read_image(conf: cfg.ConfigOpts, image: str) -> dict[str, Any]:
     """Read an image, in the form that nova uses.
 

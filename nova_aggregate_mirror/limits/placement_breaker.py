@@ -27,9 +27,9 @@ class PlacementBreaker:
         :param backoff: seconds of back-off after a call that hung
         """
         now = self.now()
+        # An answer, however slow, keeps no other call waiting for long.
         if isinstance(error, exceptions.OutOfTime) or not isinstance(
-                error, (exceptions.DeadlineExceeded,
-                        *exceptions.STALE_ENDPOINT)):
+                error, exceptions.OUTAGE):
             return
         # A refusal may be slow, too: no route to the host, or a slow proxy.
         if (isinstance(error, exceptions.DeadlineExceeded)

@@ -4,12 +4,16 @@
 from collections import abc
 import dataclasses
 from typing import Any
+from typing import TypeVar
 import urllib.parse
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.placement import client
 
+Answer = dict[str, Any]
 Parameters = abc.Sequence[tuple[str, str]]
+Result = TypeVar('Result')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,13 +65,16 @@ class CandidateReader:
 
         :raises RequestRejected: placement does not accept the query
         """
-        call, answer = self._placement.call(
-            'GET', '/allocation_candidates?' + _encoded(parameters))
-        requests = answer.get('allocation_requests')
-        summaries = answer.get('provider_summaries')
-        if not isinstance(requests, list) or not isinstance(summaries, dict):
-            raise call.malformed('no allocation candidates')
-        return Candidates(requests, summaries)
+        def parse(call: errors.Call, answer: Answer) -> Candidates:
+            requests = answer.get('allocation_requests')
+            summaries = answer.get('provider_summaries')
+            if not isinstance(requests, list) or not isinstance(
+                    summaries, dict):
+                raise call.malformed('no allocation candidates')
+            return Candidates(requests, summaries)
+
+        return self._placement.read(
+            '/allocation_candidates?' + _encoded(parameters), parse)
 
     def providers(self, parameters: Parameters) -> frozenset[str]:
         """Read the UUIDs of the providers that alone meet the conditions."""
@@ -75,32 +82,31 @@ class CandidateReader:
 
     def trees(self, parameters: Parameters = ()) -> abc.Mapping[str, str]:
         """Read the same providers: UUIDs to the UUIDs of their roots."""
-        call, answer = self._placement.call(
-            'GET', '/resource_providers' + (
-                '?' + _encoded(parameters) if parameters else ''))
-        try:
-            return {provider['uuid']: provider['root_provider_uuid']
-                    for provider in answer['resource_providers']}
-        except (LookupError, TypeError) as exc:
-            raise call.malformed('no list of providers') from exc
+        return self._read(
+            '/resource_providers' + (
+                '?' + _encoded(parameters) if parameters else ''),
+            'no list of providers', lambda answer: {
+                provider['uuid']: provider['root_provider_uuid']
+                for provider in answer['resource_providers']})
 
     def inventories(self, provider: str) -> abc.Mapping[str, Inventory]:
         """Read the inventories and usages of a provider, by class."""
         path = '/resource_providers/%s/' % provider
-        call, answer = self._placement.call(
-            'GET', path + 'inventories', provider)
-        _call, usage = self._placement.call('GET', path + 'usages', provider)
-        try:
+        records: abc.Mapping[str, Any] = self._read(
+            path + 'inventories', 'no inventories',
+            lambda answer: dict(answer['inventories'].items()), provider)
+
+        def parse(usage: Answer) -> abc.Mapping[str, Inventory]:
             return {name: Inventory(
                 record['total'], record['reserved'],
                 record['allocation_ratio'], usage['usages'][name],
                 record['min_unit'], record['max_unit'], record['step_size'],
                 provider)
-                for name, record in answer['inventories'].items()
+                for name, record in records.items()
                 # A class may have been added between the requests.
                 if name in usage['usages']}
-        except (LookupError, TypeError, AttributeError) as exc:
-            raise call.malformed('no inventories') from exc
+
+        return self._read(path + 'usages', 'no inventories', parse, provider)
 
     def allocations(self, provider: str
                     ) -> abc.Mapping[str, abc.Mapping[str, int]]:
@@ -109,29 +115,39 @@ class CandidateReader:
         Empty if the provider does not exist.
         """
         try:
-            call, answer = self._placement.call(
-                'GET', '/resource_providers/%s/allocations' % provider,
-                provider)
+            return self._read(
+                '/resource_providers/%s/allocations' % provider,
+                'no allocations', lambda answer: {
+                    consumer: allocation['resources'] for consumer, allocation
+                    in answer['allocations'].items()}, provider)
         except exceptions.ProviderNotFound:
             return {}
-        try:
-            return {consumer: allocation['resources'] for consumer, allocation
-                    in answer['allocations'].items()}
-        except (LookupError, TypeError, AttributeError) as exc:
-            raise call.malformed('no allocations') from exc
 
     def traits(self, consumer: str) -> abc.Mapping[str, frozenset[str]]:
         """Read the traits of each provider that a consumer uses."""
-        call, answer = self._placement.call('GET', '/allocations/' + consumer)
-        traits = {}
-        try:
-            for provider in answer['allocations']:
-                call, own = self._placement.call(
-                    'GET', '/resource_providers/%s/traits' % provider)
-                traits[provider] = frozenset(own['traits'])
-        except (LookupError, TypeError) as exc:
-            raise call.malformed('no allocations or traits') from exc
-        return traits
+        providers: list[str] = self._read(
+            '/allocations/' + consumer, 'no allocations',
+            lambda answer: list(answer['allocations']))
+        return {provider: self._read(
+            '/resource_providers/%s/traits' % provider, 'no traits',
+            lambda answer: frozenset(answer['traits']))
+            for provider in providers}
+
+    def _read(self, path: str, otherwise: str,
+              parse: abc.Callable[[Answer], Result],
+              provider: str | None = None) -> Result:
+        """Send a GET, and parse its answer.
+
+        :param otherwise: what the answer has if it cannot be parsed
+        """
+        def checked(call: errors.Call, answer: Answer) -> Result:
+            try:
+                return parse(answer)
+            except (LookupError, TypeError, ValueError, AttributeError
+                    ) as exc:
+                raise call.malformed(otherwise) from exc
+
+        return self._placement.read(path, checked, provider)
 
 
 def _encoded(parameters: Parameters) -> str:

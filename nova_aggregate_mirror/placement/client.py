@@ -8,18 +8,20 @@ from collections import abc
 import contextlib
 import contextvars
 import dataclasses
+import functools
 import math
 import os
 from typing import Any
+from typing import TypeVar
 import urllib.parse
 import uuid
 
-from openstack import proxy
 from oslo_config import cfg
 from oslo_log import log as logging
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.http import repeats
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import connection
 from nova_aggregate_mirror.placement import parallel
@@ -28,16 +30,18 @@ from nova_aggregate_mirror.placement import responses
 LOG = logging.getLogger(__name__)
 
 MICROVERSION = '1.36'
+MANY = 50
+"""UUIDs per query: 2 KB of URL; the lowest limits of web servers are 4 KB."""
 # Lists of providers: the first version with member_of has the fewest links,
 # which are most of a list.
 LISTS = '1.3'
 LONGEST = 200  # Characters of a path in an error message.
-MANY = 50
-"""UUIDs per query: 2 KB of URL; the lowest limits of web servers are 4 KB."""
 _REQUEST_ID: contextvars.ContextVar[str | None] = contextvars.ContextVar(
     'aggregate_mirror_request_id', default=None)
 
 Provider = responses.Provider
+Result = TypeVar('Result')
+Parse = abc.Callable[[errors.Call, dict[str, Any]], Result]
 
 
 class Client:
@@ -78,7 +82,7 @@ class Client:
     @property
     def is_connected(self) -> bool:
         """Whether this process has a client, with a token and endpoint."""
-        return self._slot().client is not None
+        return self._slot().target is not None
 
     def release(self) -> None:
         """Close the idle connections; the next call opens new ones."""
@@ -108,8 +112,9 @@ class Client:
 
     def sharing(self) -> abc.Mapping[str, str]:
         """Read the sharing providers: UUIDs to names."""
-        return responses.names(*self.call(
-            'GET', '/resource_providers?required=MISC_SHARES_VIA_AGGREGATE'))
+        return self.read(
+            '/resource_providers?required=MISC_SHARES_VIA_AGGREGATE',
+            responses.names)
 
     def named(self, name: str) -> frozenset[str]:
         """Read the UUIDs of the providers with a name: one, or none."""
@@ -162,8 +167,9 @@ class Client:
 
     def get(self, provider: str) -> Provider:
         """Read the aggregates and the generation of a provider."""
-        return responses.provider(
-            *self.call('GET', _path(provider), provider), provider)
+        return self.read(
+            _path(provider), functools.partial(
+                responses.provider, uuid=provider), provider)
 
     def aggregates(self, provider: str) -> frozenset[str]:
         """Read the aggregates of a provider; empty if it does not exist."""
@@ -180,69 +186,143 @@ class Client:
         :raises ProviderNotFound: placement does not have the provider
         :raises Retriable: any other failure; the write may have succeeded
         """
-        call, answer = self.call(
-            'PUT', _path(provider.uuid), provider.uuid, json={
-                'aggregates': sorted(aggregates),
-                'resource_provider_generation': provider.generation})
-        written = responses.provider(call, answer, provider.uuid)
-        responses.check_written(call, written, provider, aggregates)
+        with self._bounded():
+            target = self._current_target()
+            try:
+                call, answer = self._call(
+                    'PUT', _path(provider.uuid), provider.uuid, json={
+                        'aggregates': sorted(aggregates),
+                        'resource_provider_generation': provider.generation})
+                written = responses.provider(call, answer, provider.uuid)
+                responses.check_written(call, written, provider, aggregates)
+            except exceptions.MirrorError as exc:
+                # The write begins again at its GET.
+                self._has_moved(exc, target)
+                raise
         return written
 
     def endpoint(self) -> str:
         """Describe where placement is expected; never raise."""
         region, interfaces, url = self._access.place()
-        slot = self._slot()
-        if slot.client is not None:
-            url = slot.endpoint or url
         return '%s, endpoint %s' % (
-            errors.selection(region, interfaces),
-            errors.without_secrets(url or 'unknown'))
+            errors.selection(region, interfaces), errors.without_secrets(
+                self._slot().endpoint or url or 'unknown'))
 
     @property
     def options(self) -> str:
         """The option that selects the endpoint."""
         return self._access.steps.selection
 
-    def call(self, method: str, path: str, provider: str | None = None,
-             version: str = MICROVERSION, **body: Any
-             ) -> tuple[errors.Call, dict[str, Any]]:
+    def read(self, path: str, parse: Parse[Result],
+             provider: str | None = None, version: str = MICROVERSION
+             ) -> Result:
+        """Send a GET, and parse its answer.
+
+        A GET that nothing of placement answered is sent again; if that does
+        not help, the catalog may have another address.
+
+        :param parse: takes the request, for errors, and the JSON object
+        :param provider: the UUID of the provider that the path names, if any
+        """
+        def request() -> Result:
+            return parse(*self._call('GET', path, provider, version))
+
+        with self._bounded():
+            target = self._current_target()
+            try:
+                return repeats.repeated(request)
+            except exceptions.MirrorError as exc:
+                if not self._has_moved(exc, target):
+                    raise
+            return request()
+
+    def _call(self, method: str, path: str, provider: str | None = None,
+              version: str = MICROVERSION, **body: Any
+              ) -> tuple[errors.Call, dict[str, Any]]:
         """Send a request; return it, for errors, and the JSON object."""
         if self._reads_only and method != 'GET':
             raise RuntimeError('%s %s, but placement is only observed'
                                % (method, path[:LONGEST]))
-        slot = self._slot()
+        slot, target = self._slot(), None
         call = errors.Call(
             'placement', '%s %s' % (method, path[:LONGEST]), slot.endpoint,
             # Looked for when there is no client.
-            '' if slot.client else errors.selection(*self._access.place()[:2]),
+            '' if slot.target else errors.selection(*self._access.place()[:2]),
             steps=lambda: self._access.steps)
-        client = None
         try:
-            with self._bounded(), errors.translated(call):
+            with errors.translated(call):
                 for _attempt in range(2):
-                    client, token = self._client(slot)
+                    target, token = self._connect(slot)
                     response = connection.send(
-                        client, method, slot.endpoint.rstrip('/') + path,
+                        target.client, method,
+                        target.endpoint.rstrip('/') + path,
                         version, headers=token, **body,
                         global_request_id=_REQUEST_ID.get())
                     if response.status_code != 401:
                         break
                     # The token was revoked, or keystone has lost its keys.
-                    slot.drop(client)
-            call = dataclasses.replace(call, url=slot.endpoint)
-            document = responses.document(call, response, provider)
-            self._announce(slot)
-            return call, document
-        except exceptions.STALE_ENDPOINT:
-            # Without a client, getting a token failed for the existing client.
-            slot.suspect(client or slot.client)
+                    slot.drop(target)
+        except exceptions.NotAuthorized:
+            if target is None:
+                # The next client reads the credentials again.
+                slot.drop(slot.target)
             raise
-        except exceptions.DeadlineExceeded as exc:
-            # Placement may have moved to another address. A caller that timed
-            # out while waiting for a token has no client to drop.
-            if not isinstance(exc, exceptions.OutOfTime):
-                slot.drop(client)
-            raise
+        call = dataclasses.replace(call, url=slot.endpoint)
+        document = responses.document(call, response, provider)
+        self._announce(slot)
+        return call, document
+
+    def _current_target(self) -> connection.Target | None:
+        """Return the client, after a look at the catalog if that is due."""
+        slot = self._slot()
+        if slot.is_suspect and slot.target:
+            self._look(slot, slot.target)
+        return slot.target
+
+    def _has_moved(self, error: exceptions.MirrorError,
+                   target: connection.Target | None) -> bool:
+        """Check whether the catalog has another address after a failure.
+
+        :param target: the client that failed; None if it was created for the
+            request, with the catalog of that moment
+        """
+        if target is None or not error.may_have_moved:
+            return False
+        slot = self._slot()
+        # Without time left, the next request begins with the look.
+        slot.is_suspect = True
+        return deadline.remaining() > 0 and self._look(slot, target)
+
+    def _look(self, slot: connection.Slot, target: connection.Target) -> bool:
+        """Replace a client if the catalog of a new token has another URL.
+
+        :returns: whether there is another client now
+        """
+        if not target.catalog_url or not slot.lock.acquire(
+                timeout=deadline.remaining() / 2):
+            return False
+        try:
+            if slot.target is not target:
+                return slot.target is not None
+            if not slot.may_look():
+                return False
+            # Half of the time is left to the request.
+            with deadline.within(deadline.remaining() / 2), errors.translated(
+                    errors.Call('placement', 'looking at the catalog')):
+                sdk = self._access.renew()
+                if target.catalog_url == connection.catalog_url(
+                        sdk, target.client):
+                    return False
+                slot.target = connection.connect(sdk)
+        except exceptions.MirrorError as exc:
+            # The failure that led here is the one to report.
+            LOG.debug('The catalog could not be looked at: %s', exc)
+            return False
+        finally:
+            slot.lock.release()
+        target.close()
+        LOG.info('Placement has moved: %s', self.endpoint())
+        return True
 
     def _list_providers(self, version: str = MICROVERSION, **query: str
                         ) -> frozenset[str]:
@@ -250,7 +330,7 @@ class Client:
         path = '/resource_providers'
         if query:
             path += '?' + urllib.parse.urlencode(query, safe=':,')
-        return responses.providers(*self.call('GET', path, version=version))
+        return self.read(path, responses.providers, version=version)
 
     def _announce(self, slot: connection.Slot) -> None:
         """Log the first answer of placement to this process."""
@@ -269,26 +349,18 @@ class Client:
         return deadline.within(self._access.timeout if self._timeout is None
                                else self._timeout)
 
-    def _client(self, slot: connection.Slot
-                ) -> tuple[proxy.Proxy, abc.Mapping[str, str]]:
+    def _connect(self, slot: connection.Slot
+                 ) -> tuple[connection.Target, abc.Mapping[str, str]]:
         """Return a client with a known endpoint, and the token headers."""
         # Keystoneauth also locks around tokens, but without a timeout.
         if not slot.lock.acquire(timeout=deadline.remaining()):
             raise TimeoutError('another request is still waiting for a token')
         try:
-            client = slot.client
-            if client is None:
-                sdk = self._access.connect()
-                # The SDK requests a token, the catalog and the version
-                # document. The endpoint is looked up once, because that
-                # searches the whole catalog; keystoneauth rejects a request
-                # without one.
-                with errors.parsing():
-                    client = sdk.placement
-                    slot.endpoint = connection.endpoint(sdk, client)
-                slot.client, slot.sdk = client, sdk
             with errors.parsing():
-                return client, client.session.get_auth_headers() or {}
+                if slot.target is None:
+                    slot.target = connection.connect(self._access.connect())
+                session = slot.target.client.session
+                return slot.target, session.get_auth_headers() or {}
         finally:
             slot.lock.release()
 

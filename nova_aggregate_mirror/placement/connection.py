@@ -3,6 +3,7 @@
 
 import atexit
 from collections import abc
+import dataclasses
 import math
 import threading
 import time
@@ -20,10 +21,26 @@ from nova_aggregate_mirror.http import errors
 
 _GROUP = 'placement'
 
-# Minimum seconds between two replacements of a client whose endpoint may be
-# stale. Each takes a token and discovery; a bad answer about one provider must
-# not cost the requests for others that much.
 REDISCOVERY = 5.0
+"""Minimum seconds between two looks at the catalog, each of which takes a new
+token: failures for one provider must not cost the others that much."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """An SDK client with the URL of placement."""
+
+    client: proxy.Proxy
+    endpoint: str
+    catalog_url: str
+    """What the catalog had for it; empty if no catalog decides."""
+    sdk: openstack.connection.Connection
+    """Its connection, to which the client has a weak reference."""
+
+    def close(self) -> None:
+        """Close the connections that no request uses."""
+        # The SDK caches clients: their idle sockets would stay open.
+        self.client.session.session.close()
 
 
 class Slot:
@@ -31,35 +48,38 @@ class Slot:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.client: proxy.Proxy | None = None
-        self.endpoint = ''
-        self.sdk: openstack.connection.Connection | None = None
-        """Keeps the client's connection, to which it has a weak reference."""
+        self.target: Target | None = None
         self.is_announced = False
         """Whether the log has the first answer to this process."""
-        self._suspected = -math.inf
+        self.is_suspect = False
+        """Whether placement may have moved since the catalog was read."""
+        self._looked = -math.inf
 
-    def suspect(self, client: proxy.Proxy | None) -> None:
-        """Drop a client whose endpoint may be stale, but not repeatedly."""
+    @property
+    def endpoint(self) -> str:
+        """URL of placement; empty if it is not known yet."""
+        return self.target.endpoint if self.target else ''
+
+    def may_look(self) -> bool:
+        """Check whether it is time to look at the catalog; if so, note it."""
         now = time.monotonic()
-        if now >= self._suspected + REDISCOVERY:
-            self._suspected = now
-            self.drop(client)
+        if now < self._looked + REDISCOVERY:
+            return False
+        self._looked, self.is_suspect = now, False
+        return True
 
-    def drop(self, client: proxy.Proxy | None) -> None:
+    def drop(self, target: Target | None) -> None:
         """Drop the given client, unless it has been replaced."""
-        if client is not None and self.client is client:
-            self.client = self.sdk = None
+        if target is not None and self.target is target:
+            self.target = None
             # The next client may share the session, and with it the token.
-            client.session.invalidate()
-            # The SDK caches clients: their idle sockets would stay open.
-            client.session.session.close()
+            target.client.session.invalidate()
+            target.close()
 
     def release(self) -> None:
         """Close the connections that no request uses; keep the token."""
-        client = self.client
-        if client is not None:
-            client.session.session.close()
+        if self.target is not None:
+            self.target.close()
 
 
 class Configured:
@@ -85,6 +105,9 @@ class Configured:
         # The SDK would keep it until the process exits.
         atexit.unregister(sdk.close)
         return sdk
+
+    renew = connect
+    """Return an SDK connection whose token and catalog will be new."""
 
     def place(self) -> tuple[str, str, str]:
         """Return the configured region, interfaces and endpoint, or empty."""
@@ -124,6 +147,10 @@ class Connected:
     def connect(self) -> openstack.connection.Connection:
         return self._sdk
 
+    def renew(self) -> openstack.connection.Connection:
+        self._sdk.session.invalidate()
+        return self._sdk
+
     def place(self) -> tuple[str, str, str]:
         config = self._sdk.config
         interface = config.get_interface(_GROUP) or 'public'
@@ -133,20 +160,36 @@ class Connected:
                 config.get_endpoint(_GROUP) or '')
 
 
-def endpoint(sdk: openstack.connection.Connection, client: proxy.Proxy
-             ) -> str:
-    """Return the URL of placement; empty if its discovery finds none.
+def connect(sdk: openstack.connection.Connection) -> Target:
+    """Request a token, the catalog and the version document of placement.
+
+    The endpoint is empty if discovery finds none.
 
     :raises ServiceDisabledException: when the catalog has no placement; older
         SDKs raise another error before this call
     :raises EmptyCatalog: when the token has no catalog, which the SDK does
         not tell from that
     """
+    client = sdk.placement
+    # It is looked up once, because that searches the whole catalog;
+    # keystoneauth rejects a request without one.
     try:
-        return client.get_endpoint() or ''
+        endpoint = client.get_endpoint() or ''
     except sdk_exceptions.ServiceDisabledException:
         auth.check_catalog(sdk.session)
         raise
+    return Target(client, endpoint, catalog_url(sdk, client), sdk)
+
+
+def catalog_url(sdk: openstack.connection.Connection, client: proxy.Proxy
+                ) -> str:
+    """Return what the catalog of the token has; empty for an override."""
+    if client.endpoint_override:
+        return ''
+    url: str | None = sdk.session.get_endpoint(
+        service_type=client.service_type, interface=client.interface,
+        region_name=client.region_name, skip_discovery=True)
+    return url or ''
 
 
 def send(client: proxy.Proxy, method: str, url: str, microversion: str,

@@ -120,7 +120,11 @@ def _refusal(call: errors.Call, response: requests.Response,
         kind = exceptions.GenerationConflict
     elif kind is exceptions.RequestRejected and not error:
         kind = exceptions.MalformedAnswer
-    return errors.unexpected(call, response, detail, kind)
+    refusal = errors.unexpected(call, response, detail, kind)
+    if kind is exceptions.RequestRejected and status == 400:
+        # Placement has read the request.
+        refusal.may_have_moved = False
+    return refusal
 
 
 def _error_document(body: dict[str, Any] | None, status: int

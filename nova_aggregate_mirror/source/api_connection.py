@@ -10,6 +10,7 @@ from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.http import repeats
 from nova_aggregate_mirror.limits import deadline
 
 T = TypeVar('T')
@@ -43,7 +44,15 @@ class Api:
             'nova-api', 'GET %s' % path, kind=exceptions.NovaUnavailable,
             selection=errors.selection(
                 self._client.region_name, self._client.interface))
-        with deadline.within(self._timeout), errors.translated(call):
+        with deadline.within(self._timeout):
+            call, entries = repeats.repeated(
+                lambda: self._read(call, path, key, microversion, step))
+            return [parse(call, entry) for entry in entries]
+
+    def _read(self, call: errors.Call, path: str, key: str, microversion: str,
+              step: str) -> tuple[errors.Call, list[Any]]:
+        """Send a request; return it, for errors, and the entries."""
+        with errors.translated(call):
             # The request parses the token and the catalog, then the body.
             with errors.parsing():
                 response, body = self._get(path, microversion)
@@ -54,7 +63,7 @@ class Api:
             if not isinstance(entries, list) or not all(
                     isinstance(entry, dict) for entry in entries):
                 raise call.malformed('no list of %s' % key)
-            return [parse(call, entry) for entry in entries]
+            return call, entries
 
     def _get(self, path: str, microversion: str) -> tuple[Any, Any]:
         """Send a request with novaclient's session, the only use of it.

@@ -183,6 +183,11 @@ class Cloud(fixtures.Fixture):
         self.secret = b''
         """What a request for a token must have; others get a 401."""
         self.content_type = 'application/json'
+        self.headers: dict[str, str] = {}
+        self.failures: dict[str, list[tuple[int, Any]]] = {}
+        """Paths to the answers of sick backends, which come first."""
+        self.peers: list[tuple[str, int]] = []
+        """Client address of each request, one per connection."""
         self.stuck = threading.Event()
         """Set as soon as a request hangs."""
         self._over = threading.Event()
@@ -223,6 +228,7 @@ class Cloud(fixtures.Fixture):
     def _answer(self, handler: http.server.BaseHTTPRequestHandler) -> None:
         path = urllib.parse.urlsplit(handler.path).path
         self.requests.append((handler.command, path))
+        self.peers.append(handler.client_address)
         if path in self.hanging:
             self.stuck.set()
             self._over.wait()
@@ -230,6 +236,8 @@ class Cloud(fixtures.Fixture):
         status, body = self.answers.get(
             '%s %s' % (handler.command, path),
             self.answers.get(path, (404, {})))
+        if self.failures.get(path):
+            status, body = self.failures[path].pop(0)
         if path == '/v3/auth/tokens' and self.secret not in handler.body:
             status, body = 401, {'error': {'message': 'refused'}}
         if not isinstance(body, bytes):
@@ -238,6 +246,8 @@ class Cloud(fixtures.Fixture):
         handler.send_header('X-Subject-Token', self.token_id)
         handler.send_header('Content-Type', self.content_type)
         handler.send_header('Content-Length', str(len(body)))
+        for header in self.headers.items():
+            handler.send_header(*header)
         handler.end_headers()
         handler.wfile.write(body)
 

@@ -47,9 +47,8 @@ class TestBreaker(testtools.TestCase):
         self.assert_lasts(BACKOFF)
 
     def test_refusal_at_once(self):
-        """By placement, by keystone, or by a proxy in front of them."""
-        for kind in (exceptions.ServiceUnreachable, exceptions.NotAuthorized,
-                     exceptions.MalformedAnswer):
+        """By placement, or by keystone in front of it."""
+        for kind in exceptions.ServiceUnreachable, exceptions.NotAuthorized:
             self.fail_with(kind('reason'))
             self.assert_lasts(placement_breaker.REFUSED_PAUSE)
 
@@ -65,6 +64,7 @@ class TestBreaker(testtools.TestCase):
         """The next call may succeed, so it is tried."""
         for error in (exceptions.NotTried('reason'),
                       exceptions.ServiceFailed('reason'),
+                      exceptions.MalformedAnswer('reason'),
                       exceptions.GenerationConflict('reason'),
                       exceptions.CellUnavailable('reason')):
             self.fail_with(error, after=5)

@@ -18,10 +18,10 @@ class Client:
         self._answers = answers
         self.paths = []
 
-    def call(self, method, path, provider=None):
+    def read(self, path, parse, provider=None):
         self.paths.append(path)
         name = path.partition('?')[0].rpartition('/')[2]
-        return errors.Call('placement', path), self._answers[name]
+        return parse(errors.Call('placement', path), self._answers[name])
 
 
 class TestReader(testtools.TestCase):
@@ -73,7 +73,7 @@ class TestReader(testtools.TestCase):
             raise exceptions.ProviderNotFound('no provider a')
 
         reader = self.reader()
-        self.client.call = answer
+        self.client.read = answer
         self.assertEqual({}, reader.allocations('a'))
 
     def test_malformed_answers(self):

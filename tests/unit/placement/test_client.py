@@ -14,6 +14,7 @@ from oslo_config import cfg
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import repeats
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
@@ -173,7 +174,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.warm_up()
         self.placement.fail_with(503)
         self.assertRaises(exceptions.ServiceFailed, self.client.providers)
-        self.assertEqual(1, len(self.placement.requests))
+        self.assertEqual(1 + repeats.REPEATS, len(self.placement.requests))
 
     def test_statuses_of_a_proxy(self) -> None:
         """A proxy's HTML page is never read as "provider not found"."""
@@ -387,6 +388,88 @@ class KeystoneTestCase(servers.LoopbackTestCase):
         with deadline.within(servers.PATIENCE):
             self.assertEqual(frozenset(), self.client.providers())
         self.assertEqual(1, moved.count('/resource_providers'))
+
+    def move(self) -> servers.Cloud:
+        """Let the catalog have another address from now on."""
+        moved = self.useFixture(servers.Cloud())
+        self.cloud.grant(moved.url)
+        return moved
+
+    def test_placement_that_moved_and_left_a_load_balancer(self) -> None:
+        """The catalog is looked at after any answer but placement's own."""
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.placement.connection.REDISCOVERY', 0.0))
+        for status in (204, 301, 400, 403, 404, 405, 406, 409, 410, 429, 500,
+                       501, 502, 503, 504):
+            self.cloud.grant(self.cloud.url)
+            self.cloud.answers['/resource_providers'] = (
+                200, {'resource_providers': []})
+            self.client = client.Client(servers.make_conf(
+                **self.cloud.account(region_name='R')))
+            self.client.providers()
+            moved = self.move()
+            self.cloud.answers['/resource_providers'] = status, b'<html>'
+            self.assertEqual(frozenset(), self.client.providers())
+            self.assertEqual(1, moved.count('/resource_providers'))
+            self.assertEqual('%s/' % moved.url,
+                             self.client.endpoint().rpartition(' ')[2])
+
+    def test_write_to_an_address_that_was_left(self) -> None:
+        """It fails, and begins again at its GET, at the other address."""
+        self.client.providers()
+        moved = self.move()
+        self.cloud.answers[PATH] = 503, b'<html>'
+        self.assertRaises(
+            exceptions.ServiceFailed, self.client.put,
+            client.Provider(PROVIDER, frozenset(), 1), frozenset())
+        moved.answers[PATH] = 200, {
+            'aggregates': [], 'resource_provider_generation': 1}
+        self.client.get(PROVIDER)
+
+    def test_answer_that_says_nothing_of_the_address(self) -> None:
+        """Placement has read the request: no other token is requested."""
+        self.client.providers()
+        for status, error in (
+                (404, {'detail': 'No resource provider %s' % PROVIDER}),
+                (409, {'code': 'placement.concurrent_update'}),
+                (400, {'detail': 'Invalid UUID'})):
+            self.cloud.answers[PATH] = status, {
+                'errors': [{'status': status, **error}]}
+            self.assertRaises(exceptions.MirrorError, self.client.get,
+                              PROVIDER)
+        self.assertEqual(1, self.cloud.count('/v3/auth/tokens'))
+
+    def test_address_that_stays(self) -> None:
+        """The client stays, too; the catalog is looked at once in a while."""
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.placement.connection.REDISCOVERY', 10 ** 9))
+        self.client.providers()
+        self.cloud.answers['/resource_providers'] = 503, b'<html>'
+        for _call in range(3):
+            self.assertRaises(exceptions.ServiceFailed, self.client.providers)
+        self.assertEqual(2, self.cloud.count('/v3/auth/tokens'))
+        self.assertEqual(1, self.cloud.count('/'))
+
+    def test_other_address_that_does_not_answer(self) -> None:
+        """The client is replaced only by one that works."""
+        self.client.providers()
+        gone = self.useFixture(servers.Cloud())
+        gone.answers['/'] = gone.answers['/resource_providers'] = 500, b''
+        self.cloud.grant(gone.url)
+        self.cloud.failures['/resource_providers'] = [
+            (503, b'')] * (1 + repeats.REPEATS)
+        self.assertRaises(exceptions.ServiceFailed, self.client.providers)
+        self.assertEqual(frozenset(), self.client.providers())
+
+    def test_configured_address(self) -> None:
+        """No catalog decides: none is looked at."""
+        placement = client.Client(servers.make_conf(**self.cloud.account(
+            region_name='R', endpoint_override=self.cloud.url)))
+        placement.providers()
+        tokens = self.cloud.count('/v3/auth/tokens')
+        self.cloud.answers['/resource_providers'] = 503, b'<html>'
+        self.assertRaises(exceptions.ServiceFailed, placement.providers)
+        self.assertEqual(tokens, self.cloud.count('/v3/auth/tokens'))
 
     def test_token_is_kept(self) -> None:
         """Calls that succeed share a token and a discovery."""

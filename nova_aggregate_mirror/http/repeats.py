@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Repetition of a read whose answer did not come from a working service."""
+
+from collections import abc
+import functools
+import time
+from typing import ParamSpec
+from typing import TypeVar
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import adapter
+from nova_aggregate_mirror.limits import deadline
+
+REPEATS = 2
+
+Parameters = ParamSpec('Parameters')
+Result = TypeVar('Result')
+
+
+def repeated(read: abc.Callable[[], Result]) -> Result:
+    """Call a function that reads; again, on new connections, if that may help.
+
+    One of several backends behind an address may answer 5xx, 429 or with a
+    page that is not the service's, and a kept connection leads to the same
+    one. The deadline of the caller bounds all of it, and a ``Retry-After``
+    that does not fit in it ends the repetition.
+
+    :raises MirrorError: the error of the last call
+    """
+    for number in range(REPEATS):
+        try:
+            with adapter.new_connections(number > 0):
+                return read()
+        except exceptions.MirrorError as exc:
+            pause = exc.retry_after
+            if not exc.meaning.is_repeatable or pause >= deadline.remaining():
+                raise
+        time.sleep(pause)
+    with adapter.new_connections():
+        return read()
+
+
+def repeating(read: abc.Callable[Parameters, Result]
+              ) -> abc.Callable[Parameters, Result]:
+    """Decorate a function that reads, to call it as ``repeated`` does."""
+    @functools.wraps(read)
+    def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        return repeated(lambda: read(*args, **kwargs))
+
+    return call

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers of one sick backend of many: reads are sent again."""
+
+import json
+import socket
+
+import fixtures
+from keystoneauth1 import adapter as ks_adapter
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import auth
+from nova_aggregate_mirror.http import repeats
+from nova_aggregate_mirror.http import resources
+from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.source import api
+from tests.unit import servers
+
+LIST, TOKEN = '/resource_providers', '/v3/auth/tokens'
+SICK = (503, b'<html>No server is available</html>')
+PAGE = (200, b'<html>Welcome</html>')
+PROVIDER = 'c2a1c1f4-62c5-4ac4-b1a5-5a5b6a0c1d11'
+PATH = '/resource_providers/%s/aggregates' % PROVIDER
+
+
+class RepeatsTest(servers.LoopbackTestCase):
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.cloud = self.useFixture(servers.Cloud())
+        self.conf = servers.make_conf(**self.cloud.account(region_name='R'))
+        self.client = client.Client(self.conf)
+
+    def test_answer_of_a_sick_backend(self) -> None:
+        """Whatever it sends: the same GET is answered by another one."""
+        for failure in (SICK, PAGE, (500, {}), (502, b''), (504, b''),
+                        (429, b'slow down'), (404, b'<html>'), (406, b''),
+                        (200, {'nothing': 'of placement'}), (409, {})):
+            self.cloud.failures[LIST] = [failure] * repeats.REPEATS
+            self.assertEqual(frozenset(), self.client.providers())
+            self.assertEqual([], self.cloud.failures[LIST])
+
+    def test_backends_that_are_all_sick(self) -> None:
+        """The last answer is the error; nothing is asked for ever."""
+        self.client.providers()
+        self.cloud.requests.clear()
+        self.cloud.answers[LIST] = SICK
+        self.assertRaises(exceptions.ServiceFailed, self.client.providers)
+        self.assertEqual(1 + repeats.REPEATS, self.cloud.count(LIST))
+
+    def test_answer_of_placement(self) -> None:
+        """It would be the same again."""
+        self.client.providers()
+        for status, document in (
+                (404, {'errors': [{'status': 404, 'detail': PROVIDER}]}),
+                (400, {'errors': [{'status': 400, 'detail': 'no'}]}),
+                (403, {'errors': [{'status': 403, 'detail': 'no'}]})):
+            self.cloud.requests.clear()
+            self.cloud.answers[PATH] = status, document
+            self.assertRaises(exceptions.MirrorError, self.client.get,
+                              PROVIDER)
+            self.assertEqual(1, self.cloud.count(PATH))
+
+    def test_write(self) -> None:
+        """It begins again at its GET, if at all: nothing is sent twice."""
+        self.client.providers()
+        self.cloud.answers[PATH] = SICK
+        self.assertRaises(
+            exceptions.ServiceFailed, self.client.put,
+            client.Provider(PROVIDER, frozenset(), 1), frozenset())
+        self.assertEqual(1, self.cloud.count(PATH))
+
+    def test_new_connection(self) -> None:
+        """A kept connection would lead to the same backend."""
+        server = self.useFixture(servers.Server(_sick_connections))
+        placement = client.Client(servers.make_conf(
+            auth_type='admin_token', endpoint=server.url, token='any'))
+        placement.probe()
+        self.assertEqual(1 + repeats.REPEATS, server.accepted)
+
+    def test_time_that_placement_asks_for(self) -> None:
+        """It is waited, if it fits into the deadline of the call."""
+        self.client.providers()
+        for seconds, expected, requests in (
+                ('0', frozenset(), 2), ('1', None, 1), ('999999999', None, 1)):
+            self.cloud.headers = {'Retry-After': seconds}
+            self.cloud.failures[LIST] = [(429, b'')]
+            self.cloud.requests.clear()
+            with deadline.within(0.9):
+                answer = None
+                try:
+                    answer = self.client.providers()
+                except exceptions.ServiceFailed as exc:
+                    self.assertEqual(float(seconds), exc.retry_after)
+            self.assertEqual(expected, answer)
+            self.assertEqual(requests, self.cloud.count(LIST))
+
+    def test_pause_before_the_repetition(self) -> None:
+        """So many seconds, once per 429 that has such a header."""
+        pauses: list[float] = []
+        self.useFixture(fixtures.MonkeyPatch('time.sleep', pauses.append))
+        self.client.providers()
+        for header in ('7', 'soon', '-1', 'Wed, 21 Oct 2026 07:28:00 GMT'):
+            self.cloud.headers = {'Retry-After': header}
+            self.cloud.failures[LIST] = [(429, b''), SICK]
+            self.client.providers()
+        self.assertEqual([7.0, 0.0] + [0.0] * 6, pauses)
+
+    def test_token(self) -> None:
+        """One answer of a sick keystone is no outage of placement."""
+        self.cloud.failures[TOKEN] = [SICK]
+        self.assertEqual(frozenset(), self.client.providers())
+
+    def test_nova_api_of_the_openstack_client(self) -> None:
+        """It has the same kind of load balancer in front."""
+        self.cloud.grant(self.cloud.url, others=[
+            servers.service('compute', self.cloud.url)])
+        source = api.ApiSource(api.connect(
+            session=auth.session(self.conf, 'placement'), region_name='R',
+            interface='internal', service_type='compute'), servers.PATIENCE)
+        self.cloud.answers['/os-aggregates'] = (200, {'aggregates': []})
+        for failure in SICK, PAGE, (200, {}):
+            self.cloud.failures['/os-aggregates'] = [failure]
+            self.assertEqual([], source.all_aggregates())
+
+    def test_look_up_of_a_name(self) -> None:
+        """In keystone, glance or neutron, for explain."""
+        self.cloud.answers['/v2/images'] = (200, {'images': [
+            {'id': 'the-id', 'name': 'linux'}]})
+        for path in '/v2/images', '/v2/images/linux':
+            self.cloud.failures[path] = [SICK]
+        with deadline.within(servers.PATIENCE):
+            self.assertEqual(['the-id'], resources.identifiers(
+                self._adapter, resources.IMAGE, 'linux'))
+
+    def _adapter(self) -> ks_adapter.Adapter:
+        return ks_adapter.Adapter(
+            auth.session(self.conf, 'placement'),
+            endpoint_override=self.cloud.url)
+
+
+def _answer(status: bytes, body: bytes) -> bytes:
+    return (b'HTTP/1.1 %s\r\nContent-Type: application/json\r\n'
+            b'Content-Length: %d\r\n\r\n%s' % (status, len(body), body))
+
+
+def _sick_connections(server: servers.Server, connected: socket.socket
+                      ) -> None:
+    """Answer all requests of a connection alike; only the last one is good."""
+    is_good = server.accepted > repeats.REPEATS
+    while True:
+        path = server.request(connected).split()[1]
+        if path == b'/':
+            connected.sendall(_answer(
+                b'200 OK', json.dumps(servers.VERSIONS).encode()))
+        elif is_good:
+            connected.sendall(_answer(b'200 OK', b'{"resource_providers": []}'
+                                      ))
+        else:
+            connected.sendall(_answer(b'503 No', b''))
