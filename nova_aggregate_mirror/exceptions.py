@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exceptions of the package, either retriable or permanent.
 
+It is long because the tree is drawn and defined in one place.
+
 ::
 
     MirrorError

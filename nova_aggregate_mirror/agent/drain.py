@@ -43,7 +43,8 @@ LONG_JOURNAL = 10000
 
 # Errors that may concern all rows, not only one row or its providers.
 _SHARED = (*exceptions.OUTAGE, exceptions.NovaUnavailable,
-           exceptions.JournalUnavailable, exceptions.Stopped)
+           exceptions.JournalUnavailable, exceptions.NotTried,
+           exceptions.Stopped)
 
 Errors = abc.Mapping[journal.Row, exceptions.MirrorError]
 
@@ -156,7 +157,8 @@ class Drain:
         for row in rows:
             self._schedule.isolate(
                 row.id, LONGEST_BACKOFF if alone else 0.0, stays=alone)
-        outcome = self._reconciler.drain(rows, locks)
+        outcome = self._reconciler.drain(
+            rows, locks, math.inf if alone else 0.0)
         errors = {row: outcome.unfinished[row.dirty] for row in rows
                   if row.dirty in outcome.unfinished}
         if alone:
@@ -220,7 +222,8 @@ class Drain:
         self._schedule.back_off(silent, start)
 
     def _handle_errors(
-            self, errors: Errors, waiting: set[journal.Dirty],
+            self, errors: dict[journal.Row, exceptions.MirrorError],
+            waiting: set[journal.Dirty],
             locks: lock_waits.RowLocks, start: float, alone: bool) -> None:
         """Record why rows are not in sync, and reschedule them."""
         failed = {row: error for row, error in errors.items()
@@ -229,6 +232,11 @@ class Drain:
             for row in failed:
                 self._schedule.reschedule(row.id, 0.0)
             return
+        untried = {row for row, error in failed.items()
+                   if isinstance(error, exceptions.NotTried)}
+        for row in untried:
+            del errors[row], failed[row]
+            self._schedule.reschedule(row.id, 0.0)
         for row, error in errors.items():
             if row.dirty not in waiting and self._schedule.set_logged(row.id):
                 LOG.warning('Host %s (request %s) is not mirrored yet: %s',

@@ -67,7 +67,7 @@ class PeriodicSync:
         request = full_sync.Request(
             options.max_removed_share if options.prune else None,
             write=not self._is_observer, observes=self._is_observer,
-            may_retry=lambda: self._now() < self._due)
+            time_to_retry=lambda: max(0.0, self._due - self._now()))
         sync = self._run(request)
         self._reconciler.context.placement.release()
         if sync is None:

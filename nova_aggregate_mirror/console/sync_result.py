@@ -285,6 +285,10 @@ class Result:
     def _effect(self, subject: outcome.Subject) -> str:
         """Return what a failure of the subject leaves undone."""
         text = str(subject)
+        if subject.kind == outcome.UNREAD:
+            return 'Aggregate %s (%s) is not compared' % (
+                self._nova.aggregates.get(subject.name, 'that was deleted'),
+                subject.name)
         if subject.name in self._nova.nodes:
             names = self._nova.host_names(subject.name)
             if subject.kind == outcome.FOREIGN:

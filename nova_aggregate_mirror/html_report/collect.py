@@ -123,7 +123,9 @@ def associations_of(content: Content
                     ) -> list[associations.Association]:
     """Return all associations, those in sync as well."""
     sync, nova = content.sync, content.sync.nova
-    unknown = {*_not_compared(content), *nova.hosts_down}.union(
+    unread = {subject.name for subject in sync.outcome.failed
+              if subject.kind == outcome.UNREAD}
+    unknown = {*_not_compared(content), *nova.hosts_down, *unread}.union(
         *nova.unknown.values())
     if sync.not_compared:
         unknown |= {*nova.compute_nodes(), *nova.members}

@@ -3,7 +3,8 @@
 
 A socket timeout bounds a single read, which a server that sends a byte per
 second never triggers. Here each connect, handshake and read may only take the
-time that is left, except for name resolution.
+time that is left, except for name resolution. It is long because each layer of
+the libraries has waits of its own.
 """
 
 from collections import abc

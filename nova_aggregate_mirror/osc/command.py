@@ -114,24 +114,26 @@ class Lister(command.Lister):
             cloud = self.mirror(parsed_args, display=display).context
             compared = survey.read(cloud, survey.select(cloud))
             if request.foreign:
-                removable = survey.find_foreign(
-                    cloud, compared, {}, result)
+                removable = survey.find_foreign(cloud, compared, result)
         tell('Cell %s did not answer: %s' % cell
              for cell in sorted(compared.nova.cells_down.items()))
         others = associations.foreign(compared.nova, result.kept)
         tell(sync_result.Result(full_sync.SyncOutcome(
             result, compared.nova, others, removable=removable), request,
             never=sync_result.UNKNOWN).foreign())
+        result.failed |= full_sync.unread(compared)
         unread = ['The %s could not be read: %s' % failure
                   for failure in result.failed.items()]
         tell(unread[:sync_result.MOST_LISTED])
         if unread:
             self.status = exit_status.NOT_READ
         if len(unread) > sync_result.MOST_LISTED:
-            tell(['... and those of %d other providers'
+            tell(['... and %d more'
                   % (len(unread) - sync_result.MOST_LISTED)])
         return compared.nova, [*others, *associations.complete(
-            compared.nova, associations.compare(compared))]
+            compared.nova, associations.compare(compared),
+            compared.unread_aggregates.keys()
+            | compared.unread_providers.keys())]
 
 
 class _FittingTable:

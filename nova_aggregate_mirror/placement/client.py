@@ -24,14 +24,14 @@ from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import repeats
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import connection
+from nova_aggregate_mirror.placement import isolation
+from nova_aggregate_mirror.placement import memberships
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.placement import responses
 
 LOG = logging.getLogger(__name__)
 
 MICROVERSION = '1.36'
-MANY = 50
-"""UUIDs per query: 2 KB of URL; the lowest limits of web servers are 4 KB."""
 # Lists of providers: the first version with member_of has the fewest links,
 # which are most of a list.
 LISTS = '1.3'
@@ -69,6 +69,9 @@ class Client:
         self._reads_only = reads_only
         # By process id: a forked child must not share its parent's sockets.
         self._slots: dict[int, connection.Slot] = {}
+        self._provider_count: int | None = None
+        """Providers that placement had when they were last listed, or at
+        least those in aggregates."""
 
     @contextlib.contextmanager
     def request_id(self, global_request_id: str | None) -> abc.Iterator[None]:
@@ -104,7 +107,9 @@ class Client:
 
     def providers(self) -> frozenset[str]:
         """Read the UUIDs of all resource providers."""
-        return self._list_providers(LISTS)
+        providers = self._list_providers(LISTS)
+        self._provider_count = len(providers)
+        return providers
 
     def probe(self) -> None:
         """Request a provider that cannot exist, to check placement."""
@@ -133,37 +138,34 @@ class Client:
             return self._list_providers(LISTS, member_of=aggregates[0])
         return frozenset[str]().union(*(
             self._list_providers(LISTS, member_of='in:' + ','.join(
-                aggregates[start:start + MANY]))
-            for start in range(0, len(aggregates), MANY)))
+                aggregates[start:start + memberships.MANY]))
+            for start in range(0, len(aggregates), memberships.MANY)))
 
     def memberships(self, aggregates: abc.Iterable[str],
                     unlikely: abc.Iterable[str] = (),
                     each: parallel.Each = parallel.Workers().each
-                    ) -> abc.Mapping[str, frozenset[str]]:
+                    ) -> memberships.Memberships:
         """Read which of these aggregates each provider is in.
 
-        :param unlikely: further aggregates, expected to have no providers,
-            so that many are queried per request
+        :param unlikely: further aggregates, expected to have no providers
         :param each: calls a function per item, possibly in parallel
-        :returns: every provider that is in any of them
+        :raises MirrorError: placement does not answer
         """
-        likely, rare = sorted(set(aggregates)), sorted(set(unlikely))
-        chunks = [rare[start:start + MANY]
-                  for start in range(0, len(rare), MANY)]
-        if (likely or chunks) and not self.is_connected:
+        used, unused = frozenset(aggregates), frozenset(unlikely)
+        if used | unused and not self.is_connected:
             # Otherwise each thread would ask keystone for a token.
             self.probe()
-        members_of = dict(zip(likely, each(self.members, likely), strict=True))
-        lists = each(lambda chunk: self.members(*chunk), chunks)
-        used = [aggregate for chunk, members in zip(chunks, lists, strict=True)
-                if members for aggregate in chunk]
-        members_of.update(zip(used, each(self.members, used), strict=True))
-        memberships: dict[str, set[str]] = {}
-        for aggregate, members in members_of.items():
-            for provider in members:
-                memberships.setdefault(provider, set()).add(aggregate)
-        return {provider: frozenset(memberships[provider])
-                for provider in sorted(memberships)}
+        answer = memberships.read(
+            self, used, unused, each, self._provider_count)
+        if self._provider_count is None:
+            self._provider_count = len(answer.current)
+        return answer
+
+    def ask(self, request: abc.Callable[[str], Result],
+            providers: abc.Iterable[str], each: parallel.Each,
+            patience: float = 0.0) -> isolation.Answers[str, Result]:
+        """Send a request about each provider; see ``isolation.ask``."""
+        return isolation.ask(request, providers, each, self.probe, patience)
 
     def get(self, provider: str) -> Provider:
         """Read the aggregates and the generation of a provider."""
@@ -310,10 +312,11 @@ class Client:
             with deadline.within(deadline.remaining() / 2), errors.translated(
                     errors.Call('placement', 'looking at the catalog')):
                 sdk = self._access.renew()
-                if target.catalog_url == connection.catalog_url(
-                        sdk, target.client):
-                    return False
-                slot.target = connection.connect(sdk)
+                with errors.parsing():
+                    if target.catalog_url == connection.catalog_url(
+                            sdk, target.client):
+                        return False
+                    slot.target = connection.connect(sdk)
         except exceptions.MirrorError as exc:
             # The failure that led here is the one to report.
             LOG.debug('The catalog could not be looked at: %s', exc)
@@ -356,11 +359,13 @@ class Client:
         if not slot.lock.acquire(timeout=deadline.remaining()):
             raise TimeoutError('another request is still waiting for a token')
         try:
+            target = slot.target
+            if target is None:
+                sdk = self._access.connect()
+                with errors.parsing():
+                    target = slot.target = connection.connect(sdk)
             with errors.parsing():
-                if slot.target is None:
-                    slot.target = connection.connect(self._access.connect())
-                session = slot.target.client.session
-                return slot.target, session.get_auth_headers() or {}
+                return target, target.client.session.get_auth_headers() or {}
         finally:
             slot.lock.release()
 

@@ -151,18 +151,20 @@ def complete(nova: source.Nova, differences: abc.Iterable[Association],
              unknown: abc.Collection[str] = ()) -> list[Association]:
     """Add what nova and placement have in common, and what is unknown.
 
-    :param unknown: compute nodes and hosts that could not be compared
+    :param unknown: compute nodes, hosts and aggregates that could not be
+        compared
     """
     associations = list(differences)
     pairs = {association.pair for association in associations}
     for node in nova.nodes:
-        state = State.UNKNOWN if node in unknown or any(
-            host in unknown for host in nova.hosts_of(node)
-        ) else State.IN_SYNC
-        associations += [dataclasses.replace(
-            _association(nova, node, uuid, state),
-            in_placement=state is State.IN_SYNC)
-            for uuid in nova.wanted(node) if (node, uuid) not in pairs]
+        is_unknown = node in unknown or any(
+            host in unknown for host in nova.hosts_of(node))
+        for uuid in nova.wanted(node):
+            in_sync = not is_unknown and uuid not in unknown
+            if (node, uuid) not in pairs:
+                associations.append(dataclasses.replace(
+                    _association(nova, node, uuid, State.IN_SYNC if in_sync
+                                 else State.UNKNOWN), in_placement=in_sync))
     nodeless = nova.nodeless() - frozenset(unknown)
     hosts = frozenset().union(*map(nova.hosts_of, nova.nodes))
     for host in nova.members.keys() - hosts:

@@ -33,12 +33,21 @@ class Comparison:
     """UUIDs of the requested aggregates; empty means all."""
     hosts: frozenset[str] = frozenset()
     """The requested hosts; empty means all."""
+    unread_aggregates: abc.Mapping[str, exceptions.MirrorError] = (
+        dataclasses.field(default_factory=dict))
+    """Aggregates whose providers are not known, to the reason."""
+    unread_providers: abc.Mapping[str, exceptions.MirrorError] = (
+        dataclasses.field(default_factory=dict))
+    """Providers whose aggregates are not known, to the reason."""
+    denied: frozenset[str] = frozenset()
+    """Providers that placement listed, and then said not to have."""
 
     @functools.cached_property
     def nodes(self) -> frozenset[str]:
-        """The compute nodes of the requested hosts."""
-        return (self.nova.nodes_of(self.hosts) if self.hosts
-                else frozenset(self.nova.nodes))
+        """The compute nodes of the requested hosts that could be read."""
+        nodes = (self.nova.nodes_of(self.hosts) if self.hosts
+                 else frozenset(self.nova.nodes))
+        return nodes - self.unread_providers.keys()
 
     @functools.cached_property
     def owned(self) -> frozenset[str]:
@@ -83,6 +92,9 @@ class Comparison:
         changes = (plan.change(self.nova, node, self.current[node], self.owned,
                                self.only)
                    for node in sorted(self.nodes & self.current.keys()))
+        unread = frozenset(self.unread_aggregates)
+        if unread:
+            changes = (change.without(unread) for change in changes)
         return [change for change in changes if change]
 
     def contradictions(self) -> abc.Mapping[str, exceptions.Contradiction]:
@@ -108,7 +120,8 @@ class Comparison:
         return {node: uuids for node, uuids in disputes.items() if uuids}
 
     def requested(self, aggregates: frozenset[str]) -> frozenset[str]:
-        """Return those of the aggregates that were requested."""
+        """Return those of the aggregates that were requested, and read."""
+        aggregates = aggregates - self.unread_aggregates.keys()
         return aggregates & self.only if self.only else aggregates
 
     def requested_nova(self) -> source.Nova:
@@ -164,7 +177,11 @@ class Comparison:
 
     def without_provider(self) -> frozenset[str]:
         """Return the UUIDs in the ledger that have no provider."""
-        return frozenset(self.ledger) - self.present
+        if self.unread_providers:
+            # They may be in any aggregate.
+            return frozenset()
+        return (frozenset(self.ledger) - self.present
+                - self.unread_aggregates.keys())
 
 
 def rivalry(nova: source.Nova, node: str) -> str:

@@ -6,6 +6,7 @@ Long because all steps share one comparison.
 
 from collections import abc
 import dataclasses
+import math
 
 from oslo_log import log as logging
 
@@ -57,9 +58,9 @@ class Request:
     foreign: bool = False
     """Also read each provider of a compute node, for the aggregates that
     nova never had while the ledger exists."""
-    may_retry: abc.Callable[[], bool] = lambda: True
-    """Whether there is time for more providers whose last attempt failed:
-    they come last, and the rest is left to the next sync."""
+    time_to_retry: abc.Callable[[], float] = lambda: math.inf
+    """Returns the seconds left for providers whose last attempt failed: they
+    come last, and the rest is left to the next sync."""
 
     @property
     def feeds_ledger(self) -> bool:
@@ -122,11 +123,12 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
             compared.nova.aggregates))
     mode = provider_writes.Mode(
         prune=prune, write=request.write, only=compared.only,
-        down=compared.nova.cells_down, silent={})
+        down=compared.nova.cells_down)
+    outcome.failed |= unread(compared)
     outcome.add(mirror.remove(compared.deleted, mode))
     _repair(mirror, compared, request, mode, outcome)
     _find_contradictions(context, compared, differences, outcome)
-    removable = (survey.find_foreign(context, compared, mode.silent, outcome)
+    removable = (survey.find_foreign(context, compared, outcome)
                  if request.foreign else frozenset[str]())
     if request.feeds_ledger and not compared.hosts and not compared.only:
         outcome.write_journal(lambda: context.ledger.observe(
@@ -148,6 +150,15 @@ def without_comparison(error: exceptions.MirrorError,
         not_compared=error)
 
 
+def unread(compared: Comparison) -> dict[Subject, exceptions.MirrorError]:
+    """Map what could not be compared to the reason."""
+    aggregates = {Subject(outcome.UNREAD, uuid): error
+                  for uuid, error in compared.unread_aggregates.items()}
+    return aggregates | {
+        Subject(PROVIDER, provider): error
+        for provider, error in compared.unread_providers.items()}
+
+
 def _covered(context: context.Context, rows: abc.Iterable[journal.Row],
              request: Request) -> list[journal.Row]:
     """Return the rows that the request covers entirely."""
@@ -162,7 +173,7 @@ def _covered(context: context.Context, rows: abc.Iterable[journal.Row],
 
 def _drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
            request: Request) -> Outcome:
-    """Mirror the rows; a provider without an answer has a second chance."""
+    """Mirror the rows."""
     context = mirror.context
     if rows:
         context.display.step('Journal: %s to mirror'
@@ -170,9 +181,9 @@ def _drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
         survey.check_placement(context, context.placement.providers(),
                                context.nova.read_all())
     if request.write:
-        return mirror.drain(rows, silent={})
+        return mirror.drain(rows)
     return mirror.converge((row.dirty for row in rows), provider_writes.Mode(
-        write=False, silent={}))
+        write=False, patience=math.inf))
 
 
 def _repair(mirror: reconciler.Reconciler, compared: Comparison,
@@ -195,8 +206,11 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
     for hosts in _groups(mirror, compared.dirty(
             node for node in nodes if node not in failing)):
         repaired.add(mirror.converge(hosts, mode))
-    repaired.add(_retry_failing(mirror, compared, failing, request, mode))
-    repaired.merge_retry(_retry_errors(mirror, compared, repaired, mode))
+    if not repaired.outage:
+        failing |= {node: repaired.failed[Subject(PROVIDER, node)]
+                    for node in nodes if node in repaired.silent}
+    repaired.merge_retry(
+        _retry_failing(mirror, compared, failing, request, mode))
     if failing:
         LOG.info('%s that failed before: no time to try them again',
                  plurals.count(len(failing), 'provider'))
@@ -234,48 +248,31 @@ def _retry_failing(mirror: reconciler.Reconciler, compared: Comparison,
         not tried are left
     """
     outcome = Outcome()
-    mode = dataclasses.replace(mode, retries=False)
     while failing:
         nodes = list(failing)[:RETRIED]
-        retried = mirror.converge(compared.dirty(nodes), mode)
+        retried = mirror.converge(
+            compared.dirty(nodes), dataclasses.replace(
+                mode, retries=False, patience=request.time_to_retry()))
         outcome.add(retried)
         for node in nodes:
             del failing[node]
-        if not request.may_retry() or (
-                not retried.done and retried.outage(mode.silent or ())):
+        if request.time_to_retry() <= 0 or (
+                not retried.done and retried.outage):
             break
     return outcome
-
-
-def _retry_errors(mirror: reconciler.Reconciler, compared: Comparison,
-                  repaired: Outcome, mode: provider_writes.Mode) -> Outcome:
-    """Retry the providers for which placement failed, if they are a minority.
-
-    Placement's database occasionally refuses one of several concurrent writes,
-    for example after a deadlock, and placement answers 500.
-    """
-    failed = [subject.name for subject, exc in repaired.failed.items()
-              if isinstance(exc, exceptions.ServiceFailed)
-              and subject.kind == PROVIDER
-              and subject.name in compared.nova.nodes]
-    if not failed or len(failed) > max(1, len(repaired.done)):
-        return Outcome()
-    mirror.context.display.step(
-        'Retrying %s after errors of placement'
-        % plurals.count(len(failed), 'compute node'))
-    mirror.context.display.expect(len(failed))
-    return mirror.converge(compared.dirty(failed), mode)
 
 
 def _find_contradictions(context: context.Context, compared: Comparison,
                          differences: abc.Iterable[Association],
                          outcome: Outcome) -> None:
     """Report what neither a sync nor nova-compute can repair."""
-    conflicts = survey.name_conflicts(context, {
+    conflicts: dict[str, exceptions.MirrorError] = {}
+    conflicts |= survey.name_conflicts(context, {
         association.provider for association in differences
         if association.state is associations.State.PENDING
     }, compared.nova.compute_nodes())
     conflicts |= compared.contradictions()
+    conflicts |= survey.denials(context, compared, outcome.missing)
     outcome.unwritten |= {Subject(PROVIDER, node) for node in conflicts}
     outcome.failed |= {
         Subject(PROVIDER, node): exc for node, exc in conflicts.items()}

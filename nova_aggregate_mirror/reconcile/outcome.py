@@ -16,6 +16,8 @@ PROVIDER, HOST, AGGREGATE = 'provider', 'host', 'deleted aggregate'
 could not be converged, an aggregate that is left on some provider."""
 FOREIGN = 'foreign aggregates of provider'
 """Kind of a provider that may be in sync, but could not be read for them."""
+UNREAD = 'aggregate'
+"""Kind of an aggregate whose providers could not be read."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +63,16 @@ class Outcome:
     than the host's may have, and that does not answer."""
     conflicts: int = 0
     """Writes that placement refused because the provider had changed."""
+    outage: exceptions.MirrorError | None = None
+    """Why providers were not asked about: with it, all of them would fail."""
+
+    @property
+    def silent(self) -> frozenset[str]:
+        """Providers that did not answer, or not while others did."""
+        return frozenset(
+            subject.name for subject, error in self.failed.items()
+            if subject.kind == PROVIDER
+            and isinstance(error, exceptions.OUTAGE))
 
     def counts(self) -> tuple[int, int]:
         """Count the associations that were added and removed."""
@@ -75,9 +87,15 @@ class Outcome:
         :param error: what ended the converge early; None if nothing did
         :param whole: whether all nodes of the host were requested
         """
+        if self.outage:
+            error = exceptions.NotTried.because_of(self.outage)
         if truth is None:
-            reason = error or exceptions.NovaUnavailable('nova was not read')
-            self.failed[Subject(HOST, dirty.host)] = reason
+            own = [self.failed[subject] for subject in self._subjects(
+                dirty.nodes) if subject in self.failed]
+            reason = own[0] if own else error or exceptions.NovaUnavailable(
+                'nova was not read')
+            if not own:
+                self.failed[Subject(HOST, dirty.host)] = reason
             self.unfinished[dirty] = reason
             return
         nodes = dirty.nodes
@@ -93,8 +111,7 @@ class Outcome:
                 else exceptions.GenerationConflict(
                     'nova reported it only in the last attempt')))
         errors = [self.failed[subject] for subject in [
-            Subject(HOST, dirty.host),
-            *(Subject(PROVIDER, node) for node in sorted(nodes))]
+            Subject(HOST, dirty.host), *self._subjects(nodes)]
             if subject in self.failed]
         if errors:
             self.unfinished.setdefault(dirty, errors[0])
@@ -102,12 +119,9 @@ class Outcome:
                     exc, exceptions.CellUnavailable) for exc in errors):
                 self.waiting.add(dirty)
 
-    def outage(self, silent: abc.Container[Subject]
-               ) -> exceptions.MirrorError | None:
-        """Return an error with which the next request would fail as well."""
-        return next((exc for subject, exc in self.failed.items()
-                     if isinstance(exc, exceptions.OUTAGE)
-                     and subject not in silent), None)
+    @staticmethod
+    def _subjects(nodes: abc.Iterable[str]) -> list[Subject]:
+        return [Subject(PROVIDER, node) for node in sorted(nodes)]
 
     def write_journal(self, write: abc.Callable[[], None]) -> None:
         """Write to the journal; record a failure without aborting the run."""
@@ -128,6 +142,7 @@ class Outcome:
         self.unfinished |= other.unfinished
         self.waiting |= other.waiting
         self.conflicts += other.conflicts
+        self.outage = self.outage or other.outage
 
     def merge_retry(self, later: 'Outcome') -> None:
         """Add a later attempt, which may have succeeded where this failed."""
@@ -143,9 +158,8 @@ class Outcome:
 
 
 NOT_OF_PROVIDER = (
-    *exceptions.OUTAGE, exceptions.NotTried, exceptions.Stopped,
-    exceptions.NovaUnavailable, exceptions.CellUnavailable,
-    exceptions.JournalUnavailable)
+    exceptions.NotTried, exceptions.Stopped, exceptions.NovaUnavailable,
+    exceptions.CellUnavailable, exceptions.JournalUnavailable)
 """Errors that do not show that a single provider fails."""
 
 
@@ -161,20 +175,16 @@ class Failing:
         self._lock = threading.Lock()
         self._errors: dict[str, exceptions.MirrorError] = {}
 
-    def observe(self, result: Outcome,
-                silent: abc.Container[Subject] = ()) -> None:
-        """Remember the failures of a converge, and forget what it repaired.
-
-        :param silent: providers without an answer while placement answered
-            other requests
-        """
+    def observe(self, result: Outcome) -> None:
+        """Remember the failures of a converge, and forget what it repaired."""
         with self._lock:
             for uuid in result.done | result.missing:
                 self._errors.pop(uuid, None)
             for subject, error in result.failed.items():
                 if subject.kind != PROVIDER:
                     continue
-                if subject in silent or not isinstance(error, NOT_OF_PROVIDER):
+                if error is not result.outage and not isinstance(
+                        error, NOT_OF_PROVIDER):
                     self._errors.pop(subject.name, None)
                     # Its frames would live as long as the process.
                     self._errors[subject.name] = error.with_traceback(None)

@@ -9,12 +9,17 @@ Long because this order serves hosts and deletions alike.
 
 from collections import abc
 import dataclasses
+import math
+import time
+from typing import TypeVar
 
 from oslo_log import log as logging
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
@@ -27,8 +32,8 @@ AGGREGATE, HOST, PROVIDER = (
     outcome.AGGREGATE, outcome.HOST, outcome.PROVIDER)
 Outcome = outcome.Outcome
 Subject = outcome.Subject
+Result = TypeVar('Result')
 States = abc.Mapping[str, client.Provider]
-Silent = dict[Subject, exceptions.MirrorError]
 
 BATCH = 200
 """Hosts per read of nova's truth; bounds memory and the time between reading
@@ -40,10 +45,6 @@ ROUNDS = 5
 # Providers with a conflict that are retried even if no retry succeeds. More
 # of them would take most of the time that healthy providers wait.
 MAX_FUTILE = 3
-
-# Providers without an answer after which no others of their batch are asked.
-# Each of them takes the time of a request.
-MAX_SILENT = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,9 +68,9 @@ class Mode:
     are converged then."""
     retries: bool = True
     """Whether a provider is tried again after a conflict."""
-    silent: Silent | None = None
-    """Providers without an answer while placement answered other requests, to
-    their errors; grows. None: an error of this kind is always an outage."""
+    patience: float = 0.0
+    """Seconds to wait for a provider that did not answer while others did,
+    once the others are written; 0 does not ask again."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,11 +188,14 @@ def _without_twins(change: plan.Change, state: client.Provider,
         uuid for uuid in change.add if uuid not in twins))
 
 
-def remove(context: context.Context, uuid: str, mode: Mode) -> Outcome:
+def remove(context: context.Context, uuid: str, mode: Mode,
+           silent: frozenset[str] = frozenset()) -> Outcome:
     """Remove an aggregate that nova does not have from every provider.
 
     This includes providers that are not compute nodes, as the mirroring spec
     requires.
+
+    :param silent: providers to leave out, because they did not answer
     """
     outcome = Outcome()
 
@@ -203,109 +207,137 @@ def remove(context: context.Context, uuid: str, mode: Mode) -> Outcome:
             plan.Change(provider, remove=tuple({uuid} & state.aggregates))
             for provider, state in sorted(states.items())])
 
+    answers = context.placement.ask(
+        context.placement.members, [uuid], context.each, math.inf)
+    outcome.outage = answers.outage
+    error = answers.outage or answers.failures.get(uuid)
     try:
-        _rounds(context, context.placement.members(uuid), decide, mode,
-                outcome)
+        for members in answers.results.values():
+            _rounds(context, members - silent, decide, mode, outcome)
     except exceptions.MirrorError as exc:
-        outcome.failed[Subject(AGGREGATE, uuid)] = exc
+        error = exc
+    if error:
+        outcome.failed[Subject(AGGREGATE, uuid)] = error
     return outcome
 
 
 def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
             mode: Mode, outcome: Outcome) -> None:
-    """GET every provider, decide from nova's truth, PUT; repeat until done."""
+    """GET every provider, decide from nova's truth, PUT; repeat until done.
+
+    :raises MirrorError: nova cannot be read, or placement does not answer
+    """
+    requests = _Requests(context, mode, outcome)
     handled: frozenset[str] = frozenset()
-    conflicts: dict[str, exceptions.MirrorError] = {}
-    given_up: dict[str, exceptions.MirrorError] = {}
+    given_up: frozenset[str] = frozenset()
     for _ in range(ROUNDS):
         handled |= todo
-        states = _get(context, todo, mode, outcome)
+        states = requests.get(todo)
         decision = decide(states)
-        retried = frozenset(conflicts)
-        conflicts = _write(context, states, decision, mode, outcome)
-        outcome.conflicts += len(conflicts)
+        retried = requests.conflicts
+        requests.write(states, decision)
         handled -= states.keys() & decision.truth.unknown.keys()
-        is_futile = len(retried) > MAX_FUTILE and retried <= conflicts.keys()
+        is_futile = (len(retried) > MAX_FUTILE
+                     and retried <= requests.conflicts)
         if is_futile or not mode.retries:
-            given_up |= conflicts
-            conflicts = {}
-        todo = frozenset(conflicts) | (decision.nodes - handled)
-        if not todo:
+            given_up |= requests.conflicts
+        todo = ((requests.conflicts | requests.unanswered) - given_up
+                | (decision.nodes - handled)) or requests.late()
+        if not todo or outcome.outage:
             break
-    outcome.failed |= {Subject(PROVIDER, provider): exc for provider, exc
-                       in (given_up | conflicts).items()}
 
 
-def _get(context: context.Context, providers: abc.Iterable[str], mode: Mode,
-         outcome: Outcome) -> States:
-    states = {}
+class _Requests:
+    """Requests about providers, and which of them are to be repeated."""
 
-    def get(provider: str) -> None:
-        try:
-            states[provider] = context.placement.get(provider)
-        except exceptions.ProviderNotFound:
-            outcome.missing.add(provider)
-        except exceptions.OUTAGE:
-            raise
-        except exceptions.MirrorError as exc:
-            outcome.failed[Subject(PROVIDER, provider)] = exc
+    def __init__(self, context: context.Context, mode: Mode, outcome: Outcome
+                 ) -> None:
+        self._context = context
+        self._mode = mode
+        self._outcome = outcome
+        self._patience = 0.0
+        self._repeated: frozenset[str] = frozenset()
+        self._silent: set[str] = set()
+        self.conflicts: frozenset[str] = frozenset()
+        """Providers that changed between the GET and the PUT of this round."""
+        self.unanswered: frozenset[str] = frozenset()
+        """Providers whose PUT got an answer that is none of placement, for
+        the first time; whether it was written is not known."""
 
-    context.each(isolated(get, context, mode.silent, outcome),
-                 sorted(providers))
-    return states
+    def get(self, providers: abc.Iterable[str]) -> States:
+        """Read providers; the outcome has those that cannot be read."""
+        def get(provider: str) -> client.Provider:
+            return self._context.placement.get(provider)
 
+        answers = self._ask(get, sorted(providers))
+        if answers.outage:
+            raise answers.outage
+        for provider in answers.results:
+            # An earlier round may have failed.
+            self._outcome.failed.pop(Subject(PROVIDER, provider), None)
+        return answers.results
 
-def _write(context: context.Context, states: States, decision: Decision,
-           mode: Mode, outcome: Outcome) -> dict[str, exceptions.MirrorError]:
-    """PUT each change; return the providers with a generation conflict."""
-    conflicts: dict[str, exceptions.MirrorError] = {}
-    changes = {change.provider: change for change in decision.changes}
+    def write(self, states: States, decision: Decision) -> None:
+        """PUT each change; set the providers that begin again at the GET."""
+        changes = {change.provider: change for change in decision.changes}
 
-    def write(provider: str) -> None:
-        try:
-            _put(context.placement, states[provider], changes[provider],
-                 decision.truth, mode, outcome)
-        except exceptions.GenerationConflict as exc:
-            conflicts[provider] = exc
-        else:
-            context.display.advance()
+        def write(provider: str) -> None:
+            _put(self._context.placement, states[provider], changes[provider],
+                 decision.truth, self._mode, self._outcome)
+            self._context.display.advance()
 
-    context.each(isolated(write, context, mode.silent, outcome), changes)
-    return conflicts
+        failures = self._ask(write, changes).failures
+        self._outcome.unwritten |= {
+            Subject(PROVIDER, provider) for provider in failures
+            if provider not in self._outcome.missing}
+        self.conflicts = frozenset(
+            provider for provider, error in failures.items()
+            if isinstance(error, exceptions.GenerationConflict))
+        self._outcome.conflicts += len(self.conflicts)
+        self.unanswered = frozenset(
+            provider for provider, error in failures.items()
+            if error.is_repeatable and error.retry_after <= isolation.PATIENCE
+        ) - self._repeated
+        self._repeated |= self.unanswered
+        pauses = [failures[provider].retry_after
+                  for provider in self.unanswered]
+        time.sleep(min(max(pauses, default=0.0), deadline.remaining()))
 
+    def late(self) -> frozenset[str]:
+        """Return the providers without an answer that are to be asked again.
 
-def isolated(request: abc.Callable[[str], None], context: context.Context,
-             silent: Silent | None, outcome: Outcome, kind: str = PROVIDER
-             ) -> abc.Callable[[str], None]:
-    """Return the request of a provider, for ``each``.
+        All others are written by now.
+        """
+        if self._patience or not self._mode.patience:
+            return frozenset()
+        self._patience = self._mode.patience
+        return frozenset(self._silent)
 
-    With ``Mode.silent``, a provider without an answer fails by itself while
-    placement answers other requests.
-    """
-    if silent is None:
-        return request
-    before = len(silent)
-
-    def ask(provider: str) -> None:
-        key, subject = Subject(PROVIDER, provider), Subject(kind, provider)
-        if key in silent:
-            outcome.failed[subject] = silent[key]
-        elif len(silent) >= before + MAX_SILENT:
-            outcome.failed[subject] = exceptions.NotTried(
-                'not tried after %d other providers without an answer'
-                % (len(silent) - before))
-        else:
-            try:
-                request(provider)
-            except (exceptions.ServiceUnreachable,
-                    exceptions.DeadlineExceeded) as exc:
-                try:
-                    context.placement.probe()
-                except exceptions.MirrorError:
-                    raise exc from None
-                outcome.failed[subject] = silent[key] = exc
-
-    return ask
+    def _ask(self, request: abc.Callable[[str], Result],
+             providers: abc.Collection[str]
+             ) -> isolation.Answers[str, Result]:
+        """Send a request about each provider; record what fails."""
+        # A single provider delays no other.
+        patience = self._patience or (
+            self._mode.patience if len(providers) == 1 else 0.0)
+        answers = self._context.placement.ask(
+            request, providers, self._context.each, patience)
+        failed, outage = self._outcome.failed, answers.outage
+        self._outcome.outage = self._outcome.outage or outage
+        for provider, error in answers.failures.items():
+            if isinstance(error, exceptions.ProviderNotFound):
+                self._outcome.missing.add(provider)
+                continue
+            failed[Subject(PROVIDER, provider)] = error
+            if isinstance(error, exceptions.OUTAGE) and not patience:
+                self._silent.add(provider)
+        if not outage:
+            for provider in answers.unasked(providers):
+                failed.setdefault(
+                    Subject(PROVIDER, provider), exceptions.NotTried(
+                        'not tried after %d other providers without an answer'
+                        % len(self._silent)))
+        return answers
 
 
 def _put(placement: client.Client, state: client.Provider,
@@ -314,21 +346,10 @@ def _put(placement: client.Client, state: client.Provider,
     provider, subject = change.provider, Subject(PROVIDER, change.provider)
     is_unchanged = (provider not in truth.shared and
                     mode.before.get(provider) == truth.wanted(provider))
-    try:
-        if mode.write and (change or (mode.always and not is_unchanged)):
-            placement.put(state, change.apply(state.aggregates))
-        elif mode.always:
-            outcome.skipped_writes[provider] = state.generation
-    except exceptions.ProviderNotFound:
-        outcome.missing.add(provider)
-        return
-    except exceptions.MirrorError as exc:
-        outcome.unwritten.add(subject)
-        if isinstance(exc, (
-                exceptions.GenerationConflict, *exceptions.OUTAGE)):
-            raise
-        outcome.failed[subject] = exc
-        return
+    if mode.write and (change or (mode.always and not is_unchanged)):
+        placement.put(state, change.apply(state.aggregates))
+    elif mode.always:
+        outcome.skipped_writes[provider] = state.generation
     if subject not in outcome.failed:
         outcome.unwritten.discard(subject)
         outcome.done.add(provider)

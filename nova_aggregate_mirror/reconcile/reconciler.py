@@ -5,6 +5,7 @@ from collections import abc
 import contextlib
 import dataclasses
 import functools
+import math
 import typing
 
 from nova_aggregate_mirror import exceptions
@@ -50,7 +51,7 @@ class Reconciler:
             self, rows: abc.Iterable[journal.Row],
             before: source.Memberships | None = None,
             locks: lock_waits.RowLocks | None = None,
-            silent: provider_writes.Silent | None = None) -> Outcome:
+            patience: float = math.inf) -> Outcome:
         """Converge the hosts of these rows, and close the rows in sync.
 
         :param rows: rows that were handed over before this call, or the
@@ -60,17 +61,17 @@ class Reconciler:
             written
         :param locks: closes the rows that are not locked by others; without
             it, all are closed in one transaction
-        :param silent: see ``Mode``
+        :param patience: see ``Mode``
         """
         rows = list(rows)
         dirty = [row.dirty for row in rows]
         outcome = self.converge(dirty, Mode(
-            always=True, before=before or {}, silent=silent))
+            always=True, before=before or {}, patience=patience))
         try:
             if outcome.skipped_writes and not self._are_settled(
                     outcome.skipped_writes, rows):
                 outcome.merge_retry(self.converge(
-                    dirty, Mode(always=True, silent=silent)))
+                    dirty, Mode(always=True, patience=patience)))
             ids = [row.id for row in rows
                    if row.dirty not in outcome.unfinished]
             if ids and self._rows:
@@ -102,20 +103,20 @@ class Reconciler:
 
     def drain(self, rows: abc.Collection[journal.Row],
               locks: lock_waits.RowLocks | None = None,
-              silent: provider_writes.Silent | None = None) -> Outcome:
+              patience: float = math.inf) -> Outcome:
         """Converge the hosts of these rows; close the rows handed over.
 
         The row of an operation that may still run is converged and kept.
 
-        :param silent: see ``Mode``
+        :param patience: see ``Mode``
         """
         locks = locks or lock_waits.RowLocks()
         outcome = self.converge_and_close(
             (row for row in rows if not row.running), locks=locks,
-            silent=silent)
+            patience=patience)
         running = [row for row in rows if row.running]
         converged = self.converge(
-            (row.dirty for row in running), Mode(silent=silent))
+            (row.dirty for row in running), Mode(patience=patience))
         ids = [row.id for row in running
                if row.dirty not in converged.unfinished]
         if self._rows and ids:
@@ -154,8 +155,9 @@ class Reconciler:
             if outage or self._stopping():
                 outcome.failed[subject] = outage or _stopped()
                 continue
-            removal = provider_writes.remove(self.context, uuid, mode)
-            outage = removal.outage(mode.silent or ())
+            removal = provider_writes.remove(
+                self.context, uuid, mode, outcome.silent)
+            outage = removal.outage
             outcome.add(removal)
         return outcome
 
@@ -173,11 +175,10 @@ class Reconciler:
                 outcome.add(_not_begun(batch, outage))
                 continue
             partial = provider_writes.converge(self.context, batch, mode)
-            outage = (None if partial.done
-                      else partial.outage(mode.silent or ()))
+            outage = None if partial.done else partial.outage
             outcome.add(partial)
             if self.context.failing:
-                self.context.failing.observe(partial, mode.silent or ())
+                self.context.failing.observe(partial)
             if sum(isinstance(exc, exceptions.GenerationConflict) for exc
                    in partial.failed.values()) > provider_writes.MAX_FUTILE:
                 # The next batches wait for no more conflicts.
@@ -193,9 +194,10 @@ def _not_begun(dirty: abc.Collection[journal.Dirty],
     """
     if outage is None:
         return Outcome(unfinished=dict.fromkeys(dirty, _stopped()))
+    reason = exceptions.NotTried.because_of(outage)
     return Outcome(
-        failed={Subject(HOST, request.host): outage for request in dirty},
-        unfinished=dict.fromkeys(dirty, outage))
+        failed={Subject(HOST, request.host): reason for request in dirty},
+        unfinished=dict.fromkeys(dirty, reason))
 
 
 def _stopped() -> exceptions.Stopped:

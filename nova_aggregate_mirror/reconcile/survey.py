@@ -2,7 +2,9 @@
 """Reads of placement and nova, for their comparison."""
 
 from collections import abc
+import contextlib
 import dataclasses
+import math
 
 from oslo_log import log as logging
 
@@ -58,14 +60,17 @@ def read(context: context.Context, selection: Selection,
         belongs to another nova, or nova has no such host
     """
     context.display.step('Reading placement')
-    current = context.placement.memberships(
+    answer = context.placement.memberships(
         selection.used, selection.unused, context.each)
+    current = answer.current
     context.display.step(
         'Reading nova; placement has %s in aggregates'
         % plurals.count(sum(map(bool, current.values())), 'provider'))
     nova = context.nova.read_all()
-    current = _with_providers(context, current, nova, selection.only)
-    check_placement(context, current.keys(), nova)
+    current = _with_providers(
+        context, current, nova, selection.only, answer.unread_providers)
+    check_placement(
+        context, current.keys() | answer.unread_providers.keys(), nova)
     existing = frozenset(nova.members) | nova.hosts()
     unknown = sorted(hosts - existing)
     if unknown and not nova.cells_down:
@@ -74,12 +79,13 @@ def read(context: context.Context, selection: Selection,
                 ', '.join(unknown), plurals.some(existing) or 'none'))
     # The ledger is read last: a deletion is marked before nova deletes.
     return comparison.Comparison(
-        current, nova, context.ledger.entries(), selection.only, hosts)
+        current, nova, context.ledger.entries(), selection.only, hosts,
+        answer.unread_aggregates, answer.unread_providers, answer.denied)
 
 
 def _with_providers(context: context.Context, current: source.Memberships,
-                    nova: source.Nova, only: frozenset[str]
-                    ) -> source.Memberships:
+                    nova: source.Nova, only: frozenset[str],
+                    unread: abc.Collection[str]) -> source.Memberships:
     """Add providers that are in no aggregate, if that matters.
 
     Their list is the longest of all responses. It shows whether compute nodes
@@ -89,11 +95,12 @@ def _with_providers(context: context.Context, current: source.Memberships,
     related = {node: aggregates | nova.disputed(node)
                for node, aggregates in nova.desired().items()}
     if not nodes or not nodes.isdisjoint(current) and all(
-            node in current for node, aggregates in related.items()
+            node in current or node in unread
+            for node, aggregates in related.items()
             if (aggregates & only if only else aggregates)):
         return current
-    return {**dict.fromkeys(context.placement.providers(), frozenset()),
-            **current}
+    providers = context.placement.providers().difference(unread)
+    return {**dict.fromkeys(providers, frozenset()), **current}
 
 
 def check_placement(context: context.Context, providers: abc.Collection[str],
@@ -143,49 +150,67 @@ def name_conflicts(context: context.Context, missing: abc.Iterable[str],
     return conflicts
 
 
+def denials(context: context.Context, compared: comparison.Comparison,
+            missing: abc.Set[str]
+            ) -> abc.Mapping[str, exceptions.MirrorError]:
+    """Map providers that placement lists, and says not to have, to the error.
+
+    One that was deleted after it was listed is missing, and no contradiction.
+
+    :param missing: providers that did not exist in this sync
+    """
+    denied = compared.denied | missing & compared.current.keys()
+    if not denied:
+        return {}
+    try:
+        denied &= context.placement.providers()
+    except exceptions.MirrorError as exc:
+        return dict.fromkeys(denied, exc)
+    return dict.fromkeys(denied, exceptions.Contradiction(
+        'placement answered that it does not exist, and lists it',
+        step='connect each placement that answers for %s to the same database'
+        % context.placement.endpoint()))
+
+
 def find_foreign(context: context.Context, compared: comparison.Comparison,
-                 silent: provider_writes.Silent | None,
                  result: outcome.Outcome) -> frozenset[str]:
     """Add the aggregates of compute nodes that neither nova nor ledger has.
 
     This takes a request per provider.
 
-    :param silent: see ``provider_writes.Mode``
     :returns: those that only compute nodes have, none of which shares
     """
     nodes = sorted(compared.nodes)
     context.display.step('Reading the aggregates of %s'
                          % plurals.count(len(nodes), 'provider'))
     context.display.expect(len(nodes))
-    unread = set(nodes)
 
     def read(node: str) -> None:
-        try:
-            foreign = (context.placement.get(node).aggregates
-                       - compared.owned - compared.deleted)
-        except exceptions.ProviderNotFound:
-            foreign = frozenset()
-        except exceptions.MirrorError as exc:
-            result.failed[outcome.Subject(outcome.FOREIGN, node)] = exc
-            if isinstance(exc, exceptions.OUTAGE):
-                raise
-            return
-        unread.discard(node)
+        aggregates = frozenset[str]()
+        with contextlib.suppress(exceptions.ProviderNotFound):
+            aggregates = context.placement.get(node).aggregates
+        foreign = aggregates - compared.owned - compared.deleted
         context.display.advance()
         if foreign:
             result.kept[node] = foreign
 
-    try:
-        for start in range(0, len(nodes), provider_writes.BATCH):
-            context.each(provider_writes.isolated(
-                read, context, silent, result, outcome.FOREIGN),
-                nodes[start:start + provider_writes.BATCH])
-    except exceptions.MirrorError as exc:
-        reason = exc if isinstance(exc, exceptions.Stopped) else (
-            exceptions.NotTried('not tried: %s' % exc))
-        for node in unread:
-            result.failed.setdefault(
-                outcome.Subject(outcome.FOREIGN, node), reason)
+    outage: exceptions.MirrorError | None = None
+    for start in range(0, len(nodes), provider_writes.BATCH):
+        batch = nodes[start:start + provider_writes.BATCH]
+        failures: dict[str, exceptions.MirrorError] = {}
+        if not outage:
+            answers = context.placement.ask(
+                read, batch, context.each, math.inf)
+            failures, outage = answers.failures, answers.outage
+            batch = answers.unasked(batch)
+        reason = outage or next(iter(failures.values()), None)
+        if reason and not isinstance(reason, exceptions.Stopped):
+            reason = exceptions.NotTried.because_of(reason)
+        if reason:
+            failures |= dict.fromkeys(batch, reason)
+        result.failed |= {outcome.Subject(outcome.FOREIGN, node): error
+                          for node, error in failures.items()}
+    if outage:
         return frozenset()
     return _removable(context, compared.nova,
                       frozenset().union(*result.kept.values()))

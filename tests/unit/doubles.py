@@ -2,7 +2,9 @@
 """In-memory nova and placement for tests of the code between them."""
 
 from collections import abc
+import contextvars
 import pathlib
+from typing import Any
 
 import fixtures
 from oslo_config import cfg
@@ -13,6 +15,8 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.placement import isolation
+from nova_aggregate_mirror.placement import memberships
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
@@ -54,7 +58,8 @@ class Placement:
 
     def put(self, provider: client.Provider,
             aggregates: frozenset[str]) -> client.Provider:
-        self.before_put(provider.uuid)
+        # Another process, which has no deadline of this one.
+        contextvars.Context().run(self.before_put, provider.uuid)
         self._ask('PUT', provider.uuid)
         if provider.uuid not in self.aggregates:
             raise exceptions.ProviderNotFound('no provider %s' % provider.uuid)
@@ -89,12 +94,17 @@ class Placement:
     def memberships(self, aggregates: abc.Iterable[str],
                     unlikely: abc.Iterable[str] = (),
                     each: parallel.Each | None = None
-                    ) -> source.Memberships:
+                    ) -> memberships.Memberships:
         self._ask('LIST', '')
         wanted = {*aggregates, *unlikely}
-        return {provider: frozenset(found & wanted)
-                for provider, found in self.aggregates.items()
-                if found & wanted}
+        return memberships.Memberships({
+            provider: frozenset(found & wanted)
+            for provider, found in self.aggregates.items()
+            if found & wanted})
+
+    def ask(self, request: Any, providers: abc.Iterable[str],
+            each: parallel.Each, patience: float = 0.0) -> Any:
+        return isolation.ask(request, providers, each, self.probe, patience)
 
     def release(self) -> None:
         self.idle = 0

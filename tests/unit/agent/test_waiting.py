@@ -2,6 +2,7 @@
 """Rule 14: rows wait by what they wait for, and hold up no others."""
 
 import itertools
+import logging
 
 import fixtures
 
@@ -268,6 +269,47 @@ class TestOutage(WaitingTest):
         self.assertLess(len(attempts), 4)
         self.assertEqual({'a'}, self.placement.aggregates[
             'node of ' + hosts[-1]])
+
+    def test_read_that_hangs_in_a_batch(self):
+        """The step mirrors all others; no message names one of them."""
+        for method in 'GET', 'PUT':
+            log = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
+            hosts = self.add_hosts(method, 44)
+            self.placement.broken[method, 'node of %s007' % method] = (
+                exceptions.DeadlineExceeded('was silent'))
+            self.step(2)
+            left, = self.left()
+            self.assertEqual('%s007' % method, left.dirty.host)
+            self.assertEqual(
+                ['Host %s (request -) is not mirrored yet: was silent'
+                 % left.dirty.host], log.output.splitlines())
+            self.assertEqual(
+                [left.dirty.host], [
+                    host for host in hosts if not
+                    self.placement.aggregates['node of ' + host]])
+            self.journal.rows.close([left.id])
+
+    def test_rows_that_were_not_tried(self):
+        """They have not failed: nothing is counted, logged or postponed."""
+        log = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
+        self.add_hosts('row', 3)
+        self.placement.broken['GET', 'node of row000'] = case.REFUSED
+        probes, probe = [case.REFUSED], self.placement.probe
+
+        def flap():
+            probe()
+            if probes:
+                raise probes.pop()
+
+        self.placement.probe = flap
+        self.drain.step()
+        self.assertEqual(['Host row000 (request -) is not mirrored yet: '
+                          'refused'], log.output.splitlines())
+        self.assertEqual(
+            {'row000': 2, 'row001': 1, 'row002': 1},
+            {row.dirty.host: row.attempts for row in self.left()})
+        self.drain.step()
+        self.assertEqual(['row000'], [row.dirty.host for row in self.left()])
 
     def test_row_that_failed_for_itself_next_to_rows_that_hang(self):
         """It does not wait for ever while others are always due before it."""

@@ -209,6 +209,89 @@ class TestHosts(doubles.TestCase):
         self.assertEqual({'n1'}, outcome.pending)
         self.assertEqual([], self.journal.rows.all())
 
+    def test_write_that_a_sick_backend_answered(self):
+        """It begins again at its GET, at once; only the second one counts."""
+        for error in (exceptions.ServiceFailed('503'),
+                      exceptions.MalformedAnswer('HTML')):
+            self.placement.create('n1')
+            failures = [error]
+
+            def fail_once(provider):
+                if failures:
+                    self.placement.broken['PUT', 'n1'] = failures.pop()
+                else:
+                    self.placement.broken.clear()
+
+            self.placement.before_put = fail_once
+            self.hand_over('h1', ['n1'])
+            self.log.clear()
+            outcome = self.drain()
+            self.assertEqual(
+                [('GET', 'n1'), ('TRUTH', ''), ('PUT', 'n1')] * 2, self.log)
+            self.assertEqual({'a'}, self.placement.aggregates['n1'])
+            self.assertEqual(({}, set()),
+                             (outcome.failed, outcome.unwritten))
+            self.assertEqual([], self.journal.rows.all())
+
+    def test_write_that_fails_again(self):
+        """Rule 6: it is a failure, and is not repeated any more."""
+        error = self.placement.broken['PUT', 'n1'] = exceptions.ServiceFailed(
+            '503')
+        self.hand_over('h1', ['n1'])
+        outcome = self.drain()
+        self.assertEqual(2, self.log.count(('PUT', 'n1')))
+        self.assertEqual({Subject(PROVIDER, 'n1'): error}, outcome.failed)
+        self.assertEqual({Subject(PROVIDER, 'n1')}, outcome.unwritten)
+        self.assertEqual(1, len(self.journal.rows.all()))
+
+    def test_write_that_is_to_be_sent_later(self):
+        """A short pause is made; a long one would delay the others."""
+        pauses = []
+        self.useFixture(fixtures.MonkeyPatch('time.sleep', pauses.append))
+        for seconds, puts in (0.5, 2), (30.0, 1):
+            error = exceptions.ServiceFailed('429')
+            error.retry_after = seconds
+            self.placement.broken['PUT', 'n1'] = error
+            self.hand_over('h1', ['n1'])
+            self.log.clear()
+            self.reconciler.drain(self.journal.rows.all()[-1:])
+            self.assertEqual(puts, self.log.count(('PUT', 'n1')))
+        self.assertEqual(0.5, max(pauses))
+
+    def test_provider_that_hangs_among_others(self):
+        """The others are written before it is asked with patience."""
+        self.nova.nodes |= {'n0': 'h1', 'n2': 'h1'}
+        for node in 'n0', 'n2':
+            self.placement.create(node)
+        error = exceptions.DeadlineExceeded('no answer')
+        self.placement.broken['GET', 'n0'] = error
+        outcome = self.reconciler.converge(
+            [journal.Dirty('h1', frozenset(self.nova.nodes))],
+            provider_writes.Mode(patience=60.0))
+        self.assertEqual({'n1', 'n2'}, outcome.done)
+        self.assertEqual({Subject(PROVIDER, 'n0'): error}, outcome.failed)
+        self.assertIsNone(outcome.outage)
+        calls = [call for call in self.log if call[0] != 'PROBE']
+        self.assertEqual(('GET', 'n0'), calls[-2])
+        self.assertEqual(2, calls.count(('GET', 'n0')))
+
+    def test_provider_that_was_only_slow(self):
+        """It is mirrored with patience, like the others."""
+        self.nova.nodes['n2'] = 'h1'
+        self.placement.create('n2')
+        self.placement.broken['GET', 'n1'] = exceptions.DeadlineExceeded('1')
+        probe = self.placement.probe
+
+        def recover():
+            probe()
+            self.placement.broken.clear()
+
+        self.placement.probe = recover
+        self.hand_over('h1', ['n1', 'n2'])
+        self.assertEqual({}, self.drain().failed)
+        self.assertEqual({'n1': {'a'}, 'n2': {'a'}}, self.placement.aggregates)
+        self.assertEqual([], self.journal.rows.all())
+
     def test_failed_provider_does_not_stop_the_others(self):
         """Every provider that can be mirrored is mirrored."""
         self.nova.nodes['n2'] = 'h1'
@@ -231,11 +314,12 @@ class TestHosts(doubles.TestCase):
     def test_unavailable_placement_is_asked_once(self):
         """A second request would fail like the first."""
         self.nova.nodes['n2'] = 'h1'
-        self.placement.broken['GET', 'n1'] = exceptions.ServiceUnreachable(
-            'refused')
+        self.placement.broken = dict.fromkeys(
+            [('GET', 'n1'), ('PROBE', '')],
+            exceptions.ServiceUnreachable('refused'))
         self.hand_over('h1', ['n1', 'n2'])
         self.drain()
-        self.assertEqual([('GET', 'n1')], self.log)
+        self.assertEqual([('GET', 'n1'), ('PROBE', '')], self.log)
         self.assertEqual(1, len(self.journal.rows.all()))
 
     def test_silent_cell_is_not_an_empty_cell(self):
@@ -401,12 +485,13 @@ class TestDeleted(doubles.TestCase):
     def test_unavailable_placement_is_asked_once(self):
         """The search for the next aggregate would fail like the first."""
         error = exceptions.DeadlineExceeded('no answer')
-        self.placement.broken['MEMBERS', 'gone'] = error
+        self.placement.broken = dict.fromkeys(
+            [('MEMBERS', 'gone'), ('PROBE', '')], error)
         outcome = self.reconciler.remove(['gone', 'later'])
         self.assertEqual({
             Subject(AGGREGATE, uuid): error
             for uuid in ('gone', 'later')}, outcome.failed)
-        self.assertEqual([('MEMBERS', 'gone')], self.log)
+        self.assertEqual([('MEMBERS', 'gone'), ('PROBE', '')], self.log)
 
     def test_failed_provider_does_not_stop_the_others(self):
         """The aggregate is removed from each writable provider."""

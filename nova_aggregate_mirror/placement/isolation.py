@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests about many items, of which each may fail by itself."""
+
+from collections import abc
+import contextlib
+import dataclasses
+import math
+import threading
+import time
+from typing import Generic
+from typing import TypeVar
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror.placement import parallel
+
+PATIENCE = 1.0
+"""Seconds to wait for the answer about one of several items."""
+SLOWER = 4.0
+"""How many times as long as the slowest answer before it one may take."""
+MOST_SILENT = 3
+"""Items without an answer after which no others are asked about, if each may
+take long."""
+MOST_FAILURES = 3
+"""Items in a row that fail before placement itself is checked."""
+
+Item = TypeVar('Item', bound=abc.Hashable)
+Result = TypeVar('Result')
+
+
+@dataclasses.dataclass
+class Answers(Generic[Item, Result]):
+    """What became of the items; one that is nowhere was not asked about."""
+
+    results: dict[Item, Result] = dataclasses.field(default_factory=dict)
+    failures: dict[Item, exceptions.MirrorError] = dataclasses.field(
+        default_factory=dict)
+    outage: exceptions.MirrorError | None = None
+    """Why items were not asked about: with it, all of them would fail."""
+
+    def unasked(self, items: abc.Iterable[Item]) -> list[Item]:
+        """Return those of the items that were not asked about."""
+        return [item for item in items
+                if item not in self.results and item not in self.failures]
+
+
+def ask(request: abc.Callable[[Item], Result], items: abc.Iterable[Item],
+        each: parallel.Each, probe: abc.Callable[[], object],
+        patience: float = 0.0) -> Answers[Item, Result]:
+    """Send a request for each item; no item waits for a bad one for long.
+
+    After a request without an answer, something else is asked: if there is
+    an answer to that, only the item has failed; otherwise it is an outage.
+
+    :param each: calls a function for each item, possibly in parallel
+    :param probe: asks something else of placement
+    :param patience: seconds to wait for each of the items; 0 waits a little
+        longer than others take
+    """
+    run = _Run(request, probe, patience)
+    try:
+        each(run.ask, items)
+    except exceptions.Stopped as exc:
+        run.answers.outage = exc
+    return run.answers
+
+
+class _Run(Generic[Item, Result]):
+    """State of one call of ``ask``, shared by its threads."""
+
+    def __init__(self, request: abc.Callable[[Item], Result],
+                 probe: abc.Callable[[], object], patience: float) -> None:
+        self.answers = Answers[Item, Result]()
+        self._request = request
+        self._probe = probe
+        self._patience = patience
+        self._lock = threading.Lock()
+        self._probed = -math.inf
+        """When the last probe began that was answered."""
+        self._slowest = 0.0
+        self._silent = self._failed_in_a_row = 0
+        # What was read in time is also to be written in time.
+        self._reserve = deadline.remaining() / 2
+
+    def ask(self, item: Item) -> None:
+        """Send the request of an item, unless it would be in vain."""
+        while not self._is_over():
+            patience, began = self._patience, time.monotonic()
+            try:
+                with self._waiting():
+                    result = self._request(item)
+            except exceptions.MirrorError as exc:
+                error = exc
+            else:
+                self.answers.results[item] = result
+                self._slowest = max(
+                    self._slowest, time.monotonic() - began)
+                self._failed_in_a_row = 0
+                return
+            with self._lock:
+                if self._is_failure(error, began, patience):
+                    self.answers.failures[item] = error
+                    return
+
+    def _is_over(self) -> bool:
+        """Check whether no other item is to be asked about."""
+        if self.answers.outage or not self._silent:
+            return bool(self.answers.outage)
+        if self._patience and self._silent >= MOST_SILENT:
+            return True
+        return deadline.remaining() < self._reserve
+
+    def _waiting(self) -> contextlib.AbstractContextManager[None]:
+        """Limit how long an item is waited for."""
+        return deadline.within(
+            self._patience or max(PATIENCE, SLOWER * self._slowest))
+
+    def _is_failure(self, error: exceptions.MirrorError, began: float,
+                    patience: float) -> bool:
+        """Check whether an item has failed, and whether all others would.
+
+        :param began: when its request began
+        :param patience: with which it was asked; if all of placement is slow,
+            it is to be asked again, with more
+        """
+        if isinstance(error, exceptions.NotAuthorized):
+            # It is the same for each item.
+            self.answers.outage = error
+            return True
+        is_silent = isinstance(error, exceptions.OUTAGE)
+        self._failed_in_a_row += error.meaning.is_repeatable
+        is_unchecked = patience == self._patience and self._probed < began
+        if is_silent and is_unchecked or (
+                self._failed_in_a_row >= MOST_FAILURES):
+            self._check(error)
+        if is_silent and self._patience > patience:
+            return False
+        self._silent += is_silent
+        return True
+
+    def _check(self, error: exceptions.MirrorError) -> None:
+        """Ask something else; without an answer, the error is an outage."""
+        if self.answers.outage:
+            return
+        self._failed_in_a_row, began = 0, time.monotonic()
+        try:
+            with self._waiting():
+                self._probe()
+            self._probed = began
+        except exceptions.DeadlineExceeded:
+            if self._patience:
+                self.answers.outage = error
+            # All of placement is slow, if it answers at all.
+            self._patience = math.inf
+        except exceptions.MirrorError:
+            self.answers.outage = error

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read which aggregates providers are in, with few requests."""
+
+from collections import abc
+import dataclasses
+import math
+from typing import Protocol
+from typing import TypeVar
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.placement import isolation
+from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror.placement import responses
+
+MANY = 50
+"""UUIDs per query: 2 KB of URL; the lowest limits of web servers are 4 KB."""
+
+Errors = abc.Mapping[str, exceptions.MirrorError]
+Item = TypeVar('Item', bound=abc.Hashable)
+Result = TypeVar('Result')
+
+
+class Placement(Protocol):
+    """The requests that ``read`` needs; see ``client.Client``."""
+
+    def get(self, provider: str) -> responses.Provider:
+        """Read the aggregates of a provider."""
+
+    def members(self, *aggregates: str) -> frozenset[str]:
+        """Read the UUIDs of the providers in any of the aggregates."""
+
+    def probe(self) -> None:
+        """Check that placement answers."""
+
+    def providers(self) -> frozenset[str]:
+        """Read the UUIDs of all resource providers."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Memberships:
+    """Provider to aggregates, as far as both could be read."""
+
+    current: abc.Mapping[str, frozenset[str]]
+    """May include providers that are in none of the aggregates."""
+    unread_aggregates: Errors = dataclasses.field(default_factory=dict)
+    """Aggregates whose providers are not known."""
+    unread_providers: Errors = dataclasses.field(default_factory=dict)
+    """Providers whose aggregates are not known."""
+    denied: frozenset[str] = frozenset()
+    """Providers that were listed, and then did not exist."""
+
+
+def read(placement: Placement, used: frozenset[str],
+         unused: frozenset[str], each: parallel.Each,
+         provider_count: int | None) -> Memberships:
+    """Read by aggregate, or by provider if that takes fewer requests.
+
+    :param used: aggregates that probably have providers
+    :param unused: aggregates that probably have none: many share a request
+    :param provider_count: number of providers that placement had before
+    :raises MirrorError: placement does not answer
+    """
+    likely, rare = sorted(used), sorted(unused - used)
+    chunks = [tuple(rare[start:start + MANY])
+              for start in range(0, len(rare), MANY)]
+    requests = len(likely) + len(chunks)
+    if provider_count is not None and provider_count + 1 < requests:
+        providers = placement.providers()
+        if len(providers) + 1 < requests:
+            return _by_provider(placement, providers, {*likely, *rare}, each)
+    return _by_aggregate(placement, likely, chunks, each)
+
+
+def _by_provider(placement: Placement, providers: abc.Collection[str],
+                 wanted: abc.Set[str], each: parallel.Each) -> Memberships:
+    answers = _ask(placement, placement.get, sorted(providers), each)
+    denied = frozenset(
+        provider for provider, error in answers.failures.items()
+        if isinstance(error, exceptions.ProviderNotFound))
+    return Memberships(
+        {provider: state.aggregates & wanted
+         for provider, state in sorted(answers.results.items())},
+        unread_providers={
+            provider: error for provider, error in answers.failures.items()
+            if provider not in denied}, denied=denied)
+
+
+def _by_aggregate(placement: Placement, likely: list[str],
+                  chunks: list[tuple[str, ...]], each: parallel.Each
+                  ) -> Memberships:
+    first = _ask(placement, placement.members, likely, each)
+    lists = _ask(placement, lambda chunk: placement.members(*chunk), chunks,
+                 each)
+    # The providers of a list do not tell which of its aggregates they are in.
+    inhabited = {chunk for chunk, members in lists.results.items() if members}
+    single = [aggregate for chunk in chunks
+              if chunk in inhabited or chunk in lists.failures
+              for aggregate in chunk]
+    second = _ask(placement, placement.members, single, each)
+    memberships: dict[str, set[str]] = {}
+    for aggregate, members in {**first.results, **second.results}.items():
+        for provider in members:
+            memberships.setdefault(provider, set()).add(aggregate)
+    return Memberships(
+        {provider: frozenset(memberships[provider])
+         for provider in sorted(memberships)},
+        unread_aggregates={**first.failures, **second.failures})
+
+
+def _ask(placement: Placement, request: abc.Callable[[Item], Result],
+         items: abc.Iterable[Item], each: parallel.Each
+         ) -> isolation.Answers[Item, Result]:
+    """Send the requests; raise an error if not all of them were sent."""
+    items = list(items)
+    # A long list takes time: each has all that a request may take.
+    answers = isolation.ask(request, items, each, placement.probe, math.inf)
+    if answers.outage:
+        raise answers.outage
+    if answers.unasked(items):
+        raise next(iter(answers.failures.values()))
+    return answers

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Promise 5: an item that is bad holds up and hides no other."""
+
+import math
+import threading
+
+import testtools
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror.placement import isolation
+from nova_aggregate_mirror.placement import parallel
+
+COUNT = 4
+PATIENCE = 20
+SILENT = exceptions.DeadlineExceeded('was silent')
+REFUSED = exceptions.ServiceUnreachable('refused the connection')
+FAILED = exceptions.ServiceFailed('answered 503')
+
+
+class TestAsk(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.errors = {}
+        """Items to what their requests fail with."""
+        self.probe_errors = []
+        """What the probes fail with, in order; then they succeed."""
+        self.requests, self.patience, self.probes = [], [], []
+
+    def request(self, item):
+        self.requests.append(item)
+        self.patience.append(deadline.remaining())
+        if item in self.errors:
+            raise self.errors[item]
+        return -item
+
+    def probe(self):
+        self.probes.append(deadline.remaining())
+        if self.probe_errors:
+            error = self.probe_errors.pop(0)
+            if error:
+                raise error
+
+    def ask(self, items, count=1, **options):
+        self.items = list(items)
+        return isolation.ask(
+            self.request, self.items, parallel.Workers(count).each,
+            self.probe, **options)
+
+    def test_result_or_failure_for_every_item(self):
+        """Each failure is that of its item, in threads and in turn."""
+        self.errors = {3: SILENT, 5: REFUSED, 8: FAILED,
+                       9: exceptions.ProviderNotFound('none')}
+        for count in 1, COUNT:
+            answers = self.ask(range(20), count)
+            self.assertEqual(self.errors, answers.failures)
+            self.assertEqual(
+                {item: -item for item in range(20) if item not in self.errors},
+                answers.results)
+            self.assertIsNone(answers.outage)
+            self.assertEqual([], answers.unasked(self.items))
+
+    def test_nothing_to_ask(self):
+        self.assertEqual(isolation.Answers(), self.ask([]))
+
+    def test_something_else_does_not_answer(self):
+        """It is an outage: nothing more is asked, and no other has failed."""
+        for error in SILENT, REFUSED:
+            self.errors = {2: error}
+            self.probe_errors = [REFUSED]
+            self.requests.clear()
+            answers = self.ask(range(9))
+            self.assertEqual([0, 1, 2], self.requests)
+            self.assertIs(error, answers.outage)
+            self.assertEqual({2: error}, answers.failures)
+            self.assertEqual(list(range(3, 9)), answers.unasked(self.items))
+
+    def test_batch_of_one(self):
+        """It is isolated like many."""
+        self.errors = {1: SILENT}
+        self.assertIsNone(self.ask([1], patience=9.0).outage)
+        self.probe_errors = [SILENT]
+        self.assertIs(SILENT, self.ask([1], patience=9.0).outage)
+
+    def test_refused_account(self):
+        """Each further request would be refused, too, perhaps with a lock."""
+        error = self.errors[0] = exceptions.NotAuthorized('refused')
+        self.assertIs(error, self.ask(range(9)).outage)
+        self.assertEqual(([0], []), (self.requests, self.probes))
+
+    def test_one_of_several_is_waited_for_briefly(self):
+        """The others wait no longer than for the slowest, several times."""
+        self.ask(range(3))
+        self.assertTrue(all(
+            0 < seconds <= isolation.PATIENCE for seconds in self.patience))
+
+    def test_placement_that_is_slow_altogether(self):
+        """Each item has the time of any request then, and none has failed."""
+        self.errors = {1: SILENT}
+        self.probe_errors = [SILENT, None]
+
+        def recover():
+            self.errors.clear()
+
+        probe = self.probe
+
+        def slow_probe():
+            try:
+                probe()
+            finally:
+                recover()
+
+        self.probe = slow_probe
+        answers = self.ask(range(4))
+        self.assertEqual(({}, None), (answers.failures, answers.outage))
+        self.assertEqual([0, 1, 1, 2, 3], self.requests)
+        self.assertEqual([math.inf] * 3, self.patience[2:])
+
+    def test_placement_that_is_silent_altogether(self):
+        """It is found with the time of any request, and once."""
+        self.errors = {1: SILENT}
+        self.probe_errors = [SILENT, SILENT]
+        self.assertIs(SILENT, self.ask(range(4)).outage)
+        self.assertEqual([0, 1, 1], self.requests)
+
+    def test_silent_items_with_patience(self):
+        """A few of them are waited for; the others were not tried."""
+        self.errors = dict.fromkeys(range(9), SILENT)
+        answers = self.ask(range(9), patience=math.inf)
+        self.assertEqual([0, 1, 2], list(answers.failures))
+        self.assertIsNone(answers.outage)
+        self.assertEqual(list(range(3, 9)), answers.unasked(self.items))
+
+    def test_time_that_is_left_to_the_others(self):
+        """What was read within half of the time can still be written."""
+        self.errors = dict.fromkeys(range(9), SILENT)
+        with deadline.within(1.0):
+            ends = threading.Event()
+
+            def request(item):
+                ends.wait(0.3)
+                raise SILENT
+
+            answers = isolation.ask(
+                request, range(9), parallel.Workers().each, self.probe)
+            self.assertGreater(deadline.remaining(), 0.0)
+        self.assertLess(len(answers.failures), 4)
+
+    def test_failures_in_a_row(self):
+        """Placement is checked after some, and asked no more if it fails."""
+        self.errors = dict.fromkeys(range(9), FAILED)
+        self.probe_errors = [FAILED]
+        answers = self.ask(range(9))
+        self.assertIs(FAILED, answers.outage)
+        self.assertEqual([0, 1, 2], self.requests)
+        # An answer between them starts the count again.
+        self.probes.clear()
+        self.errors = {item: FAILED for item in range(9) if item % 3}
+        self.assertEqual(self.errors, self.ask(range(9)).failures)
+        self.assertEqual([], self.probes)
+
+    def test_answers_of_placement_in_a_row(self):
+        """A conflict, or a provider that is missing, is no failure of it."""
+        self.errors = dict.fromkeys(
+            range(9), exceptions.GenerationConflict('409'))
+        self.assertEqual(self.errors, self.ask(range(9)).failures)
+        self.assertEqual([], self.probes)
+
+    def test_items_that_are_silent_together(self):
+        """One probe is enough for those that were asked at once."""
+        self.errors = dict.fromkeys(range(COUNT), SILENT)
+        meeting = threading.Barrier(COUNT, timeout=PATIENCE)
+        request = self.request
+
+        def meet(item):
+            if item in self.errors:
+                meeting.wait()
+            return request(item)
+
+        self.request = meet
+        self.assertEqual(self.errors, self.ask(range(20), COUNT).failures)
+        self.assertEqual(1, len(self.probes))
+
+    def test_interruption(self):
+        """What was not asked about is neither a result nor a failure."""
+        answers = isolation.ask(
+            self.request, range(9), parallel.Workers(
+                1, lambda: len(self.requests) == 2).each, self.probe)
+        self.assertIsInstance(answers.outage, exceptions.Stopped)
+        self.assertEqual({0: 0, 1: -1}, answers.results)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memberships with few requests, and with answers that are missing."""
+
+import testtools
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.placement import memberships
+from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror.placement import responses
+
+FAILED = exceptions.ServiceFailed('answered 503')
+
+
+class Placement:
+    """Providers with their aggregates; ``errors`` by what is asked."""
+
+    def __init__(self, **aggregates):
+        self.aggregates = aggregates
+        self.errors = {}
+        self.requests = []
+
+    def _ask(self, what):
+        self.requests.append(what)
+        if what in self.errors:
+            raise self.errors[what]
+
+    def get(self, provider):
+        self._ask(provider)
+        return responses.Provider(
+            provider, frozenset(self.aggregates[provider]), 1)
+
+    def members(self, *aggregates):
+        self._ask(aggregates)
+        return frozenset(name for name, found in self.aggregates.items()
+                         if not found.isdisjoint(aggregates))
+
+    def providers(self):
+        self._ask('list')
+        return frozenset(self.aggregates)
+
+    def probe(self):
+        self._ask('probe')
+
+
+class TestRead(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.placement = Placement(
+            n1={'a', 'foreign'}, n2={'b'}, disk={'a', 'z'}, idle=set())
+
+    def read(self, used, unused='', count=None):
+        self.placement.requests.clear()
+        return memberships.read(
+            self.placement, frozenset(used), frozenset(unused),
+            parallel.Workers().each, count)
+
+    def test_by_aggregate(self):
+        """As long as it is not known that there are few providers."""
+        for count in None, 1000:
+            self.assertEqual(
+                memberships.Memberships(
+                    {'disk': {'a', 'z'}, 'n1': {'a'}, 'n2': {'b'}}),
+                self.read('abc', 'xyz', count))
+            self.assertEqual(3 + 1 + 3, len(self.placement.requests))
+
+    def test_by_provider(self):
+        """If that takes fewer requests: the list, and one for each."""
+        answer = self.read('abcdefgh', 'z', 4)
+        self.assertEqual({'disk': {'a', 'z'}, 'n1': {'a'}, 'n2': {'b'},
+                          'idle': frozenset()}, answer.current)
+        self.assertEqual(5, len(self.placement.requests))
+
+    def test_providers_that_have_become_many(self):
+        """The list shows it, and is the only request in vain."""
+        self.placement.aggregates |= {
+            'p%d' % number: set() for number in range(9)}
+        self.assertEqual({'disk', 'n1', 'n2'},
+                         set(self.read('abcdefgh', '', 4).current))
+        self.assertEqual(1 + 8, len(self.placement.requests))
+
+    def test_aggregate_that_cannot_be_read(self):
+        """Its providers are unknown, and all others are known."""
+        self.placement.errors['b',] = FAILED
+        self.assertEqual(
+            memberships.Memberships({'disk': {'a'}, 'n1': {'a'}},
+                                    unread_aggregates={'b': FAILED}),
+            self.read('abc'))
+
+    def test_list_that_cannot_be_read(self):
+        """Each of its aggregates is asked for, so that only some fail."""
+        self.placement.errors['x', 'y', 'z'] = FAILED
+        self.placement.errors['x',] = FAILED
+        self.assertEqual(
+            memberships.Memberships({'n2': {'b'}, 'disk': {'z'}},
+                                    unread_aggregates={'x': FAILED}),
+            self.read('b', 'xyz'))
+
+    def test_provider_that_cannot_be_read(self):
+        """Its aggregates are unknown; one that is gone has none."""
+        self.placement.errors['n1'] = FAILED
+        self.placement.errors['n2'] = exceptions.ProviderNotFound('deleted')
+        self.assertEqual(
+            memberships.Memberships(
+                {'disk': {'a'}, 'idle': frozenset()},
+                unread_providers={'n1': FAILED}, denied=frozenset({'n2'})),
+            self.read('abcdefgh', '', 4))
+
+    def test_placement_that_does_not_answer(self):
+        """Nothing is compared after three failures and a probe."""
+        for name in 'abcdefgh':
+            self.placement.errors[name,] = FAILED
+        self.placement.errors['probe'] = FAILED
+        self.assertIs(FAILED, self.assertRaises(
+            exceptions.ServiceFailed, self.read, 'abcdefgh'))
+        self.assertEqual(4, len(self.placement.requests))
+
+    def test_aggregates_without_an_answer(self):
+        """Each takes the time of a request: a few of them end the read."""
+        error = exceptions.DeadlineExceeded('was silent')
+        for name in 'abcdefgh':
+            self.placement.errors[name,] = error
+        self.assertIs(error, self.assertRaises(
+            exceptions.DeadlineExceeded, self.read, 'abcdefgh'))
+        self.assertEqual(3, self.placement.requests.count('probe'))
