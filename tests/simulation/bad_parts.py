@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A part that is bad until the end, and a healthy host that must not wait.
 
-The part is a cell, a provider or rows of the journal, all of one host.
+The part is a cell, a provider or rows of the journal, all of one host, or a
+backend of placement.
 """
 
 from collections import abc
@@ -12,11 +13,13 @@ from tests.simulation import nova as simulated_nova
 from tests.simulation import placement as simulated_placement
 from tests.simulation import processes
 
-LOCKS = 'locks rows'
+LOCKS, SICK = 'locks rows', 'answers each third request with 503'
+HANGS = simulated_placement.HANGS
 BadPart = str | simulated_placement.Failure
-"""What is bad about a cell, ``LOCKS``, or what a provider fails with."""
+"""What is bad about a cell, rows or a backend, or how a provider fails."""
 KINDS: tuple[BadPart, ...] = (
     *databases.SECONDS, LOCKS, *simulated_placement.FAILURES)
+LATER_KINDS: tuple[BadPart, ...] = (HANGS, SICK)
 
 HOST, BAD_HOST, BAD_NODE = 'h1', 'h2', 'n2'
 AGGREGATE = 'c'
@@ -44,6 +47,7 @@ def begin(cloud: processes.Cloud, part: BadPart | None) -> None:
         cloud.nova.bad_cells[simulated_nova.BAD_CELL] = part
     elif isinstance(part, simulated_placement.Failure):
         cloud.placement.failing[BAD_NODE] = part
+    cloud.placement.has_sick_backend = part == SICK
 
 
 def judge(cloud: processes.Cloud, part: BadPart, step: abc.Callable[[], bool],
@@ -59,6 +63,7 @@ def judge(cloud: processes.Cloud, part: BadPart, step: abc.Callable[[], bool],
              or _sync(cloud, part, step, sync))
     cloud.nova.bad_cells.clear()
     cloud.placement.failing.clear()
+    cloud.placement.has_sick_backend = False
     cloud.database.unlock()
     cloud.world.now += LONGEST_BACKOFF
     return wrong and 'while %s: %s' % (part, wrong)
@@ -67,10 +72,12 @@ def judge(cloud: processes.Cloud, part: BadPart, step: abc.Callable[[], bool],
 def _drain(cloud: processes.Cloud, part: BadPart, step: abc.Callable[[], bool],
            drain: processes.Parts) -> str:
     """Change a healthy host behind a backlog of the bad one."""
-    if part == LOCKS:
-        cloud.database.lock([_hand_over(cloud, drain, BAD_HOST)
-                             for _row in range(LOCKED)])
-    else:
+    if part in (LOCKS, HANGS):
+        # In one batch with the row of the healthy host.
+        rows = [_hand_over(cloud, drain, BAD_HOST) for _row in range(LOCKED)]
+        if part == LOCKS:
+            cloud.database.lock(rows)
+    elif part != SICK:
         for _row in range(ROWS):
             _hand_over(cloud, drain, BAD_HOST)
         for _step in range(STEPS):
@@ -105,7 +112,11 @@ def _sync(cloud: processes.Cloud, part: BadPart, step: abc.Callable[[], bool],
     unreadable = _associations(cloud, BAD_HOST) if part in (
         databases.REFUSES, databases.SILENT) else {}
     processes.compare(sync)
-    hosts = {HOST, BAD_HOST} if part in (databases.SLOW, LOCKS) else {HOST}
+    if part == SICK:
+        # Two writes in turn may both meet the sick backend twice.
+        processes.compare(sync)
+    hosts = {HOST, BAD_HOST} if part in (
+        databases.SLOW, LOCKS, SICK) else {HOST}
     for host in sorted(hosts):
         wrong = _differences(cloud, host)
         if wrong:

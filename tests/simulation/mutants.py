@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import cells
@@ -352,6 +353,37 @@ def retries_one_row_after_a_failure(parts: Parts) -> None:
     parts.prepare = prepare
 
 
+def isolates_no_provider(parts: Parts) -> None:
+    """Without rule 14: the first error of a batch is that of everything."""
+    def ask(request, providers, each, patience=0.0):
+        answers = isolation.Answers()
+        for provider in providers:
+            try:
+                answers.results[provider] = request(provider)
+            except exceptions.OUTAGE as exc:
+                answers.outage = exc
+                break
+            except exceptions.MirrorError as exc:
+                answers.failures[provider] = exc
+        return answers
+
+    parts.placement.ask = ask
+
+
+def writes_once(parts: Parts) -> None:
+    """Without rule 4: a PUT that placement did not answer is final."""
+    put = parts.placement.put
+
+    def put_once(provider, aggregates):
+        try:
+            return put(provider, aggregates)
+        except exceptions.ServiceFailed as exc:
+            exc.is_repeatable = False
+            raise
+
+    parts.placement.put = put_once
+
+
 def repairs_with_the_patience_of_the_drain(parts: Parts) -> None:
     """Without rule 15: the sync cannot repair what it finds in a slow cell."""
     read = parts.source.read
@@ -410,6 +442,8 @@ PARTS = {
     only_adds: 5,
     takes_an_error_for_an_answer: 35,
     retries_one_row_after_a_failure: 17,
+    isolates_no_provider: 117,
+    writes_once: 26,
     repairs_with_the_patience_of_the_drain: 41,
     follows_the_last_cell: 4,
     takes_a_silent_cell_for_an_empty_one: 19,

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from tests.simulation import nova as simulated_nova
 from tests.simulation import world as simulated
@@ -41,6 +42,12 @@ class Failure:
 
 
 HEALTHY = Failure('', exceptions.ServiceFailed)
+HANGS = Failure('GET', exceptions.DeadlineExceeded)
+"""It is accepted, and never answered."""
+TIMEOUT = 5.0
+"""Seconds that a request takes at most, as those of the drain."""
+BACKENDS = 3
+"""Backends behind a load balancer, which answer in turn."""
 FAILURES = (Failure('GET', exceptions.ServiceFailed),
             Failure('GET', exceptions.MalformedAnswer),
             Failure('PUT', exceptions.ServiceFailed),
@@ -62,6 +69,10 @@ class Placement:
         """Aggregates that this package has added a provider to."""
         self.failing: dict[str, Failure] = {}
         """Providers whose requests fail, all or those of one method."""
+        self.has_sick_backend = False
+        """Whether one of the backends answers each request with 503."""
+        self.served = 0
+        """Requests so far, by which the backends take turns."""
         self._unchecked: set[str] = set()
         """Providers written without a generation since the last write that had
         one."""
@@ -157,10 +168,12 @@ class Client:
     def request_id(self, _request: str) -> abc.Iterator[None]:
         yield
 
-    # The real method: the order of its requests matters.
+    # The real methods: the order of their requests matters.
     memberships = client.Client.memberships
+    ask = client.Client.ask
 
     is_connected = True
+    _provider_count = None
     options = 'the simulation'
 
     def endpoint(self) -> str:
@@ -174,7 +187,11 @@ class Client:
 
     def get(self, provider: str) -> client.Provider:
         self._ask('GET %s', provider)
-        self._placement.failing.get(provider, HEALTHY).check('GET')
+        failure = self._placement.failing.get(provider, HEALTHY)
+        if failure is HANGS:
+            # Tenths, because some of the time may have passed.
+            self._world.now += min(TIMEOUT, round(deadline.remaining(), 1))
+        failure.check('GET')
         state = self._placement.state(provider)
         self._answered('got %s, generation %d', state.aggregates,
                        state.generation)
@@ -185,6 +202,8 @@ class Client:
         write = Write(provider.uuid, aggregates, provider.generation, True)
         arrive = functools.partial(self._placement.apply, write)
         self._world.send(arrive, 'PUT %s', write)
+        if self._is_sick():
+            raise exceptions.ServiceFailed('answered 503')
         self._placement.failing.get(provider.uuid, HEALTHY).check('PUT')
         if self._fails():
             self._fail(simulated.Sent(arrive, 'PUT %s', (write,)))
@@ -210,6 +229,12 @@ class Client:
         self._answered('there are %s', found)
         return found
 
+    def _is_sick(self) -> bool:
+        """Check whether the sick backend has its turn."""
+        self._placement.served += 1
+        return (self._placement.has_sick_backend
+                and self._placement.served % BACKENDS == 0)
+
     def _fails(self, chance: float = 0.12) -> bool:
         return self._world.down == 'placement' or self._world.fault(chance)
 
@@ -228,6 +253,9 @@ class Client:
 
     def _ask(self, what: str, *about: object) -> None:
         self._world.give_way(what, *about)
+        if self._is_sick():
+            # The real client sends it again, to the next backend.
+            self._is_sick()
         if self._fails(0.06):
             raise simulated.FAILURES[self._world.choices.failure()]('away')
 

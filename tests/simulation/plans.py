@@ -91,6 +91,8 @@ def by_chance(chance: random.Random) -> Plan:
     if chance.random() < 0.1:
         plan.bad_part = chance.choice(bad_parts.KINDS)
     plan.former = chance.random() < 0.1
+    if plan.bad_part is None and chance.random() < 0.04:
+        plan.bad_part = chance.choice(bad_parts.LATER_KINDS)
     return plan
 
 
