@@ -18,6 +18,10 @@ import fixtures
 from keystoneauth1 import loading
 from oslo_config import cfg
 
+from tests import documents
+
+DETAILS = 'ip_availability_details'
+
 
 class NeutronService(fixtures.Fixture):
     """Neutron on a loopback port.
@@ -76,27 +80,25 @@ class NeutronService(fixtures.Fixture):
             but the first, which is the gateway's
         """
         hosts = list(ipaddress.ip_network(cidr).hosts())
-        made = {
-            'id': str(uuid.uuid4()), 'network_id': network, 'cidr': cidr,
-            'segment_id': segment or None,
+        subnet = documents.subnet(str(uuid.uuid4()), **{
+            'network_id': network, 'cidr': cidr, 'segment_id': segment or None,
             'ip_version': ipaddress.ip_network(cidr).version,
-            'ipv6_address_mode': None, 'service_types': [],
             'allocation_pools': [
-                {'start': str(hosts[1]), 'end': str(hosts[-1])}], **values}
-        self.subnets.append(made)
-        return str(made['id'])
+                {'start': str(hosts[1]), 'end': str(hosts[-1])}], **values})
+        self.subnets.append(subnet)
+        return str(subnet['id'])
 
     def port(self, network: str, *addresses: tuple[str, str],
              **values: Any) -> str:
         """Create a port with pairs of subnet and address; return its ID."""
-        made = {
-            'id': str(uuid.uuid4()), 'network_id': network, 'device_id': '',
+        port = documents.port(str(uuid.uuid4()), **{
+            'network_id': network,
             'fixed_ips': [{'subnet_id': subnet, 'ip_address': address}
                           for subnet, address in addresses],
             'ip_allocation': 'immediate' if addresses else 'deferred',
-            **values}
-        self.ports.append(made)
-        return str(made['id'])
+            **values})
+        self.ports.append(port)
+        return str(port['id'])
 
     def _answer(self, handler: http.server.BaseHTTPRequestHandler) -> None:
         parts = urllib.parse.urlsplit(handler.path)
@@ -107,7 +109,9 @@ class NeutronService(fixtures.Fixture):
                    'network-ip-availabilities': self._counts}
         body, key = self.replaced.get(what), what.replace('-', '_')
         if body is None:
-            body = {key: answers[what](query)}
+            body = {key: [
+                _with_fields(resource, query.get('fields', ()))
+                for resource in answers[what](query)]}
             start = int(query.get('marker', ['0'])[0])
             if self.page and len(body[key]) > start + self.page:
                 body[key + '_links'] = [
@@ -140,12 +144,20 @@ class NeutronService(fixtures.Fixture):
     def _counts(self, query: abc.Mapping[str, list[str]]
                 ) -> list[dict[str, Any]]:
         subnets = self._subnets(query)
-        return [{'network_id': network, 'subnet_ip_availability': [
-            self._count(one) for one in subnets
-            if one['network_id'] == network]}
+        return [self._network_counts(network, [
+            subnet for subnet in subnets if subnet['network_id'] == network])
             for network in sorted({one['network_id'] for one in subnets})]
 
-    def _count(self, subnet: dict[str, Any]) -> dict[str, Any]:
+    def _network_counts(self, network: str, subnets: list[dict[str, Any]]
+                        ) -> dict[str, Any]:
+        counts = [self._subnet_counts(subnet) for subnet in subnets]
+        whole: dict[str, Any] = _sums(counts, ('total_ips', 'used_ips'))
+        if self.details:
+            details = [each[DETAILS] for each in counts]
+            whole[DETAILS] = _sums(details, details[0])
+        return documents.network_counts(network, counts, **whole)
+
+    def _subnet_counts(self, subnet: dict[str, Any]) -> dict[str, Any]:
         pools = [(ipaddress.ip_address(pool['start']),
                   ipaddress.ip_address(pool['end']))
                  for pool in subnet['allocation_pools']]
@@ -155,22 +167,35 @@ class NeutronService(fixtures.Fixture):
         total = sum(int(last) - int(first) + 1 for first, last in pools)
         whole = ipaddress.ip_network(
             subnet['cidr'], strict=False).num_addresses
-        found: dict[str, Any] = {
-            'subnet_id': subnet['id'], 'ip_version': subnet['ip_version'],
+        counts: dict[str, Any] = {
             'total_ips': total if pools else whole, 'used_ips': len(used)}
         if self.details:
-            found['ip_availability_details'] = {
+            counts[DETAILS] = {
                 'total_ips_in_subnet': whole - 2,
                 'total_ips_in_allocation_pool': total,
                 'used_ips_in_subnet': len(used),
                 'used_ips_in_allocation_pool': sum(
                     first <= each <= last for each in used
                     for first, last in pools)}
-        return found
+        return documents.subnet_counts(
+            subnet['id'], cidr=subnet['cidr'],
+            ip_version=subnet['ip_version'], **counts)
 
 
 def _filtered(resources: list[dict[str, Any]],
               query: abc.Mapping[str, list[str]]) -> list[dict[str, Any]]:
-    return [one for one in resources if all(
-        one[name] in values for name, values in query.items()
-        if name in one and name != 'fixed_ips')]
+    return [resource for resource in resources if all(
+        resource[name] in values for name, values in query.items()
+        if name in resource and name != 'fixed_ips')]
+
+
+def _sums(counts: abc.Sequence[dict[str, int]], names: abc.Iterable[str]
+          ) -> dict[str, int]:
+    return {name: sum(each[name] for each in counts) for name in names}
+
+
+def _with_fields(resource: dict[str, Any], fields: abc.Collection[str]
+                 ) -> dict[str, Any]:
+    """Return the attributes of a resource that a query names, or all."""
+    return {name: value for name, value in resource.items()
+            if not fields or name in fields}

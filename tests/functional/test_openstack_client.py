@@ -14,6 +14,7 @@ from testtools import matchers
 import yaml
 
 from tests import commands
+from tests import documents
 from tests import fixtures
 from tests import nova_server
 from tests import placement_service
@@ -313,7 +314,7 @@ class TestCatalog(ClientTest):
             'password': 'the-password', 'project_name': 'service',
             'user_domain_id': 'default', 'project_domain_id': 'default'})
         self.keystone.grant(self.placement.url, others=[
-            servers.service('compute', self.server.url)])
+            documents.service('compute', self.server.url)])
 
     def test_region_and_interface(self):
         """The options apply to both services."""

@@ -4,6 +4,7 @@
 from nova import objects
 import webob
 
+from tests import documents
 from tests.functional import test_openstack_client
 from tests import placed
 from tests.unit import servers
@@ -25,9 +26,10 @@ class TestServers(test_openstack_client.ClientTest):
         self.cloud.nova.conf.config(endpoint_override=neutron.url,
                                     group='neutron')
         self.keystone = self.useFixture(servers.Cloud())
-        self.keystone.answers['/v3/projects/' + placed.PROJECT] = (200, {})
+        self.keystone.answers['/v3/projects/' + placed.PROJECT] = (
+            200, {'project': documents.project(placed.PROJECT)})
         self.keystone.answers['/v3/projects'] = (200, {'projects': [
-            {'id': placed.PROJECT, 'name': 'demo'}]})
+            documents.project(placed.PROJECT)]})
         self.write_clouds(identity_endpoint_override=(
             self.keystone.url + '/v3'), **self.clouds)
 

@@ -23,6 +23,7 @@ from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.source import database
 from tests import commands
+from tests import documents
 from tests import fixtures
 from tests.unit import doubles
 from tests.unit import servers
@@ -91,9 +92,7 @@ class Cloud(servers.Cloud):
         self.content_type = ('text/plain' if form == 'text'
                              else 'application/json')
         self.answers[path] = status, {
-            'versions': {'version': {
-                'id': 'v3.14', 'status': 'stable', 'links': [
-                    {'rel': 'self', 'href': self.url + '/v3/'}]}},
+            'versions': {'version': documents.identity(self.url + '/v3/')},
             'token': self.token(self.url),
             'refused': {'error': {'message': 'refused', 'code': status}},
             'error': {'error': {'message': request, 'code': status,

@@ -24,14 +24,13 @@ from oslo_config import cfg
 import testtools
 
 import nova_aggregate_mirror.conf
+from tests import documents
 
 # How long a test waits for an expected event; only a failing test waits.
 PATIENCE = 20
 # Between two bytes of a trickle: much shorter than any read timeout.
 PAUSE = 0.1
-VERSIONS = {'versions': [{'id': 'v1.0', 'status': 'CURRENT', 'links': [
-    {'rel': 'self', 'href': ''}], 'min_version': '1.0',
-    'max_version': '1.39'}]}
+VERSIONS = {'versions': [documents.placement_version()]}
 
 
 def make_conf(**placement: Any) -> cfg.ConfigOpts:
@@ -83,13 +82,6 @@ def certificate(folder: str | os.PathLike[str], host: str = '',
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(path)
     return context, path
-
-
-def service(kind: str, *urls: str) -> dict[str, Any]:
-    """Return a catalog entry of a service."""
-    return {'type': kind, 'name': kind, 'id': kind, 'endpoints': [
-        {'id': kind, 'interface': 'internal', 'region': 'R', 'region_id': 'R',
-         'url': url} for url in urls]}
 
 
 class LoopbackTestCase(testtools.TestCase):
@@ -217,9 +209,7 @@ class Cloud(fixtures.Fixture):
         self.answers: dict[str, tuple[int, Any]] = {
             '/': (200, VERSIONS),
             '/resource_providers': (200, {'resource_providers': []}),
-            '/v3': (200, {'version': {
-                'id': 'v3.14', 'status': 'stable', 'links': [
-                    {'rel': 'self', 'href': self.url + '/v3/'}]}}),
+            '/v3': (200, {'version': documents.identity(self.url + '/v3/')}),
             '/v3/auth/tokens': (201, self.token(self.url)),
         }
         threading.Thread(target=server.serve_forever, args=(0.01,),
@@ -258,13 +248,9 @@ class Cloud(fixtures.Fixture):
 
         :param others: the entries of other services
         """
-        return {'token': {
-            'methods': ['password'], 'expires_at': expires + 'T00:00:00Z',
-            'issued_at': '2020-01-01T00:00:00Z',
-            'user': {'id': 'u', 'name': 'nova',
-                     'domain': {'id': 'default', 'name': 'Default'}},
-            'roles': [{'id': 'r', 'name': 'admin'}],
-            'catalog': [service('placement', *placements), *others]}}
+        return {'token': documents.token(
+            [documents.service('placement', *placements), *others],
+            expires + 'T00:00:00.000000Z')}
 
     def grant(self, *placements: str, **options: Any) -> None:
         """Answer with this token from now on."""

@@ -13,6 +13,7 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import placement
 from nova_aggregate_mirror.http import auth
+from tests import documents
 from tests import placement_service
 from tests.unit import doubles
 from tests.unit import servers
@@ -216,13 +217,14 @@ class TestNeutron(ChecksTest):
                 'nova-scheduler does not start',
                 '[neutron]\nauth_type = password\n', 'username = neutron\n'),
             self.conf())
-        self.cloud.grant(others=[servers.service('network', 'http://neutron')])
+        self.cloud.grant(others=[
+            documents.service('network', 'http://neutron')])
         self.assertEqual([], self.find(
             placement.neutron, self.conf(**self.cloud.account())))
         self.assert_found(
             placement.neutron, FAILURE, ('[neutron]\nregion_name = R\n',),
             self.conf(**self.cloud.account(region_name='RegionTwo')))
-        self.cloud.grant(others=[servers.service('image', 'http://glance')])
+        self.cloud.grant(others=[documents.service('image', 'http://glance')])
         self.assert_found(
             placement.neutron, FAILURE,
             ("create --region 'R 2' network internal URL",),

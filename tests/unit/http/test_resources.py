@@ -7,6 +7,7 @@ from oslo_utils.fixture import uuidsentinel as uuids
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror.limits import deadline
+from tests import documents
 from tests.unit import servers
 
 KINDS = {
@@ -14,15 +15,20 @@ KINDS = {
     resources.IMAGE: '/v2/images',
     resources.NETWORK: '/v2.0/networks',
 }
+DOCUMENTS = {
+    resources.PROJECT: documents.project,
+    resources.IMAGE: documents.image,
+    resources.NETWORK: documents.network,
+}
 
 
-class TestIdentifiers(servers.LoopbackTestCase):
+class ResourcesTest(servers.LoopbackTestCase):
 
     def setUp(self):
         super().setUp()
         self.cloud = self.useFixture(servers.Cloud())
         self.cloud.grant(others=[
-            servers.service(kind, self.cloud.url + path)
+            documents.service(kind, self.cloud.url + path)
             for kind, path in (('identity', '/v3'), ('image', ''),
                                ('network', ''))])
         self.conf = servers.make_conf(**self.cloud.account())
@@ -37,6 +43,9 @@ class TestIdentifiers(servers.LoopbackTestCase):
         loading.register_auth_conf_options(self.conf, 'neutron')
         self.conf.set_override('auth_section', 'placement', 'neutron')
 
+
+class TestIdentifiers(ResourcesTest):
+
     def find(self, kind, name='demo'):
         with deadline.within(servers.PATIENCE):
             return resources.identifiers(
@@ -45,7 +54,7 @@ class TestIdentifiers(servers.LoopbackTestCase):
     def answer(self, kind, *names, status=200):
         """Have resources of these names, with the IDs noun0 and so on."""
         self.cloud.answers[KINDS[kind]] = (status, {kind.noun + 's': [
-            {'id': getattr(uuids, kind.noun + str(number)), 'name': name}
+            DOCUMENTS[kind](getattr(uuids, kind.noun + str(number)), name)
             for number, name in enumerate(names)]})
 
     def test_name(self):
@@ -63,7 +72,10 @@ class TestIdentifiers(servers.LoopbackTestCase):
     def test_identifier(self):
         """It is not compared with names."""
         for kind, path in KINDS.items():
-            self.cloud.answers['%s/%s' % (path, uuids.demo)] = (200, {})
+            document = DOCUMENTS[kind](uuids.demo)
+            self.cloud.answers['%s/%s' % (path, uuids.demo)] = (
+                200, document if kind == resources.IMAGE
+                else {kind.noun: document})
             self.assertEqual([uuids.demo], self.find(kind, uuids.demo))
 
     def test_service_that_refuses(self):

@@ -12,6 +12,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import adapter
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import connection
+from tests import documents
 from tests.unit import servers
 
 PROVIDER = 'c2a1c1f4-62c5-4ac4-b1a5-5a5b6a0c1d11'
@@ -80,7 +81,7 @@ class ConnectedTest(servers.LoopbackTestCase):
         client = self.connect(cloud='cached')
         self.assertEqual(frozenset(), client.providers())
         self.cloud.answers['/resource_providers'] = (
-            200, {'resource_providers': [{'uuid': PROVIDER}]})
+            200, {'resource_providers': [documents.provider(PROVIDER)]})
         self.assertEqual({PROVIDER}, client.providers())
 
     def test_answer_that_never_comes(self) -> None:

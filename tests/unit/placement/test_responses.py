@@ -11,6 +11,7 @@ from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import client
+from tests import documents
 from tests.unit import servers
 
 PROVIDER = uuidutils.generate_uuid()
@@ -52,7 +53,7 @@ class AnswerTestCase(servers.LoopbackTestCase):
             {'resource_providers': [{'uuid': PROVIDER, 'name': None}]},
         ), self.client.sharing)
         self.cloud.answers['/resource_providers'] = (200, {
-            'resource_providers': [{'uuid': PROVIDER, 'name': 'nfs'}]})
+            'resource_providers': [documents.provider(PROVIDER, 'nfs')]})
         self.assertEqual({PROVIDER: 'nfs'}, self.client.sharing())
 
     def test_provider(self) -> None:
