@@ -32,8 +32,9 @@ def create_server(nova: Any, flavor: objects.Flavor, host: str,
     :param stored: whether nova has its request
     """
     with nova.in_cell(cell) as context:
+        placed = _node(context, host)
         server = objects.Instance(
-            context, host=host, project_id=PROJECT, user_id='user',
+            context, host=host, **placed, project_id=PROJECT, user_id='user',
             display_name=name, hostname=name, vm_state=state, power_state=0,
             flavor=flavor, availability_zone=zone or None, image_ref='',
             kernel_id='', ramdisk_id='', config_drive='', reservation_id='r-1',
@@ -54,3 +55,11 @@ def create_server(nova: Any, flavor: objects.Flavor, host: str,
             {}, None, zone or None, project_id=PROJECT).create()
     uuid: str = server.uuid
     return uuid
+
+
+def _node(context: Any, host: str) -> dict[str, Any]:
+    """Return the attributes by which a server refers to its compute node."""
+    for node in objects.ComputeNodeList.get_all(context):
+        if node.host == host:
+            return {'node': node.hypervisor_hostname, 'compute_id': node.id}
+    return {}

@@ -19,13 +19,16 @@ from nova_aggregate_mirror.http import repeats
 # Called where its errors are translated.
 Build = abc.Callable[[], ks_adapter.Adapter]
 
-# Attributes of an image that are not image properties.
-_ATTRIBUTES = frozenset({
-    'checksum', 'container_format', 'created_at', 'direct_url', 'disk_format',
-    'file', 'id', 'locations', 'min_disk', 'min_ram', 'name', 'os_hash_algo',
-    'os_hash_value', 'os_hidden', 'owner', 'protected', 'schema', 'self',
-    'size', 'status', 'stores', 'tags', 'updated_at', 'virtual_size',
+# Attributes of an image that nova reads. Its objects take them as keywords.
+_READ = frozenset({
+    'checksum', 'container_format', 'created_at', 'disk_format', 'id',
+    'min_disk', 'min_ram', 'name', 'owner', 'size', 'status', 'updated_at',
     'visibility'})
+# Others, which nova omits (nova/image/glance.py); all else are properties.
+_OMITTED = frozenset({
+    'direct_url', 'file', 'locations', 'os_hash_algo', 'os_hash_value',
+    'os_hidden', 'protected', 'schema', 'self', 'stores', 'tags',
+    'virtual_size'})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,9 +115,13 @@ def read_image(conf: cfg.ConfigOpts, image: str) -> dict[str, Any]:
                 'glance has no image %s that this user can see; give its ID, '
                 'or its properties with --image-property' % image)
         with errors.parsing():
-            document = response.json()
-            return {**{name: value for name, value in document.items()
-                       if name in _ATTRIBUTES},
-                    'properties': {name: value for name, value
-                                   in document.items()
-                                   if name not in _ATTRIBUTES}}
+            return _as_nova(response.json())
+
+
+def _as_nova(document: abc.Mapping[str, Any]) -> dict[str, Any]:
+    """Return an image in the form that nova makes of glance's document."""
+    attributes = {name: value for name, value in document.items()
+                  if name in _READ}
+    properties = {name: value for name, value in document.items()
+                  if name not in _READ | _OMITTED}
+    return {**attributes, 'properties': properties}

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import store
+from tests import documents
 from tests.functional import test_manage
 from tests import placed
 from tests.unit import servers
@@ -125,6 +126,47 @@ class TestExplain(ExplainTest):
         self.assertEqual(
             "0 of 2 hosts: no host aggregate matches the flavor's extra spec "
             'ssd', done.stdout.splitlines()[0])
+
+
+class TestImage(ExplainTest):
+    """An image that the near host can run, and the far one cannot."""
+
+    def setUp(self):
+        super().setUp()
+        glance = self.useFixture(servers.Cloud())
+        self.image = documents.image(
+            uuidsentinel.image, 'arm', hw_architecture='aarch64')
+        glance.answers['/v2/images'] = (200, {'images': [self.image]})
+        glance.answers['/v2/images/' + uuidsentinel.image] = (200, self.image)
+        self.write_conf(more=MORE + (
+            'enabled_filters = ImagePropertiesFilter\n'
+            '[glance]\nendpoint_override = %s\n' % glance.url))
+        with self.cloud.nova.in_cell('cell1') as context:
+            compute = objects.ComputeNode.get_by_uuid(
+                context, self.near.nodes[0])
+            compute.supported_hv_specs = [objects.HVSpec.from_list(
+                ['aarch64', 'kvm', 'hvm'])]
+            compute.save()
+
+    def test_new_server(self):
+        """The image may be named by its name or its ID."""
+        for image in 'arm', uuidsentinel.image:
+            done = self.explain(*SMALL, '--image', image)
+            self.assertEqual((0, ''), (done.returncode, done.stderr))
+            self.assertTrue(done.stdout.startswith(
+                '1 of 2 hosts can take the server (near): 1 unable to run '
+                'the image'), done.stdout)
+
+    def test_rebuild(self):
+        """The host of the server has to run the new image."""
+        for host, cell, status in (('near', 'cell1', 0), ('far', 'cell2', 1)):
+            server = placed.create_server(
+                self.cloud.nova, self.flavor, host, cell)
+            done = self.explain(
+                '--server', server, '--for', 'rebuild', '--image', 'arm')
+            self.assertEqual((status, ''), (done.returncode, done.stderr))
+            self.assertEqual(
+                bool(status), 'unable to run the image' in done.stdout)
 
 
 class TestRefusals(ExplainTest):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of projects, images and networks."""
+"""Images, and names of projects, images and networks."""
 
 from keystoneauth1 import loading
+from nova.objects import image_meta
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from nova_aggregate_mirror import exceptions
@@ -94,3 +95,39 @@ class TestIdentifiers(ResourcesTest):
             RuntimeError, resources.identifiers,
             lambda: resources.adapter(self.conf, resources.IMAGE),
             resources.IMAGE, 'demo')
+
+
+class TestImage(ResourcesTest):
+
+    def read(self, status=200, **values):
+        """Read an image of glance with these values."""
+        self.cloud.answers['/v2/images/%s' % uuids.image] = (
+            status, documents.image(uuids.image, **values))
+        with deadline.within(servers.PATIENCE):
+            return resources.read_image(self.conf, uuids.image)
+
+    def test_image_of_nova(self):
+        """Nova takes all but the properties as keywords."""
+        image = self.read(hw_machine_type='q35', min_ram=64)
+        self.assertEqual({'hw_machine_type': 'q35'}, image['properties'])
+        self.assertLessEqual(set(image), set(image_meta.ImageMeta.fields))
+        meta = image_meta.ImageMeta.from_dict(image)
+        self.assertEqual(
+            (uuids.image, 'demo', 64, 'q35'),
+            (meta.id, meta.name, meta.min_ram,
+             meta.properties.hw_machine_type))
+
+    def test_attributes_of_other_glances(self):
+        """An attribute that no nova has is none of the keywords."""
+        image = self.read(locations=[], direct_url='rbd://a', context='b')
+        self.assertEqual({'context': 'b'}, image['properties'])
+        image_meta.ImageMeta.from_dict(image)
+
+    def test_image_that_was_not_uploaded(self):
+        """Its size, checksum and formats are null."""
+        image_meta.ImageMeta.from_dict(self.read(
+            size=None, checksum=None, disk_format=None,
+            container_format=None))
+
+    def test_image_that_glance_does_not_have(self):
+        self.assertRaises(exceptions.UnknownName, self.read, 404)

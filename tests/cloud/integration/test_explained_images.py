@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images that an explanation reads from glance."""
+
+from tests.cloud.integration import base
+from tests.cloud.situations import furnish
+from tests.cloud.situations import scene
+from tests.cloud.situations import servers
+
+EXPLAIN = (scene.MANAGE, 'scheduling', 'explain')
+REFUSED = 'unable to run the image'
+# Nova's fake driver runs x86_64.
+FOREIGN = {'hw_architecture': 'aarch64'}
+
+
+class TestImages(base.TestCase):
+
+    def explain(self, *argv):
+        """Return whether a host is left, and the explanation."""
+        status, out, err = self.scene.run([*EXPLAIN, *argv])
+        self.assertNotIn('Traceback', err)
+        self.assertIn(status, (0, 1), err)
+        return not status, out
+
+    def test_new_server(self):
+        """Nova gives a server with the image a host, if one was found."""
+        for image, possible in (
+                (servers.IMAGE, True),
+                (furnish.image(self.scene), True),
+                (furnish.image(self.scene, **FOREIGN), False)):
+            left, out = self.explain('--flavor', 'tiny', '--image', image)
+            self.assertEqual((possible, not possible),
+                             (left, REFUSED in out), out)
+
+    def test_rebuild(self):
+        """Nova rebuilds the server with an image that its host can run."""
+        server = servers.boot(self.scene, 'tiny')
+        for image, possible in (
+                (furnish.image(self.scene), True),
+                (furnish.image(self.scene, **FOREIGN), False)):
+            rebuild = servers.Move(
+                self.scene, server, ['rebuild', '--image', image],
+                {'rebuild': {'imageRef': image}})
+            left, out = self.explain(*rebuild.arguments())
+            self.assertEqual((possible, not possible),
+                             (left, REFUSED in out), out)
+            self.assertEqual(possible, bool(rebuild.make().hosts))
