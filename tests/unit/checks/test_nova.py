@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import shutil
 import stat
 import types
 
@@ -15,6 +16,7 @@ from nova_aggregate_mirror.checks import journal
 from nova_aggregate_mirror.checks import nova
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import migration
 from tests import processes
 from tests.unit import doubles
 
@@ -116,9 +118,23 @@ class UserTest(testtools.TestCase):
         super().setUp()
         if os.geteuid():
             self.skipTest('only root can become another user')
+        self.load_what_is_read()
         self.conf = doubles.make_conf(self)
         self.state = pathlib.Path(self.conf.state_path)
         self.file = self.state / 'aggregate_mirror' / 'journal.sqlite'
+
+    def load_what_is_read(self) -> None:
+        """Load what another user may not read below the home of root."""
+        engine.Database(doubles.make_conf(self)).migrate()
+        folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        # Alembic looks for its scripts each time.
+        shutil.copytree(pathlib.Path(migration.__file__).parent / 'migrations',
+                        folder / 'migrations')
+        for path in folder, *folder.rglob('*'):
+            path.chmod(0o755)
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.journal.db.migration.__file__',
+            str(folder / 'migration.py')))
 
     def find(self, user: int = USER) -> checks.Finding:
         """Return the finding for a process of an unprivileged user."""
