@@ -10,13 +10,14 @@ from tests.cloud import cloud
 from tests.cloud import config
 from tests.cloud import loopback
 from tests.cloud import processes
+from tests import patience
 
 INTERVAL: config.Options = {'aggregate_mirror': {'sync_interval': '1'}}
 """Options for nova.conf: a short interval between full syncs."""
 PREFIX = 'nova_aggregate_mirror_'
 DURATION = 'sync_duration_seconds_'
 POLL = 0.1
-TIMEOUT = 600
+TIMEOUT = patience.seconds(600)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,10 +10,11 @@ from benchmarks import traffic
 from tests.cloud import cloud
 from tests.cloud import processes
 from tests.cloud import programs
+from tests import patience
 
 STOCK = 'nova-manage'
 OURS = 'nova-aggregate-mirror-manage'
-TIMEOUT = 3600
+TIMEOUT = patience.seconds(3600)
 CHECKOUT = pathlib.Path(__file__).resolve().parent.parent
 
 

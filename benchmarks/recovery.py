@@ -33,13 +33,14 @@ from benchmarks import stock
 from benchmarks import workload
 from tests.cloud import cloud
 from tests.cloud import processes
+from tests import patience
 
 AGGREGATES = 20
 CLIENTS = 4
 """Parallel clients: as many as nova-api has threads."""
 OK = 200
 POLL = 0.1
-TIMEOUT = 600
+TIMEOUT = patience.seconds(600)
 ANSWERED = 'add-host answered %d'
 
 

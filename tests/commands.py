@@ -16,6 +16,8 @@ import sys
 import tempfile
 from typing import Any
 
+from tests import patience
+
 MANAGE = 'nova_aggregate_mirror.cmd.manage'
 STATUS = 'nova_aggregate_mirror.cmd.status'
 AGENT = 'nova_aggregate_mirror.cmd.agent'
@@ -23,7 +25,7 @@ OPENSTACK = 'openstackclient.shell'
 PROGRAMS = {MANAGE: 'nova-aggregate-mirror-manage',
             STATUS: 'nova-aggregate-mirror-status',
             AGENT: 'nova-aggregate-mirror-agent', OPENSTACK: 'openstack'}
-TIMEOUT = 120
+TIMEOUT = patience.seconds(300)
 
 # Eventlet, which nova's fixtures want until nova 33, replaces what it needs.
 _SERVER: Any = None

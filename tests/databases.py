@@ -29,6 +29,7 @@ import sqlalchemy as sa
 import testtools
 
 from tests.cloud import sql
+from tests import patience
 
 execute, without_tls = sql.execute, sql.without_tls
 KINDS = ('sqlite', 'mysql', 'postgresql')
@@ -36,7 +37,7 @@ SCENARIOS = [(kind, {'kind': kind}) for kind in KINDS]
 
 INSTALL = ['apt-get', 'install', '--yes', '--no-install-recommends']
 POLICY = pathlib.Path('/usr/sbin/policy-rc.d')
-START_TIMEOUT = 60
+START_TIMEOUT = patience.seconds(300)
 # Stops the server and removes its files when the process that holds the other
 # side of the pipe has exited or was killed.
 WATCH = """

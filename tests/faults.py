@@ -35,6 +35,7 @@ from tests import commands
 from tests import databases
 from tests import fixtures
 from tests import nova_server
+from tests import patience
 from tests import placement_service
 from tests.unit import servers
 
@@ -74,7 +75,8 @@ class Scene:
         self.set('DEFAULT', state_path=CONF.state_path)
         self.set('api_database', connection=str(api_db.get_engine().url))
         self.set('placement', **self.keystone.account(password=PASSWORD))
-        self.set(MIRROR, inline_timeout=5.0, request_timeout=30.0,
+        self.set(MIRROR, inline_timeout=patience.seconds(5),
+                 request_timeout=patience.seconds(30),
                  inline_backoff=0.0)
         self.rack = self.cloud.create_aggregate('rack')
         self.hosts = [self.member('host%d' % number) for number in range(12)]
@@ -281,7 +283,8 @@ def without_role(scene: Scene) -> None:
     placement(lambda service: service.refuse_role(('PUT',)))(scene)
 
 
-IMPATIENT = {'inline_timeout': 1.0, 'request_timeout': 2.0}
+IMPATIENT = {'inline_timeout': patience.seconds(1),
+             'request_timeout': patience.seconds(2)}
 """Options while a service is silent."""
 
 

@@ -26,6 +26,7 @@ from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import database
 from tests import nova_service
+from tests import patience
 from tests import placement_service
 
 Host = nova_service.Host
@@ -293,7 +294,8 @@ class MirroredNova(fixtures.Fixture):
         self.useFixture(StockNova())
         conf.register_opts(CONF)
         # Bounds are tested where they are set: a busy machine is slow.
-        CONF.set_default('inline_timeout', 60.0, 'aggregate_mirror')
+        CONF.set_default('inline_timeout', patience.LONGEST_CALL,
+                         'aggregate_mirror')
         self.addCleanup(CONF.clear_default, 'inline_timeout',
                         'aggregate_mirror')
         attach.install(CONF)

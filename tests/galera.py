@@ -17,6 +17,7 @@ import pymysql
 
 from tests.cloud import loopback
 from tests import databases
+from tests import patience
 
 NODES = 3
 MYSQL = databases.SERVERS['mysql']
@@ -25,7 +26,7 @@ MYSQL_URL = 'mysql+pymysql://root@127.0.0.1:%d'
 PROVIDERS = ('/usr/lib/galera/libgalera_smm.so',
              '/usr/lib64/galera-4/libgalera_smm.so',
              '/usr/lib64/galera/libgalera_smm.so')
-SECONDS = 60
+SECONDS = patience.seconds(60)
 POLL = 0.1
 SYNCED = 'Synced'
 # The option that starts a cluster of one node.
@@ -82,7 +83,7 @@ class Node:
         """
         with contextlib.closing(pymysql.connect(
                 host='127.0.0.1', port=self.port, user='root',
-                connect_timeout=5, read_timeout=SECONDS, autocommit=True,
+                connect_timeout=SECONDS, read_timeout=SECONDS, autocommit=True,
                 ssl_disabled=True)) as connection, \
                 connection.cursor() as cursor:
             cursor.execute(statement)
@@ -117,7 +118,7 @@ class Node:
         """Let it apply nothing, as a backup does; the cluster goes on."""
         with contextlib.closing(pymysql.connect(
                 host='127.0.0.1', port=self.port, user='root',
-                connect_timeout=5, read_timeout=SECONDS,
+                connect_timeout=SECONDS, read_timeout=SECONDS,
                 ssl_disabled=True)) as connection, \
                 connection.cursor() as cursor:
             cursor.execute('SET GLOBAL wsrep_desync = ON')

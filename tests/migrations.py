@@ -10,10 +10,11 @@ from oslo_config import cfg
 import sqlalchemy as sa
 
 from nova_aggregate_mirror.journal.db import engine
+from tests import patience
 from tests import processes
 
 READS = ('DESCRIBE', 'PRAGMA', 'SELECT', 'SET', 'SHOW')
-TIMEOUT = 60
+TIMEOUT = patience.seconds(300)
 
 
 def killed(conf: cfg.ConfigOpts, number: int) -> bool:

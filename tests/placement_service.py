@@ -19,6 +19,8 @@ from placement import deploy
 from placement.tests.functional.fixtures import placement as placement_fixtures
 import webob
 
+from tests import patience
+
 Environ = dict[str, Any]
 Start = abc.Callable[..., Any]
 Body = abc.Iterable[bytes]
@@ -28,7 +30,7 @@ MICROVERSION = 'placement 1.36'
 TOKEN = 'admin'
 EVERY_METHOD = ('GET', 'PUT', 'POST', 'DELETE')
 # How many seconds "for ever" lasts, because a test may wait for it.
-FOR_EVER = 30
+FOR_EVER = patience.seconds(300)
 
 
 class Request(NamedTuple):

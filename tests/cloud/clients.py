@@ -13,8 +13,9 @@ import tempfile
 from tests.cloud import forks
 from tests.cloud import processes
 from tests.cloud import programs
+from tests import patience
 
-TIMEOUT = 120
+TIMEOUT = patience.seconds(300)
 # By program: what ``child.clients`` imports.
 PROGRAMS = {
     'openstack': ('openstack.', 'openstackclient.shell',

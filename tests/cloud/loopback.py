@@ -7,7 +7,9 @@ import socket
 
 import requests
 
-TIMEOUT = 10
+from tests import patience
+
+TIMEOUT = patience.seconds(10)
 
 
 def free_ports(count: int) -> list[int]:

@@ -14,10 +14,11 @@ from typing import Any
 import psutil
 
 from tests.cloud import loopback
+from tests import patience
 
-START_TIMEOUT = 120
+START_TIMEOUT = patience.seconds(300)
 # Neutron's threads do not end when uwsgi asks them to.
-STOP_TIMEOUT = 4
+STOP_TIMEOUT = patience.seconds(4)
 POLL = 0.05
 TAIL = 30
 CLOCK_MOVES = 2

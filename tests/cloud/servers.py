@@ -159,7 +159,8 @@ def _folder(state: statefile.State, user: str) -> tuple[pathlib.Path, str]:
 
 def _broker_answers(port: int) -> bool:
     try:
-        with amqp.Connection('127.0.0.1:%d' % port, connect_timeout=5):
+        with amqp.Connection('127.0.0.1:%d' % port,
+                             connect_timeout=loopback.TIMEOUT):
             return True
     except (OSError, amqp.exceptions.AMQPError):
         return False

@@ -20,11 +20,12 @@ from tests.cloud import loopback
 from tests import commands
 from tests import databases
 from tests import fixtures
+from tests import patience
 from tests import placed
 from tests import placement_service
 
 CONF = fixtures.CONF
-PATIENCE = 60
+PATIENCE = patience.seconds(300)
 PASSWORD = 'correct-horse'
 COMMAND = [sys.executable, '-W', 'ignore', '-c', 'import sys; '
            'from nova_aggregate_mirror.cmd import agent; '

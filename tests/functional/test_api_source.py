@@ -16,6 +16,7 @@ from nova_aggregate_mirror.source import api
 from tests import fixtures
 from tests.functional import test_source
 from tests import nova_server
+from tests import patience
 
 NODES = '/os-hypervisors/detail'
 SERVICES = '/os-services'
@@ -31,7 +32,8 @@ class ApiSourceTest(test_source.SourceTest):
 
     def connect(self, url):
         return api.ApiSource(api.connect(session=session.Session(
-            auth=token_endpoint.Token(url, 'token'))), timeout=60)
+            auth=token_endpoint.Token(url, 'token'))),
+            timeout=patience.seconds(60))
 
     def hide(self, *names):
         """Make nova-api omit the compute nodes of these hosts."""

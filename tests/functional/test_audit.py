@@ -11,6 +11,7 @@ from nova_aggregate_mirror.audit import readers
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.source import database_servers
+from tests import patience
 from tests.scheduling import explaining
 
 ZONE, OTHER = 'az-1', 'az-2'
@@ -28,7 +29,8 @@ class AuditTest(explaining.ExplainingTest):
         """Return each misplacement; the totals are in ``totals``."""
         auditing = readers.DatabaseAudit(
             CONF, explaining.Placement(), rules, past, zone, UNPINS)
-        self.source = database_servers.DatabaseServers(engines.Limits(60.0))
+        self.source = database_servers.DatabaseServers(
+            engines.Limits(patience.seconds(60)))
         pages = list(auditing.run(self.source.pages(**chosen)))
         self.totals = auditing.totals
         return [misplacement for page in pages for misplacement in page]
@@ -95,7 +97,7 @@ class TestZones(AuditTest):
 
         def pages():
             for page in database_servers.DatabaseServers(
-                    engines.Limits(60.0)).pages():
+                    engines.Limits(patience.seconds(60))).pages():
                 for position, server in enumerate(page.servers):
                     if position == 3:
                         with engine.begin() as connection:

@@ -22,6 +22,7 @@ from nova_aggregate_mirror.source import database_servers
 from nova_aggregate_mirror.source import metadata
 from nova_aggregate_mirror.source import nova_tables
 from tests import databases
+from tests import patience
 
 AGGREGATE, OTHER, CELL, NODE, SERVER = (
     '%08d-0f4c-4a34-b5cc-09e6d5cc4b6c' % number for number in range(5))
@@ -116,7 +117,7 @@ class TestStatements(testscenarios.WithScenarios, testtools.TestCase):
             self.assertEqual({AGGREGATE: 'zone', OTHER: 'rack'},
                              metadata.read_all().names)
             page, _last = database_servers.DatabaseServers(
-                engines.Limits(60.0)).pages()
+                engines.Limits(patience.seconds(60))).pages()
             self.assertEqual('resize', page.servers[0].moved)
             self.assertEqual({SERVER: PINNED}, page.requests)
             self.assertEqual({'ssd', 'SSD'}, metadata.extra_specs())

@@ -21,10 +21,11 @@ from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.placement import client
 from tests import fixtures
+from tests import patience
 from tests import processes
 
 CONF = fixtures.CONF
-PATIENCE = 60
+PATIENCE = patience.seconds(300)
 
 
 def die():
@@ -153,7 +154,7 @@ class TestMoments(CrashTest):
     def kill_in_flight(self, method):
         """Kill nova-api during its PUT; return what lets the PUT land."""
         # The child is killed before its own deadline aborts the request.
-        self.cloud.nova.conf.config(inline_timeout=2.0 * PATIENCE,
+        self.cloud.nova.conf.config(inline_timeout=patience.LONGEST_CALL,
                                     group='aggregate_mirror')
         self.prepare(method)
         land = self.placement.hold_back()

@@ -13,6 +13,7 @@ import testtools
 from tests.cloud import loopback
 from tests.functional import nova_api
 from tests.functional import test_nova_api
+from tests import patience
 from tests import processes
 
 PROGRAM = pathlib.Path(sys.prefix, 'bin', 'nova-api-os-compute')
@@ -24,7 +25,7 @@ osapi_compute_workers = 1
 [wsgi]
 api_paste_config = %(paste)s
 """
-PATIENCE = 60
+PATIENCE = patience.seconds(300)
 STARTED = 'osapi_compute listening on'
 
 
@@ -74,7 +75,7 @@ class EventletTest(test_nova_api.NovaApiTest):
 
     def test_others_are_served_while_placement_hangs(self) -> None:
         """A call that waits for placement does not block other users."""
-        self.start('inline_timeout = %d' % PATIENCE)
+        self.start('inline_timeout = %d' % patience.LONGEST_CALL)
         create, add = test_nova_api.STORY[0], test_nova_api.STORY[3]
         self.send(*create)
         self.cloud.placement.hang()

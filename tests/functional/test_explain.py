@@ -543,7 +543,8 @@ class TestHolders(explaining.ExplainingTest):
         going_on = threading.Event()
         self.useFixture(fixtures.MonkeyPatch(
             'nova.virt.fake.FakeDriver.migrate_disk_and_power_off',
-            lambda *_arguments, **_options: going_on.wait(60) and '{}'))
+            lambda *_arguments, **_options: going_on.wait(
+                cloud.PATIENCE) and '{}'))
         self.admin_api.post_server_action(self.server['id'], {'migrate': None})
         self._wait_for_server_parameter(
             self.server, {'OS-EXT-STS:task_state': 'resize_migrating'})

@@ -18,6 +18,7 @@ from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import store
 from tests import documents
 from tests.functional import test_manage
+from tests import patience
 from tests import placed
 from tests.unit import servers
 
@@ -215,8 +216,10 @@ class TestRefusals(ExplainTest):
         """It is waited for once."""
         server = self.useFixture(servers.Server(
             lambda _server, client: client.recv(4096) and client.recv(4096)))
-        self.write_conf(more=MORE + '[aggregate_mirror]\nrequest_timeout = 1\n'
-                        '[glance]\nendpoint_override = %s\n' % server.url)
+        self.write_conf(more=MORE + (
+            '[aggregate_mirror]\nrequest_timeout = %d\n'
+            '[glance]\nendpoint_override = %s\n' % (
+                patience.seconds(1), server.url)))
         self.assert_refused('--image-property', *SMALL, '--image',
                             uuidsentinel.image)
         self.assertEqual(1, server.accepted)

@@ -24,6 +24,7 @@ from tests import databases
 from tests.functional import test_journal_databases
 from tests import galera
 from tests import migrations
+from tests import patience
 from tests import processes
 from tests.unit import doubles
 
@@ -36,7 +37,8 @@ class TestGalera(testtools.TestCase):
     def setUp(self) -> None:
         super().setUp()
         self.useFixture(fixtures.FakeLogger())
-        self.useFixture(fixtures.Timeout(180, gentle=True))
+        self.useFixture(fixtures.Timeout(
+            patience.seconds(180), gentle=True))
         try:
             self.nodes = galera.cluster()
         except databases.Unavailable as exc:
@@ -66,7 +68,8 @@ class TestGalera(testtools.TestCase):
         self.conf.set_override('connection', self.url(node),
                                'aggregate_mirror_database')
 
-    def open(self, node: int, seconds: float = 5.0) -> store.Journal:
+    def open(self, node: int, seconds: float = patience.seconds(5)
+             ) -> store.Journal:
         """Open the journal on a node, as a process there does."""
         self.connect(node)
         opened = store.Journal(self.conf, limits=engines.Limits(seconds))

@@ -14,9 +14,10 @@ from nova_aggregate_mirror.journal import full_syncs
 from tests import fixtures
 from tests.functional import test_manage
 from tests.functional import test_sync_command
+from tests import patience
 from tests import processes
 
-PATIENCE = 60
+PATIENCE = patience.seconds(300)
 EVIL = '<script>document.title = "evil"</script><b title=\'&amp;'
 
 

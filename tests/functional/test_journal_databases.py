@@ -22,13 +22,14 @@ from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import engines
 from tests import databases
+from tests import patience
 from tests import processes
 from tests.unit import doubles
 
 load_tests = testscenarios.load_tests_apply_scenarios
 
 PROCESSES = 8
-PATIENCE = 120.0
+PATIENCE = patience.seconds(300)
 TURNS = 150
 HOST = journal.Dirty(host='h1', nodes=frozenset({'n1', 'n2'}),
                      request_id='req-1')
@@ -114,7 +115,7 @@ class TestLimits(DatabaseTest):
         self.locker = sa.create_engine(
             self.url, isolation_level='REPEATABLE READ').connect()
         self.addCleanup(self.locker.close)
-        self.useFixture(fixtures.Timeout(60, gentle=True))
+        self.useFixture(fixtures.Timeout(PATIENCE, gentle=True))
 
     def assert_unavailable(
             self, statement: str,

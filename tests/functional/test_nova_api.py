@@ -16,6 +16,7 @@ from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.journal import store
 from tests import fixtures
 from tests import nova_service
+from tests import patience
 
 PROGRAM = pathlib.Path(__file__).with_name('nova_api.py')
 PASTE = pathlib.Path(sys.prefix, 'etc', 'nova', 'api-paste.ini')
@@ -34,7 +35,7 @@ connection = %s
 %s
 """
 # However busy the machine is.
-PATIENT = 'inline_timeout = 60\n'
+PATIENT = 'inline_timeout = %d\n' % patience.LONGEST_CALL
 ACTIVE = 'Host aggregates are mirrored to placement by nova-aggregate-mirror'
 INACTIVE = 'nova-aggregate-mirror is not active'
 # The first aggregate of an empty database has ID 1.
@@ -97,7 +98,8 @@ class NovaApiTest(testtools.TestCase):
             env=os.environ | {
                 'OS_NOVA_CONFIG_DIR': str(self.path),
                 'OS_NOVA_CONFIG_FILES': 'api-paste.ini;nova.conf'},
-            capture_output=True, text=True, timeout=120)
+            capture_output=True, text=True,
+            timeout=patience.seconds(300))
         self.addDetail('nova-api', testtools.content.text_content(done.stderr))
         return Ended(done.returncode == 0, json.loads(done.stdout or '[]'),
                      done.stderr)

@@ -10,6 +10,7 @@ import testtools
 
 from tests import fixtures
 from tests import nova_service
+from tests import patience
 from tests import processes
 
 PROGRAM = pathlib.Path(sys.prefix, 'bin', 'nova-scheduler')
@@ -28,7 +29,7 @@ enabled_filters = ComputeFilter,AggregateMembershipFilter
 [aggregate_mirror]
 %s
 """
-PATIENCE = 120
+PATIENCE = patience.seconds(300)
 STARTED = 'Starting scheduler node'
 OURS = re.compile(r' nova_aggregate_mirror\S* \[.*?\] ([^\x1b\n]*)')
 

@@ -9,6 +9,7 @@ from oslo_utils import uuidutils
 import testtools
 
 from tests import fixtures
+from tests import patience
 from tests import placement_service
 
 Fault = abc.Callable[[placement_service.PlacementService], None]
@@ -194,7 +195,7 @@ class MirroredOutageTest(OutageTest):
     def test_a_call_is_bounded_when_placement_hangs_or_trickles(self) -> None:
         """A user waits ``inline_timeout`` at most, also for a deletion."""
         # A busy machine needs some of it for the databases.
-        self._wait_for(2.0)
+        self._wait_for(patience.seconds(2))
         for fault in (lambda placement: placement.hang(),
                       lambda placement: placement.hang(('PUT',)),
                       lambda placement: placement.trickle()):

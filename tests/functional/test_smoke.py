@@ -8,6 +8,8 @@ import subprocess
 import sys
 import unittest
 
+from tests import patience
+
 SMOKE = pathlib.Path(__file__).parents[2] / 'devstack' / 'smoke'
 MISSING = [name for name in (
     'keystone', 'nova', 'nova_aggregate_mirror', 'openstackclient',
@@ -30,7 +32,7 @@ class TestSmoke(unittest.TestCase):
         self.cloud.seed_hosts(['cmp-2'])
         self.cloud.seed_hosts(['cmp-1'], nodes_per_host=3)
 
-    def smoke(self, patience):
+    def smoke(self, seconds):
         """Run the smoke test; return its exit status and output."""
         agent = self.cloud.config.url('agent-1')
         programs = pathlib.Path(sys.executable).parent
@@ -38,7 +40,7 @@ class TestSmoke(unittest.TestCase):
             [SMOKE], text=True, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={
                 **self.cloud.environment(), 'AGGREGATE_MIRROR_AGENT': agent,
-                'AGGREGATE_MIRROR_PATIENCE': str(patience),
+                'AGGREGATE_MIRROR_PATIENCE': str(seconds),
                 'PATH': '%s:/usr/bin:/bin' % programs})
         return done.returncode, done.stdout
 
@@ -48,14 +50,14 @@ class TestSmoke(unittest.TestCase):
 
     def test_it_passes_where_all_is_well(self):
         self.cloud.start('agent-1')
-        status, output = self.smoke(patience=60)
+        status, output = self.smoke(patience.seconds(60))
         self.assertEqual(0, status, output)
         self.assertTrue(output.endswith('\nPASSED\n'), output)
         self.check_nothing_is_left()
 
     def test_it_fails_where_no_agent_repairs(self):
         """The mirroring that nova itself does inline is not enough."""
-        status, output = self.smoke(patience=5)
+        status, output = self.smoke(5)
         self.assertEqual(1, status, output)
         self.assertIn('FAILED: members: ', output)
         self.check_nothing_is_left()

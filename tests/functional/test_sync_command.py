@@ -14,10 +14,11 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import store
 from tests import fixtures
 from tests.functional import test_manage
+from tests import patience
 from tests import processes
 
 CONF = fixtures.CONF
-PATIENCE = 60
+PATIENCE = patience.seconds(300)
 FOREIGN = uuidutils.generate_uuid()
 LISTS = ('add', 'remove', 'stale_kept', 'foreign_aggregates',
          'foreign_providers', 'absent', 'pending')

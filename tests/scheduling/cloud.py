@@ -15,12 +15,13 @@ from nova.tests.functional import integrated_helpers
 
 from nova_aggregate_mirror import conf
 from tests import fixtures
+from tests import patience
 
 AVAILABLE = ['nova.scheduler.filters.all_filters',
              'nova_aggregate_mirror.scheduler.filters.all_filters',
              'tests.scheduling.oracle.DefaultZone']
 GUARD = 'AggregateMembershipFilter'
-PATIENCE = 120
+PATIENCE = patience.seconds(300)
 """How often a server is polled; the machine may be busy."""
 SSD = {'aggregate_instance_extra_specs:ssd': 'true'}
 
@@ -31,6 +32,7 @@ class CloudTest(integrated_helpers.ProviderUsageBaseTestCase):
     Nova mirrors aggregates itself here, without failures.
     """
 
+    TIMEOUT_SCALING_FACTOR = patience.FACTOR
     compute_driver = 'fake.MediumFakeDriver'
     hosts: tuple[str, ...] = ()
     """In the order of their weights, the heaviest host first."""
@@ -114,11 +116,25 @@ class CloudTest(integrated_helpers.ProviderUsageBaseTestCase):
 
         return self._wait_for_assert(ended, max_retries=PATIENCE)
 
+    def _wait_for_server_parameter(
+            self, server: Any, expected_params: Any, max_retries: int = 0,
+            *args: Any, **kwargs: Any) -> Any:
+        """Wait as long as this machine needs; nova's tests wait 5 s."""
+        return super()._wait_for_server_parameter(
+            server, expected_params, max(max_retries, PATIENCE), *args,
+            **kwargs)
+
+    def _wait_for_instance_action_event(self, *args: Any, **kwargs: Any
+                                        ) -> Any:
+        """Repeat the 5 s that nova's tests wait."""
+        wait = super()._wait_for_instance_action_event
+        return self._wait_for_assert(
+            lambda: wait(*args, **kwargs), max_retries=PATIENCE // 5)
+
     def become(self, server: Any, **expected: Any) -> None:
         """Wait until nova shows these values of the server, and no task."""
         self._wait_for_server_parameter(
-            server, {'OS-EXT-STS:task_state': None, **expected},
-            max_retries=PATIENCE)
+            server, {'OS-EXT-STS:task_state': None, **expected})
 
 
 def _stop_threads() -> None:

@@ -29,6 +29,7 @@ from nova_aggregate_mirror.placement import responses
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import database
 from nova_aggregate_mirror.source import database_servers
+from tests import patience
 from tests.scheduling import cloud
 
 
@@ -82,11 +83,11 @@ class ExplainingTest(cloud.CloudTest):
                 hosts: abc.Collection[str] = (),
                 pending: abc.Mapping[str, float] = {}) -> explanation.Answer:
         self.asked = Placement()
+        limits = engines.Limits(patience.seconds(60))
         return exclusion_steps.explain(gather.gather(gather.Cloud(
-            self.context, database.DatabaseSource(
-                engines.Limits(60.0)).read_all(),
+            self.context, database.DatabaseSource(limits).read_all(),
             self.asked, pending, parallel.Workers().each,
-            database_servers.DatabaseServers(engines.Limits(60.0))),
+            database_servers.DatabaseServers(limits)),
             request, hosts))
 
     def explain_server(self, server: Any, operation: str = 'create',

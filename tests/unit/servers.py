@@ -25,9 +25,10 @@ import testtools
 
 import nova_aggregate_mirror.conf
 from tests import documents
+from tests import patience
 
 # How long a test waits for an expected event; only a failing test waits.
-PATIENCE = 20
+PATIENCE = patience.seconds(60)
 # Between two bytes of a trickle: much shorter than any read timeout.
 PAUSE = 0.1
 VERSIONS = {'versions': [documents.placement_version()]}
@@ -38,6 +39,8 @@ def make_conf(**placement: Any) -> cfg.ConfigOpts:
     conf = cfg.ConfigOpts()
     conf([])
     nova_aggregate_mirror.conf.register_opts(conf)
+    conf.set_default(
+        'inline_timeout', patience.LONGEST_CALL, 'aggregate_mirror')
     loading.register_session_conf_options(conf, 'placement')
     loading.register_auth_conf_options(conf, 'placement')
     loading.register_adapter_conf_options(conf, 'placement')

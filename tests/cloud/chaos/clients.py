@@ -14,10 +14,11 @@ from tests.cloud.chaos import answers
 from tests.cloud.chaos import wiring
 from tests.cloud import cloud
 from tests.cloud import loopback
+from tests import patience
 
 PREFIX = 'chaos-'
 # The longest time that nova-api may take; faults are shorter.
-PATIENCE = 120
+PATIENCE = patience.seconds(120)
 # Maximum seconds between two operations of one client.
 PACE = 0.3
 PATIENT_PACE = 1.0

@@ -9,8 +9,9 @@ import time
 from tests.cloud.chaos import soak
 from tests.cloud.chaos import wiring
 from tests.cloud import processes
+from tests import patience
 
-SYNCED_WITHIN = 3 * wiring.SYNC_INTERVAL
+SYNCED_WITHIN = patience.seconds(3 * wiring.SYNC_INTERVAL)
 ATTEMPTS = 5
 
 

@@ -11,12 +11,13 @@ from tests.cloud.chaos import faults
 from tests.cloud import cloud
 from tests.cloud import observer
 from tests.cloud import output
+from tests import patience
 
 # Without its database the journal cannot record what has changed.
 _JOURNAL = ('mariadb', 'journal-of-1', 'journal-of-2')
 # nova-api does not start without these, and gives up only some seconds later.
 _AT_START = ('mariadb', 'rabbitmq', 'database-of-1', 'database-of-2')
-GIVES_UP_WITHIN = 60
+GIVES_UP_WITHIN = patience.seconds(60)
 SHOWN = 20
 LENGTH = 300
 

@@ -15,6 +15,7 @@ from tests.cloud import observer
 from tests.cloud import output
 from tests.cloud import processes
 from tests import databases
+from tests import patience
 
 CLIENTS = 4
 SHARED = 2
@@ -24,7 +25,7 @@ ROUND = 60
 LONGEST = 3
 POLL = 0.5
 # A journal row that failed often waits up to 30 seconds for its next attempt.
-HEALS_WITHIN = 120
+HEALS_WITHIN = patience.seconds(120)
 # An aggregate of another tool. It stays, and the next run uses it, too.
 FOREIGN = 'f0e1a7e5-0000-4000-8000-000000000000'
 

@@ -19,11 +19,12 @@ from keystoneauth1 import exceptions
 from tests.cloud import cloud
 from tests.cloud import observer
 from tests.cloud import processes
+from tests import patience
 
 OURS = 'nova-aggregate-mirror-manage'
 NO_HOST = 'no host'
 # Many times what anything takes, even on a busy machine.
-PATIENCE = 60
+PATIENCE = patience.seconds(60)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -24,11 +24,12 @@ from tests.cloud.situations import scene
 from tests.cloud.situations import schedulers
 from tests.cloud.situations import servers
 from tests.cloud import statefile
+from tests import patience
 
 VARIABLE = 'AGGREGATE_MIRROR_CLOUD'
 PATIENCE = scene.PATIENCE
 # Seconds, with the installation of the packages.
-STARTS_WITHIN = 3600
+STARTS_WITHIN = patience.seconds(3600)
 _ALL = os.environ.get('AGGREGATE_MIRROR_TEST_ALL')
 of_nova_alone = testtools.skipUnless(
     _ALL, 'it shows what nova does by itself, and runs with ./tools/test all')

@@ -51,7 +51,7 @@ class TestWaiting(base.TestCase):
             self.add_host(self.zone, self.host.name)
             waiting = pool.submit(
                 self.cloud.run, 'openstack', 'aggregate', 'mirror', 'wait',
-                self.host.name, '--timeout', '120')
+                self.host.name, '--timeout', str(base.PATIENCE))
             self.cloud.start('placement')
             status, out, err = waiting.result()
             self.assertEqual(0, status, out + err)

@@ -9,8 +9,9 @@ from testtools import content
 
 from tests.cloud import command
 from tests.cloud import environment
+from tests import patience
 
-PATIENCE = 900
+PATIENCE = patience.seconds(900)
 
 
 def call(*argv: object, seconds: float = PATIENCE

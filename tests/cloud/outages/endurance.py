@@ -26,6 +26,7 @@ from tests.cloud import output
 from tests.cloud import processes
 from tests.cloud import servers
 from tests.cloud import services
+from tests import patience
 
 PARTIES = {
     'keystone': ('keystone',), 'placement': ('placement',),
@@ -34,11 +35,11 @@ PARTIES = {
 CELLS = {**lanes.CELLS, 'third-cell': 'nova_third'}
 # Calls per second, hosts in each cell, calls at the same time.
 RATE, HOSTS, CALLERS = 5.0, 5, 16
-PATIENCE = 120.0
+PATIENCE = patience.seconds(120)
 # Seconds of calls before the silence, and between two samples.
 BEFORE, EVERY = 30.0, 5.0
 # Seconds within which placement has to equal nova after the silence.
-HEAL = 120.0
+HEAL = patience.seconds(120)
 # Shares of the silence that are compared. In the first part nova still loads
 # what it needs, with and without this package.
 PARTS = {'20 to 30 %': (0.2, 0.3), '90 to 100 %': (0.9, 1.0)}

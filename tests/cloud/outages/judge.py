@@ -5,9 +5,10 @@ from collections import abc
 
 from tests.cloud.outages import cases
 from tests.cloud.outages import measure
+from tests import patience
 
 # Seconds that the hook may take in addition to inline_timeout.
-MARGIN = 1.0
+MARGIN = patience.seconds(1)
 
 Healthy = abc.Mapping[str, measure.Answer]
 """Call to stock nova's answer without a fault."""

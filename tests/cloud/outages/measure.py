@@ -15,13 +15,14 @@ from tests.cloud.outages import lane as lanes
 from tests.cloud.outages import moments
 from tests.cloud.outages import world as worlds
 from tests.cloud import processes
+from tests import patience
 
 # Seconds of a call with this package in addition to stock nova's, if that has
 # answered, and to inline_timeout.
-PATIENCE = 10.0
+PATIENCE = patience.seconds(10)
 # Seconds in which the party's return lets a call end, and in which placement
 # has to equal nova.
-END, HEAL = 30.0, 30.0
+END = HEAL = patience.seconds(30)
 ATTEMPTS = 3
 # What the hook logs if it leaves the work to the agent.
 UNMIRRORED = b'is not mirrored to placement yet'

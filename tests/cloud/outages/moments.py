@@ -13,10 +13,12 @@ from typing import Self
 
 import sqlalchemy as sa
 
+from tests import patience
+
 # Errors of a fault that does not begin.
 ERRORS = (OSError, sqlite3.Error, sa.exc.SQLAlchemyError)
 # Seconds between two operations of a call.
-FOLLOWS = 1.0
+FOLLOWS = patience.seconds(1)
 # In the order of a call; the deletion of a service repeats them.
 BEGIN, READY, RETURNED, DONE = 'begin', 'ready', 'returned', 'done'
 

@@ -10,9 +10,10 @@ import uuid
 
 from tests.cloud import cloud
 from tests.cloud.situations import schedulers
+from tests import patience
 
 MANAGE = 'nova-aggregate-mirror-manage'
-PATIENCE = 180
+PATIENCE = patience.seconds(180)
 POLL = 0.5
 
 

@@ -10,10 +10,12 @@ import subprocess
 
 import fixtures
 
+from tests import patience
+
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[2]
 PLUGIN = 'nova-aggregate-mirror'
-PATIENCE = 120
+PATIENCE = patience.seconds(600)
 
 # Programs that DevStack's functions may really run: they work on files.
 TOOLS = (

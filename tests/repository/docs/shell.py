@@ -12,11 +12,12 @@ import pathlib
 import subprocess
 import sys
 
+from tests import patience
 from tests.repository.docs import page
 
 ROOT = pathlib.Path(__file__).parents[3]
 # Other tests may have the processor.
-TIMEOUT = 900
+TIMEOUT = patience.seconds(900)
 TAIL = 60
 TRACEBACK = 'Traceback (most recent call last)'
 

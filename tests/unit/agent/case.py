@@ -5,10 +5,11 @@ import threading
 
 from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror import exceptions
+from tests import patience
 from tests.unit import doubles
 
 REFUSED = exceptions.ServiceUnreachable('refused')
-TIMEOUT = 60
+TIMEOUT = patience.seconds(120)
 
 
 class Recorder:

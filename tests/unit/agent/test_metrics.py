@@ -21,9 +21,11 @@ from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror.agent import metrics_server
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
+from tests import patience
 
 DRIFT = {('az1', 'missing'): 3, ('az1', 'stale'): 1}
 LIMITS = {'drain': 60, 'sync': 600}
+PATIENCE = patience.seconds(60)
 
 
 def _descriptors():
@@ -58,7 +60,7 @@ class TestMetrics(testtools.TestCase):
         request = urllib.request.Request(
             'http://%s:%d%s' % (host, port, path), method=method)
         try:
-            with opener.open(request, timeout=30) as answer:
+            with opener.open(request, timeout=PATIENCE) as answer:
                 return answer.status, answer.headers, answer.read().decode()
         except urllib.error.HTTPError as exc:
             with exc:
@@ -304,7 +306,7 @@ class TestMetrics(testtools.TestCase):
     def raw(self, method, path, headers=b''):
         """Return all bytes of a response."""
         with socket.create_connection(('127.0.0.1', self.server.port),
-                                      timeout=30) as client:
+                                      timeout=PATIENCE) as client:
             client.sendall(b'%s %s HTTP/1.0\r\n%s\r\n' % (
                 method.encode(), path.encode(), headers))
             return b''.join(iter(lambda: client.recv(65536), b''))
@@ -337,7 +339,7 @@ class TestMetrics(testtools.TestCase):
         server = self.serve(client_timeout=0.2)
         with socket.create_connection(('127.0.0.1', server.port)) as client:
             client.settimeout(0.01)
-            for _ in range(1000):
+            for _ in range(100 * PATIENCE):
                 try:
                     client.sendall(b'G')
                     if not client.recv(1):
@@ -355,18 +357,18 @@ class TestMetrics(testtools.TestCase):
 
         def limits():
             begun.set()
-            proceed.wait(30)
+            proceed.wait(PATIENCE)
             return {}
 
         server = self.serve(limits, client_timeout=3600)
         with socket.create_connection(
-                ('127.0.0.1', server.port), timeout=30) as client:
+                ('127.0.0.1', server.port), timeout=PATIENCE) as client:
             client.sendall(b'GET /healthz HTTP/1.0\r\n\r\n')
-            self.assertTrue(begun.wait(30))
+            self.assertTrue(begun.wait(PATIENCE))
             idle = []
             for _ in range(2 * metrics_server.MOST_CLIENTS):
                 idle.append(socket.create_connection(
-                    ('127.0.0.1', server.port), timeout=30))
+                    ('127.0.0.1', server.port), timeout=PATIENCE))
                 self.addCleanup(idle[-1].close)
             # The first had to make room for the last.
             self.assertEqual(b'', idle[0].recv(1))
@@ -384,20 +386,20 @@ class TestMetrics(testtools.TestCase):
 
         def limits():
             begun.release()
-            proceed.wait(30)
+            proceed.wait(PATIENCE)
             return {}
 
         server = self.serve(limits, **options)
         clients = [self.client(server)
                    for _ in range(metrics_server.MOST_CLIENTS)]
         for _ in clients:
-            self.assertTrue(begun.acquire(timeout=30))
+            self.assertTrue(begun.acquire(timeout=PATIENCE))
         return server, clients, proceed
 
     def client(self, server):
         """Send a request for the health."""
         client = socket.create_connection(
-            ('127.0.0.1', server.port), timeout=30)
+            ('127.0.0.1', server.port), timeout=PATIENCE)
         self.addCleanup(client.close)
         client.sendall(b'GET /healthz HTTP/1.0\r\n\r\n')
         return client
@@ -410,7 +412,7 @@ class TestMetrics(testtools.TestCase):
             'socketserver.BaseServer.verify_request',
             lambda *_request: accepted.set() or True))
         clients.append(self.client(server))
-        self.assertTrue(accepted.wait(30))
+        self.assertTrue(accepted.wait(PATIENCE))
         proceed.set()
         for client in clients:
             self.assertIn(b' 200 OK', client.recv(4096))
@@ -430,8 +432,10 @@ class TestMetrics(testtools.TestCase):
             client.connect_ex(('127.0.0.1', self.server.port))
             clients.append(client)
         waiting = set(clients)
-        deadline = time.monotonic() + 0.8
-        while waiting and time.monotonic() < deadline:
+        retried = time.monotonic() + 0.8
+        is_late = False
+        while waiting and not is_late:
+            is_late = time.monotonic() > retried
             waiting -= set(select.select([], waiting, [], 0.1)[1])
         self.assertEqual(0, len(waiting))
         self.assertEqual(200, self.ask('/metrics')[0])
@@ -443,7 +447,7 @@ class TestMetrics(testtools.TestCase):
         server = self.serve(client_timeout=1)
         for sent in (b'', b'GET /metr', b'GET /metrics HTTP/1.1\r\nAccept'):
             with socket.create_connection(('127.0.0.1', server.port),
-                                          timeout=30) as client:
+                                          timeout=PATIENCE) as client:
                 client.sendall(sent)
                 self.assertEqual(b'', client.recv(1))
         self.assertEqual('', errors.getvalue())

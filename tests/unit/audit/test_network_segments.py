@@ -9,6 +9,7 @@ from nova_aggregate_mirror.audit import network_segments
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import client
 from tests import neutron_service
+from tests import patience
 from tests.unit import servers
 
 BODY = b'.' * 300
@@ -27,7 +28,8 @@ class TestSegments(servers.LoopbackTestCase):
         server = self.useFixture(servers.Server(_trickles))
         conf = servers.make_conf()
         neutron_service.NeutronService().configure(conf, server.url)
-        conf.set_override('request_timeout', 1.0, 'aggregate_mirror')
+        conf.set_override(
+            'request_timeout', patience.seconds(1), 'aggregate_mirror')
         reader = network_segments.SegmentReader(conf, client.Client(conf), [])
         self.assertRaises(exceptions.DeadlineExceeded,
                           reader.read, [uuids.server])

@@ -17,7 +17,6 @@ class TestDiscovery(servers.LoopbackTestCase):
     def way(self, **placement: Any) -> discovery.Discovery:
         account = {} if 'token' in placement else self.cloud.account()
         conf = servers.make_conf(**{**account, **placement})
-        conf.set_override('inline_timeout', 1.0, 'aggregate_mirror')
         return discovery.Discovery(conf, 'placement')
 
     def answer(self, path: str, status: int, body: Any) -> None:

@@ -14,6 +14,7 @@ from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import placement
 from nova_aggregate_mirror.http import auth
 from tests import documents
+from tests import patience
 from tests import placement_service
 from tests.unit import doubles
 from tests.unit import servers
@@ -165,7 +166,7 @@ class TestRights(ChecksTest):
         self.useFixture(fixtures.Timeout(servers.PATIENCE, gentle=True))
 
         def check(code: checks.Code, *texts: str, token: str = 'admin',
-                  timeout: float = 30.0) -> None:
+                  timeout: float = patience.LONGEST_CALL) -> None:
             conf = servers.make_conf(
                 auth_type='admin_token', endpoint=service.url, token=token)
             conf.set_override('inline_timeout', timeout, 'aggregate_mirror')
@@ -184,7 +185,7 @@ class TestRights(ChecksTest):
         check(FAILURE, '500', 'journalctl -u placement-api')
         service.hang(methods=('PUT',))
         start = time.monotonic()
-        check(FAILURE, 'was silent', '(PUT /', timeout=1.0)
+        check(FAILURE, 'was silent', '(PUT /', timeout=patience.seconds(1))
         self.assertLess(time.monotonic() - start, placement_service.FOR_EVER)
         service.requests.clear()
         check(SUCCESS)

@@ -18,11 +18,12 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import adapter
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import deadline
+from tests import patience
 from tests.unit import servers
 
 # An unlimited client would need 30 s or more to read this.
 LONG_BODY = b'.' * 300
-SHORT = 2
+SHORT = patience.seconds(2)
 CALL = errors.Call('placement', 'GET /path')
 
 

@@ -18,6 +18,7 @@ from nova_aggregate_mirror.http import repeats
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
+from tests import patience
 from tests import placement_service
 from tests.unit import servers
 
@@ -333,7 +334,7 @@ class KeystoneTestCase(servers.LoopbackTestCase):
         self.assertTrue(patient.is_alive())
 
     def _wait_long(self) -> None:
-        with deadline.within(3):
+        with deadline.within(patience.seconds(3)):
             self.assertRaises(exceptions.DeadlineExceeded,
                               self.client.providers)
 

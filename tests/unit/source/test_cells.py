@@ -10,6 +10,7 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.source import cells
+from tests import patience
 
 FOREVER = 3600.0
 
@@ -23,7 +24,8 @@ class TestThreads(testtools.TestCase):
     def setUp(self):
         super().setUp()
         # A test that waits for the silent cell fails.
-        self.useFixture(fixtures.Timeout(60, gentle=True))
+        self.useFixture(fixtures.Timeout(
+            patience.seconds(60), gentle=True))
         self.answering = threading.Event()
         self.addCleanup(self.answering.set)
         self.queries = 0

@@ -14,6 +14,7 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import database_servers
+from tests import patience
 
 
 class TestPages(testtools.TestCase):
@@ -32,7 +33,8 @@ class TestPages(testtools.TestCase):
                 (cells, 'Cells', self.cells)):
             self.useFixture(fixtures.MockPatchObject(
                 module, name, return_value=double))
-        self.servers = database_servers.DatabaseServers(engines.Limits(60.0))
+        self.servers = database_servers.DatabaseServers(
+            engines.Limits(patience.seconds(60)))
 
     def document(self):
         """Build the document before the first page is read."""
