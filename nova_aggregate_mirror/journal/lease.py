@@ -34,7 +34,12 @@ class LeaseRow(NamedTuple):
     """Seconds since the epoch, by the clock of that host."""
 
 
-_ROW = sa.select(*(_LEASE[name] for name in LeaseRow._fields))
+# Statements are built once, because building takes longer than executing.
+_NAME = _LEASE.name == sa.bindparam('lease')
+_READ = sa.select(*(_LEASE[field] for field in LeaseRow._fields)).where(_NAME)
+_TAKE = sa.update(models.lease).where(
+    _NAME, _LEASE.holder == sa.bindparam('previous_holder'),
+    _LEASE.renewals == sa.bindparam('previous_renewals'))
 
 
 class Lease:
@@ -93,15 +98,15 @@ class Lease:
                     host=previous.host, taken_at=previous.taken_at)
 
         def work(connection: Any) -> bool:
-            statement = sql_parts.insert_new(
-                connection, models.lease).values(name=self._name)
             if previous:
-                statement = sa.update(models.lease).where(
-                    _LEASE.name == self._name,
-                    _LEASE.holder == previous.holder,
-                    _LEASE.renewals == previous.renewals)
-            return bool(connection.execute(
-                statement.values(**row._asdict())).rowcount)
+                result = connection.execute(_TAKE, {
+                    'lease': self._name, 'previous_holder': previous.holder,
+                    'previous_renewals': previous.renewals, **row._asdict()})
+            else:
+                result = connection.execute(
+                    sql_parts.insert_new(connection, models.lease),
+                    {'name': self._name, **row._asdict()})
+            return bool(result.rowcount)
 
         success = self._database.run(work)
         if success:
@@ -121,5 +126,5 @@ def read(database: transactions.Transactions, mode: str = conf.MIRROR
          ) -> LeaseRow | None:
     """Read the lease of a mode; None if no agent has ever taken it."""
     row = database.run(lambda connection: connection.execute(
-        _ROW.where(_LEASE.name == NAMES[mode])).one_or_none())
+        _READ, {'lease': NAMES[mode]}).one_or_none())
     return None if row is None else LeaseRow(*row)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which agent leads, on a real SQLite file."""
 
+import fixtures
+
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import transactions
@@ -49,6 +51,16 @@ class TestLease(doubles.TestCase):
             self.assertTrue(self.mine.step())
         self.assertEqual(['UPDATE'], [
             text.split()[0] for text in executed.seen])
+
+    def test_renewal_builds_no_statement(self):
+        """An idle agent renews its lease for years."""
+        def build(*_arguments):
+            raise AssertionError('a statement is built')
+
+        self.mine.step()
+        for verb in 'select', 'insert', 'update':
+            self.useFixture(fixtures.MonkeyPatch('sqlalchemy.' + verb, build))
+        self.assertTrue(self.mine.step())
 
     def test_lease_that_was_lost(self):
         """The renewal that finds nothing says so."""
