@@ -19,6 +19,7 @@ It is long because the tree is drawn and defined in one place.
     |   |-- NovaUnavailable       nova's API database did not answer
     |   |-- JournalUnavailable    the journal could not be read or written
     |   |   |-- JournalLocked     another session holds a lock of its database
+    |   |   |-- JournalNotAsked   this process had no time or connection left
     |   |   |-- JournalDamaged    its SQLite file cannot be read
     |   |   `-- WrongDatabase     its database has other tables
     |   |-- NotTried              skipped after other failures
@@ -187,6 +188,13 @@ class JournalLocked(JournalUnavailable):
     """A write waited in vain for a lock that another session holds.
 
     Its database is available: other rows can be written meanwhile.
+    """
+
+
+class JournalNotAsked(JournalUnavailable):
+    """This process had no time or no connection left for the journal.
+
+    It says nothing about its database; nothing was written.
     """
 
 

@@ -34,6 +34,8 @@ from tests import patience
 execute, without_tls = sql.execute, sql.without_tls
 KINDS = ('sqlite', 'mysql', 'postgresql')
 SCENARIOS = [(kind, {'kind': kind}) for kind in KINDS]
+PSYCOPG = ('psycopg', {'kind': 'postgresql', 'driver': 'psycopg'})
+"""A scenario with the other driver for PostgreSQL."""
 
 INSTALL = ['apt-get', 'install', '--yes', '--no-install-recommends']
 POLICY = pathlib.Path('/usr/sbin/policy-rc.d')
@@ -120,12 +122,16 @@ SERVERS: abc.Mapping[str, Server] = {
 }
 
 
-def create(test: testtools.TestCase, kind: str) -> str:
+def create(test: testtools.TestCase, kind: str, driver: str = '') -> str:
     """Create an empty database for a test, and drop it when the test ends.
 
     :param kind: a value of ``KINDS``; the test is skipped if unavailable
+    :param driver: another driver than that of ``SERVERS``, such as psycopg
     :returns: its URL
     """
+    if driver and importlib.util.find_spec(driver) is None:
+        test.skipTest('no driver %s: pip install -r tests/requirements.txt'
+                      % driver)
     if kind == 'sqlite':
         return 'sqlite:///%s/journal.sqlite' % test.useFixture(
             fixtures.TempDir()).path
@@ -136,8 +142,10 @@ def create(test: testtools.TestCase, kind: str) -> str:
         test.skipTest(str(exc))
     name = 'aggregate_mirror_test_' + uuid.uuid4().hex[:12]
     execute(address, server.create % name)
-    url = without_tls(sa.engine.make_url(address).set(
-        database=name)).render_as_string(hide_password=False)
+    parsed = sa.engine.make_url(address).set(database=name)
+    if driver:
+        parsed = parsed.set(drivername='%s+%s' % (kind, driver))
+    url = without_tls(parsed).render_as_string(hide_password=False)
     test.addCleanup(execute, address, 'DROP DATABASE %s' % name)
     test.addCleanup(disconnect, url)
     return url

@@ -168,6 +168,7 @@ class Mirror:
         """Converge the host and close its row, or hand the row over."""
         process, locked = self._process(), None
         error: str | None = 'the operation was interrupted'
+        may_be_mirrored = False
         try:
             # What is not in the journal has no other attempt.
             with request.budget.spending(essential=not state.recorded):
@@ -181,13 +182,16 @@ class Mirror:
             # The hand-over would wait for the same lock.
             request.failure = locked = exc
             error = None
+        except exceptions.JournalUnavailable as exc:
+            error, may_be_mirrored = str(exc), True
         except exceptions.MirrorError as exc:
             error = str(exc)
         finally:
             if error is not None:
                 with request.budget.spending(essential=True):
                     request.failure = _hand_over(
-                        process, operation, state, error) or request.failure
+                        process, operation, state, error,
+                        may_be_mirrored) or request.failure
         if locked:
             LOG.warning('%s: %s; its row stays in the journal, and the agent '
                         'mirrors the host again', operation, locked)
@@ -294,8 +298,12 @@ def _begin_back_off(process: processes.Process,
 
 
 def _hand_over(process: processes.Process, operation: contract.Operation,
-               state: _RowState, error: str) -> exceptions.MirrorError | None:
-    """Hand the row over to the agent; return why that failed, or None."""
+               state: _RowState, error: str, may_be_mirrored: bool
+               ) -> exceptions.MirrorError | None:
+    """Hand the row over to the agent; return why that failed, or None.
+
+    :param may_be_mirrored: whether the error is one of the journal
+    """
     consequence, failure = 'it stays in the journal and is retried', None
     try:
         if state.may_exist:
@@ -311,6 +319,9 @@ def _hand_over(process: processes.Process, operation: contract.Operation,
         LOG.info('%s: nova raised %s in %s; the host is not compared with '
                  'placement yet: %s; %s', operation, operation.raised,
                  operation.method, error, consequence)
+    elif may_be_mirrored:
+        LOG.warning('%s: %s could not be completed in the journal: %s; %s',
+                    operation, operation.method, error, consequence)
     else:
         LOG.warning('%s: %s is not mirrored to placement yet: %s; %s',
                     operation, operation.method, error, consequence)

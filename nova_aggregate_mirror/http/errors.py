@@ -31,7 +31,6 @@ LOG = logging.getLogger(__name__)
 Kind = library_errors.Kind
 
 _LONGEST = 300  # Characters of an observation.
-MORE_TIME = 'raise [aggregate_mirror] inline_timeout to do more within a call'
 PROXY = 'correct the proxy, or no_proxy, in the environment of this process'
 
 _IN_CATALOG = 'the URL of %s in the catalog'
@@ -102,7 +101,7 @@ class Call:
             observation[:_LONGEST].rstrip('. '),
             party or _party(self.service, self.url),
             without_secrets(self.occasion), step=self.step or (
-                MORE_TIME if kind is exceptions.OutOfTime
+                deadline.MORE_TIME if kind is exceptions.OutOfTime
                 and deadline.is_budget() else step))
         error.meaning = kind
         return error

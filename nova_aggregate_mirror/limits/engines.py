@@ -7,6 +7,7 @@ together bound a statement.
 
 from collections import abc
 import contextlib
+import contextvars
 import dataclasses
 import inspect
 import math
@@ -60,6 +61,10 @@ CAUSAL = 1 | 2
 TIMED_OUT, LOCK_TIMEOUT = 1205, '55P03'
 WRITES = 'INSERT', 'UPDATE', 'DELETE'
 
+# When the last request to a database began in this context.
+_LAST_REQUEST = contextvars.ContextVar(
+    'aggregate_mirror_database_request', default=-math.inf)
+
 # Values per IN list: every database that nova supports accepts as many.
 CHUNK = 500
 SOME: 'sa.BindParameter[Any]' = sa.bindparam('some', expanding=True)
@@ -102,27 +107,37 @@ class Limits:
         """Seconds that must be left of a call to begin a transaction."""
         return self.least + HEALTHY
 
-    def check(self) -> None:
-        """Raise a TimeoutError if a statement might end too late."""
+    def check(self, problem: str = 'was not asked: no time is left') -> None:
+        """Raise NotAsked if a statement might end too late."""
         if deadline.remaining() <= self.least:
-            raise _TooLate('was not asked: no time is left')
+            raise NotAsked(
+                problem, deadline.MORE_TIME if deadline.is_budget() else '')
 
 
-class _TooLate(driver_failures.Observed):
-    """A statement was not begun, which says nothing about its database."""
+class NotAsked(driver_failures.Observed):
+    """This process had no time or no connection left to ask a database.
+
+    It says nothing about the database, and nothing was written.
+    """
+
+    def __init__(self, observation: str, step: str = '') -> None:
+        super().__init__(observation)
+        self.step = step
 
 
 class LostLock(driver_failures.Observed):
     """A statement waited in vain for a lock that another session holds."""
 
 
+_NO_SILENCE = (NotAsked, LostLock, exceptions.JournalNotAsked,
+               exceptions.JournalLocked)
+
+
 class DatabaseBreaker:
     """Back-off of this process after a database did not answer."""
 
-    def __init__(self, limits: Limits,
-                 now: abc.Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._now = now
         self._until, self._why = 0.0, ''
 
     @contextlib.contextmanager
@@ -130,28 +145,46 @@ class DatabaseBreaker:
         """Begin the back-off if what is done inside gets no answer.
 
         :param insist: whether to ignore a back-off, which an answer ends
-        :raises TimeoutError: during the back-off, or when no time is left
+        :raises TimeoutError: during the back-off
+        :raises NotAsked: when no time or no connection is left
         """
-        began, handled = self._now(), sys.exception()
+        began, handled = time.monotonic(), sys.exception()
         if began < self._until and not insist:
             raise driver_failures.Observed(
                 'is not tried again yet: it %s' % self._why)
         # A pool may send a ping, which no event precedes.
         self._limits.check()
+        _LAST_REQUEST.set(began)
         try:
             yield
-        except (_TooLate, LostLock):
+        except _NO_SILENCE:
             # Other rows may be free: the server answers.
             raise
+        except sa_exc.TimeoutError as exc:
+            raise NotAsked('was not asked: each connection that this process '
+                           'may open is in use',
+                           'raise max_overflow in the section of %s') from exc
         except (*ERRORS, exceptions.MirrorError) as exc:
-            if self._now() - began >= SILENT * self._limits.answer:
-                self._until = self._now() + self._limits.backoff
+            waited = waited_since(began)
+            if waited >= SILENT * self._limits.answer:
+                self._until = time.monotonic() + self._limits.backoff
                 self._why = (exc.failure.observation if isinstance(
                     exc, exceptions.MirrorError) else
                     driver_failures.of_database(
-                        exc, self._now() - began, handled=handled)[0])
+                        exc, waited, handled=handled)[0])
             raise
         self._until = 0.0
+
+
+def waited_since(began: float) -> float:
+    """Return the seconds since the last request to a database.
+
+    Earlier requests were answered, and what this process did itself is no
+    wait for a database.
+
+    :param began: when it was first used, by the monotonic clock
+    """
+    return time.monotonic() - max(began, _LAST_REQUEST.get())
 
 
 def with_timeouts(url: sa.engine.URL, seconds: float, parameters: str = ''
@@ -261,9 +294,9 @@ def _classify(context: Any) -> None:
     longer than the driver, and a read of the same pool meets the node soon.
     """
     error = context.original_exception
-    if isinstance(error, _TooLate):
+    if isinstance(error, NotAsked):
         # SQLAlchemy 2.1 passes the errors of events to oslo.db's filters.
-        raise _TooLate(*error.args)
+        raise error
     state = getattr(error, 'pgcode', None) or getattr(error, 'sqlstate', None)
     is_timeout = error.args[:1] == (TIMED_OUT,)
     # A COMMIT has no statement.
@@ -291,11 +324,18 @@ def _at_connect(engine: sa.engine.Engine, statement: str) -> None:
 def _bound(engine: sa.engine.Engine, limits: Limits) -> sa.engine.Engine:
     """Limit each statement, and begin none that may end too late."""
 
-    def check(*_arguments: Any) -> None:
+    def connect(*_arguments: Any) -> None:
         limits.check()
+        _LAST_REQUEST.set(time.monotonic())
 
-    for event in 'do_connect', 'before_cursor_execute', 'commit':
-        sa.event.listen(engine, event, check)
+    def proceed(*_arguments: Any) -> None:
+        limits.check('was not asked further: no time is left for the rest of '
+                     'the transaction')
+        _LAST_REQUEST.set(time.monotonic())
+
+    sa.event.listen(engine, 'do_connect', connect)
+    for event in 'before_cursor_execute', 'commit':
+        sa.event.listen(engine, event, proceed)
     milliseconds = int(limits.answer * AT_SERVER * 1000)
     if engine.dialect.name == 'postgresql':
         @sa.event.listens_for(engine, 'begin')

@@ -76,7 +76,7 @@ class ApiDatabase:
                 yield connection
         except ERRORS as exc:
             observation, step = driver_failures.of_database(
-                exc, time.monotonic() - began, '[api_database] connection',
+                exc, engines.waited_since(began), '[api_database] connection',
                 handled)
             raise exceptions.NovaUnavailable(
                 observation, 'nova\'s API database', step=step) from exc

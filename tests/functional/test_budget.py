@@ -1,19 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """The time that a user's request has for databases and placement together."""
 
+from collections import abc
+import contextlib
+import re
+import socket
+import threading
 import time
 import types
 from typing import Any
 
 import fixtures as base_fixtures
 from oslo_utils import uuidutils
+import sqlalchemy as sa
+import testscenarios
 import testtools
+from testtools import matchers
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import database
+from tests import databases
 from tests import fixtures
+from tests import functional
+from tests.unit import servers
+
+load_tests = testscenarios.load_tests_apply_scenarios
 
 
 class TestBudget(testtools.TestCase):
@@ -120,3 +134,101 @@ class TestBudget(testtools.TestCase):
         self.assertEqual(200, self.cloud.delete_aggregate(aggregate))
         self.assertTrue(0.0 < left[0] <= 3.25, left)
         self.assertEqual(frozenset(), placement.aggregates(segment))
+
+
+class TestSlowJournal(testscenarios.WithScenarios, testtools.TestCase):
+    """The journal's database answers everything, but slowly.
+
+    The clock is that of its answers: no other time passes.
+    """
+
+    scenarios = [*databases.SCENARIOS[1:], databases.PSYCOPG]
+    driver = ''
+
+    def setUp(self) -> None:
+        super().setUp()
+        if functional.GREEN and self.kind == 'postgresql':
+            self.skipTest('libpq would block the relay of this process')
+        self.cloud = self.useFixture(fixtures.NovaAndPlacement())
+        self.useFixture(fixtures.MirroredNova())
+        url = sa.make_url(databases.create(self, self.kind, self.driver))
+        self.cloud.nova.conf.config(
+            group='aggregate_mirror', inline_timeout=5.0, inline_backoff=30.0)
+        self.use(url)
+        engine.Database(self.cloud.nova.conf.conf).migrate()
+        self.now, self.answer_time, self._port = 1000.0, 0.25, url.port
+        relay = self.useFixture(servers.Server(self.relay))
+        self.use(url.set(port=sa.make_url(relay.url).port))
+        for module in 'limits.deadline', 'limits.engines', 'journal.db.engine':
+            self.useFixture(base_fixtures.MonkeyPatch(
+                'nova_aggregate_mirror.%s.time' % module,
+                types.SimpleNamespace(monotonic=lambda: self.now)))
+        self.log = self.useFixture(base_fixtures.FakeLogger())
+
+    def use(self, url: sa.engine.URL) -> None:
+        self.cloud.nova.conf.config(
+            group='aggregate_mirror_database',
+            connection=url.render_as_string(hide_password=False))
+
+    def relay(self, _server: servers.Server, client: socket.socket) -> None:
+        """Relay a connection; the clock advances with each answer."""
+        with socket.create_connection(('127.0.0.1', self._port)) as database:
+            waiting = threading.Event()
+            # MySQL speaks first.
+            waiting.set()
+            threading.Thread(target=self.answer, daemon=True, args=(
+                database, client, waiting)).start()
+            for request in received(client):
+                waiting.set()
+                database.sendall(request)
+
+    def answer(self, database: socket.socket, client: socket.socket,
+               waiting: threading.Event) -> None:
+        with contextlib.suppress(OSError):
+            for piece in received(database):
+                # An answer may be received in several pieces.
+                self.now += self.answer_time * waiting.is_set()
+                waiting.clear()
+                client.sendall(piece)
+
+    def add_host(self, number: int) -> str:
+        """Add a host to an aggregate, which is mirrored; return the log."""
+        host = self.cloud.create_host('h%d' % number)
+        aggregate = self.cloud.create_aggregate('a%d' % number)
+        logged = len(self.log.output)
+        self.assertEqual(200, self.cloud.add_host(aggregate, host).status)
+        self.assertEqual(
+            frozenset({aggregate.uuid}),
+            self.cloud.placement.aggregates(host.nodes[0]))
+        log = self.log.output[logged:]
+        for text in ('not tried again', 'silent', 'not mirrored', 'closed',
+                     'cannot', 'failed'):
+            self.assertNotIn(text, log)
+        return log
+
+    def test_each_call_continues_to_open_it(self) -> None:
+        """No back-off begins, and the third operation is recorded."""
+        began = self.now
+        self.assertIn(
+            'the journal was not asked further: no time is left for the rest '
+            'of the transaction: ' + deadline.MORE_TIME, self.add_host(0))
+        self.assertLessEqual(self.now - began, 6.0)
+        self.add_host(1)
+        for number in 2, 3:
+            self.assertNotIn('without the journal', self.add_host(number))
+
+    def test_record_takes_longer_than_a_request_has(self) -> None:
+        """Each call says so, with the option to raise."""
+        for number in range(3):
+            self.add_host(number)
+        self.answer_time = 1.0
+        for number in range(3, 6):
+            self.assertThat(self.add_host(number), matchers.MatchesRegex(
+                '.*the journal was not asked.*: no time is left.*: '
+                + re.escape(deadline.MORE_TIME), re.DOTALL))
+
+
+def received(peer: socket.socket) -> abc.Iterator[bytes]:
+    """Yield what a socket receives until its peer closes it."""
+    while data := peer.recv(65536):
+        yield data

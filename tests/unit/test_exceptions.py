@@ -11,7 +11,8 @@ from nova_aggregate_mirror import exceptions
 KINDS = {
     'cell_unavailable', 'contradiction', 'deadline_exceeded', 'forbidden',
     'generation_conflict', 'invalid_configuration', 'journal_damaged',
-    'journal_locked', 'journal_unavailable', 'malformed_answer',
+    'journal_locked', 'journal_not_asked', 'journal_unavailable',
+    'malformed_answer',
     'missing_credentials', 'missing_package', 'mirror_error',
     'not_authorized', 'not_tried', 'nova_unavailable', 'out_of_time',
     'permanent', 'provider_not_found', 'removals_refused',

@@ -40,15 +40,20 @@ def translated() -> abc.Iterator[None]:
     began, handled = time.monotonic(), sys.exception()
     try:
         yield
-    except engines.LostLock as exc:
-        raise exceptions.JournalLocked(str(exc), JOURNAL) from exc
     except engines.ERRORS as exc:
-        kind = (exceptions.JournalDamaged if driver_failures.is_damage(exc)
-                else exceptions.JournalUnavailable)
         observation, step = driver_failures.of_database(
-            exc, time.monotonic() - began,
+            exc, engines.waited_since(began),
             '[aggregate_mirror_database] connection', handled)
-        raise kind(observation, JOURNAL, step=step) from exc
+        raise _kind(exc)(observation, JOURNAL, step=step) from exc
+
+
+def _kind(exc: Exception) -> type[exceptions.JournalUnavailable]:
+    if isinstance(exc, engines.LostLock):
+        return exceptions.JournalLocked
+    if isinstance(exc, engines.NotAsked):
+        return exceptions.JournalNotAsked
+    return (exceptions.JournalDamaged if driver_failures.is_damage(exc)
+            else exceptions.JournalUnavailable)
 
 
 def is_conflict(exc: Exception) -> bool:

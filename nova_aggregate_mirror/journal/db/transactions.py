@@ -12,6 +12,7 @@ from typing import TypeVar
 from oslo_config import cfg
 from oslo_db import exception as db_exc
 
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import engines
@@ -33,6 +34,8 @@ class Transactions:
         self._conf = conf
         self._mutex = threading.Lock()
         self._database = database
+        self._unchecked: engine.Database | None = None
+        """One that no attempt uses: there was no time to check its tables."""
         self._limits = limits
         self._breaker = engines.DatabaseBreaker(limits)
 
@@ -47,6 +50,8 @@ class Transactions:
             limit of its own
         :raises JournalLocked: when a statement waited that long; nothing was
             written
+        :raises JournalNotAsked: when this process has no time or connection
+            left; nothing was written
         :raises JournalUnavailable: when the database is unavailable; nothing
             was written, unless only the response to the COMMIT was lost
         """
@@ -68,13 +73,24 @@ class Transactions:
     def _open(self) -> engine.Database:
         """Return the database; try to open it until that succeeds once."""
         if self._database is None:
+            with self._mutex:
+                unchecked, self._unchecked = self._unchecked, None
             # Outside the mutex: while a server hangs, each caller would wait
             # for the attempts of all earlier callers.
-            database = engine.Database(self._conf, limits=self._limits)
+            database = unchecked or engine.Database(
+                self._conf, limits=self._limits)
             with contextlib.ExitStack() as cleanup:
                 # The next attempt opens it again.
                 cleanup.callback(database.close)
-                database.prepare()
+                try:
+                    database.prepare()
+                except exceptions.JournalNotAsked:
+                    # The next attempt continues with its connection.
+                    with self._mutex:
+                        if self._unchecked is None:
+                            self._unchecked = database
+                            cleanup.pop_all()
+                    raise
                 cleanup.pop_all()
             with self._mutex:
                 self._database = self._database or database

@@ -101,6 +101,15 @@ class TestHandOver(doubles.TestCase):
         self.assertIn('it stays in the journal and is retried',
                       self.log.output)
 
+    def test_row_that_cannot_be_closed(self) -> None:
+        """Placement may have the change, so the log does not deny that."""
+        self.run_hook(exceptions.JournalNotAsked('no time is left'), ADD, 'h1')
+        self.assertIn(
+            'WARNING Aggregate 1, host h1 (request req-of-the-user): '
+            'add_host_to_aggregate could not be completed in the journal: no '
+            'time is left; it stays in the journal and is retried\n',
+            self.log.output)
+
     def test_failure_that_is_logged(self) -> None:
         """Its text is there once."""
         for error, method in (

@@ -124,7 +124,7 @@ class TrickleTestCase(DeadlineTestCase):
     def test_option_for_more_time(self) -> None:
         """It is named in nova-api alone: other deadlines are not of it."""
         for limit, step in ((deadline.within(0.0), ''), (
-                deadline.Budget(1.0).spending(), errors.MORE_TIME)):
+                deadline.Budget(1.0).spending(), deadline.MORE_TIME)):
             with limit:
                 self.assertEqual(step, CALL.error(
                     exceptions.OutOfTime, 'is late').failure.step)

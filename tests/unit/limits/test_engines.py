@@ -3,7 +3,9 @@
 
 import inspect
 import pathlib
+import types
 
+import fixtures
 import sqlalchemy as sa
 import testtools
 
@@ -12,6 +14,16 @@ from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import engines
 
 PACKAGE = pathlib.Path(engines.__file__).parents[1]
+
+
+class ClockTestCase(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.now = 100.0
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.limits.engines.time',
+            types.SimpleNamespace(monotonic=lambda: self.now)))
 
 
 class TestLimits(testtools.TestCase):
@@ -57,12 +69,14 @@ class TestEngines(testtools.TestCase):
             self.assertEqual(2.5, engine.pool._timeout)
 
 
-class TestStatements(testtools.TestCase):
+class TestStatements(ClockTestCase):
 
     def setUp(self):
         super().setUp()
+        limits = engines.Limits(5.0, 30.0)
         self.engine = engines.create(
-            sa.engine.make_url('sqlite://'), {}, engines.Limits(5.0))
+            sa.engine.make_url('sqlite://'), {}, limits)
+        self.breaker = engines.DatabaseBreaker(limits)
 
     def test_begin_while_enough_is_left(self):
         """The last one may take its whole limit."""
@@ -87,33 +101,79 @@ class TestStatements(testtools.TestCase):
                     transaction.commit()
 
         for begin in connect, execute, commit:
-            self.assertRaises(TimeoutError, begin)
+            self.assertRaises(engines.NotAsked, begin)
+
+    def test_step_if_the_transaction_takes_all_the_time(self):
+        """It is that of the request; other deadlines have other options."""
+        for context, step in (
+                (deadline.within(4.0), ''),
+                (deadline.Budget(4.0).spending(), deadline.MORE_TIME)):
+            with self.engine.connect() as connection, context:
+                error = self.assertRaises(
+                    engines.NotAsked, connection.execute, sa.text('SELECT 1'))
+            self.assertEqual(step, error.step)
 
     def test_statement_that_is_not_begun_begins_no_back_off(self):
         """Whatever SQLAlchemy and oslo.db make of the error of an event."""
-        now = 100.0
-        attempts = engines.DatabaseBreaker(
-            engines.Limits(5.0, 30.0), lambda: now)
-
         def run_out():
-            nonlocal now
-            with attempts.attempt(), self.engine.connect() as connection:
-                now += 4.9
+            with self.breaker.attempt(), self.engine.connect() as connection:
+                self.now += 4.9
                 with deadline.within(4.0):
                     connection.execute(sa.text('SELECT 1'))
 
-        self.assertRaises(TimeoutError, run_out)
-        with attempts.attempt():
+        self.assertRaises(engines.NotAsked, run_out)
+        with self.breaker.attempt():
             pass
 
+    def test_error_after_answers_begins_no_back_off(self):
+        """A process without time for its own work waits for no database."""
+        def fail():
+            with self.breaker.attempt(), self.engine.connect() as connection:
+                for _answer in range(3):
+                    connection.execute(sa.text('SELECT 1'))
+                    self.now += 4.9
+                connection.execute(sa.text('nonsense'))
 
-class TestBreaker(testtools.TestCase):
+        self.assertRaises(sa.exc.OperationalError, fail)
+        with self.breaker.attempt():
+            pass
+
+    def test_silence_after_answers(self):
+        """The wait is that for the last statement alone."""
+        def hang():
+            with self.breaker.attempt(), self.engine.connect() as connection:
+                self.now += 100.0
+                connection.execute(sa.text('SELECT 1'))
+                self.now += 4.9
+                raise TimeoutError
+
+        self.assertRaises(TimeoutError, hang)
+        self.assertEqual(
+            'is not tried again yet: it was silent for 4.9 s',
+            str(self.assertRaises(TimeoutError, hang)))
+
+    def test_connections_that_other_threads_use(self):
+        """They are this process's own; the next call may find one."""
+        engine = sa.create_engine(
+            'sqlite://', poolclass=sa.pool.QueuePool, pool_size=1,
+            max_overflow=0, pool_timeout=0)
+
+        def use():
+            with self.breaker.attempt(), engine.connect():
+                self.now += 4.9
+
+        with engine.connect():
+            error = self.assertRaises(engines.NotAsked, use)
+        self.assertEqual('was not asked: each connection that this process '
+                         'may open is in use', str(error))
+        use()
+
+
+class TestBreaker(ClockTestCase):
 
     def setUp(self):
         super().setUp()
-        self.now = 100.0
-        self.breaker = engines.DatabaseBreaker(
-            engines.Limits(5.0, 30.0), lambda: self.now)
+        self.breaker = engines.DatabaseBreaker(engines.Limits(5.0, 30.0))
 
     def attempt(self, seconds=0.0, error=None, insist=False):
         with self.breaker.attempt(insist):
@@ -123,7 +183,7 @@ class TestBreaker(testtools.TestCase):
 
     def test_silence_begins_a_back_off(self):
         """No attempt is made until it is over; the error has the reason."""
-        for error in (OSError('timed out'), sa.exc.TimeoutError('timed out'),
+        for error in (OSError('timed out'),
                       exceptions.JournalUnavailable('timed out')):
             self.assertRaises(type(error), self.attempt, 5.0, error)
             self.now += 29.0
@@ -145,6 +205,14 @@ class TestBreaker(testtools.TestCase):
         with deadline.within(4.0):
             self.assertRaises(TimeoutError, self.attempt)
         self.attempt()
+
+    def test_own_lateness_and_locks_begin_none(self):
+        """Wherever they are noticed, such as when the journal is opened."""
+        for error in (engines.NotAsked('reason'), engines.LostLock('reason'),
+                      exceptions.JournalNotAsked('reason'),
+                      exceptions.JournalLocked('reason')):
+            self.assertRaises(type(error), self.attempt, 60.0, error)
+            self.attempt()
 
     def test_refusal_begins_none(self):
         """It costs a user no time."""

@@ -8,15 +8,18 @@ import os
 import pathlib
 import sqlite3
 import threading
+import types
 
 import fixtures
 from oslo_db import exception as db_exc
+import sqlalchemy as sa
 import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import ledger
+from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import engines
 from tests.unit import doubles
 from tests.unit import servers
@@ -117,6 +120,41 @@ class TestTransactions(testtools.TestCase):
         given = transactions.Transactions(self.conf, database)
         self.assertEqual('done', given.run(self.fails()))
         self.assertFalse(self.path.exists())
+
+    def test_time_that_runs_out_while_it_is_opened(self):
+        """The next call continues, and no back-off begins."""
+        engine.Database(self.conf).prepare()
+        limits, now, opened = engines.Limits(2.0, 30.0), 100.0, []
+
+        def create(url):
+            opened.append(url)
+            return engines.create(url, {}, limits)
+
+        def answer(*_arguments):
+            nonlocal now
+            now += 1.9
+
+        for name, value in (
+                ('journal.db.engine.sqlite.create', create),
+                ('limits.deadline.time', types.SimpleNamespace(
+                    monotonic=lambda: now)),
+                ('limits.engines.time', types.SimpleNamespace(
+                    monotonic=lambda: now))):
+            self.useFixture(fixtures.MonkeyPatch(
+                'nova_aggregate_mirror.' + name, value))
+        event = sa.engine.Engine, 'after_cursor_execute', answer
+        sa.event.listen(*event)
+        self.addCleanup(sa.event.remove, *event)
+        late = transactions.Transactions(self.conf, limits=limits)
+        with deadline.within(4.0):
+            error = self.assertRaises(
+                exceptions.JournalNotAsked, late.run, self.fails())
+        self.assertEqual(
+            'the journal was not asked further: no time is left for the rest '
+            'of the transaction', str(error))
+        opened_first = len(opened)
+        self.assertEqual('done', late.run(self.fails()))
+        self.assertEqual(opened_first, len(opened))
 
     def test_server_that_hangs_is_met_by_all_callers_at_once(self):
         """Requests of a process wait in parallel, not in turn."""
