@@ -129,9 +129,9 @@ def create(test: testtools.TestCase, kind: str, driver: str = '') -> str:
     :param driver: another driver than that of ``SERVERS``, such as psycopg
     :returns: its URL
     """
-    if driver and importlib.util.find_spec(driver) is None:
-        test.skipTest('no driver %s: pip install -r tests/requirements.txt'
-                      % driver)
+    if driver and not has_driver('%s+%s' % (kind, driver)):
+        test.skipTest('no driver %s: pip install -r tests/requirements.txt, '
+                      'with SQLAlchemy 2' % driver)
     if kind == 'sqlite':
         return 'sqlite:///%s/journal.sqlite' % test.useFixture(
             fixtures.TempDir()).path
@@ -149,6 +149,15 @@ def create(test: testtools.TestCase, kind: str, driver: str = '') -> str:
     test.addCleanup(execute, address, 'DROP DATABASE %s' % name)
     test.addCleanup(disconnect, url)
     return url
+
+
+def has_driver(name: str) -> bool:
+    """Return whether a driver, and SQLAlchemy's dialect of it, is there."""
+    try:
+        sa.engine.make_url(name + '://').get_dialect().import_dbapi()
+    except (ImportError, sa.exc.NoSuchModuleError):
+        return False
+    return True
 
 
 def disconnect(url: str) -> None:

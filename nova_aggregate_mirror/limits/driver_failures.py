@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Observed failures of other parties, by the error of a driver or a socket.
 
-Codes decide, because the texts of drivers differ between their releases.
+Codes decide, because the texts of drivers differ between their releases. Only
+libpq has no code for a connection that was not opened.
 """
 
+import errno
 import os
 import re
 import socket
@@ -25,6 +27,13 @@ _ABSENT = 'is on a server that has no database of that name'
 _FULL = 'has no space left'
 _RIGHTS = 'refused the user a right that is required'
 _CROWDED = 'has too many connections'
+_CROWDED_BY_USER = 'has too many connections of the user'
+_CROWDED_DATABASE = 'has too many connections to the database'
+_USED_UP = 'refused the user, whose limit is used up'
+_HOST = 'does not let the user connect from this host'
+_BLOCKED = 'blocks this host after many connections that failed'
+_NOT_NOW = 'does not accept connections now'
+_SILENT = 'was silent'
 _DRIVERLESS = 'has a driver that SQLAlchemy does not know'
 _MODULE = 'needs the Python module %s, which is not installed'
 _TABLE, _COLUMN = 'lacks a table', 'lacks a column'
@@ -38,19 +47,37 @@ _CODES = {
     1049: _ABSENT, '3D000': _ABSENT,
     1290: _READ_ONLY, 1792: _READ_ONLY, 1836: _READ_ONLY, '25006': _READ_ONLY,
     1021: _FULL, 1114: _FULL, '53100': _FULL,
-    1040: _CROWDED, 1203: _CROWDED, '53300': _CROWDED,
+    1040: _CROWDED, '53300': _CROWDED, 1203: _CROWDED_BY_USER, 1226: _USED_UP,
+    1129: _BLOCKED, 1130: _HOST,
     2006: _CLOSED, 2013: _CLOSED, '57P01': _CLOSED,
     1969: _SLOW, 3024: _SLOW, '57014': _SLOW,
     1146: _TABLE, '42P01': _TABLE, 1054: _COLUMN, '42703': _COLUMN,
-    '57P03': 'does not accept connections now',
+    '57P03': _NOT_NOW,
 }
+# Texts of libpq, of its driver psycopg, and of a PostgreSQL server that does
+# not accept a connection.
+_LIBPQ = (
+    (r'timeout expired', _SILENT),
+    (r'could not translate host name|failed to resolve host', _NAMELESS),
+    (r'password authentication failed|no password supplied', _PASSWORD),
+    (r'role ".*" (does not exist|is not permitted to log in)', _PASSWORD),
+    (r'no pg_hba.conf entry', _HOST),
+    (r'database ".*" does not exist', _ABSENT),
+    (r'too many connections for role', _USED_UP),
+    (r'too many connections for database', _CROWDED_DATABASE),
+    (r'too many clients|connection slots are reserved', _CROWDED),
+    (r'the database system is|not currently accepting', _NOT_NOW),
+    (r'server closed the connection', _CLOSED),
+)
+_LIBPQ_DRIVERS = 'psycopg', 'psycopg2'
 # Of oslo.db and SQLAlchemy, by name: clients of HTTP services have neither.
 _CLASSES = {'DBNonExistentTable': _TABLE, 'NoSuchModuleError': _DRIVERLESS}
 # The check knows the commands for each database.
 CHECK = 'run "nova-aggregate-mirror-status upgrade check" for the repair'
 _INSTALL = 'install the package %s in this Python environment'
 # With other drivers, the wait for a server has no limit.
-BOUNDED_DRIVER = 'let %s begin with mysql+pymysql:// or postgresql+psycopg2://'
+BOUNDED_DRIVER = ('let %s begin with mysql+pymysql://, '
+                  'postgresql+psycopg2:// or postgresql+psycopg://')
 # By the module that is not installed; a package may have another name.
 DRIVERS = {
     'MySQLdb': 'let %s begin with mysql+pymysql://',
@@ -67,6 +94,11 @@ STEPS = {
     _DRIVERLESS: BOUNDED_DRIVER,
     _FULL: 'free space on the database server',
     _CROWDED: 'raise max_connections on the database server',
+    _CROWDED_BY_USER: 'raise max_user_connections on the database server',
+    _CROWDED_DATABASE: 'raise the connection limit of the database',
+    _USED_UP: 'on the database server, raise the limits of the user in %s',
+    _HOST: 'on the database server, let the user in %s connect from this host',
+    _BLOCKED: 'run "mysqladmin flush-hosts" on the database server',
     _TABLE: CHECK, _COLUMN: CHECK, _DAMAGED: CHECK,
 }
 
@@ -147,19 +179,11 @@ def of_database(exc: BaseException, waited: float = 0.0, option: str = '',
         if isinstance(cause, ModuleNotFoundError):
             return _MODULE % cause.name, _filled(
                 DRIVERS.get(cause.name or '', BOUNDED_DRIVER), option)
-        if isinstance(cause, TimeoutError):
-            return 'was silent' + (
-                ' for %.1f s' % waited if waited else ''), ''
-        # An SQLSTATE of MySQL may be that of many errors.
-        codes = (next(iter(cause.args), None),
-                 getattr(cause, 'sqlstate', None),
-                 getattr(cause, 'pgcode', None))
-        observation = next(
-            (_CODES[code] for code in codes
-             if isinstance(code, (int, str)) and code in _CODES),
-            _CLASSES.get(type(cause).__name__)) or of_socket(cause)
+        observation = _of_driver(cause)
         if observation:
-            return observation, _filled(STEPS.get(observation, ''), option)
+            seconds = ' for %.1f s' % waited if waited else ''
+            return (observation + seconds * (observation == _SILENT),
+                    _filled(STEPS.get(observation, ''), option))
     if is_damage(exc):
         return _DAMAGED, STEPS[_DAMAGED]
     lines = str(exc).strip().splitlines()
@@ -167,6 +191,31 @@ def of_database(exc: BaseException, waited: float = 0.0, option: str = '',
     return 'failed: %s' % re.sub(
         r'''(?<=['"])[^'"\s]*@(?=[^'"\s@]+['"])''', '',
         lines[0] if lines else type(exc).__name__), ''
+
+
+def _of_driver(cause: BaseException) -> str:
+    """Return what a database did, by the error of its driver; else empty."""
+    if isinstance(cause, TimeoutError):
+        return _SILENT
+    # An SQLSTATE of MySQL may be that of many errors.
+    states = [getattr(cause, name, None) for name in ('sqlstate', 'pgcode')]
+    for code in (next(iter(cause.args), None), *states):
+        if isinstance(code, (int, str)) and code in _CODES:
+            return _CODES[code]
+    observation = _CLASSES.get(type(cause).__name__) or of_socket(cause)
+    return observation or ('' if any(states) else _of_libpq(cause))
+
+
+def _of_libpq(cause: BaseException) -> str:
+    """Return why libpq opened no connection, by its text; else empty."""
+    if type(cause).__module__.partition('.')[0] not in _LIBPQ_DRIVERS:
+        return ''
+    text = str(cause)
+    for pattern, observation in _LIBPQ:
+        if re.search(pattern, text):
+            return observation
+    return next((of_socket(OSError(number, '')) for number in errno.errorcode
+                 if ': ' + os.strerror(number) in text), '')
 
 
 def of_certificate(exc: BaseException, cafile: str, address: str) -> str:

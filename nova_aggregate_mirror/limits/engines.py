@@ -28,8 +28,10 @@ from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import driver_failures
 
 # Errors of a database that is unavailable, misconfigured or partly migrated.
-# ImportError is a driver that is not installed.
+# ImportError is a driver that is not installed; SQLAlchemy 2.1 has a class of
+# errors for drivers that have none.
 ERRORS = (db_exc.DBError, db_exc.CantStartEngineError, sa_exc.SQLAlchemyError,
+          getattr(sa_exc, 'EmulatedDBAPIException', sa_exc.SQLAlchemyError),
           ImportError, OSError)
 
 # Timeout parameters per driver, and their units per second; by default a hung
@@ -336,6 +338,14 @@ def _bound(engine: sa.engine.Engine, limits: Limits) -> sa.engine.Engine:
     sa.event.listen(engine, 'do_connect', connect)
     for event in 'before_cursor_execute', 'commit':
         sa.event.listen(engine, event, proceed)
+    if engine.dialect.driver == 'psycopg':
+        @sa.event.listens_for(engine, 'do_connect')
+        def prepare(_dialect: Any, _record: Any, _arguments: Any,
+                    options: dict[str, Any]) -> None:
+            # Never: a connection pooler may lead the next transaction to a
+            # session that does not have the prepared statement.
+            options['prepare_threshold'] = None
+
     milliseconds = int(limits.answer * AT_SERVER * 1000)
     if engine.dialect.name == 'postgresql':
         @sa.event.listens_for(engine, 'begin')

@@ -221,7 +221,8 @@ JOURNALS: dict[str, Fault] = {
         faults.driven('mysql+nonexistent'),
         'the journal has a driver that SQLAlchemy does not know',
         'let [aggregate_mirror_database] connection begin with '
-        'mysql+pymysql:// or postgresql+psycopg2://', EVERY),
+        'mysql+pymysql://, postgresql+psycopg2:// or postgresql+psycopg://',
+        EVERY),
     'module': Fault(
         faults.driven('mysql+mysqldb'),
         'the journal needs the Python module MySQLdb, which is not installed',
@@ -241,6 +242,10 @@ JOURNALS: dict[str, Fault] = {
     'password': Fault(
         faults.wrong_password, 'the journal refused the user or the password',
         'correct user and password in', EVERY),
+    'limit': Fault(
+        faults.limited, 'the journal refused the user, whose limit is used up',
+        'on the database server, raise the limits of the user in '
+        '[aggregate_mirror_database] connection', EVERY),
     'wiki': Fault(
         faults.altered('DROP TABLE dirty', 'CREATE TABLE wiki (id INT)'),
         'is not a journal: it has the tables wiki, but no table dirty',
@@ -370,7 +375,8 @@ RUNBOOK = {
     'placement-rebuilt': select(NOVA, 'no providers'),
     'journal-down': select(
         JOURNALS, 'stopped', 'host', 'database', 'driver', 'module',
-        'no tables', 'password', 'no URL', 'in memory', 'parameter'),
+        'no tables', 'password', 'limit', 'no URL', 'in memory',
+        'parameter'),
     'journal-read-only': select(JOURNALS, 'reader', 'replica'),
     'wrong-database': select(JOURNALS, 'wiki', 'development'),
     'another-nova': select(JOURNALS, 'another nova'),

@@ -33,6 +33,7 @@ PATIENCE = patience.seconds(300)
 TURNS = 150
 HOST = journal.Dirty(host='h1', nodes=frozenset({'n1', 'n2'}),
                      request_id='req-1')
+SERVERS = [*databases.SCENARIOS[1:], databases.PSYCOPG]
 # The default of MariaDB since 11.6.2: updating a row that was changed after
 # the transaction began is an error.
 SNAPSHOT = ('mysql with snapshots', {
@@ -64,7 +65,7 @@ def write(kept: store.Journal, number: int, turns: int) -> int:
 class DatabaseTest(testscenarios.WithScenarios, testtools.TestCase):
 
     scenarios = databases.SCENARIOS
-    first = ''
+    driver = first = ''
     """The first statement of each connection."""
 
     def setUp(self) -> None:
@@ -74,7 +75,7 @@ class DatabaseTest(testscenarios.WithScenarios, testtools.TestCase):
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.journal.db.sqlite.BUSY_TIMEOUT', 60.0))
         self.conf = doubles.make_conf(self)
-        self.url = databases.create(self, self.kind)
+        self.url = databases.create(self, self.kind, self.driver)
         connection = sa.make_url(self.url)
         if self.first:
             try:
@@ -106,7 +107,7 @@ class DatabaseTest(testscenarios.WithScenarios, testtools.TestCase):
 
 class TestLimits(DatabaseTest):
 
-    scenarios = databases.SCENARIOS[1:]
+    scenarios = SERVERS
 
     def setUp(self) -> None:
         super().setUp()
@@ -287,6 +288,8 @@ class TestManyProcesses(DatabaseTest):
 
 class TestValues(DatabaseTest):
 
+    scenarios = [*databases.SCENARIOS, databases.PSYCOPG]
+
     def test_names_are_exact(self) -> None:
         """Names stay case-sensitive, even on a case-insensitive server."""
         hosts = ['h1', 'H1', 'h1 ', 'x' * 255]
@@ -333,7 +336,77 @@ class TestValues(DatabaseTest):
 
 class TestServer(DatabaseTest):
 
-    scenarios = [one for one in databases.SCENARIOS if one[0] != 'sqlite']
+    scenarios = SERVERS
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.name = str(sa.make_url(self.url).database)
+        self.account = 'u' + self.name[-12:]
+
+    def test_limit_of_the_user(self) -> None:
+        """It is the reason, and a higher one is the step."""
+        user, limit = ("'%s'@'127.0.0.1'" % self.account,
+                       'ALTER USER %s WITH MAX_USER_CONNECTIONS %d')
+        if self.kind == 'postgresql':
+            user, limit = self.account, 'ALTER ROLE %s CONNECTION LIMIT %d'
+        limited = self.use_account(user)
+        databases.execute(self.url, limit % (user, 1))
+        with contextlib.closing(sa.create_engine(
+                limited, poolclass=sa.pool.NullPool).connect()):
+            self.assert_refused(
+                'the journal refused the user, whose limit is used up: on the '
+                'database server, raise the limits of the user in '
+                '[aggregate_mirror_database] connection')
+            databases.execute(self.url, limit % (user, 9))
+            self.assert_used()
+
+    def test_limit_of_the_database(self) -> None:
+        """PostgreSQL has one, too."""
+        if self.kind != 'postgresql':
+            self.skipTest('MySQL has no limit of a database')
+        limit = 'ALTER DATABASE %s CONNECTION LIMIT ' % self.name
+        self.use_account(self.account)
+        databases.execute(self.url, limit + '0')
+        self.assert_refused(
+            'the journal has too many connections to the database: raise the '
+            'connection limit of the database')
+        databases.execute(self.url, limit + '9')
+        self.assert_used()
+
+    def use_account(self, user: str) -> sa.engine.URL:
+        """Use the journal as a new user; return its URL."""
+        grant = 'GRANT ALL ON %s.* TO %s' % (self.name, user)
+        verbs = ['CREATE USER %s', 'DROP USER %s']
+        if self.kind == 'postgresql':
+            grant = 'GRANT ALL ON ALL TABLES IN SCHEMA public TO ' + user
+            verbs = ['CREATE ROLE %s LOGIN', 'DROP OWNED BY %s',
+                     'DROP ROLE %s']
+        create, *drop = (verb % user for verb in verbs)
+        databases.execute(self.url, create, grant)
+        self.addCleanup(databases.execute, self.url, *drop)
+        url = sa.make_url(self.url).set(
+            username=self.account, password=None)
+        self.conf.set_override('connection', url.render_as_string(),
+                               'aggregate_mirror_database')
+        return url
+
+    def assert_refused(self, text: str) -> None:
+        self.assertEqual(text, str(self.assertRaises(
+            exceptions.JournalUnavailable,
+            engine.Database(self.conf).schema)))
+
+    def assert_used(self) -> None:
+        self.assertFalse(engine.Database(self.conf).schema().is_outdated)
+
+    def test_no_statement_is_prepared(self) -> None:
+        """A pooler may lead the next transaction to another session."""
+        if self.kind != 'postgresql':
+            self.skipTest('drivers of MySQL prepare none')
+        for _turn in range(20):
+            self.rows.all()
+        self.assertEqual(0, self.journal.database.run(
+            lambda connection: connection.exec_driver_sql(
+                'SELECT count(*) FROM pg_prepared_statements').scalar()))
 
     def test_connections_that_the_server_has_closed(self) -> None:
         """The next call opens a new connection and succeeds."""
@@ -362,6 +435,8 @@ class TestServer(DatabaseTest):
         """Commit on the server, then close the connection."""
         def commit(connection: sa.engine.Connection) -> None:
             connection.exec_driver_sql('COMMIT')
+            # Psycopg sends no COMMIT without a transaction.
+            connection.exec_driver_sql('SELECT 1')
             databases.disconnect(self.url)
 
         sa.event.listen(sa.engine.Engine, 'commit', commit)

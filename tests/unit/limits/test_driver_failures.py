@@ -43,6 +43,14 @@ class TestObservations(testtools.TestCase):
                  'free space on the database server'),
                 (1054, 'lacks a column', 'run "nova-aggregate-mirror-status '
                  'upgrade check" for the repair'),
+                (1226, 'refused the user, whose limit is used up',
+                 'on the database server, raise the limits of the user in '
+                 '[x] y'),
+                (1203, 'has too many connections of the user',
+                 'raise max_user_connections on the database server'),
+                (1130, 'does not let the user connect from this host',
+                 'on the database server, let the user in [x] y connect from '
+                 'this host'),
                 (2013, 'closed the connection', '')):
             error = Exception(code, 'any text')
             # PyMySQL's, of many errors.
@@ -56,15 +64,47 @@ class TestObservations(testtools.TestCase):
         self.assertEqual('is read-only', driver_failures.of_database(
             sa.exc.DBAPIError('SELECT 1', {}, Postgres('25006')))[0])
 
+    def test_connection_that_libpq_does_not_open(self) -> None:
+        """Its text decides, since there is no code."""
+        prefix = 'connection to server at "db" (::1), port 5432 failed: '
+        for text, observation in (
+                (prefix + 'timeout expired', 'was silent for 2.0 s'),
+                ('connection timeout expired', 'was silent for 2.0 s'),
+                (prefix + 'Connection refused\n\tIs the server running on '
+                 'that host and accepting TCP/IP connections?',
+                 'refused the connection'),
+                (prefix + 'No route to host',
+                 'could not be reached: No route to host'),
+                ('could not translate host name "db" to address: Name or '
+                 'service not known', 'has a host name that does not resolve'),
+                (prefix + 'FATAL:  password authentication failed for user '
+                 '"nova"', 'refused the user or the password'),
+                (prefix + 'FATAL:  no pg_hba.conf entry for host "10.0.0.5"',
+                 'does not let the user connect from this host'),
+                (prefix + 'FATAL:  sorry, too many clients already',
+                 'has too many connections'),
+                (prefix + 'FATAL:  the database system is starting up',
+                 'does not accept connections now')):
+            for module in 'psycopg2', 'psycopg.errors':
+                error = type('OperationalError', (Exception,), {
+                    '__module__': module})(text)
+                self.assertEqual(observation, driver_failures.of_database(
+                    sa.exc.OperationalError(None, None, error), 2.0)[0])
+
     def test_driver_that_is_not_installed(self) -> None:
         """Its package is named, or a driver whose waits have a limit."""
+        default = sa.make_url('postgresql://').get_driver_name()
         for url, module, step in (
                 ('mysql://', 'MySQLdb',
                  'let [x] y begin with mysql+pymysql://'),
                 ('mysql+pymysql://', 'pymysql', 'install the package PyMySQL'),
-                ('postgresql://', 'psycopg2', 'install the package psycopg2'),
-                ('postgresql+pg8000://', 'pg8000', 'let [x] y begin with '
-                 'mysql+pymysql:// or postgresql+psycopg2://')):
+                ('postgresql+psycopg2://', 'psycopg2',
+                 'install the package psycopg2'),
+                # Psycopg2 or psycopg, by SQLAlchemy's release.
+                ('postgresql://', default, 'install the package ' + default),
+                ('postgresql+pg8000://', 'pg8000',
+                 'let [x] y begin with mysql+pymysql://, '
+                 'postgresql+psycopg2:// or postgresql+psycopg://')):
             with mock.patch.dict(sys.modules, {module: None}):
                 error = self.assertRaises(
                     ModuleNotFoundError, sa.create_engine, url + 'host/name')

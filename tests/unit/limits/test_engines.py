@@ -12,6 +12,7 @@ import testtools
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import engines
+from tests.unit.journal.db import test_engine
 
 PACKAGE = pathlib.Path(engines.__file__).parents[1]
 
@@ -60,8 +61,9 @@ class TestEngines(testtools.TestCase):
         for driver, parameters in (
                 ('mysql+pymysql', {'connect_timeout': '3', 'read_timeout': '3',
                                    'write_timeout': '3'}),
-                ('postgresql+psycopg2', {'connect_timeout': '3',
-                                         'tcp_user_timeout': '3000'})):
+                *((driver, {'connect_timeout': '3',
+                            'tcp_user_timeout': '3000'})
+                  for driver in test_engine.DRIVERS[1:])):
             engine = engines.create(
                 sa.engine.make_url(driver + '://user@127.0.0.1:1/name'), {},
                 engines.Limits(2.5))

@@ -9,18 +9,21 @@ import stat
 
 import fixtures
 import testtools
+from testtools import matchers
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import engines
+from tests import databases
 from tests.unit import doubles
 from tests.unit import servers
 
 # Any user except root.
 NOVA = 4711
-DRIVERS = ('mysql+pymysql', 'postgresql+psycopg2')
+DRIVERS = ['mysql+pymysql', 'postgresql+psycopg2', *filter(
+    databases.has_driver, ['postgresql+psycopg'])]
 
 
 def _says_nothing(_server: servers.Server, client: socket.socket) -> None:
@@ -48,21 +51,40 @@ class TestServer(testtools.TestCase):
                                      database.schema))
 
     def test_server_that_hangs(self):
-        """A call waits a few seconds at most."""
+        """A call waits a few seconds at most, and says so."""
         server = self.useFixture(servers.Server(_says_nothing))
         for driver in DRIVERS:
-            self.unavailable(self.open('%s://user:secret@%s/journal' % (
-                driver, server.url.split('/')[2])))
+            self.assertThat(self.unavailable(self.open(
+                '%s://user:secret@%s/journal' % (
+                    driver, server.url.split('/')[2]))),
+                matchers.MatchesRegex(
+                    r'the journal was silent for \d+\.\d s$'))
         self.assertEqual(len(DRIVERS), server.accepted)
+
+    def test_connection_that_is_not_opened(self):
+        """The reason and the next step are the same for each driver."""
+        option = '[aggregate_mirror_database] connection'
+        for driver in DRIVERS:
+            self.assertEqual(
+                'the journal refused the connection: start the database '
+                'server, or correct host and port in ' + option,
+                self.unavailable(self.open(
+                    driver + '://user@127.0.0.1:1/journal')))
+            self.assertEqual(
+                'the journal has a host name that does not resolve: correct '
+                'the host in ' + option,
+                self.unavailable(self.open(
+                    driver + '://user@nowhere.invalid/journal')))
 
     def test_parameter_that_the_driver_cannot_use(self):
         """The error names it, without the password; no file is created."""
-        mysql, postgresql = (
+        mysql, *postgresql = (
             driver + '://user:secr\u20act@127.0.0.1:1/journal?'
             for driver in DRIVERS)
         sqlite = 'sqlite:///%s/journal?' % self.conf.state_path
         for url, name in (
-                (mysql, 'sneed=1'), (postgresql, 'sneed=1'),
+                (mysql, 'sneed=1'),
+                *((url, 'sneed=1') for url in postgresql),
                 (mysql, 'charset=nonsense'), (mysql, 'charset=utf8'),
                 (mysql, 'connect_timeout=5s'), (mysql, 'compress=maybe'),
                 (sqlite, 'timeout=abc')):
