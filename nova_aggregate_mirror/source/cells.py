@@ -24,6 +24,7 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import nova_tables
+from nova_aggregate_mirror.source import url_templates
 from nova_aggregate_mirror import uuids
 
 CELL0 = '00000000-0000-0000-0000-000000000000'
@@ -263,11 +264,8 @@ class Cells:
 def cell_of(row: Any) -> Cell:
     """Build the cell from a row that has ``COLUMNS``."""
     connection = row.database_connection
-    if '{' in connection:
-        # Nova expands connections that are templates. They are rare, and the
-        # import takes longer than everything else here.
-        from nova.objects import cell_mapping
-        connection = cell_mapping.CellMapping.format_db_url(connection)
+    if connection:
+        connection = url_templates.fill_in(connection, CONF)
     return Cell(id=row.id, uuid=row.uuid, connection=connection,
                 name=full_name(row))
 

@@ -43,19 +43,6 @@ class TestCheck(testtools.TestCase):
             ['AggregateAPI.delete_aggregate takes (self, context, aggregate) '
              'instead of (self, context, aggregate_id)'], self.differences())
 
-    def test_parameter_added_to_a_static_method(self):
-        """Functions used outside of AggregateAPI are checked, too."""
-        self.patch('nova.objects.cell_mapping.CellMapping.format_db_url',
-                   staticmethod(lambda url, more: url))
-        self.assertEqual(['CellMapping.format_db_url takes (url, more) '
-                          'instead of (url)'], self.differences())
-
-    def test_static_method_gone(self):
-        """A function outside of AggregateAPI must exist, too."""
-        self.remove('nova.objects.cell_mapping.CellMapping.format_db_url')
-        self.assertEqual(['CellMapping has no format_db_url'],
-                         self.differences())
-
     def test_property_gone(self):
         """Without the property there is nothing to mute."""
         self.remove(API + 'placement_client')
