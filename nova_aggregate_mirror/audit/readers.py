@@ -27,17 +27,19 @@ class DatabaseAudit:
     :param history: full syncs, newest first
     :param zone: only servers that request this zone, or are on its hosts
     :param can_unpin: whether the compute API can change the zone of a server
+    :param settings: what ``read_settings`` has read; by default it is called
     :raises MirrorError: nova could not be read, or a plugin not be loaded
     """
 
     def __init__(self, conf: cfg.ConfigOpts, placement: client.Client,
                  names: abc.Iterable[str] = (),
                  history: abc.Iterable[full_syncs.Entry] = (),
-                 zone: str = '', can_unpin: bool = False) -> None:
+                 zone: str = '', can_unpin: bool = False,
+                 settings: rules.Settings | None = None) -> None:
         self._database = connections.ApiDatabase()
         aggregates = metadata.read_all(self._database)
         selected = list(dict.fromkeys(names))
-        settings = read_settings(conf, selected)
+        settings = settings or read_settings(conf, selected)
         names = selected or rules.enforced(conf)
         self._auditor = auditor.Auditor(
             [*(rule for rule in rules.RULES if rule.name in names),

@@ -120,7 +120,11 @@ def _build_audit(figures: metrics.Metrics
         return None
     trouble = ''
     try:
+        # All imports of nova and of plugins are made here. Some bring
+        # eventlet, and a thread that imports it may never be joined.
         _prepare_nova()
+        from nova_aggregate_mirror.audit import readers
+        settings = readers.read_settings(CONF, ())
         enforced = rules.enforced(CONF)
     except (exceptions.MirrorError, cfg.Error) as exc:
         trouble = str(exc)
@@ -131,12 +135,12 @@ def _build_audit(figures: metrics.Metrics
         CONF.set_override('audit_interval', 0, 'aggregate_mirror')
         figures.expect_audits(())
         return None
-    from nova_aggregate_mirror.audit import readers
     figures.expect_audits(enforced)
 
     def audit() -> abc.Iterator[periodic_audit.Progress]:
         source = components.servers()
-        database_audit = readers.DatabaseAudit(CONF, _client())
+        database_audit = readers.DatabaseAudit(
+            CONF, _client(), settings=settings)
         for _misplaced in database_audit.run(source.pages()):
             yield database_audit.totals, 0
         yield database_audit.totals, len(source.cells_down)

@@ -20,6 +20,7 @@ from tests.cloud import loopback
 from tests import commands
 from tests import databases
 from tests import fixtures
+from tests import import_guard
 from tests import patience
 from tests import placed
 from tests import placement_service
@@ -36,6 +37,9 @@ HURRIED = [*COMMAND[:-1], 'import atexit, gc; '
            'cells.SOON = cells.AT_ONCE = 0.5; atexit.register(lambda: print('
            '"Objects excluded from garbage collection: %d" '
            '% gc.get_freeze_count())); ' + COMMAND[-1]]
+# It reports imports in its threads that may patch them.
+GUARDED = [*COMMAND[:-1], 'from tests import import_guard; '
+           'import_guard.install(); ' + COMMAND[-1]]
 
 
 class TestProcess(testtools.TestCase):
@@ -209,6 +213,39 @@ class TestProcess(testtools.TestCase):
         # What the agent has imported lives as long as it does.
         excluded, = re.findall(r'garbage collection: (\d+)', self.log())
         self.assertGreater(int(excluded), 100000)
+
+    def test_template_of_a_cell(self):
+        """It is filled in without an import of nova."""
+        self.check_imports()
+
+    def test_template_of_a_cell_whose_servers_are_audited(self):
+        """All that an audit needs of nova is imported before it."""
+        self.check_imports(
+            'audit_interval = 1\nrequest_filters = tenant_isolation',
+            lambda: self.figure('last_success_timestamp_seconds',
+                                loop='audit'))
+
+    def check_imports(self, options='', condition=lambda: True):
+        """Follow an agent while a cell mapping becomes a template."""
+        far = self.cloud.create_host('far', cell='cell2')
+        self.write_conf('sync_interval = 1\n%s\n[database]\n'
+                        'connection = sqlite://' % options)
+        process = self.start(GUARDED)
+        self.wait_for(lambda: self.figure('leader'))
+        mapping = self.cloud.nova.cell('cell2')
+        mapping.database_connection = mapping.database_connection.replace(
+            'sqlite:', '{scheme}:')
+        mapping.save()
+        self.cloud.nova.add_member(self.rack.uuid, 'far')
+        self.wait_for(lambda: self.placement.aggregates(
+            far.nodes[0]) == {self.rack.uuid} and condition())
+        process.send_signal(signal.SIGHUP)
+        self.wait_for(lambda: self.figure('leader')
+                      and self.log().count('is the leader') == 2)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(0, process.wait(PATIENCE))
+        self.assertNotIn(import_guard.REPORT, self.log())
+        self.assertNotIn('Traceback', self.log())
 
     def unblocked(self, process):
         """Return the signals that end the process in another thread."""
