@@ -3,6 +3,7 @@
 
 from collections import abc
 import threading
+import time
 
 from oslo_log import log as logging
 
@@ -44,35 +45,55 @@ class Agent:
         self._leads = self._bound = False
         self._troubles = dict.fromkeys(('drain', 'lease'), '')
         """Why a loop cannot work, per loop; empty when it can."""
+        self._mutex = threading.Lock()
+        """Held to stop, and to report who leads to the metrics."""
+        steps = {'drain': self._drain_step, 'lease': self._lease_step,
+                 'sync': self._sync_step}
+        if audit:
+            steps[periodic_audit.LOOP] = self._audit_step
+        # The interpreter waits for other threads when it ends, however long
+        # one hangs.
         self._threads = [
-            # An audit only reads: nothing is lost when the process exits.
             threading.Thread(target=self._loop, name=name, args=(name, step),
-                             daemon=name == periodic_audit.LOOP)
-            for name, step in (('drain', self._drain_step),
-                               ('lease', self._lease_step),
-                               ('sync', self._sync_step),
-                               (periodic_audit.LOOP, self._audit_step))
-            if audit or name != periodic_audit.LOOP]
+                             daemon=True) for name, step in steps.items()]
+        # A thread may never be joined if a library has patched its lock.
+        self._ended = {name: threading.Event() for name in steps}
 
     def start(self) -> None:
         for thread in self._threads:
             thread.start()
 
-    def stop(self) -> None:
+    def stop(self, seconds: float) -> bool:
         """Finish the current steps, and release the lease.
 
         The current page of an audit is not waited for: several services are
-        read for it, and nothing is drained or synced meanwhile.
+        read for it, and nothing is drained or synced meanwhile. An audit only
+        reads.
+
+        :param seconds: how long the other loops are waited for; if one has
+            not ended then, it may still write, and the lease is kept
+        :returns: whether all loops have ended
         """
-        self._stop.set()
-        for thread in self._threads:
-            if not thread.daemon:
-                thread.join()
-        if self._leads:
-            try:
-                self._lease.release()
-            except exceptions.JournalUnavailable as exc:
-                LOG.info('The lease is not released and will expire: %s', exc)
+        with self._mutex:
+            self._stop.set()
+            self._figures.set_leader(False)
+        end = time.monotonic() + seconds
+        late = [name for name, ended in self._ended.items()
+                if name != periodic_audit.LOOP
+                and not ended.wait(max(0.0, end - time.monotonic()))]
+        if late:
+            LOG.warning('After %d s these loops have not ended: %s. The lease '
+                        'is not released and will expire', seconds,
+                        ', '.join(late))
+        elif self._leads:
+            self._release()
+        return all(ended.is_set() for ended in self._ended.values())
+
+    def _release(self) -> None:
+        try:
+            self._lease.release()
+        except exceptions.JournalUnavailable as exc:
+            LOG.info('The lease is not released and will expire: %s', exc)
 
     def state(self) -> dict[str, str]:
         """Describe the agent for a report, without waiting for anything."""
@@ -82,10 +103,18 @@ class Agent:
             **{'trouble of the %s loop' % name: trouble or 'none'
                for name, trouble in self._troubles.items()},
             **{'thread of the %s loop' % thread.name:
-               'alive' if thread.is_alive() else 'ended'
+               'alive' if thread.is_alive()
+               and not self._ended[thread.name].is_set() else 'ended'
                for thread in self._threads}}
 
     def _loop(self, name: str, step: abc.Callable[[], float]) -> None:
+        """Repeat a step until the stop; then set the event of the loop."""
+        try:
+            self._repeat(name, step)
+        finally:
+            self._ended[name].set()
+
+    def _repeat(self, name: str, step: abc.Callable[[], float]) -> None:
         """Repeat a step, which returns the seconds until the next one."""
         while not self._stop.is_set():
             seconds = STEP_INTERVAL
@@ -123,7 +152,10 @@ class Agent:
             LOG.info('This agent is %s',
                      self._leader_role if leads else 'no longer the leader')
         self._leads = leads
-        self._figures.set_leader(leads)
+        with self._mutex:
+            # After a reload, the next agent reports to the same metrics.
+            if not self._stop.is_set():
+                self._figures.set_leader(leads)
         if trouble:
             return STEP_INTERVAL
         return self._lease.renewal if leads else IDLE_INTERVAL

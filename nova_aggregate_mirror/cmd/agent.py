@@ -4,6 +4,7 @@
 from collections import abc
 import functools
 import gc
+import os
 import signal
 import sys
 import threading
@@ -173,29 +174,38 @@ def _serve() -> int:
     # garbage takes a sixth of its time.
     gc.freeze()
     LOG.info('Started; a full sync every %g seconds', options.sync_interval)
+    ended = True
     while (signum := signal.sigwait(SIGNALS)) in (
             signal.SIGHUP, signal.SIGUSR2):
         if signum == signal.SIGUSR2:
             guru_report.write(CONF, PROGRAM)
             continue
         LOG.info('SIGHUP: reloading the configuration')
-        agent.stop()
+        ended &= agent.stop(_longest_step())
         _reload()
         agent = _build(journal, figures)
         _start(agent)
     LOG.info('Stopping after the current change')
-    agent.stop()
+    ended &= agent.stop(_longest_step())
     if server:
         server.close()
+    if not ended:
+        # The interpreter would wait for the workers of a loop that hangs, and
+        # a loop that goes on meanwhile would log a traceback.
+        os._exit(0)
     return 0
+
+
+def _longest_step() -> float:
+    """Return the seconds that a step takes if each of its requests fails."""
+    options = CONF.aggregate_mirror
+    return float(options.request_timeout + options.cell_timeout
+                 + drain.ROWS * _drain_timeout())
 
 
 def _limits() -> dict[str, float]:
     """Return the seconds after which each loop counts as stuck."""
-    options = CONF.aggregate_mirror
-    # The longest that a step takes, when each of its requests times out.
-    step = (options.request_timeout + options.cell_timeout
-            + drain.ROWS * _drain_timeout())
+    options, step = CONF.aggregate_mirror, _longest_step()
     # The lease loop pauses for a third of a lease. A sync, or a page of an
     # audit, has several steps.
     limits = {'drain': step, 'lease': step + options.leader_lease,

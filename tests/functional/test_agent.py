@@ -40,6 +40,20 @@ HURRIED = [*COMMAND[:-1], 'import atexit, gc; '
 # It reports imports in its threads that may patch them.
 GUARDED = [*COMMAND[:-1], 'from tests import import_guard; '
            'import_guard.install(); ' + COMMAND[-1]]
+# Its syncs hang in a thread, which the interpreter would wait for, too.
+HANGING = [*COMMAND[:-1], '''
+import threading
+from nova_aggregate_mirror.cmd import agent
+from nova_aggregate_mirror.placement import client, parallel
+
+def hang(_item):
+    print('A thread hangs', flush=True)
+    threading.Event().wait()
+
+agent._longest_step = lambda: 1.0
+client.Client.memberships = (
+    lambda *_args: parallel.Workers(2).each(hang, range(2)))
+''' + COMMAND[-1]]
 
 
 class TestProcess(testtools.TestCase):
@@ -245,6 +259,20 @@ class TestProcess(testtools.TestCase):
         process.send_signal(signal.SIGTERM)
         self.assertEqual(0, process.wait(PATIENCE))
         self.assertNotIn(import_guard.REPORT, self.log())
+        self.assertNotIn('Traceback', self.log())
+
+    def test_loop_that_hangs(self):
+        """It keeps neither a new agent from leading nor the process."""
+        self.write_conf('leader_lease = 3')
+        process = self.start(HANGING)
+        self.wait_for(lambda: 'A thread hangs' in self.log())
+        process.send_signal(signal.SIGHUP)
+        self.wait_for(lambda: self.figure('leader')
+                      and self.log().count('is the leader') == 2)
+        self.assertIn('After 1 s these loops have not ended: sync.',
+                      self.log())
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(0, process.wait(PATIENCE))
         self.assertNotIn('Traceback', self.log())
 
     def unblocked(self, process):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loops of an agent, and its lease."""
 
+import importlib.util
 import logging
 import threading
 
@@ -78,15 +79,17 @@ class TestAgent(case.AgentTest):
 
     def start(self, journal=None, audit=None):
         kept = journal or self.journal
+        self.sync = periodic_sync.PeriodicSync(
+            self.conf, self.reconciler, self.figures)
+        self.lease = lease.Lease(
+            kept.database, self.options.leader_lease,
+            clock=lambda: self.clock)
         self.running = service.Agent(
-            self.drain, periodic_sync.PeriodicSync(
-                self.conf, self.reconciler, self.figures),
-            lease.Lease(kept.database, self.options.leader_lease,
-                        clock=lambda: self.clock),
+            self.drain, self.sync, self.lease,
             nova_identity.Binding(kept.database, self.nova.cell_mappings),
             self.figures, Impatient(), audit)
         self.running.start()
-        self.addCleanup(self.running.stop)
+        self.addCleanup(self.running.stop, case.TIMEOUT)
 
     def wait_for_loops(self):
         """Wait until each loop has completed a step."""
@@ -109,7 +112,7 @@ class TestAgent(case.AgentTest):
         self.wait_for_loops()
         self.wait_for_loops()
         self.assertNotEqual('', self.holder())
-        self.running.stop()
+        self.running.stop(case.TIMEOUT)
         self.assertEqual({'a'}, self.placement.aggregates['n2'])
         self.assertEqual([], self.left())
         self.assertEqual('', self.holder())
@@ -150,7 +153,7 @@ class TestAgent(case.AgentTest):
         self.conf.set_override('connection', working,
                                'aggregate_mirror_database')
         self.figures.wait_for(('set_leader', True))
-        self.running.stop()
+        self.running.stop(case.TIMEOUT)
         lines = self.messages.output.splitlines()
         self.assertEqual(1, len([line for line in lines
                                  if 'cannot be processed' in line]))
@@ -169,16 +172,90 @@ class TestAgent(case.AgentTest):
         self.start(audit=periodic_audit.PeriodicAudit(
             audit, 3600, self.figures))
         self.assertTrue(began.wait(case.TIMEOUT))
-        stop = threading.Thread(target=self.running.stop)
-        stop.start()
-        stop.join(case.TIMEOUT)
-        self.assertFalse(stop.is_alive())
+        # It is the only loop that has not ended.
+        self.assertFalse(self.running.stop(case.TIMEOUT))
+        self.assertEqual('alive', self.state('audit'))
+        self.assertNotIn('not ended', self.messages.output)
         self.assertEqual('', self.holder())
         self.hand_over('h2')
         self.start()
         self.wait_for_loops()
         self.wait_for_loops()
         self.assertEqual([], self.left())
+
+    def hang(self, worker, answer=None):
+        """Let the next step hang; return what lets it go on."""
+        began, release = threading.Event(), threading.Event()
+        self.addCleanup(release.set)
+
+        def step():
+            began.set()
+            release.wait()
+            return answer
+
+        worker.step = step
+        self.assertTrue(began.wait(case.TIMEOUT))
+        return release
+
+    def state(self, loop):
+        return self.running.state()['thread of the %s loop' % loop]
+
+    def test_loop_that_does_not_end(self):
+        """It keeps no stop waiting; as it may write, the lease is kept.
+
+        The agent after a reload works beside it, once the lease has expired.
+        """
+        self.start()
+        self.figures.wait_for(('set_leader', True))
+        release = self.hang(self.sync)
+        holder = self.holder()
+        self.assertFalse(self.running.stop(0.5))
+        self.assertRegex(
+            self.messages.output, 'loops have not ended: .*sync. The lease is '
+            'not released')
+        self.assertEqual(('alive', holder),
+                         (self.state('sync'), self.holder()))
+        self.hand_over('h2')
+        hanging = self.running
+        self.start()
+        self.wait_for_loops()
+        self.clock += self.options.leader_lease
+        self.figures.wait_for(('set_leader', True))
+        self.wait_for_loops()
+        self.wait_for_loops()
+        self.assertEqual([], self.left())
+        release.set()
+        self.assertTrue(hanging.stop(case.TIMEOUT))
+        self.assertNotEqual('', self.holder())
+
+    def test_thread_that_cannot_be_joined(self):
+        """It has executed a copy of threading, as eventlet does."""
+        executed = threading.Event()
+
+        def step():
+            spec = importlib.util.find_spec('threading')
+            spec.loader.exec_module(importlib.util.module_from_spec(spec))
+            executed.set()
+
+        self.start()
+        self.figures.wait_for(('set_leader', True))
+        self.sync.step = step
+        self.assertTrue(executed.wait(case.TIMEOUT))
+        self.assertTrue(self.running.stop(case.TIMEOUT))
+        self.assertEqual('ended', self.state('sync'))
+        self.assertEqual('', self.holder())
+
+    def test_stop_of_the_leader(self):
+        """The metrics say so at once; no loop takes that back."""
+        self.start()
+        self.figures.wait_for(('set_leader', True))
+        release = self.hang(self.lease, answer=True)
+        del self.figures.calls[:]
+        self.assertFalse(self.running.stop(0.0))
+        self.assertIn(('set_leader', False), self.figures.calls)
+        release.set()
+        self.running.stop(case.TIMEOUT)
+        self.assertNotIn(('set_leader', True), self.figures.calls)
 
     def test_unexpected_error_does_not_end_a_loop(self):
         """The agent continues with the next step."""
@@ -220,7 +297,7 @@ class TestIdle(case.AgentTest):
                 self.journal.database, self.nova.cell_mappings),
             self.figures, self.time)
         running.start()
-        self.addCleanup(running.stop)
+        self.addCleanup(running.stop, case.TIMEOUT)
         self.time.advance(65)
 
     def note(self, seconds, result):
