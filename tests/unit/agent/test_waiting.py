@@ -5,11 +5,13 @@ import itertools
 import logging
 
 import fixtures
+import sqlalchemy as sa
 
 from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror.agent import row_schedule
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal.db import models
 from tests.unit.agent import case
 
 MANY = 2 * drain.BATCH
@@ -105,6 +107,17 @@ class TestCells(WaitingTest):
         for number in range(MANY):
             self.assertEqual({'a'}, self.placement.aggregates[
                 'node of down%03d' % number])
+
+    def test_rows_that_begin_to_wait_during_a_back_off(self):
+        """They do not prolong it, however many are recorded meanwhile."""
+        self.nova.silent = {'h1'}
+        for _number in range(10):
+            self.hand_over('h1')
+            self.clock += 0.1
+            self.drain.step()
+        self.nova.silent = set()
+        self.step(BRIEFLY)
+        self.assertEqual([], self.left())
 
     def test_first_failure_is_logged_and_stored(self):
         """The journal shows what a row waits for."""
@@ -207,6 +220,19 @@ class TestProviders(WaitingTest):
         self.fail()
         self.step(30)
         self.assertEqual(1, self.steps_of_healthy_host())
+
+    def test_row_that_has_failed_for_days(self):
+        """However often it has failed, it is tried again like any other."""
+        self.hand_over('h1')
+        self.journal.database.run(lambda connection: connection.execute(
+            sa.update(models.dirty).values(attempts=1100)))
+        self.placement.broken['PUT', 'n1'] = exceptions.RequestRejected('400')
+        self.hand_over('h2')
+        self.step(BRIEFLY)
+        self.assertEqual([1101], [row.attempts for row in self.left()])
+        self.placement.broken.clear()
+        self.clock += drain.LONGEST_BACKOFF
+        self.assertEqual(0, self.step())
 
     def test_provider_that_answers_again(self):
         """It is mirrored within five seconds, next to failing ones."""
