@@ -220,9 +220,12 @@ def backlog(deployment: inputs.Deployment) -> checks.Findings:
     rows = journal.rows.backlog()
     if not rows.pending:
         return [checks.good('No operation is pending.')]
-    text = '%s pending, the oldest for %d s' % (plurals.count(
-        rows.pending, 'operation is', 'operations are'), rows.oldest_age)
-    if rows.oldest_age <= OVERDUE:
+    age = rows.oldest_age
+    text = '%s pending, the oldest %s' % (
+        plurals.count(rows.pending, 'operation is', 'operations are'),
+        'for %d s' % age if age >= 0
+        else 'recorded by a clock that was %d s ahead' % -age)
+    if 0 <= age <= OVERDUE:
         return [checks.good(text + '.')]
     # The rows may have been closed in the meantime.
     errors = [row.last_error.rstrip('.') for row in journal.rows.all()

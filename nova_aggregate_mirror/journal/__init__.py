@@ -65,7 +65,8 @@ class Backlog:
     waiting: int
     """Operations that are mirrored but may still run."""
     oldest_age: float
-    """Age of the oldest pending operation in seconds; 0 if none is pending."""
+    """Age of the oldest pending operation in seconds; 0 if none is pending.
+    It is negative if its host's clock was more than an hour ahead."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -23,6 +23,9 @@ RETRY = 60.0
 """Seconds after a write that failed; each further failure doubles them."""
 KEEP = 7 * 24 * 3600.0
 """Seconds after which the row of a process is deleted."""
+AHEAD = 3600.0
+"""Seconds by which the clock of another host may be ahead: what is later is
+wrong, and would be the latest for ever."""
 _PROCESSES = models.processes.c
 VERSION = metadata.version(conf.PACKAGE)[:64]
 """The version that this process runs, also after an upgrade."""
@@ -83,24 +86,30 @@ class Presence:
 def read(database: transactions.Transactions) -> list[ProcessRecord]:
     """Read the processes of the last week, by host."""
     statement = sa.select(models.processes).where(
-        _PROCESSES.seen_at >= time.time() - KEEP).order_by(
+        sa.not_(_is_outdated(time.time()))).order_by(
             _PROCESSES.host, _PROCESSES.version, _PROCESSES.id)
     return database.run(lambda connection: [
         ProcessRecord(row.host, row.version, row.mode, row.seen_at)
         for row in connection.execute(statement)])
 
 
-def forget(database: transactions.Transactions, before: float) -> None:
-    """Delete the rows of processes that were last seen before a time.
+def forget(database: transactions.Transactions, now: float) -> None:
+    """Delete the rows of processes that ``read`` ignores.
 
     It deletes by key: for a condition on the time, a server would lock the
     rows of all processes.
     """
     def work(connection: Any) -> None:
         ids = connection.scalars(sa.select(_PROCESSES.id).where(
-            _PROCESSES.seen_at < before)).all()
+            _is_outdated(now))).all()
         for process in sorted(ids):
             connection.execute(sa.delete(models.processes).where(
                 _PROCESSES.id == process))
 
     database.run(work)
+
+
+def _is_outdated(now: float) -> Any:
+    """Return the condition of a row that is too old, or of the future."""
+    return sa.or_(_PROCESSES.seen_at < now - KEEP,
+                  _PROCESSES.seen_at > now + AHEAD)

@@ -90,7 +90,7 @@ class History:
         """Add a full sync, or count it in the newest entry if that is alike.
 
         The oldest entries beyond ``keep`` are deleted, and the rows of
-        nova-api processes that have not written for a week.
+        nova-api processes that have not written for a week, or in the future.
         """
         entry = dataclasses.replace(
             entry, command=rows.storable(entry.command, NAME_LENGTH),
@@ -121,8 +121,7 @@ class History:
         self._database.run(work)
         # Processes are only displayed, and the next sync tries again.
         with contextlib.suppress(exceptions.JournalUnavailable):
-            api_processes.forget(
-                self._database, entry.ended_at - api_processes.KEEP)
+            api_processes.forget(self._database, entry.ended_at)
 
     def newest(self) -> list[Entry]:
         """Read the full syncs, newest first."""

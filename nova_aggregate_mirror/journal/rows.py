@@ -174,9 +174,10 @@ class Rows:
         The age depends on the clocks of the hosts that wrote the rows.
         """
         [(count, mirrored, oldest)] = self._read(_BACKLOG)
+        age = 0.0 if oldest is None else self._now() - oldest
         return journal.Backlog(
             count - mirrored, mirrored,
-            0.0 if oldest is None else max(0.0, self._now() - oldest))
+            age if age < -api_processes.AHEAD else max(0.0, age))
 
     def _read(self, statement: Any, **values: Any) -> list[Any]:
         return self._database.run(

@@ -102,6 +102,21 @@ class TestJournal(doubles.TestCase):
                          (one.code, one.cure))
         self.assertIn('placement refused', one.text)
 
+    def test_operation_of_a_host_whose_clock_was_ahead(self):
+        """Its age is not known, which is no success for all that time."""
+        self.now = time.time() + 86400
+        self.hand_over('h1')
+        finding, = journal.backlog(self.deployment)
+        self.assertEqual((checks.Code.WARNING, (journal.LIST,)),
+                         (finding.code, finding.cure))
+        self.assertIn('recorded by a clock that was 86', finding.text)
+        self.now = time.time() + 30
+        self.hand_over('h2')
+        finding, = journal.backlog(self.deployment)
+        self.assertEqual(
+            checks.good('2 operations are pending, the oldest for 0 s.'),
+            finding)
+
     def test_journal_that_cannot_be_created(self):
         """The command creates its directory."""
         self.conf.set_override(
@@ -237,12 +252,13 @@ class TestJournal(doubles.TestCase):
 
     def test_nova_api_processes(self):
         """Each leaves host, version and mode with its first good record."""
+        now = time.time()
         self.record('h1')
         self.assertIsNone(journal.processes(self.deployment)[0].code)
         for _process in range(2):
             clock = itertools.count(0.0, api_processes.RETRY)
             rows = store.Journal(self.conf, presence=api_processes.Presence(
-                now=lambda: 1e10, clock=clock.__next__)).rows
+                now=lambda: now, clock=clock.__next__)).rows
             self.assertRaises(
                 exceptions.JournalUnavailable, rows.record,
                 rows.make(journal_types.Dirty('h2', request_id=None)))
@@ -251,8 +267,9 @@ class TestJournal(doubles.TestCase):
         finding, = journal.processes(self.deployment)
         self.assertEqual(checks.Code.SUCCESS, finding.code)
         self.assertIn('%s, version %s, mode mirror, 2 processes, last seen on '
-                      '2286-11-20' % (socket.gethostname(), metadata.version(
-                          'nova-aggregate-mirror')), finding.text)
+                      '%s' % (socket.gethostname(), metadata.version(
+                          'nova-aggregate-mirror'), time.strftime(
+                              '%Y-%m-%d', time.gmtime(now))), finding.text)
 
     def test_journal_that_another_process_locks(self):
         """The journal is intact; the command shows which process locks it.

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The nova-api processes in the journal, by the clocks of their hosts."""
+
+import time
+
+import sqlalchemy as sa
+
+from nova_aggregate_mirror import conf
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import api_processes
+from nova_aggregate_mirror.journal.db import models
+from nova_aggregate_mirror.journal import full_syncs
+from nova_aggregate_mirror.journal import modes
+from nova_aggregate_mirror.journal import store
+from tests.unit import doubles
+
+
+class TestClocks(doubles.TestCase):
+
+    def record_by_clock(self, seconds: float, mode: str) -> None:
+        """Record an operation by a nova-api whose clock is ahead."""
+        rows = store.Journal(self.conf, presence=api_processes.Presence(
+            mode, now=lambda: time.time() + seconds)).rows
+        rows.record(rows.make(journal.Dirty('h1')))
+
+    def sync(self) -> None:
+        """Note a sync of the leader, whose clock is right."""
+        ended = time.time()
+        self.journal.history.note(full_syncs.Entry(
+            'agent', 'controller', ended - 1, ended, 1.0, mode=conf.MIRROR))
+
+    def disagreements(self) -> list[str]:
+        return [str(each) for find in (modes.find, modes.find_for_agent)
+                for each in find(self.journal, conf.MIRROR)]
+
+    def modes_in_database(self) -> list[str]:
+        return self.journal.database.run(lambda connection: list(
+            connection.scalars(sa.select(models.processes.c.mode).order_by(
+                models.processes.c.seen_at))))
+
+    def test_clock_that_was_ahead_and_is_corrected(self) -> None:
+        """It decides no mode of its host, and its row is deleted."""
+        self.record_by_clock(2 * api_processes.AHEAD, conf.OBSERVE)
+        self.assertEqual([], self.disagreements())
+        self.record_by_clock(0.0, conf.MIRROR)
+        self.assertEqual([], self.disagreements())
+        self.assertEqual([conf.MIRROR], [
+            process.mode for process
+            in api_processes.read(self.journal.database)])
+        self.sync()
+        self.assertEqual([conf.MIRROR], self.modes_in_database())
+
+    def test_clocks_that_differ_by_seconds(self) -> None:
+        """They are those of any two hosts."""
+        self.record_by_clock(-30.0, conf.MIRROR)
+        self.record_by_clock(30.0, conf.OBSERVE)
+        self.sync()
+        self.assertEqual(2, len(self.disagreements()))
+        self.assertEqual([conf.MIRROR, conf.OBSERVE],
+                         self.modes_in_database())
+
+    def test_process_of_last_month(self) -> None:
+        """It may not exist any more."""
+        self.record_by_clock(-4 * api_processes.KEEP, conf.OBSERVE)
+        self.assertEqual([], self.disagreements())
+        self.sync()
+        self.assertEqual([], self.modes_in_database())
