@@ -147,7 +147,8 @@ OPTS = [
         help='Whether full syncs of the agent and of ``placement '
              'sync_aggregates`` also remove stale owned associations. What '
              'users remove or delete through nova-api is removed from '
-             'placement in any case.'),
+             'placement anyway, as long as the journal or placement can be '
+             'reached; otherwise nova-api logs the command for it.'),
     cfg.FloatOpt(
         'max_removed_share',
         default=MAX_REMOVED_SHARE, min=0.0, max=1.0,

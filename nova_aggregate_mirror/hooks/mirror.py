@@ -8,6 +8,7 @@ oslo.log would append the exception to the message.
 
 import dataclasses
 import os
+import shlex
 import threading
 
 from oslo_config import cfg
@@ -19,11 +20,14 @@ from nova_aggregate_mirror.hooks import contract
 from nova_aggregate_mirror.hooks import processes
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import modes
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
 
 LOG = logging.getLogger(__name__)
+
+REMOVE = 'remove_host_from_aggregate'
 
 
 @dataclasses.dataclass
@@ -158,9 +162,10 @@ class Mirror:
         if not request.is_reported:
             request.is_reported = True
             LOG.error('%s: %s. This operation and the next ones of its '
-                      'request are mirrored without the journal; when it '
-                      'works again, a full sync repairs what fails.',
-                      operation, request.failure)
+                      'request are mirrored without the journal; %s.',
+                      operation, request.failure, self._repair(operation) or (
+                          'when it works again, a full sync repairs what '
+                          'fails'))
         return _RowState(row, may_exist=may_exist)
 
     def _finish_host(self, operation: contract.Operation, state: _RowState,
@@ -190,8 +195,8 @@ class Mirror:
             if error is not None:
                 with request.budget.spending(essential=True):
                     request.failure = _hand_over(
-                        process, operation, state, error,
-                        may_be_mirrored) or request.failure
+                        process, operation, state, error, may_be_mirrored,
+                        self._repair(operation)) or request.failure
         if locked:
             LOG.warning('%s: %s; its row stays in the journal, and the agent '
                         'mirrors the host again', operation, locked)
@@ -207,7 +212,9 @@ class Mirror:
         except exceptions.Retriable as exc:
             failure = exc
         if failure:
-            LOG.warning('%s: %s', operation, failure)
+            # A deletion is not marked then.
+            repair = '' if operation.host else self._repair(operation)
+            LOG.warning('%s: %s', operation, _clauses(str(failure), repair))
             return None
         for cell, reason in sorted(scope.cells_down.items()):
             LOG.warning('%s: cell %s did not answer: %s',
@@ -227,8 +234,8 @@ class Mirror:
         except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
             failure = exc
         LOG.error('%s: %s. Its deletion could not be marked in the ledger; if '
-                  'placement is unavailable now, %s may remain there.',
-                  operation, failure, uuid)
+                  'placement is unavailable now, %s.',
+                  operation, failure, self._remaining(operation, uuid))
         return False
 
     def _converge_and_close(self, process: processes.Process, state: _RowState
@@ -279,8 +286,33 @@ class Mirror:
         elif failure:
             LOG.warning('%s: its deletion is not mirrored to placement: %s; '
                         '%s', operation, failure,
-                        ('the next full sync removes %s' if state.marked
-                         else '%s may remain there') % state.uuid)
+                        'the next full sync removes %s' % state.uuid
+                        if state.marked
+                        else self._remaining(operation, state.uuid))
+
+    def _remaining(self, operation: contract.Operation, uuid: str) -> str:
+        """Return what follows from a deletion that is not marked."""
+        return _clauses('%s may remain there' % uuid,
+                        self._repair(operation, uuid))
+
+    def _repair(self, operation: contract.Operation, uuid: str = '') -> str:
+        """Return the command that an operation without a record may need.
+
+        Nothing in this process repairs it: nova-api has no thread for that.
+
+        :param uuid: of an aggregate that is deleted, if it could be read
+        :returns: empty if a full sync repairs it, which removes nothing
+            without ``prune``
+        """
+        removes = not operation.host or operation.method == REMOVE
+        if self._conf.aggregate_mirror.prune or not removes:
+            return ''
+        command = modes.SYNC + ' --prune'
+        if operation.host:
+            command += ' --host ' + shlex.quote(operation.host)
+        elif uuid:
+            command += ' --aggregate ' + uuid
+        return 'with prune = false, "%s" repairs what fails' % command
 
     def _process(self) -> processes.Process:
         with self._mutex:
@@ -298,23 +330,25 @@ def _begin_back_off(process: processes.Process,
 
 
 def _hand_over(process: processes.Process, operation: contract.Operation,
-               state: _RowState, error: str, may_be_mirrored: bool
-               ) -> exceptions.MirrorError | None:
+               state: _RowState, error: str, may_be_mirrored: bool,
+               repair: str) -> exceptions.MirrorError | None:
     """Hand the row over to the agent; return why that failed, or None.
 
     :param may_be_mirrored: whether the error is one of the journal
+    :param repair: the command that is needed without a row, if any
     """
     consequence, failure = 'it stays in the journal and is retried', None
     try:
         if state.may_exist:
             process.journal.rows.hand_over(state.row, error)
         else:
-            consequence = 'it is not in the journal'
+            consequence = _clauses('it is not in the journal', repair)
     except exceptions.JournalUnavailable as exc:
         failure = exc
         consequence = 'its journal row could not be updated: %s' % exc
         if not state.recorded:
-            consequence = 'it may be missing from the journal: %s' % exc
+            consequence = _clauses(
+                'it may be missing from the journal: %s' % exc, repair)
     if operation.raised:
         LOG.info('%s: nova raised %s in %s; the host is not compared with '
                  'placement yet: %s; %s', operation, operation.raised,
@@ -326,3 +360,7 @@ def _hand_over(process: processes.Process, operation: contract.Operation,
         LOG.warning('%s: %s is not mirrored to placement yet: %s; %s',
                     operation, operation.method, error, consequence)
     return failure
+
+
+def _clauses(*texts: str) -> str:
+    return '; '.join(filter(None, texts))

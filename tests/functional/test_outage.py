@@ -2,6 +2,8 @@
 """A user's responses while placement fails, and the resulting state."""
 
 from collections import abc
+import re
+import shlex
 import time
 
 import fixtures as base_fixtures
@@ -9,6 +11,7 @@ from oslo_utils import uuidutils
 import testtools
 
 from tests import fixtures
+from tests.functional import test_sync_command
 from tests import patience
 from tests import placement_service
 
@@ -255,3 +258,60 @@ class PauseTest(OutageTest):
                       self.cloud.warnings()[0])
         self._wait_for(60.0)
         self.assertTrue(self.cloud.add_host(*self._new()).mirrored)
+
+
+class WithoutPruneTest(test_sync_command.SyncTest):
+    """What is removed while placement and the journal are unavailable."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.member = self.host('h1')
+        self.host('h2')
+        self.assertEqual(0, self.sync().returncode)
+        self.write_conf('[aggregate_mirror]\nprune = false\n')
+        self.cloud.nova.conf.config(prune=False, group='aggregate_mirror')
+        self.cloud.nova.conf.config(
+            connection='sqlite:////dev/null/journal.sqlite',
+            group='aggregate_mirror_database')
+        self.useFixture(fixtures.MirroredNova())
+
+    def follow(self) -> None:
+        """Follow the command that each line of the log has."""
+        lines = self.cloud.warnings()
+        self.assertEqual(2, len(lines))
+        self.placement.recover()
+        self.assertEqual(0, self.sync().returncode)
+        self.assertNotEqual([], self.cloud.drift())
+        command, = {text for line in lines for text in re.findall(
+            '; with prune = false, "nova-aggregate-mirror-manage (.*)" '
+            'repairs what fails', line)}
+        done = self.run_command(*shlex.split(command))
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertEqual([], self.cloud.drift())
+
+    def test_host(self) -> None:
+        """A command in the log removes it from the aggregate."""
+        self.placement.refuse()
+        self.assertEqual(
+            200, self.cloud.remove_host(self.zone, self.member).status)
+        self.follow()
+
+    def test_aggregate(self) -> None:
+        """A command in the log removes it from compute nodes."""
+        self.placement.set_aggregates(
+            self.member.nodes[0], [self.zone.uuid, self.rack.uuid])
+        self.placement.refuse()
+        self.assertEqual(200, self.cloud.delete_aggregate(self.rack))
+        self.follow()
+
+    def test_host_that_is_added(self) -> None:
+        """A full sync adds it."""
+        self.placement.refuse()
+        self.assertEqual(
+            200, self.cloud.add_host(self.rack, self.member).status)
+        error, warning = self.cloud.warnings()
+        self.assertIn('a full sync repairs what fails', error)
+        self.assertNotIn('prune', warning)
+        self.placement.recover()
+        self.assertEqual(0, self.sync().returncode)
+        self.assertEqual([], self.cloud.drift())

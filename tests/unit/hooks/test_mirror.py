@@ -65,18 +65,24 @@ class TestHandOver(doubles.TestCase):
 
     def run_hook(self, error: exceptions.MirrorError, method: str,
                  host: str = '', raised: str = '',
-                 scopes: abc.Iterable[source.Scope] = (source.Scope('agg'),)
-                 ) -> None:
+                 scopes: abc.Iterable[source.Scope | None] = (
+                     source.Scope('agg'),)) -> None:
         """Run both parts of the hook, with what nova raised between them.
 
-        :param scopes: what each operation of the request reads
+        :param scopes: what each operation of the request reads, if it can
         """
         answers = iter(scopes)
+
+        def scope(*_operation: object) -> source.Scope:
+            answer = next(answers)
+            if answer is None:
+                raise exceptions.NovaUnavailable('silent')
+            return answer
+
         process = types.SimpleNamespace(
             conf=self.conf, journal=self.journal, check_nova=lambda: None,
             limits=engines.Limits(5), breaker=Breaker(error),
-            source=types.SimpleNamespace(
-                scope=lambda *_operation: next(answers)))
+            source=types.SimpleNamespace(scope=scope))
         hook = Mirror(process, error)
         operation = contract.Operation(method, 1, host, 'req-of-the-user')
         for _scope in scopes:
@@ -117,6 +123,38 @@ class TestHandOver(doubles.TestCase):
                 (exceptions.CellUnavailable('refused'), 'delete_aggregate')):
             self.run_hook(error, method, 'h1')
             self.assertEqual(1, self.log.output.count(str(error)))
+
+    def test_removals_without_prune(self) -> None:
+        """What no full sync repairs has the command that does."""
+        doubles.hide_journal(self.conf)
+        for prune, method, host, command in (
+                (False, 'remove_host_from_aggregate', 'h 1', "--host 'h 1'"),
+                (False, 'delete_aggregate', '', '--aggregate agg'),
+                (False, ADD, 'h1', ''), (True, ADD, 'h1', ''),
+                (True, 'remove_host_from_aggregate', 'h1', ''),
+                (True, 'delete_aggregate', '', '')):
+            self.conf.set_override('prune', prune, 'aggregate_mirror')
+            log = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
+            self.run_hook(exceptions.CellUnavailable('refused'), method, host)
+            self.assertEqual([
+                '; with prune = false, "nova-aggregate-mirror-manage '
+                'placement sync_aggregates --prune %s" repairs what fails%s'
+                % (command, end) for end in ('.', '') if command],
+                [line[line.index('; with'):]
+                 for line in log.output.splitlines() if 'prune' in line])
+            self.assertEqual(
+                method == ADD or prune and bool(host),
+                'a full sync repairs what fails' in log.output)
+
+    def test_deletion_while_nova_cannot_be_read(self) -> None:
+        """Its UUID is not known, so that it cannot be marked either."""
+        self.conf.set_override('prune', False, 'aggregate_mirror')
+        self.run_hook(exceptions.CellUnavailable('refused'),
+                      'delete_aggregate', scopes=[None])
+        self.assertIn(
+            'Aggregate 1 (request req-of-the-user): silent; with prune = '
+            'false, "nova-aggregate-mirror-manage placement sync_aggregates '
+            '--prune" repairs what fails\n', self.log.output)
 
     def test_operation_that_nova_refused(self) -> None:
         """Nothing of it waits; its host is compared, which is no warning."""
