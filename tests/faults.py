@@ -512,6 +512,16 @@ def altered(*statements: str) -> Make:
     return make
 
 
+def foreign(scene: Scene) -> None:
+    """Let the journal belong to a nova with other cells and aggregates."""
+    url = journal(scene).render_as_string(hide_password=False)
+    databases.execute(
+        url, 'INSERT INTO cells (cell_uuid) VALUES (\'%s\')'
+        % uuidutils.generate_uuid(),
+        'INSERT INTO ledger (aggregate_uuid, created_at) VALUES (\'%s\', 0)'
+        % uuidutils.generate_uuid())
+
+
 def damaged(scene: Scene) -> None:
     scene.manage('db', 'sync')
     path = pathlib.Path(CONF.state_path, 'aggregate_mirror/journal.sqlite')

@@ -142,9 +142,13 @@ class Agent:
         leads, trouble = False, ''
         try:
             if not self._bound:
-                self._binding.bind()
-                self._bound = True
-            leads = self._lease.step()
+                self._bound = self._binding.bind(self._leads)
+            has_lease = self._lease.step()
+            if has_lease and not self._leads:
+                # Another nova may have bound a journal without content since.
+                self._bound = False
+                self._bound = self._binding.bind(leads=True)
+            leads = has_lease
         except exceptions.MirrorError as exc:
             trouble = str(exc)
         self._log_trouble('lease', trouble)

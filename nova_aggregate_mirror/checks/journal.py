@@ -35,6 +35,8 @@ LIST = 'nova-aggregate-mirror-manage journal list'
 NO_JOURNAL = 'nova-api has not created the journal yet'
 # Seconds for which the check waits for the agent to renew its lease.
 LONGEST_WATCH = 20.0
+OWN = ('Give each nova a database of its own in [aggregate_mirror_database] '
+       'connection or, if the journal is this nova\'s, run:')
 RESTART = 'systemctl restart nova-api nova-aggregate-mirror-agent'
 SERVER = ('[aggregate_mirror_database]',
           'connection = mysql+pymysql://aggregate_mirror:PASSWORD@HOST/'
@@ -105,11 +107,33 @@ def ownership(deployment: inputs.Deployment) -> checks.Findings:
     if deployment.journal is None:
         return [checks.skipped(NO_JOURNAL)]
     try:
-        nova_identity.Binding(deployment.journal.database,
-                              deployment.source.cell_mappings).check()
+        _check_owner(deployment)
     except exceptions.WrongNova as exc:
-        return [checks.failure('%s:' % exc, *SERVER, engine.SYNC_COMMAND)]
+        return [checks.error_with_step(exc, OWN, nova_identity.BIND)]
     return []
+
+
+def unrelated(deployment: inputs.Deployment) -> str:
+    """Return why the journal shows nothing of this nova's agents, if so.
+
+    They run, but use no journal that belongs to another nova.
+    """
+    try:
+        _check_owner(deployment)
+    except exceptions.WrongNova:
+        return 'the journal belongs to another nova'
+    except exceptions.MirrorError:
+        # Other checks report it, and the journal can be shown nevertheless.
+        return ''
+    return ''
+
+
+def _check_owner(deployment: inputs.Deployment) -> None:
+    """Raise WrongNova if the journal belongs to another nova."""
+    if deployment.journal:
+        nova_identity.Binding(
+            deployment.journal.database, deployment.source.cell_mappings,
+            deployment.source.aggregates).check()
 
 
 def writes(deployment: inputs.Deployment) -> checks.Findings:

@@ -86,7 +86,8 @@ def _build(journal: store.Journal, figures: metrics.Metrics) -> service.Agent:
             zones=sync_source.zones, disagreements=functools.partial(
                 modes.find_for_agent, journal, options.mode)),
         lease.Lease(journal.database, options.leader_lease, mode=options.mode),
-        nova_identity.Binding(journal.database, drain_source.cell_mappings),
+        nova_identity.Binding(journal.database, drain_source.cell_mappings,
+                              drain_source.aggregates),
         figures, stop, _build_audit(figures), observes)
 
 

@@ -21,6 +21,7 @@ from nova_aggregate_mirror.cmd import audit_servers
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import explain
 from nova_aggregate_mirror.cmd import explain_arguments
+from nova_aggregate_mirror.cmd import journal_binding
 from nova_aggregate_mirror.cmd import journal_rows
 from nova_aggregate_mirror.cmd import log
 from nova_aggregate_mirror.cmd import program
@@ -108,6 +109,8 @@ COMMANDS = (
             '--format json', formats.add_argument),
     Command('journal forget', journal_forget, journal_forget.__doc__,
             '1d9b1dca-0b0a-4d8a-8b5f-2a4e9a3c9a55', journal_rows.add_forget),
+    Command('journal bind', journal_binding.run, journal_binding.__doc__, '',
+            journal_binding.add_arguments),
 )
 
 

@@ -85,7 +85,8 @@ def run(conf: cfg.ConfigOpts) -> int:
     source, placement = components.source(), components.placement()
     journal = store.Journal(conf, database=(
         engine.open_existing(conf) if options.dry_run else None))
-    nova_identity.Binding(journal.database, source.cell_mappings).check()
+    nova_identity.Binding(journal.database, source.cell_mappings,
+                          source.aggregates).check()
     request, advice = _request(conf, journal.history)
     start = time.monotonic()
     result = sync_run.run(

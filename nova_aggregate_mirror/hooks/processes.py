@@ -34,7 +34,8 @@ class Process:
         self.source = database.DatabaseSource(self.limits)
         self.placement = client.Client(conf, announces=True)
         self._binding = nova_identity.Binding(
-            self.journal.database, self.source.cell_mappings)
+            self.journal.database, self.source.cell_mappings,
+            self.source.aggregates)
         self.reconciler = reconciler.Reconciler(
             self.journal.ledger, self.source, self.placement,
             self.journal.rows)

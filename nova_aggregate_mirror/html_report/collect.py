@@ -108,8 +108,8 @@ def read_journal(conf: cfg.ConfigOpts,
             return JournalContent()
         stored = store.Journal(conf, engine.open_existing(conf))
         with contextlib.suppress(exceptions.NovaUnavailable):
-            nova_identity.Binding(
-                stored.database, source.cell_mappings).check()
+            nova_identity.Binding(stored.database, source.cell_mappings,
+                                  source.aggregates).check()
         return JournalContent(stored.ledger, tuple(stored.rows.all()),
                               tuple(stored.history.newest()),
                               tuple(modes.find(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Binding of a journal to one nova, identified by its cell mappings."""
+"""Binding of a journal to one nova, by its cell mappings and aggregates."""
 
 from collections import abc
 from typing import Any
@@ -11,64 +11,119 @@ from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import sql_parts
 from nova_aggregate_mirror.journal.db import transactions
 
+BIND = 'nova-aggregate-mirror-manage journal bind'
+
+_UNMARKED = sa.select(models.ledger.c.aggregate_uuid).where(
+    models.ledger.c.deleted_at.is_(None))
+_ANY = [sa.select(column).limit(1) for column in (
+    models.ledger.c.aggregate_uuid, models.dirty.c.id)]
+
+Names = abc.Callable[[], abc.Mapping[str, str]]
+"""Reads UUID to display name."""
+
 
 class Binding:
     """Guard against two novas sharing a journal by mistake.
 
     A nova with at least one of the recorded cells is the same nova: cells are
-    added and removed individually. Each method raises ``JournalUnavailable``
-    or ``NovaUnavailable`` if one of them cannot be read.
+    added and removed individually. So is one with at least one aggregate that
+    the ledger has and that no user deleted: cell mappings are also deleted and
+    created again. Each method raises ``JournalUnavailable`` or
+    ``NovaUnavailable`` if one of them cannot be read.
 
-    :param cell_mappings: returns UUID to display name of every cell but cell0
+    :param cell_mappings: of every cell but cell0
+    :param aggregates: of every aggregate of nova
     """
 
     def __init__(self, database: transactions.Transactions,
-                 cell_mappings: abc.Callable[[], abc.Mapping[str, str]]
-                 ) -> None:
+                 cell_mappings: Names, aggregates: Names) -> None:
         self._database = database
         self._cell_mappings = cell_mappings
+        self._aggregates = aggregates
         self._checked = False
 
     def check(self) -> None:
-        """Check that the journal is bound to this nova or not bound yet.
+        """Check that the journal is bound to this nova or may still be.
 
         :raises WrongNova: the journal belongs to another nova
         """
         if not self._checked:
             stored = self._database.run(cells)
-            if stored:
-                _check_same(stored, self._cell_mappings())
             # Until an agent binds the journal, another nova may still do so.
-            self._checked = bool(stored)
+            self._checked = bool(stored) and self._is_same(
+                stored, self._cell_mappings())
 
-    def bind(self) -> None:
+    def bind(self, leads: bool = False) -> bool:
         """Check the journal like ``check`` and bind it to this nova.
 
-        Once the check has succeeded, cell mappings that cannot be read are
-        not an error: the nova is still the same.
+        Once the check has succeeded, a nova that cannot be read is not an
+        error: it is still the same.
+
+        :param leads: whether this agent leads. Only the leader binds a journal
+            without content that has other cells: the agents of two novas would
+            bind it alternately
+        :returns: whether it is bound; if not, try again
         """
         try:
             mappings = self._cell_mappings()
+            stored = self._database.run(cells)
+            is_same = not stored or self._is_same(stored, mappings)
         except exceptions.NovaUnavailable:
             if self._checked:
-                return
+                return True
             raise
+        is_bound = is_same or leads
+        if is_bound and mappings and stored != mappings.keys():
+            is_bound = self._store(mappings, stored)
+        # A nova without cells has nothing to mirror yet; check again later.
+        self._checked = is_bound and bool(mappings)
+        return is_bound
 
-        def work(connection: Any) -> None:
+    def replace(self, mappings: abc.Mapping[str, str]) -> None:
+        """Bind the journal to this nova, whatever it is bound to."""
+        self._store(mappings)
+
+    def _is_same(self, stored: frozenset[str],
+                 mappings: abc.Mapping[str, str]) -> bool:
+        """Return whether this is the nova of the stored cells.
+
+        :returns: False if the journal has no content that shows it
+        :raises WrongNova: it is another nova
+        """
+        if stored & mappings.keys():
+            return True
+        unmarked, has_content = self._database.run(_content)
+        if not has_content:
+            return False
+        if unmarked & self._aggregates().keys():
+            return True
+        raise exceptions.WrongNova(
+            'the journal belongs to another nova, with the cells %s; this '
+            'nova has the cells %s, and no aggregate of the journal'
+            % (', '.join(sorted(stored)),
+               ', '.join(sorted(mappings.values())) or 'none'),
+            step='give each nova a database of its own in '
+            '[aggregate_mirror_database] connection or, if the journal is '
+            'this nova\'s, run "%s"' % BIND)
+
+    def _store(self, mappings: abc.Mapping[str, str],
+               before: frozenset[str] | None = None) -> bool:
+        """Store cells in place of any others, or only of those given.
+
+        :returns: whether they are stored
+        """
+        def work(connection: Any) -> bool:
             # The first agents of two novas may bind the journal concurrently.
             sql_parts.lock(connection, 'cells')
-            _check_same(cells(connection), mappings)
+            if before is not None and cells(connection) != before:
+                return False
             connection.execute(sa.delete(models.cells))
             connection.execute(
                 sql_parts.insert_new(connection, models.cells),
                 [{'cell_uuid': uuid} for uuid in sorted(mappings)])
+            return True
 
-        stored = self._database.run(cells)
-        _check_same(stored, mappings)
-        if mappings and stored != frozenset(mappings):
-            self._database.run(work)
-        # A nova without cells has nothing to mirror yet; check again later.
-        self._checked = bool(mappings)
+        return self._database.run(work)
 
 
 def cells(connection: Any) -> frozenset[str]:
@@ -76,13 +131,9 @@ def cells(connection: Any) -> frozenset[str]:
     return frozenset(connection.scalars(sa.select(models.cells.c.cell_uuid)))
 
 
-def _check_same(stored: frozenset[str], mappings: abc.Mapping[str, str]
-                ) -> None:
-    """Raise WrongNova if cells are stored, and none of them is this nova's."""
-    if stored and not stored & mappings.keys():
-        raise exceptions.WrongNova(
-            'the journal belongs to another nova, with the cells %s; this '
-            'nova has the cells %s. Give each nova a database of its own in '
-            '[aggregate_mirror_database] connection'
-            % (', '.join(sorted(stored)),
-               ', '.join(sorted(mappings.values())) or 'none'))
+def _content(connection: Any) -> tuple[frozenset[str], bool]:
+    """Read the unmarked aggregates, and whether there is any ledger or row."""
+    unmarked = frozenset(connection.scalars(_UNMARKED))
+    has_content = bool(unmarked) or any(
+        connection.execute(statement).first() for statement in _ANY)
+    return unmarked, has_content

@@ -9,7 +9,6 @@ import dataclasses
 import pathlib
 import re
 
-from oslo_utils import uuidutils
 import testtools
 from testtools import content
 from testtools import matchers
@@ -255,10 +254,10 @@ JOURNALS: dict[str, Fault] = {
         'lacks a column', 'drop the database and create it again',
         (STATUS, ROWS, API), line=driver_failures.CHECK),
     'another nova': Fault(
-        faults.altered('INSERT INTO cells (cell_uuid) VALUES (\'%s\')'
-                       % uuidutils.generate_uuid()),
+        faults.foreign,
         'the journal belongs to another nova, with the cells',
-        'Give each nova a database of its own', (STATUS, SYNC, API)),
+        'Give each nova a database of its own', (STATUS, SYNC, API),
+        line='give each nova a database of its own'),
     'no URL': Fault(
         faults.restored(faults.JOURNAL, connection='nonsense'),
         'connection is not a database URL like', 'correct it, and percent-',

@@ -271,13 +271,11 @@ class TestManyProcesses(DatabaseTest):
     def test_first_cells_by_two_novas_at_once(self) -> None:
         """Of two novas that start at once, only one gets the journal."""
         def work(number: int) -> bool:
-            try:
-                nova_identity.Binding(
-                    self.open().database,
-                    lambda: {'cell-%d' % (number % 2): ''}).bind()
-            except exceptions.WrongNova:
-                return False
-            return True
+            binding = nova_identity.Binding(
+                self.open().database,
+                lambda: {'cell-%d' % (number % 2): ''}, dict)
+            # The first attempt may find that another agent was faster.
+            return any(binding.bind() for _attempt in range(2))
 
         for _turn in range(5):
             bound = processes.at_once(PROCESSES, work)

@@ -1,46 +1,133 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two novas that share a journal by mistake: the second does not use it."""
 
+import json
+
 from nova.db.api import api as api_db
 from oslo_utils import uuidutils
+import sqlalchemy as sa
 
+from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.source import database
+from tests import commands
 from tests import fixtures
 from tests.functional import test_sync_command
 
 REFUSAL = 'the journal belongs to another nova, with the cells %s; this nova '
-CURE = ('Give each nova a database of its own in [aggregate_mirror_database] '
-        'connection')
+CURE = ('give each nova a database of its own in [aggregate_mirror_database] '
+        'connection or, if the journal is this nova\'s, run "'
+        'nova-aggregate-mirror-manage journal bind"')
 
 
-class TestHook(test_sync_command.SyncTest):
-    """Nova-api of the second nova mirrors without the journal."""
+class IdentityTest(test_sync_command.SyncTest):
 
     def setUp(self):
         super().setUp()
         self.member = self.host('h1')
         nova_identity.Binding(
-            self.journal.database,
-            database.DatabaseSource().cell_mappings).bind()
+            self.journal.database, database.DatabaseSource().cell_mappings,
+            dict).bind()
         self.assertEqual(0, self.sync('--prune').returncode)
         # A drain or a sync would repair this.
         self.placement.set_aggregates(self.member.nodes[0], [self.rack.uuid])
         self.left_over('h1')
         self.ours = self.cells()
         self.replace_cells()
-        self.useFixture(fixtures.MirroredNova())
 
     def cells(self):
         return [self.cloud.nova.cell(name).uuid for name in ('cell1', 'cell2')]
 
     def replace_cells(self):
-        """Become another nova that shares no cell with the journal's nova."""
+        """Delete the cell mappings and create them again."""
         with api_db.get_engine().begin() as connection:
             for uuid in self.ours:
                 connection.exec_driver_sql(
                     'UPDATE cell_mappings SET uuid = \'%s\' '
                     'WHERE uuid = \'%s\'' % (uuidutils.generate_uuid(), uuid))
+
+    def replace_ledger(self):
+        """Let the journal be of a nova that shares no aggregate, either."""
+        uuids = self.journal.ledger.entries().keys()
+
+        def work(connection):
+            for uuid in uuids:
+                connection.execute(sa.update(models.ledger).where(
+                    models.ledger.c.aggregate_uuid == uuid).values(
+                        aggregate_uuid=uuidutils.generate_uuid()))
+
+        self.journal.database.run(work)
+
+    def stored(self):
+        return self.journal.database.run(nova_identity.cells)
+
+    def status(self):
+        """Return the names and the texts of the checks."""
+        done = commands.run(commands.STATUS, [
+            '--config-file', str(self.conf), 'upgrade', 'check', '--json'])
+        return {check['check']: check['details']
+                for check in json.loads(done.stdout)['checks']}
+
+
+class TestSameNova(IdentityTest):
+    """All cell mappings were created again, with corrected URLs."""
+
+    def test_everything_goes_on(self):
+        """Nova-api, commands and checks use the journal; an agent binds it."""
+        self.assertIsNone(self.status()['Journal of this nova'])
+        self.useFixture(fixtures.MirroredNova())
+        self.assertEqual(
+            fixtures.Outcome(status=200, member=True, mirrored=True,
+                             ended=True, zone='nova'),
+            self.cloud.add_host(self.rack, self.member))
+        self.placement.set_aggregates(self.member.nodes[0], [])
+        self.assertEqual(0, self.sync('--prune').returncode)
+        self.assertEqual([], self.cloud.drift())
+        self.assertEqual([], self.journal.rows.all())
+        source = database.DatabaseSource()
+        self.assertTrue(nova_identity.Binding(
+            self.journal.database, source.cell_mappings,
+            source.aggregates).bind())
+        self.assertEqual(set(self.cells()), self.stored())
+
+    def test_command_that_binds(self):
+        """If no aggregate is left, either, it keeps rows and ledger."""
+        self.replace_ledger()
+        before = self.journal.rows.all(), self.journal.ledger.entries()
+        done = self.sync()
+        self.assertEqual(255, done.returncode)
+        self.assertIn(CURE, done.stderr)
+        details = self.status()
+        self.assertTrue(details['Journal of this nova'].replace(
+            '\n', ' ').endswith('if the journal is this nova\'s, run:   '
+                                'nova-aggregate-mirror-manage journal bind'))
+        # Whether agents run is not known.
+        self.assertNotIn('Agent', details)
+        done = self.run_command('journal', 'bind')
+        self.assertEqual((1, '', 'The journal has rows of h1. If these are '
+                          'hosts of this nova, bind it with --force\n'),
+                         (done.returncode, done.stdout, done.stderr))
+        self.assertEqual(set(self.ours), self.stored())
+        done = self.run_command('journal', 'bind', '--force')
+        self.assertEqual((0, ''), (done.returncode, done.stderr))
+        for cell in self.cells():
+            self.assertIn(cell, done.stdout)
+        self.assertEqual(set(self.cells()), self.stored())
+        self.assertEqual(before, (self.journal.rows.all(),
+                                  self.journal.ledger.entries()))
+        self.assertEqual(0, self.run_command('journal', 'bind').returncode)
+        self.assertIn('Agent', self.status())
+        self.assertEqual(0, self.sync('--prune').returncode)
+        self.assertEqual([], self.cloud.drift())
+
+
+class TestHook(IdentityTest):
+    """Nova-api of the second nova mirrors without the journal."""
+
+    def setUp(self):
+        super().setUp()
+        self.replace_ledger()
+        self.useFixture(fixtures.MirroredNova())
 
     def kept(self):
         return self.journal.rows.all(), self.journal.ledger.entries()

@@ -28,7 +28,7 @@ COMMANDS = {
     commands.MANAGE: (
         '', 'placement sync_aggregates', 'placement wait',
         'placement audit_servers', 'report', 'scheduling explain', 'db sync',
-        'journal list', 'journal forget'),
+        'journal list', 'journal forget', 'journal bind'),
     commands.STATUS: ('', 'upgrade check'), commands.AGENT: ('',),
     commands.OPENSTACK: tuple(
         'aggregate mirror ' + name

@@ -6,6 +6,7 @@ import logging
 import threading
 
 import fixtures
+import sqlalchemy as sa
 
 from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror.agent import periodic_audit
@@ -13,6 +14,7 @@ from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror.agent import service
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.console import sync_history
+from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import nova_identity
 from tests import statements
@@ -86,7 +88,8 @@ class TestAgent(case.AgentTest):
             clock=lambda: self.clock)
         self.running = service.Agent(
             self.drain, self.sync, self.lease,
-            nova_identity.Binding(kept.database, self.nova.cell_mappings),
+            nova_identity.Binding(
+                kept.database, self.nova.cell_mappings, self.nova.aggregates),
             self.figures, Impatient(), audit)
         self.running.start()
         self.addCleanup(self.running.stop, case.TIMEOUT)
@@ -96,6 +99,13 @@ class TestAgent(case.AgentTest):
         beats = [('beat', loop) for loop in LOOPS]
         for _step in range(2):
             self.figures.wait_for(*beats)
+
+    def foreign_journal(self):
+        """Let the journal belong to a nova without the aggregate a."""
+        nova_identity.Binding(
+            self.journal.database, dict, dict).replace({'other': ''})
+        self.journal.database.run(lambda connection: connection.execute(
+            sa.update(models.ledger).values(aggregate_uuid='of other')))
 
     def assert_idle(self):
         self.wait_for_loops()
@@ -133,8 +143,7 @@ class TestAgent(case.AgentTest):
 
     def test_agent_of_another_nova(self):
         """Rule 13: it does nothing, and logs the reason once."""
-        nova_identity.Binding(
-            self.journal.database, lambda: {'other': ''}).bind()
+        self.foreign_journal()
         self.start()
         self.assert_idle()
         self.assertIsNone(lease.read(self.journal.database))
@@ -142,6 +151,26 @@ class TestAgent(case.AgentTest):
         self.assertIn(
             'the journal belongs to another nova, with the cells other; this '
             'nova has the cells cell1 (%s)' % doubles.CELL, error)
+
+    def test_cell_mappings_that_are_created_again(self):
+        """The nova is the same, by its aggregates, and the agent leads."""
+        nova_identity.Binding(
+            self.journal.database, lambda: {'former': ''}, dict).bind()
+        self.start()
+        self.figures.wait_for(('set_leader', True))
+
+    def test_journal_that_another_nova_gets_meanwhile(self):
+        """An agent on standby, which was bound, does not lead then."""
+        leader = lease.Lease(self.open_journal().database,
+                             self.options.leader_lease)
+        self.assertTrue(leader.step())
+        self.start()
+        self.assert_idle()
+        self.foreign_journal()
+        self.clock += self.options.leader_lease
+        self.assert_idle()
+        self.assertIn('the journal belongs to another nova',
+                      self.messages.output)
 
     def test_journal_that_is_unavailable_for_a_while(self):
         """It is logged once, and the agent leads as soon as possible."""
@@ -294,7 +323,8 @@ class TestIdle(case.AgentTest):
             lease.Lease(self.journal.database, self.options.leader_lease,
                         clock=now),
             nova_identity.Binding(
-                self.journal.database, self.nova.cell_mappings),
+                self.journal.database, self.nova.cell_mappings,
+                self.nova.aggregates),
             self.figures, self.time)
         running.start()
         self.addCleanup(running.stop, case.TIMEOUT)

@@ -22,6 +22,7 @@ from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import lease
+from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import store
 from tests.unit import doubles
 
@@ -165,6 +166,24 @@ class TestJournal(doubles.TestCase):
                     [checks.Code.FAILURE] if command == 'CREATE' else [],
                     [finding.code for finding
                      in journal.writes(self.deployment)], table)
+
+    def test_journal_of_another_nova(self):
+        """The step keeps it; whether agents run cannot be seen."""
+        self.assertEqual('', journal.unrelated(self.deployment))
+        nova_identity.Binding(
+            self.journal.database, dict, dict).replace({'other': ''})
+        self.assertEqual([], journal.ownership(self.deployment))
+        self.assertEqual('', journal.unrelated(self.deployment))
+        self.journal.ledger.remember({'of other'})
+        finding, = journal.ownership(self.deployment)
+        self.assertEqual((checks.Code.FAILURE, (nova_identity.BIND,)),
+                         (finding.code, finding.cure))
+        self.assertIn('with the cells other; this nova has the cells cell1',
+                      finding.text)
+        self.assertEqual('the journal belongs to another nova',
+                         journal.unrelated(self.deployment))
+        self.nova.broken = exceptions.NovaUnavailable('refused')
+        self.assertEqual('', journal.unrelated(self.deployment))
 
     def agent(self, sleep=lambda _seconds: None) -> checks.Finding:
         with fixtures.MonkeyPatch('time.sleep', sleep):

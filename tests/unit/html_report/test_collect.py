@@ -95,8 +95,10 @@ class TestForeignAggregates(doubles.TestCase):
 
     def test_journal_of_another_nova(self):
         """Its ledger does not count."""
+        journal = self.open_journal()
         nova_identity.Binding(
-            self.open_journal().database, lambda: {'a1': ''}).bind()
+            journal.database, lambda: {'a1': ''}, dict).bind()
+        journal.ledger.remember({'of a1'})
         line, = self.described(['b1'])
         self.assertIn('whether it ever had it', line)
 

@@ -3,24 +3,31 @@
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import nova_identity
+from tests import statements
 from tests.unit import doubles
 
 
 class TestBinding(doubles.TestCase):
 
-    def binding(self, *cells):
+    def binding(self, *cells, aggregates=()):
         """Return the binding of an agent whose nova has these cells."""
         mappings = {cell: 'name of %s (%s)' % (cell, cell) for cell in cells}
         return nova_identity.Binding(
-            self.open_journal().database, lambda: mappings)
+            self.open_journal().database, lambda: mappings,
+            lambda: dict.fromkeys(aggregates, ''))
 
     def bound(self):
         """Return the binding of an agent of a nova that may change."""
         return nova_identity.Binding(
-            self.open_journal().database, self.nova.cell_mappings)
+            self.open_journal().database, self.nova.cell_mappings,
+            self.nova.aggregates)
 
     def stored(self):
         return self.journal.database.run(nova_identity.cells)
+
+    def recreate_mappings(self):
+        """Delete the cell mappings of nova and create them again."""
+        self.nova.mapped = {'new': 'cell1 (new)'}
 
     def test_check_stores_nothing(self):
         """nova-api and the status check only compare."""
@@ -34,37 +41,130 @@ class TestBinding(doubles.TestCase):
         second = self.binding('b1')
         second.check()
         self.binding('a1').bind()
+        self.journal.ledger.remember({'of a'})
         self.assertRaises(exceptions.WrongNova, second.check)
 
     def test_second_nova_is_refused(self):
-        """The error has the cells of both novas, and the option to change."""
+        """The error has the cells of both novas, and what keeps the ledger."""
         self.binding('a1', 'a2').bind()
-        second = self.binding('b2', 'b1')
+        self.journal.ledger.remember({'of a'})
+        second = self.binding('b2', 'b1', aggregates={'of b'})
         for method in (second.bind, second.check, second.bind):
             error = self.assertRaises(exceptions.WrongNova, method)
             self.assertEqual(
                 'the journal belongs to another nova, with the cells a1, a2; '
-                'this nova has the cells name of b1 (b1), name of b2 (b2). '
-                'Give each nova a database of its own in '
-                '[aggregate_mirror_database] connection', str(error))
+                'this nova has the cells name of b1 (b1), name of b2 (b2), '
+                'and no aggregate of the journal: give each nova a database '
+                'of its own in [aggregate_mirror_database] connection or, if '
+                'the journal is this nova\'s, run '
+                '"nova-aggregate-mirror-manage journal bind"', str(error))
         self.assertEqual({'a1', 'a2'}, self.stored())
 
     def test_one_common_cell_makes_it_the_same_nova(self):
         """Cells are added and deleted; the journal follows them."""
         running = self.bound()
+        self.journal.ledger.remember({'deleted'})
         for cells in (('a1',), ('a1', 'a2'), ('a2', 'a3')):
             self.nova.mapped = dict.fromkeys(cells, '')
             for agent in running, self.bound():
-                agent.bind()
+                self.assertTrue(agent.bind())
                 self.assertEqual(set(cells), self.stored())
         self.assertRaises(exceptions.WrongNova, self.binding('a1').bind)
+
+    def test_one_common_aggregate_makes_it_the_same_nova(self):
+        """All cell mappings may be deleted and created again."""
+        running = self.bound()
+        running.bind()
+        self.journal.ledger.remember({'a', 'deleted'})
+        self.nova.hosts_of = {'a': set(), 'b': set()}
+        self.recreate_mappings()
+        self.bound().check()
+        for agent in running, self.bound():
+            self.assertTrue(agent.bind())
+            self.assertEqual({'new'}, self.stored())
+
+    def test_aggregate_that_a_user_deletes(self):
+        """Its mark shows that the nova which had it is rid of it."""
+        self.bound().bind()
+        self.journal.ledger.remember({'b'})
+        self.journal.ledger.mark('a')
+        self.nova.hosts_of = {'a': set()}
+        self.recreate_mappings()
+        self.assertRaises(exceptions.WrongNova, self.bound().check)
+        self.assertRaises(exceptions.WrongNova, self.bound().bind)
+
+    def test_mappings_that_are_about_to_be_created_again(self):
+        """A nova without cells is recognized, too."""
+        self.bound().bind()
+        self.journal.ledger.remember({'a'})
+        self.nova.hosts_of, self.nova.mapped = {'a': set()}, {}
+        self.bound().check()
+        self.assertTrue(self.bound().bind())
+        self.assertEqual({doubles.CELL}, self.stored())
+
+    def test_journal_without_content(self):
+        """It is bound anew, by the agent that leads."""
+        self.bound().bind()
+        self.recreate_mappings()
+        agent = self.bound()
+        agent.check()
+        self.assertFalse(agent.bind())
+        self.assertEqual({doubles.CELL}, self.stored())
+        self.assertTrue(agent.bind(leads=True))
+        self.assertEqual({'new'}, self.stored())
+
+    def test_journal_that_has_only_rows(self):
+        """Whose they are is not known."""
+        self.bound().bind()
+        self.record('h1')
+        self.recreate_mappings()
+        self.assertRaises(exceptions.WrongNova, self.bound().check)
+        self.assertRaises(
+            exceptions.WrongNova, self.bound().bind, leads=True)
+
+    def test_journal_that_has_only_marks(self):
+        """They are of a nova that had these aggregates."""
+        self.bound().bind()
+        self.journal.ledger.mark('a')
+        self.recreate_mappings()
+        self.assertRaises(exceptions.WrongNova, self.bound().check)
+
+    def test_journal_that_another_agent_binds_meanwhile(self):
+        """The cells that it has stored are not replaced unseen."""
+        self.bound().bind()
+        self.journal.ledger.remember({'a'})
+        self.recreate_mappings()
+
+        def aggregates():
+            self.binding(doubles.CELL, 'a1').bind()
+            return {'a': ''}
+
+        agent = nova_identity.Binding(
+            self.journal.database, self.nova.cell_mappings, aggregates)
+        self.assertFalse(agent.bind())
+        self.assertEqual({doubles.CELL, 'a1'}, self.stored())
+
+    def test_journal_of_the_same_cells(self):
+        """Nothing else is read, and by a process only once."""
+        self.assertEqual(set(), self.stored())
+        agent, api = (nova_identity.Binding(
+            self.journal.database, self.nova.cell_mappings, None)
+            for _process in range(2))
+        agent.bind()
+        for method, count in ((api.check, 1), (api.check, 0), (agent.bind, 1)):
+            with statements.Statements() as executed:
+                method()
+            self.assertEqual(
+                ['cells'] * count,
+                [text.split('FROM ')[1].split()[0] for text in executed.seen])
 
     def test_nova_without_cells(self):
         """It binds no journal, and does not use another nova's journal."""
         new = self.binding()
-        new.bind()
+        self.assertTrue(new.bind())
         self.assertEqual(set(), self.stored())
         self.binding('a1').bind()
+        self.journal.ledger.remember({'of a'})
         error = self.assertRaises(exceptions.WrongNova, new.bind)
         self.assertIn('this nova has the cells none', str(error))
         self.assertEqual({'a1'}, self.stored())
@@ -74,7 +174,7 @@ class TestBinding(doubles.TestCase):
         bound = self.bound()
         bound.bind()
         self.nova.broken = exceptions.NovaUnavailable('refused')
-        bound.bind()
+        self.assertTrue(bound.bind())
         bound.check()
 
     def test_nova_that_cannot_be_read(self):
