@@ -71,6 +71,8 @@ class Placement:
         """Providers whose requests fail, all or those of one method."""
         self.has_sick_backend = False
         """Whether one of the backends answers each request with 503."""
+        self.changed_at: dict[str, float] = {}
+        """When each provider was last written."""
         self.served = 0
         """Requests so far, by which the backends take turns."""
         self._unchecked: set[str] = set()
@@ -113,6 +115,7 @@ class Placement:
             self._unchecked.discard(write.provider)
         written = client.Provider(write.provider, write.aggregates, generation)
         self.providers[write.provider] = written
+        self.changed_at[write.provider] = self._world.now
         return written
 
     def overwrite(self, provider: str, aggregates: frozenset[str]) -> None:
