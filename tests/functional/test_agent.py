@@ -28,8 +28,10 @@ from tests import placement_service
 CONF = fixtures.CONF
 PATIENCE = patience.seconds(300)
 PASSWORD = 'correct-horse'
-COMMAND = [sys.executable, '-W', 'ignore', '-c', 'import sys; '
-           'from nova_aggregate_mirror.cmd import agent; '
+# It reports imports in its threads that may patch them.
+COMMAND = [sys.executable, '-W', 'ignore', '-c',
+           'from tests import import_guard; import_guard.install(); '
+           'import sys; from nova_aggregate_mirror.cmd import agent; '
            'sys.exit(agent.main())']
 # Its drain waits for a cell for half a second instead of five.
 HURRIED = [*COMMAND[:-1], 'import atexit, gc; '
@@ -37,9 +39,6 @@ HURRIED = [*COMMAND[:-1], 'import atexit, gc; '
            'cells.SOON = cells.AT_ONCE = 0.5; atexit.register(lambda: print('
            '"Objects excluded from garbage collection: %d" '
            '% gc.get_freeze_count())); ' + COMMAND[-1]]
-# It reports imports in its threads that may patch them.
-GUARDED = [*COMMAND[:-1], 'from tests import import_guard; '
-           'import_guard.install(); ' + COMMAND[-1]]
 # Its syncs hang in a thread, which the interpreter would wait for, too.
 HANGING = [*COMMAND[:-1], '''
 import threading
@@ -89,6 +88,9 @@ class TestProcess(testtools.TestCase):
         return done
 
     def start(self, command=COMMAND):
+        """Start an agent, which may not import nova in a thread."""
+        self.addCleanup(lambda: self.assertNotIn(
+            import_guard.REPORT, self.log()))
         log = open(self.directory / 'log', 'wb')
         self.addCleanup(log.close)
         process = subprocess.Popen(
@@ -230,21 +232,21 @@ class TestProcess(testtools.TestCase):
 
     def test_template_of_a_cell(self):
         """It is filled in without an import of nova."""
-        self.check_imports()
+        self.change_to_template()
 
     def test_template_of_a_cell_whose_servers_are_audited(self):
         """All that an audit needs of nova is imported before it."""
-        self.check_imports(
+        self.change_to_template(
             'audit_interval = 1\nrequest_filters = tenant_isolation',
             lambda: self.figure('last_success_timestamp_seconds',
                                 loop='audit'))
 
-    def check_imports(self, options='', condition=lambda: True):
-        """Follow an agent while a cell mapping becomes a template."""
+    def change_to_template(self, options='', condition=lambda: True):
+        """Give a cell a template; follow the agent to its end."""
         far = self.cloud.create_host('far', cell='cell2')
         self.write_conf('sync_interval = 1\n%s\n[database]\n'
                         'connection = sqlite://' % options)
-        process = self.start(GUARDED)
+        process = self.start()
         self.wait_for(lambda: self.figure('leader'))
         mapping = self.cloud.nova.cell('cell2')
         mapping.database_connection = mapping.database_connection.replace(
@@ -258,7 +260,6 @@ class TestProcess(testtools.TestCase):
                       and self.log().count('is the leader') == 2)
         process.send_signal(signal.SIGTERM)
         self.assertEqual(0, process.wait(PATIENCE))
-        self.assertNotIn(import_guard.REPORT, self.log())
         self.assertNotIn('Traceback', self.log())
 
     def test_loop_that_hangs(self):
