@@ -4,12 +4,15 @@
 from collections import abc
 import contextlib
 from http import server
+import io
 import json
+import selectors
 import socket
 import socketserver
 import threading
 import time
 from typing import Any
+from typing import NamedTuple
 
 from oslo_log import log as logging
 from prometheus_client import exposition
@@ -26,13 +29,28 @@ A timeout for each read would never end a client that sends a byte now and
 then.
 """
 MOST_CLIENTS = 20
-"""Connections at the same time, each with a thread and a descriptor."""
+"""Incomplete requests at the same time, and answers, each with a thread."""
+LONGEST_REQUEST = 8192
+"""Bytes of a request, whose body is not read."""
 INTERVAL = 0.5
 """Seconds between two looks for overdue clients."""
 
 
+class _Request(NamedTuple):
+    """A request that is being read."""
+
+    address: Any
+    """Of the client."""
+    deadline: float
+    """On the monotonic clock."""
+    text: bytearray
+
+
 class Server(socketserver.ThreadingTCPServer):
     """Server of ``/metrics`` and ``/healthz``.
+
+    One thread reads all requests: a client costs a thread of its own only
+    when its request is complete, however many others are idle.
 
     :param limits: returns loop to the seconds after which it counts as stuck
     :raises InvalidConfiguration: when the address cannot be used
@@ -52,8 +70,10 @@ class Server(socketserver.ThreadingTCPServer):
         self.limits = limits
         self._client_timeout = client_timeout
         self._slots = threading.Semaphore(MOST_CLIENTS)
-        self.waiting: dict[socket.socket, float] = {}
-        """Connections without a complete request, oldest first: deadlines."""
+        self._requests: dict[socket.socket, _Request] = {}
+        """Incomplete requests, oldest first."""
+        self.texts: dict[socket.socket, bytes] = {}
+        """Complete requests that are not answered yet."""
         try:
             super().__init__((host, port), _Handler)
         except OSError as exc:
@@ -62,50 +82,105 @@ class Server(socketserver.ThreadingTCPServer):
                 '[aggregate_mirror] metrics_host or metrics_port'
                 % (host, port, exc.strerror or exc)) from exc
         self.port: int = self.server_address[1]
-        threading.Thread(target=self.serve_forever, args=(INTERVAL,),
-                         daemon=True, name='metrics').start()
+        self.socket.setblocking(False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self.socket, selectors.EVENT_READ)
+        self._closing, self._ended = threading.Event(), threading.Event()
+        threading.Thread(
+            target=self._serve, daemon=True, name='metrics').start()
 
     def close(self) -> None:
-        self.shutdown()
+        self._closing.set()
+        self._ended.wait()
+        for connection in [*self._requests]:
+            self._disconnect(connection)
+        self._selector.close()
         self.server_close()
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a client; disconnect the slowest if there are too many."""
-        if not self._slots.acquire(blocking=False):
-            # The thread of the slowest ends with its next use of the socket.
-            for connection in [*self.waiting][:1]:
-                _disconnect(connection)
-            if not self._slots.acquire(timeout=self._client_timeout):
-                super().shutdown_request(request)
-                return
-        # This bounds each of the two writes of an answer in all.
-        request.settimeout(self._client_timeout)
-        self.waiting[request] = time.monotonic() + self._client_timeout
-        super().process_request(request, client_address)
+    def _serve(self) -> None:
+        """Accept clients, and read their requests, until the server closes."""
+        while not self._closing.is_set():
+            for key, _events in self._selector.select(INTERVAL):
+                if key.fileobj is self.socket:
+                    self._accept()
+                elif key.data in self._requests:
+                    self._read(key.data)
+            self._disconnect_overdue()
+        self._ended.set()
 
-    def service_actions(self) -> None:
-        """Disconnect overdue clients; called at least every ``INTERVAL``."""
-        for connection, deadline in [*self.waiting.items()]:
-            if deadline <= time.monotonic():
-                _disconnect(connection)
+    def _accept(self) -> None:
+        """Accept a client; disconnect the slowest if there are too many."""
+        try:
+            connection, address = self.get_request()
+        except OSError:
+            # The client has gone, or this process has no descriptor left.
+            return
+        if len(self._requests) == MOST_CLIENTS:
+            self._disconnect(next(iter(self._requests)))
+        self._requests[connection] = _Request(
+            address, time.monotonic() + self._client_timeout, bytearray())
+        self._selector.register(connection, selectors.EVENT_READ, connection)
+
+    def _read(self, connection: socket.socket) -> None:
+        """Read what a client has sent; answer if the request is complete."""
+        text, part = self._requests[connection].text, b''
+        with contextlib.suppress(OSError):
+            part = connection.recv(LONGEST_REQUEST, socket.MSG_DONTWAIT)
+        text += part
+        has_ended = not part
+        if b'\n\r\n' in text or b'\n\n' in text or (
+                has_ended and b'\n' in text):
+            self._answer(connection)
+        elif has_ended or len(text) > LONGEST_REQUEST:
+            self._disconnect(connection)
+
+    def _answer(self, connection: socket.socket) -> None:
+        """Answer a request in a thread, if one is free in time."""
+        request = self._forget(connection)
+        if not self._slots.acquire(timeout=self._client_timeout):
+            super().shutdown_request(connection)
+            return
+        self.texts[connection] = bytes(request.text)
+        # This bounds each of the two writes of an answer in all.
+        connection.settimeout(self._client_timeout)
+        try:
+            self.process_request(connection, request.address)
+        except RuntimeError:
+            # No thread can be started.
+            self.handle_error(connection, request.address)
+            self.shutdown_request(connection)
+
+    def _disconnect_overdue(self) -> None:
+        now = time.monotonic()
+        for connection, request in [*self._requests.items()]:
+            if request.deadline > now:
+                break
+            self._disconnect(connection)
+
+    def _disconnect(self, connection: socket.socket) -> None:
+        self._forget(connection)
+        self.close_request(connection)
+
+    def _forget(self, connection: socket.socket) -> _Request:
+        self._selector.unregister(connection)
+        return self._requests.pop(connection)
 
     def shutdown_request(self, request: Any) -> None:
         super().shutdown_request(request)
-        self.waiting.pop(request, None)
+        del self.texts[request]
         self._slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         LOG.exception('A request for metrics or health failed')
 
 
-def _disconnect(connection: socket.socket) -> None:
-    # The thread of the connection, which may be waiting for it, closes it.
-    with contextlib.suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
-
-
 class _Handler(server.BaseHTTPRequestHandler):
     server: Server
+
+    def setup(self) -> None:
+        super().setup()
+        self.rfile.close()
+        self.rfile = io.BytesIO(self.server.texts[self.request])
 
     def handle(self) -> None:
         # A client that disconnects would log a traceback.
@@ -114,8 +189,6 @@ class _Handler(server.BaseHTTPRequestHandler):
 
     def parse_request(self) -> bool:
         is_valid = super().parse_request()
-        # A client whose request is complete is not disconnected for others.
-        self.server.waiting.pop(self.request)
         if is_valid and self.command not in ('GET', 'HEAD'):
             self._answer_json(405, error='only GET and HEAD are allowed')
             return False

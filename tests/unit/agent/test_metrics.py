@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The metrics and health endpoints, over real HTTP."""
 
+import contextlib
 import importlib.metadata
 import io
 import json
@@ -26,6 +27,11 @@ from tests import patience
 DRIFT = {('az1', 'missing'): 3, ('az1', 'stale'): 1}
 LIMITS = {'drain': 60, 'sync': 600}
 PATIENCE = patience.seconds(60)
+UNFINISHED = b'', b'G', b'GET /healthz HTTP/1.1\r\nHost: a\r\n'
+
+
+def refuse(_thread):
+    raise RuntimeError("can't start new thread")
 
 
 def _descriptors():
@@ -312,7 +318,10 @@ class TestMetrics(testtools.TestCase):
             return b''.join(iter(lambda: client.recv(65536), b''))
 
     def test_idle_clients_do_not_use_up_threads_and_descriptors(self):
-        """/healthz answers despite 1000 clients that are not overdue."""
+        """/healthz answers despite 1000 clients that are not overdue.
+
+        Only a complete request costs a thread, however short it lives.
+        """
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         if limits[1] != resource.RLIM_INFINITY and limits[1] < 4096:
             self.skipTest('only %d descriptors are allowed' % limits[1])
@@ -320,19 +329,53 @@ class TestMetrics(testtools.TestCase):
         resource.setrlimit(resource.RLIMIT_NOFILE,
                            (max(limits[0], 4096), limits[1]))
         server = self.serve(dict, client_timeout=3600)
-        threads, descriptors = threading.active_count(), _descriptors()
-        clients = []
-        for _ in range(1000):
+        descriptors, clients = _descriptors(), []
+        threads, start = [], threading.Thread.start
+        self.useFixture(fixtures.MonkeyPatch(
+            'threading.Thread.start',
+            lambda thread: threads.append(thread) or start(thread)))
+        for number in range(1000):
             clients.append(socket.create_connection(
                 ('127.0.0.1', server.port)))
             self.addCleanup(clients[-1].close)
-            clients[-1].sendall(b'G')
+            clients[-1].sendall(UNFINISHED[number % len(UNFINISHED)])
         self.assertEqual(200, self.ask('/healthz', server=server)[0])
-        self.assertLessEqual(threading.active_count(),
-                             threads + metrics_server.MOST_CLIENTS)
+        self.assertEqual(1, len(threads))
         self.assertLessEqual(
             _descriptors(), descriptors + len(clients)
             + 3 * metrics_server.MOST_CLIENTS)
+
+    def test_request_in_parts(self):
+        """It is answered when it is complete, or its sender sends no more."""
+        for parts, end in (
+                ((b'GET /metr', b'ics HTTP/1.0\r\n', b'\r\n'), False),
+                ((b'GET /metrics HTTP/1.0\n', b'\n'), False),
+                ((b'GET /metrics HTTP/1.0\r\n',), True)):
+            with socket.create_connection(
+                    ('127.0.0.1', self.server.port), timeout=30) as client:
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                for part in parts:
+                    client.sendall(part)
+                if end:
+                    client.shutdown(socket.SHUT_WR)
+                self.assertIn(b' 200 OK', client.recv(4096))
+
+    def test_request_that_is_too_long(self):
+        """The client is disconnected, which may reset the connection."""
+        with socket.create_connection(
+                ('127.0.0.1', self.server.port), timeout=30) as client:
+            with contextlib.suppress(ConnectionError):
+                client.sendall(b'G' * 2 * metrics_server.LONGEST_REQUEST)
+                self.assertEqual(b'', client.recv(1))
+        self.assertEqual(200, self.ask('/metrics')[0])
+
+    def test_thread_that_cannot_be_started(self):
+        """The log has the reason, and the next request is answered."""
+        log = self.useFixture(fixtures.FakeLogger())
+        with fixtures.MonkeyPatch('threading.Thread.start', refuse):
+            self.assertEqual(b'', self.raw('GET', '/metrics'))
+        self.assertIn('RuntimeError', log.output)
+        self.assertEqual(200, self.ask('/metrics')[0])
 
     def test_client_that_trickles_is_let_go(self):
         """Time is counted from the start of a connection, not per byte."""
@@ -407,10 +450,14 @@ class TestMetrics(testtools.TestCase):
     def test_requests_that_are_answered_are_not_given_up_for_others(self):
         """A further client waits for the first that has its answer."""
         server, clients, proceed = self.crowd(client_timeout=3600)
-        accepted = threading.Event()
+        accepted, accept = threading.Event(), server.get_request
+
+        def get_request(_server):
+            accepted.set()
+            return accept()
+
         self.useFixture(fixtures.MonkeyPatch(
-            'socketserver.BaseServer.verify_request',
-            lambda *_request: accepted.set() or True))
+            'socketserver.TCPServer.get_request', get_request))
         clients.append(self.client(server))
         self.assertTrue(accepted.wait(PATIENCE))
         proceed.set()
