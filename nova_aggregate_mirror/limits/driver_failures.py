@@ -111,8 +111,11 @@ CERTIFICATES = {
     **dict.fromkeys((2, 18, 19, 20, 21), _AUTHORITY)}
 
 
-class Observed(TimeoutError):
-    """An error of this package whose text says what a database did."""
+class Observed(OSError):
+    """An error of this package whose text says what a database did.
+
+    It is no TimeoutError, for which SQLAlchemy 2.1 closes a connection.
+    """
 
     step = ''
 

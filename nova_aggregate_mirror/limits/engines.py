@@ -147,7 +147,7 @@ class DatabaseBreaker:
         """Begin the back-off if what is done inside gets no answer.
 
         :param insist: whether to ignore a back-off, which an answer ends
-        :raises TimeoutError: during the back-off
+        :raises Observed: during the back-off
         :raises NotAsked: when no time or no connection is left
         """
         began, handled = time.monotonic(), sys.exception()

@@ -11,6 +11,7 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.limits import engines
 from tests.unit.journal.db import test_engine
 
@@ -113,6 +114,7 @@ class TestStatements(ClockTestCase):
             with self.engine.connect() as connection, context:
                 error = self.assertRaises(
                     engines.NotAsked, connection.execute, sa.text('SELECT 1'))
+                self.assertFalse(connection.invalidated)
             self.assertEqual(step, error.step)
 
     def test_statement_that_is_not_begun_begins_no_back_off(self):
@@ -152,7 +154,7 @@ class TestStatements(ClockTestCase):
         self.assertRaises(TimeoutError, hang)
         self.assertEqual(
             'is not tried again yet: it was silent for 4.9 s',
-            str(self.assertRaises(TimeoutError, hang)))
+            str(self.assertRaises(driver_failures.Observed, hang)))
 
     def test_connections_that_other_threads_use(self):
         """They are this process's own; the next call may find one."""
@@ -190,7 +192,7 @@ class TestBreaker(ClockTestCase):
             self.assertRaises(type(error), self.attempt, 5.0, error)
             self.now += 29.0
             self.assertIn('timed out', str(
-                self.assertRaises(TimeoutError, self.attempt)))
+                self.assertRaises(driver_failures.Observed, self.attempt)))
             self.now += 1.0
             self.attempt()
 
@@ -198,14 +200,14 @@ class TestBreaker(ClockTestCase):
         """An attempt is made in the meantime only by a caller that insists."""
         self.assertRaises(OSError, self.attempt, 5.0, OSError('timed out'))
         self.assertRaises(OSError, self.attempt, 0.1, OSError('refused'), True)
-        self.assertRaises(TimeoutError, self.attempt)
+        self.assertRaises(driver_failures.Observed, self.attempt)
         self.attempt(insist=True)
         self.attempt()
 
     def test_too_little_time_begins_none(self):
         """No attempt is made; it says nothing about the database."""
         with deadline.within(4.0):
-            self.assertRaises(TimeoutError, self.attempt)
+            self.assertRaises(engines.NotAsked, self.attempt)
         self.attempt()
 
     def test_own_lateness_and_locks_begin_none(self):
