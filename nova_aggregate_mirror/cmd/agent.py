@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``nova-aggregate-mirror-agent``: the daemon that mirrors and syncs."""
+"""``nova-aggregate-mirror-agent``: the daemon that mirrors and syncs.
+
+It is long because signals, reload and end concern every part of the daemon.
+"""
 
 from collections import abc
 import functools

@@ -44,8 +44,8 @@ class Failure:
 HEALTHY = Failure('', exceptions.ServiceFailed)
 HANGS = Failure('GET', exceptions.DeadlineExceeded)
 """It is accepted, and never answered."""
-TIMEOUT = 5.0
-"""Seconds that a request takes at most, as those of the drain."""
+LONGEST_REQUEST = 5.0
+"""Seconds, as of the drain."""
 BACKENDS = 3
 """Backends behind a load balancer, which answer in turn."""
 FAILURES = (Failure('GET', exceptions.ServiceFailed),
@@ -193,7 +193,8 @@ class Client:
         failure = self._placement.failing.get(provider, HEALTHY)
         if failure is HANGS:
             # Tenths, because some of the time may have passed.
-            self._world.now += min(TIMEOUT, round(deadline.remaining(), 1))
+            self._world.now += min(
+                LONGEST_REQUEST, round(deadline.remaining(), 1))
         failure.check('GET')
         state = self._placement.state(provider)
         self._answered('got %s, generation %d', state.aggregates,

@@ -14,6 +14,7 @@ from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.source import api
+from tests import documents
 from tests.unit import servers
 
 LIST, TOKEN = '/resource_providers', '/v3/auth/tokens'
@@ -114,7 +115,7 @@ class RepeatsTest(servers.LoopbackTestCase):
     def test_nova_api_of_the_openstack_client(self) -> None:
         """It has the same kind of load balancer in front."""
         self.cloud.grant(self.cloud.url, others=[
-            servers.service('compute', self.cloud.url)])
+            documents.service('compute', self.cloud.url)])
         source = api.ApiSource(api.connect(
             session=auth.session(self.conf, 'placement'), region_name='R',
             interface='internal', service_type='compute'), servers.PATIENCE)

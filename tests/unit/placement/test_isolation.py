@@ -10,9 +10,10 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror.placement import parallel
+from tests import patience
 
 COUNT = 4
-PATIENCE = 20
+PATIENCE = patience.seconds(20)
 SILENT = exceptions.DeadlineExceeded('was silent')
 REFUSED = exceptions.ServiceUnreachable('refused the connection')
 FAILED = exceptions.ServiceFailed('answered 503')
