@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""UUIDs of compute nodes and resource providers, as placement writes them."""
+"""UUIDs of compute nodes, resource providers and aggregates."""
 
+import functools
 import uuid
+
+from oslo_utils import uuidutils
+
+# More than a cloud has, so that each sync finds the results of the last one.
+_CACHED = 1 << 15
 
 
 def canonical(text: str) -> str:
@@ -14,3 +20,13 @@ def canonical(text: str) -> str:
         return str(uuid.UUID(text))
     except ValueError:
         return text
+
+
+@functools.lru_cache(_CACHED)
+def is_uuid(text: str | None) -> bool:
+    """Check whether a text of nova's databases is a UUID, in any spelling.
+
+    Nova stores and returns any other text as well. Placement refuses each
+    request that contains one, whatever else is in it.
+    """
+    return uuidutils.is_uuid_like(text)

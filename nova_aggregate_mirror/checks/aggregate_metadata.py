@@ -79,7 +79,7 @@ def _overlaps(aggregates: source.Aggregates) -> abc.Iterator[checks.Finding]:
                 'was changed otherwise. Keep one of:'
                 % (host, checks.some(names)),
                 *('openstack aggregate remove host %s %s' % (
-                    shlex.quote(aggregates.names[uuid]), host)
+                    shlex.quote(aggregates.names[uuid]), shlex.quote(host))
                   for uuid in sorted(members)
                   if ZONE in aggregates.metadata[uuid]))
 
@@ -159,15 +159,26 @@ def ratios(deployment: inputs.Deployment) -> checks.Findings:
                 'remove it from the aggregate. A ratio of the same name in '
                 'nova.conf of a host overrides that of placement:'
                 % aggregates.names[uuid],
-                '%s inventory set --aggregate %s --amend %s' % (
-                    checks.PROVIDER, uuid, ' '.join(
-                        '--resource %s:allocation_ratio=%s' % (
-                            name, shlex.quote(ratio))
-                        for name, ratio in values.items())),
+                *_set_ratios(uuid, values),
                 'openstack aggregate unset %s %s' % (' '.join(
                     '--property ' + key for key in RATIOS if key in metadata),
                     shlex.quote(aggregates.names[uuid]))))
     return findings
+
+
+def _set_ratios(key: str, values: abc.Mapping[str, str]
+                ) -> abc.Iterator[str]:
+    """Return the command that sets allocation ratios in placement.
+
+    :param key: of the aggregate; one without a UUID is not in placement
+    :param values: resource class to ratio
+    """
+    if source.has_uuid(key):
+        yield '%s inventory set --aggregate %s --amend %s' % (
+            checks.PROVIDER, key, ' '.join(
+                '--resource %s:allocation_ratio=%s' % (
+                    name, shlex.quote(ratio))
+                for name, ratio in values.items()))
 
 
 def isolation(deployment: inputs.Deployment) -> checks.Findings:
@@ -212,7 +223,7 @@ def _lacking(aggregate: str, trait: str,
             'Aggregate %s is isolated for requests with trait %s, which '
             'placement does not have: its hosts take no servers. Create the '
             'trait, and add it to each host:' % (aggregate, trait),
-            checks.TRAIT + ' create ' + trait)
+            checks.TRAIT + ' create ' + shlex.quote(trait))
         return
     except exceptions.MirrorError as exc:
         yield placement_check.unavailable(exc)
@@ -226,7 +237,7 @@ def _lacking(aggregate: str, trait: str,
                 aggregate, trait, checks.some(
                     {host for node in lacking for host in nodes[node]})),
             *('%s trait set --trait %s --trait ... %s' % (
-                checks.PROVIDER, trait, node)
+                checks.PROVIDER, shlex.quote(trait), node)
               for node in lacking[:checks.NAMES]))
 
 

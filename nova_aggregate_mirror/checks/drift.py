@@ -134,6 +134,8 @@ def _unmirrored_hosts(sync: full_sync.SyncOutcome
 
 def _failures(sync: full_sync.SyncOutcome) -> abc.Iterator[checks.Finding]:
     """List what could not be compared."""
+    for fault in sync_result.without_uuid(sync.nova):
+        yield checks.failure('%s.' % fault)
     for name, reason in sorted(sync.nova.cells_down.items()):
         yield checks.warning(
             'Cell %s did not answer: %s; its hosts are not compared. Start '

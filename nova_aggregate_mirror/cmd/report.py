@@ -14,7 +14,8 @@ What cannot be read is reported on the page, which is written nevertheless.
 Exit status, the lowest that applies; the page is written except where noted:
     0  everything is mirrored
     2  placement, or a provider in it, could not be read
-    3  a provider cannot be updated, because records of it conflict
+    3  a provider cannot be updated, because records of it conflict, or an
+       aggregate has no UUID
     4  a member host has no host mapping
     5  a member host has no compute node, or its cell did not answer
     6  a compute node has no resource provider yet

@@ -13,7 +13,7 @@ aggregate was deleted.
 Exit status, the lowest that applies:
     0  everything is mirrored
     2  placement, or a provider in it, could not be read
-    3  a provider could not be updated
+    3  a provider could not be updated, or an aggregate has no UUID
     4  a member host has no host mapping
     5  a member host has no compute node, or its cell did not answer
     6  a compute node has no resource provider yet

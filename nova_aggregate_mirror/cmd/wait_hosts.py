@@ -12,7 +12,8 @@ Exit status:
   255  the host is in no aggregate, or the configuration could not be used
 and after the timeout, the lowest that applies:
     2  placement could not be read
-    3  nova has a compute node on several hosts with different aggregates
+    3  nova has a compute node on several hosts with different aggregates, or
+       no UUID of an aggregate
     4  the host has no host mapping
     5  the host has no compute node, or its cell did not answer
     6  a compute node has no resource provider yet

@@ -116,7 +116,8 @@ def _attempt(nova_source: source.Source, placement: client.Client,
     """Read nova, then the providers; a retriable error counts as missing."""
     try:
         nova = nova_source.read(hosts)
-        memberless = hosts - nova.members.keys()
+        memberless = hosts - nova.members.keys() - frozenset[str]().union(*(
+            aggregate.hosts for aggregate in nova.invalid_aggregates))
         missing = [*_host_faults(memberless, nova),
                    *sync_result.obstacles(nova)]
         with deadline.within(seconds):

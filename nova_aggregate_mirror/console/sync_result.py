@@ -28,6 +28,7 @@ NO_NODE = '%s, and %s if the host has no mapping' % (RESTART, DISCOVER)
 RETIRED = ('if it was retired as a member, nova-api answers 404 to its '
            'removal: start nova-compute with this host name once, %s, and '
            'remove it from its aggregates' % DISCOVER)
+NODE_UUID = 'correct its uuid in the table compute_nodes of its cell'
 AGAIN = 'run this command again'
 HOW_TO_REMOVE = (
     ' An aggregate is removed from a provider by setting the others: '
@@ -295,14 +296,19 @@ class Result:
                 return 'Host %s: the %s are unknown' % (names, text)
             if subject.kind == outcome.PROVIDER:
                 text = 'host %s (%s)' % (names, text)
-        return text[0].upper() + text[1:] + ' is not mirrored'
+        return _capitalized(text) + ' is not mirrored'
 
     def _entries(self, state: State) -> list[dict[str, Any]]:
         return [_entry(association) for association in self.select(state)]
 
 
 def obstacles(nova: source.Nova) -> abc.Iterator[Fault]:
-    """List the member hosts without host mapping or compute node."""
+    """List what nova has to correct before all of it can be mirrored.
+
+    These are aggregates without a UUID, and member hosts without host mapping
+    or compute node.
+    """
+    yield from without_uuid(nova)
     nodeless = nova.nodeless()
     for status, hosts, text, remedy in (
             (exit_status.NOT_MAPPED, nova.unmapped & nodeless,
@@ -313,6 +319,19 @@ def obstacles(nova: source.Nova) -> abc.Iterator[Fault]:
              'has no compute node that nova lists', NO_NODE)):
         for host in hosts:
             yield Fault(status, host, 'Host %s %s' % (host, text), remedy)
+
+
+def without_uuid(nova: source.Nova) -> abc.Iterator[Fault]:
+    """List the aggregates, and compute nodes of members, without a UUID."""
+    for aggregate in sorted(nova.invalid_aggregates):
+        yield Fault(exit_status.NOT_UPDATED, str(aggregate),
+                    _capitalized(aggregate.problem), aggregate.step)
+    for row in sorted(nova.invalid_nodes):
+        if row.host in nova.hosts_of_invalid_nodes():
+            yield Fault(
+                exit_status.NO_NODE, row.host,
+                '%s: the UUID of its compute node in nova is %r'
+                % (_capitalized(str(row)), row.node), NODE_UUID)
 
 
 def without_provider(hosts: str, provider: str) -> Fault:
@@ -340,6 +359,10 @@ def refusal(error: exceptions.RemovalsRefused) -> str:
     """Return why the brake refused removals, and what to do."""
     return ('%s. If they are correct, run a sync with "--prune --force"; if '
             'not, correct nova\'s host aggregates' % error)
+
+
+def _capitalized(text: str) -> str:
+    return text[0].upper() + text[1:]
 
 
 def _entry(association: Association) -> dict[str, Any]:

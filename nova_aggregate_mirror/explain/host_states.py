@@ -3,6 +3,7 @@
 
 import collections
 from collections import abc
+import contextlib
 import functools
 from typing import Any
 
@@ -35,6 +36,21 @@ class _Instances(collections.UserDict[str, Any]):
         return dict(self._load().get(self._host, {}))
 
 
+@contextlib.contextmanager
+def _reading(table: str) -> abc.Iterator[None]:
+    """Translate what nova's objects raise for a row that they cannot read.
+
+    Nova-scheduler reads the same rows when it starts.
+    """
+    try:
+        yield
+    except (TypeError, ValueError) as exc:
+        raise exceptions.NovaUnavailable(
+            'cannot read a row: %s' % exc, 'nova itself', 'table %s' % table,
+            step='correct the row that has NULL, or a text that nova does not '
+            'accept') from exc
+
+
 class HostManager(host_manager.HostManager):
     """Nova's host manager for one request: keeps nothing for another one.
 
@@ -62,6 +78,18 @@ class HostManager(host_manager.HostManager):
         self._for_each = for_each
         self.services: dict[str, abc.Mapping[str, Any]] = {}
         """UUID of a cell to the nova-compute service of each of its hosts."""
+
+    def refresh_cells_caches(self) -> None:
+        """Read the cell mappings.
+
+        :raises NovaUnavailable: a row cannot be read by nova
+        """
+        with _reading('cell_mappings'):
+            super().refresh_cells_caches()
+
+    def _init_aggregates(self) -> None:
+        with _reading('aggregates'):
+            super()._init_aggregates()
 
     def leave_out(self, cells: abc.Collection[str]) -> None:
         """Do not read cells that have not answered.

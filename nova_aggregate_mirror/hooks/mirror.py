@@ -219,6 +219,7 @@ class Mirror:
         for cell, reason in sorted(scope.cells_down.items()):
             LOG.warning('%s: cell %s did not answer: %s',
                         operation, cell, reason)
+        _warn_of_invalid(operation, scope)
         # A cell that is down may have nodes of the previous operation.
         request.nodes = scope.nodes | (
             request.nodes if scope.cells_down else frozenset())
@@ -327,6 +328,20 @@ def _begin_back_off(process: processes.Process,
     """Leave placement alone for a while if it did not answer."""
     if outage:
         process.breaker.begin(outage, start, process.limits.backoff)
+
+
+def _warn_of_invalid(operation: contract.Operation, scope: source.Scope
+                     ) -> None:
+    """Log what is not mirrored because nova has no UUID of an aggregate."""
+    invalid = sorted(scope.invalid_aggregates)
+    own = [aggregate for aggregate in invalid
+           if aggregate.id == int(operation.aggregate_id)]
+    if not own and operation.method != 'remove_host_from_aggregate':
+        # What the host is added to is mirrored.
+        invalid = []
+    for aggregate in own or invalid:
+        LOG.warning('%s: it is not mirrored completely: %s: %s', operation,
+                    aggregate.problem, aggregate.step)
 
 
 def _hand_over(process: processes.Process, operation: contract.Operation,

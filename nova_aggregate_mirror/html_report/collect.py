@@ -11,6 +11,7 @@ from oslo_config import cfg
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.html_report import matrix
 from nova_aggregate_mirror.html_report import misplaced
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import engine
@@ -142,6 +143,10 @@ def marks(content: Content) -> abc.Mapping[str, tuple[str, ...]]:
             (nova.unmapped, 'no host mapping'),
             (nova.nodeless(), 'no compute node'),
             (nova.hosts_down, 'its cell did not answer'),
+            (frozenset[str]().union(*(
+                aggregate.hosts for aggregate in nova.invalid_aggregates)),
+             matrix.NO_UUID),
+            (nova.hosts_of_invalid_nodes(), 'compute node without a UUID'),
             ({host for name in _not_compared(content)
               for host in nova.hosts_of(name) or {name}}
              - nova.hosts_down.keys(), 'could not be compared')):

@@ -17,6 +17,8 @@ SHOWN = (State.MISSING, State.STALE, State.UNKNOWN, State.NO_NODE,
 ORDER = {state: number for number, state in enumerate(SHOWN)}
 SHOWN_AS = {State.STALE_KEPT: State.STALE, State.DISPUTED: State.UNKNOWN}
 """States that the page does not distinguish from others."""
+NO_UUID = 'in an aggregate without a UUID'
+"""Mark of hosts in an aggregate that has no column."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +48,10 @@ class MatrixRow:
     """By aggregate; no cell if neither nova nor placement has the host."""
     marks: tuple[str, ...]
     """Short texts about problems of the hosts other than drift."""
+
+    @property
+    def is_memberless(self) -> bool:
+        return not self.cells and NO_UUID not in self.marks
 
     @property
     def differs(self) -> bool:

@@ -33,7 +33,8 @@ SYMBOLS = {
 MEANINGS = {
     exit_status.OK: 'everything mirrored',
     exit_status.NOT_READ: 'placement could not be read',
-    exit_status.NOT_UPDATED: 'a provider could not be updated',
+    exit_status.NOT_UPDATED:
+    'a provider could not be updated, or an aggregate has no UUID',
     exit_status.NOT_MAPPED: 'a host has no host mapping',
     exit_status.NO_NODE: 'a host has no compute node, or its cell is down',
     exit_status.NO_PROVIDER: 'a compute node has no provider yet',

@@ -14,6 +14,7 @@ from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import sql_parts
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror import uuids
 
 FORGET_AFTER = 7 * 24 * 3600
 """Seconds for which the UUID of a deleted aggregate is kept at least, so that
@@ -33,7 +34,11 @@ _FORGET = sa.delete(models.ledger).where(_UUIDS)
 
 
 class DatabaseLedger(journal.Ledger):
-    """Ledger in the journal's database."""
+    """Ledger in the journal's database.
+
+    A text that is no UUID is neither added nor returned: placement would
+    refuse each request that contains it.
+    """
 
     def __init__(self, conf: cfg.ConfigOpts,
                  database: transactions.Transactions,
@@ -56,7 +61,8 @@ class DatabaseLedger(journal.Ledger):
     def entries(self) -> abc.Mapping[str, journal.LedgerEntry]:
         now = self._now()
         rows = self._database.run(
-            lambda connection: connection.execute(_ENTRIES).all())
+            lambda connection: [row for row in connection.execute(_ENTRIES)
+                                if uuids.is_uuid(row.aggregate_uuid)])
         self._cache = frozenset(row.aggregate_uuid for row in rows)
         return {row.aggregate_uuid: journal.LedgerEntry(
             row.deleted_at is not None,
@@ -64,21 +70,21 @@ class DatabaseLedger(journal.Ledger):
             else max(0.0, now - row.absent_since)) for row in rows}
 
     def intersection(self, aggregates: abc.Iterable[str]) -> frozenset[str]:
-        uuids = frozenset(aggregates)
-        if not uuids:
-            return uuids
+        requested = _valid(aggregates)
+        if not requested:
+            return requested
         return self._database.run(
-            lambda connection: intersection(connection, uuids))
+            lambda connection: intersection(connection, requested))
 
     def remember(self, aggregates: abc.Iterable[str]) -> None:
-        uuids = frozenset(aggregates)
-        if not uuids <= self._cache:
-            with self.addition(uuids) as add:
+        current = _valid(aggregates)
+        if not current <= self._cache:
+            with self.addition(current) as add:
                 self._database.run(add)
 
     def defer(self, aggregates: abc.Iterable[str]) -> None:
         """Add UUIDs in the next transaction that adds any."""
-        self._deferred |= frozenset(aggregates) - self._cache
+        self._deferred |= _valid(aggregates) - self._cache
 
     @contextlib.contextmanager
     def addition(self, aggregates: abc.Iterable[str]
@@ -90,10 +96,10 @@ class DatabaseLedger(journal.Ledger):
         """
         now = self._now()
         self.defer(aggregates)
-        uuids = frozenset(self._deferred)
-        yield lambda connection: remember(connection, uuids, now)
-        self._cache |= uuids
-        self._deferred -= uuids
+        additions = frozenset(self._deferred)
+        yield lambda connection: remember(connection, additions, now)
+        self._cache |= additions
+        self._deferred -= additions
 
     def mark(self, aggregate: str) -> None:
         """Mark the UUID of an aggregate that a user is deleting.
@@ -101,6 +107,8 @@ class DatabaseLedger(journal.Ledger):
         This is attempted during a back-off, too: later, nothing but the mark
         may show that the UUID was nova's.
         """
+        if not uuids.is_uuid(aggregate):
+            return
         now = self._now()
         self._deferred.add(aggregate)
 
@@ -118,7 +126,8 @@ class DatabaseLedger(journal.Ledger):
 
         A UUID that is absent for ``FORGET_AFTER`` and has no provider is
         deleted. A mark older than ``max_call_age`` seconds is cleared if
-        nova still has the aggregate.
+        nova still has the aggregate. A text that is no UUID is deleted: it was
+        added before additions were checked.
         """
         present, empty, now = frozenset(present), frozenset(empty), self._now()
         oldest = now - FORGET_AFTER
@@ -126,6 +135,10 @@ class DatabaseLedger(journal.Ledger):
         def work(connection: Any) -> frozenset[str]:
             rows = {row.aggregate_uuid: row
                     for row in connection.execute(_ENTRIES)}
+            invalid = rows.keys() - _valid(rows)
+            _execute(connection, _FORGET, invalid)
+            for text in invalid:
+                del rows[text]
             since = {uuid: row.absent_since for uuid, row in rows.items()}
             absent = since.keys() - present
             # A time in the future was recorded before the clock was set back.
@@ -159,23 +172,28 @@ class DatabaseLedger(journal.Ledger):
                 in self._marks.items() if clock - first >= longest}
 
 
-def intersection(connection: Any, uuids: abc.Iterable[str]) -> frozenset[str]:
+def intersection(connection: Any, aggregates: abc.Iterable[str]
+                 ) -> frozenset[str]:
     """Read which of the UUIDs the ledger has."""
     return frozenset(
-        uuid for chunk in engines.chunks(uuids)
+        uuid for chunk in engines.chunks(aggregates)
         for uuid in connection.scalars(_INTERSECTION, {'some': chunk}))
 
 
-def remember(connection: Any, uuids: frozenset[str], now: float) -> None:
+def remember(connection: Any, aggregates: frozenset[str], now: float) -> None:
     """Add the UUIDs that the ledger does not have yet."""
-    additions = sorted(uuids - intersection(connection, uuids))
+    additions = sorted(aggregates - intersection(connection, aggregates))
     if additions:
         # Another controller may insert the same UUID concurrently.
         connection.execute(sql_parts.insert_new(connection, models.ledger), [
             {'aggregate_uuid': uuid, 'created_at': now} for uuid in additions])
 
 
-def _execute(connection: Any, statement: Any, uuids: abc.Iterable[str],
+def _valid(aggregates: abc.Iterable[str]) -> frozenset[str]:
+    return frozenset(filter(uuids.is_uuid, aggregates))
+
+
+def _execute(connection: Any, statement: Any, aggregates: abc.Iterable[str],
              **values: Any) -> None:
-    for chunk in engines.chunks(uuids):
+    for chunk in engines.chunks(aggregates):
         connection.execute(statement, {'some': chunk, **values})

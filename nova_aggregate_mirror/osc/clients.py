@@ -5,10 +5,13 @@ from collections import abc
 from typing import Any
 
 from nova_aggregate_mirror.console import lookup
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import connection
+from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api
+from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import api_servers
 
 TIMEOUT = 120.0
@@ -37,10 +40,21 @@ class Clients:
     def aggregates(self, names: abc.Collection[str]) -> frozenset[str]:
         """Return the UUIDs of aggregates given by name, UUID or ID.
 
-        :raises UnknownName: when no aggregate matches, or several match
+        :raises UnknownName: when no aggregate matches, or several match, or
+            it has no UUID
         """
         aggregates = self.nova.all_aggregates() if names else []
-        return frozenset(lookup.single('nova', 'aggregate', name, sorted(
-            aggregate.uuid for aggregate in aggregates
-            if name in (aggregate.name, aggregate.uuid, str(aggregate.id))),
-            'openstack aggregate list') for name in names)
+        return frozenset(_uuid(name, aggregates) for name in names)
+
+
+def _uuid(name: str, aggregates: abc.Iterable[api_connection.ListedAggregate]
+          ) -> str:
+    matching = {
+        aggregate.key: aggregate for aggregate in aggregates
+        if name in (aggregate.name, aggregate.uuid, str(aggregate.id))}
+    key = lookup.single('nova', 'aggregate', name, sorted(matching),
+                        'openstack aggregate list')
+    if not source.has_uuid(key):
+        invalid = matching[key].invalid
+        raise exceptions.UnknownName(invalid.problem, step=invalid.step)
+    return key

@@ -117,6 +117,7 @@ class Lister(command.Lister):
                 removable = survey.find_foreign(cloud, compared, result)
         tell('Cell %s did not answer: %s' % cell
              for cell in sorted(compared.nova.cells_down.items()))
+        tell(map(str, sync_result.without_uuid(compared.nova)))
         others = associations.foreign(compared.nova, result.kept)
         tell(sync_result.Result(full_sync.SyncOutcome(
             result, compared.nova, others, removable=removable), request,

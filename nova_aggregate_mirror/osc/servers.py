@@ -113,8 +113,8 @@ def _with_members(aggregates: abc.Iterable[api_connection.ListedAggregate]
     members: dict[str, dict[str, source.Since]] = {}
     for aggregate in aggregates:
         for host in aggregate.hosts:
-            members.setdefault(host, {})[aggregate.uuid] = None
+            members.setdefault(host, {})[aggregate.key] = None
     return source.Aggregates(
-        {aggregate.uuid: aggregate.name for aggregate in aggregates},
-        {aggregate.uuid: {metadata_rules.ZONE: aggregate.zone}
+        {aggregate.key: aggregate.name for aggregate in aggregates},
+        {aggregate.key: {metadata_rules.ZONE: aggregate.zone}
          for aggregate in aggregates if aggregate.zone}, members)

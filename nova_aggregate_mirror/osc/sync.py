@@ -17,10 +17,11 @@ from nova_aggregate_mirror.reconcile import full_sync
 STATUS = (
     'Exit status, the lowest that applies: 0 %s; 1 the client itself could '
     'not authenticate; 2 placement, or a provider in it, could not be read; '
-    '3 a provider cannot be updated; 5 nova-api lists no compute node of a '
-    'member host, or its cell is down; 6 a compute node has no resource '
-    'provider yet; %s; 130 interrupted by Ctrl-C, 143 by SIGTERM; 255 '
-    'nova-api could not be read, or has no such host or aggregate.')
+    '3 a provider cannot be updated, or an aggregate has no UUID; 5 nova-api '
+    'lists no compute node of a member host, or its cell is down; 6 a compute '
+    'node has no resource provider yet; %s; 130 interrupted by Ctrl-C, 143 by '
+    'SIGTERM; 255 nova-api could not be read, or has no such host or '
+    'aggregate.')
 
 
 def add_scope(parser: argparse.ArgumentParser) -> None:

@@ -17,10 +17,10 @@ STATUS = (
     'could not authenticate; 130 when interrupted by Ctrl-C; 255 when the '
     'host is in no aggregate. After the timeout, the lowest that applies: 2 '
     'placement could not be read, 3 nova-api lists a compute node on several '
-    'hosts with different aggregates, 5 nova-api lists no compute node of the '
-    'host, or its cell is down, 6 a compute node has no resource provider '
-    'yet, 7 a provider is not in an aggregate, 255 nova-api could not be '
-    'read.')
+    'hosts with different aggregates, or no UUID of an aggregate, 5 nova-api '
+    'lists no compute node of the host, or its cell is down, 6 a compute node '
+    'has no resource provider yet, 7 a provider is not in an aggregate, 255 '
+    'nova-api could not be read.')
 
 
 class Wait(osc_command.Command):

@@ -69,8 +69,11 @@ class Comparison:
     def expired(self) -> frozenset[str]:
         """Aggregates that vanished from nova at least FOREIGN_AFTER ago.
 
-        They are also removed from providers that are not compute nodes.
+        They are also removed from providers that are not compute nodes. While
+        nova has an aggregate without a UUID, any of them may be that.
         """
+        if self.nova.invalid_aggregates:
+            return frozenset()
         return frozenset(uuid for uuid in self._absent(deleted=False)
                          if self.ledger[uuid].absent >= FOREIGN_AFTER)
 
@@ -141,7 +144,10 @@ class Comparison:
             else self.nova.cells_down,
             unmapped=self.nova.unmapped & frozenset(members),
             hosts_down={host: names for host, names
-                        in self.nova.hosts_down.items() if host in members})
+                        in self.nova.hosts_down.items() if host in members},
+            invalid_aggregates=frozenset(
+                aggregate for aggregate in self.nova.invalid_aggregates
+                if not hosts or not hosts.isdisjoint(aggregate.hosts)))
 
     def with_changes(self, changes: abc.Iterable[plan.Change]
                      ) -> 'Comparison':
@@ -202,7 +208,8 @@ def resolve(requested: frozenset[str], aggregates: abc.Mapping[str, str],
     unknown = sorted(requested - uuids - set(aggregates.values()))
     if unknown:
         raise exceptions.UnknownName(
-            'nova has no aggregate %s, current or deleted; it has %s' % (
+            'nova has no aggregate %s with a UUID, current or deleted; it has '
+            '%s' % (
                 ', '.join(unknown),
                 plurals.some(aggregates.values()) or 'none'))
     return frozenset(uuids)

@@ -50,13 +50,16 @@ def change(nova: source.Nova, provider: str, current: frozenset[str],
     """Compute what turns ``current`` into what nova has for a provider.
 
     An aggregate outside ``owned``, or of only some hosts of the compute node,
-    is foreign and is kept.
+    is foreign and is kept. Nothing is removed from a provider whose host is in
+    an aggregate without a UUID: what nova lacks may be that aggregate.
 
     :param only: aggregates that may be changed; empty means all
     """
     desired = nova.wanted(provider)
     add = desired - current
     remove = (current & owned) - desired - nova.disputed(provider)
+    if nova.may_lack(provider):
+        remove = frozenset()
     if only:
         add, remove = add & only, remove & only
     return Change(provider, tuple(sorted(add)), tuple(sorted(remove)))

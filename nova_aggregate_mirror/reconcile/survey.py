@@ -136,7 +136,7 @@ def name_conflicts(context: context.Context, missing: abc.Iterable[str],
     try:
         names = context.nova.node_names(nodes) if nodes else {}
         for node, name in sorted(names.items()):
-            for other in sorted(context.placement.named(name) - {node}):
+            for other in sorted(_named(context, name) - {node}):
                 is_used = other in compute_nodes
                 conflicts[node] = exceptions.Contradiction(
                     'its nova-compute cannot create the resource provider, '
@@ -170,6 +170,14 @@ def denials(context: context.Context, compared: comparison.Comparison,
         'placement answered that it does not exist, and lists it',
         step='connect each placement that answers for %s to the same database'
         % context.placement.endpoint()))
+
+
+def _named(context: context.Context, name: str) -> frozenset[str]:
+    """Return the providers with a name; none for a name that none can have."""
+    try:
+        return context.placement.named(name)
+    except exceptions.RequestRejected:
+        return frozenset()
 
 
 def find_foreign(context: context.Context, compared: comparison.Comparison,

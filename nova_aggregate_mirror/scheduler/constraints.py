@@ -87,7 +87,8 @@ def narrow(rules: list[Rule], overlaps: abc.Collection[frozenset[str]],
 
     A host that passes every rule is never excluded. A restricting aggregate
     that shares a host with a matching aggregate is not forbidden, because a
-    query cannot express "in this aggregate or not in that aggregate".
+    query cannot express "in this aggregate or not in that aggregate". Nor can
+    it name an aggregate without a UUID.
 
     :param overlaps: pairs of aggregates that share a host
     :param budget: bytes that all conditions may take in the URL
@@ -136,7 +137,9 @@ def _required(rules: list[Rule], query: MemberOf) -> list[frozenset[str]]:
     # The smaller a set is, the more it narrows the query per byte.
     for group in sorted({rule.matching for rule in rules if rule.required},
                         key=lambda group: (len(group), sorted(group))):
-        if not any(group >= other for other in (*query.required, *groups)):
+        is_implied = any(
+            group >= other for other in (*query.required, *groups))
+        if not is_implied and all(map(source.has_uuid, group)):
             groups.append(group)
     return groups
 
@@ -145,6 +148,7 @@ def _forbidden(rules: abc.Collection[Rule],
                overlaps: abc.Collection[frozenset[str]]) -> frozenset[str]:
     """Return the restricting aggregates that a query may forbid."""
     return frozenset(
-        uuid for rule in rules for uuid in rule.restricting - rule.matching
+        uuid for rule in rules
+        for uuid in filter(source.has_uuid, rule.restricting - rule.matching)
         if not any(frozenset({uuid, other}) in overlaps
                    for other in rule.matching))

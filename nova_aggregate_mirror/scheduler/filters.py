@@ -25,6 +25,7 @@ from nova_aggregate_mirror.scheduler import narrowing
 from nova_aggregate_mirror.scheduler import query_filter
 from nova_aggregate_mirror.scheduler import request_filters
 from nova_aggregate_mirror.scheduler import request_spec
+from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import metadata
 
 LOG = logging.getLogger(__name__)
@@ -186,7 +187,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
                 broken[uuids] = [
                     rule.subject for rule in metadata_rules.rules(
                         applicable, request,
-                        {aggregate.uuid: aggregate.metadata
+                        {_key(aggregate): aggregate.metadata
                          for aggregate in host.aggregates})
                     if not rule.passes(uuids)]
             yield host, broken[uuids]
@@ -234,4 +235,8 @@ class SegmentAddressesFilter(filters.BaseHostFilter):
 
 
 def _aggregates(host: Any) -> frozenset[str]:
-    return frozenset(aggregate.uuid for aggregate in host.aggregates)
+    return frozenset(map(_key, host.aggregates))
+
+
+def _key(aggregate: Any) -> str:
+    return source.aggregate_key(aggregate.id, aggregate.uuid)

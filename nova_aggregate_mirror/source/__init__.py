@@ -8,6 +8,8 @@ from collections import abc
 import dataclasses
 from typing import Protocol
 
+from nova_aggregate_mirror import uuids
+
 Memberships = abc.Mapping[str, frozenset[str]]
 
 
@@ -24,6 +26,57 @@ class NodeRow:
     def __str__(self) -> str:
         return 'host %s%s' % (
             self.host, ' in cell %s' % self.cell if self.cell else '')
+
+
+CORRECT = ('in nova\'s API database, set the uuid of the row with id %d in '
+           'the table aggregates to the one that it had, or to a new one')
+_BY_ID = 'ID '
+"""Beginning of the key of an aggregate without a UUID."""
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class InvalidAggregate:
+    """A host aggregate whose UUID in nova is none.
+
+    Nova accepts it and placement does not: no request and no ledger has it.
+    """
+
+    name: str
+    id: int
+    value: str | None
+    """What nova has instead of a UUID."""
+    hosts: frozenset[str] = frozenset()
+    """Its member hosts, as far as they were read."""
+
+    def __str__(self) -> str:
+        return 'aggregate %s (ID %d)' % (self.name, self.id)
+
+    @property
+    def problem(self) -> str:
+        """Describe what nova has, and what follows for the mirror."""
+        value = 'NULL' if self.value is None else repr(self.value)
+        return (
+            '%s is not mirrored: its UUID in nova is %s; meanwhile nothing is '
+            'removed from the resource providers of its hosts' % (self, value))
+
+    @property
+    def step(self) -> str:
+        return CORRECT % self.id
+
+
+def aggregate_name(name: str | None) -> str:
+    """Return the name of an aggregate for display; nova may have none."""
+    return name or 'unnamed'
+
+
+def aggregate_key(id: int, uuid: str | None) -> str:
+    """Return the UUID of an aggregate, or a key that is none, but unique."""
+    return uuid if uuid and uuids.is_uuid(uuid) else '%s%d' % (_BY_ID, id)
+
+
+def has_uuid(key: str) -> bool:
+    """Check whether an aggregate has a UUID, by its key."""
+    return not key.startswith(_BY_ID)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +120,13 @@ class Nova:
     ``cells_down`` may tell, to the hosts in the other cells. Nothing is known
     about their aggregates: they are left unchanged."""
 
+    invalid_aggregates: frozenset[InvalidAggregate] = frozenset()
+    """Aggregates without a UUID: of the hosts, or all. What a member host of
+    one is in is not known completely."""
+
+    invalid_nodes: frozenset[NodeRow] = frozenset()
+    """Rows of compute nodes whose UUID is none, and that have no provider."""
+
     def hosts_of(self, node: str) -> frozenset[str]:
         """Return the hosts of a compute node that exists and is known."""
         if node in self.shared:
@@ -97,6 +157,16 @@ class Nova:
             self.members.get(host, frozenset())
             for host in self.hosts_of(node))) - self.wanted(node)
 
+    def may_lack(self, node: str) -> bool:
+        """Check whether a node may be in more aggregates than are ``wanted``.
+
+        Any aggregate that it is in only in placement may be that of a row
+        without a UUID.
+        """
+        hosts = self.hosts_of(node)
+        return any(not aggregate.hosts.isdisjoint(hosts)
+                   for aggregate in self.invalid_aggregates)
+
     def desired(self) -> Memberships:
         """Return provider to aggregates, for every node with a host."""
         return {node: self.wanted(node) for node in self.nodes}
@@ -117,7 +187,12 @@ class Nova:
     def nodeless(self) -> frozenset[str]:
         """Return the member hosts that are known to have no compute node."""
         return (frozenset(self.members) - self.hosts()
-                - self.hosts_down.keys())
+                - self.hosts_down.keys() - self.hosts_of_invalid_nodes())
+
+    def hosts_of_invalid_nodes(self) -> frozenset[str]:
+        """Return the member hosts with a compute node whose UUID is none."""
+        return frozenset(row.host for row in self.invalid_nodes
+                         if row.host in self.members)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,7 +200,7 @@ class Scope:
     """Aggregate, and compute nodes of a host, that an operation affects."""
 
     aggregate_uuid: str
-    """Empty when nova has no such aggregate."""
+    """Empty when nova has no such aggregate, or no UUID of it."""
 
     nodes: frozenset[str] = frozenset()
     """UUIDs of the host's compute nodes, in the cells that answered."""
@@ -133,6 +208,8 @@ class Scope:
     cells_down: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
     members: frozenset[str] = frozenset()
     """UUIDs of the host's aggregates."""
+    invalid_aggregates: frozenset[InvalidAggregate] = frozenset()
+    """The aggregate and those of the host, if their UUIDs are none."""
 
 
 Since = float | None
@@ -141,7 +218,7 @@ Since = float | None
 
 @dataclasses.dataclass(frozen=True)
 class Aggregates:
-    """Every host aggregate, by UUID."""
+    """Every host aggregate, by ``aggregate_key``."""
 
     names: abc.Mapping[str, str]
     metadata: abc.Mapping[str, abc.Mapping[str, str]]
@@ -223,10 +300,10 @@ class Source(Protocol):
     """Interface to nova's state; each call reads from the writer, uncached."""
 
     def aggregates(self) -> abc.Mapping[str, str]:
-        """Read every aggregate, UUID to name."""
+        """Read every aggregate that has a UUID, UUID to name."""
 
     def with_hosts(self) -> frozenset[str]:
-        """Read the UUIDs of the aggregates that have hosts."""
+        """Read the UUIDs of the aggregates that have hosts and a UUID."""
 
     def read(self, hosts: abc.Iterable[str], nodes: abc.Iterable[str] = (),
              aggregates: abc.Iterable[str] = (),

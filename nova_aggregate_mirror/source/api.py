@@ -15,6 +15,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import aggregate_rows
 from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import node_locations
 from nova_aggregate_mirror import uuids
@@ -48,12 +49,11 @@ class ApiSource:
         self._api = api_connection.Api(nova, timeout)
 
     def aggregates(self) -> abc.Mapping[str, str]:
-        return {aggregate.uuid: aggregate.name
-                for aggregate in self.all_aggregates()}
+        return _collected(self.all_aggregates()).names
 
     def with_hosts(self) -> frozenset[str]:
-        return frozenset(aggregate.uuid for aggregate in self.all_aggregates()
-                         if aggregate.hosts)
+        return frozenset[str]().union(
+            *_collected(self.all_aggregates()).members.values())
 
     def all_aggregates(self) -> list[api_connection.ListedAggregate]:
         """Read every aggregate; the API does not paginate them."""
@@ -87,7 +87,10 @@ class ApiSource:
                         if uuid in existing},
             members=members, hosts_down={
                 host: cells for host, cells in nova.hosts_down.items()
-                if host in hosts})
+                if host in hosts},
+            invalid_aggregates=frozenset(
+                aggregate for aggregate in nova.invalid_aggregates
+                if not aggregate.hosts.isdisjoint(hosts | listed_hosts)))
 
     def read_all(self) -> source.Nova:
         rows = self._nodes()
@@ -132,12 +135,17 @@ class ApiSource:
             if nodes.issuperset(page):
                 return nodes
             nodes.update(page)
-            marker = '?marker=' + page[-1][0]
+            markers = [node for node, _host in page if uuids.is_uuid(node)]
+            if not markers:
+                raise exceptions.NovaUnavailable(
+                    'lists a page of compute nodes without a UUID, after '
+                    'which it finds no other page', 'nova-api')
+            marker = '?marker=' + markers[-1]
 
     def node_names(self, nodes: abc.Collection[str]) -> abc.Mapping[str, str]:
         return {uuids.canonical(node): name for node, name
                 in self._hypervisors(api_connection.node_name)
-                if uuids.canonical(node) in nodes}
+                if name and uuids.canonical(node) in nodes}
 
     def hosts_down(self) -> frozenset[str]:
         """Read the hosts of cells that do not answer nova-api."""
@@ -158,20 +166,26 @@ def _nova(aggregates: abc.Iterable[api_connection.ListedAggregate],
           rows: abc.Iterable[source.NodeRow], down: frozenset[str],
           gone: frozenset[str] = frozenset()) -> source.Nova:
     """Build nova's state; ``down`` are hosts, ``gone`` unlisted nodes."""
-    members: dict[str, set[str]] = {}
-    for aggregate in aggregates:
-        for host in aggregate.hosts:
-            members.setdefault(host, set()).add(aggregate.uuid)
+    collected = _collected(aggregates)
+    members = collected.members
     cell = 'of %s %s' % ('hosts' if len(down) > 1 else 'host',
                          plurals.some(down))
     # Each node that is listed counts: mappings and cells are not shown.
     located = node_locations.locate(rows, {}, complete=True)
     return source.Nova(
-        aggregates={aggregate.uuid: aggregate.name
-                    for aggregate in aggregates},
-        members={host: frozenset(uuids) for host, uuids in members.items()},
+        aggregates=collected.names, members=members,
         nodes=located.nodes, shared=located.shared,
         unknown=dict.fromkeys(gone, frozenset()),
         cells_down={cell: 'nova-api reports status UNKNOWN'} if down else {},
         hosts_down=dict.fromkeys(
-            members.keys() & down, frozenset({cell})))
+            members.keys() & down, frozenset({cell})),
+        invalid_aggregates=collected.invalid, invalid_nodes=located.invalid)
+
+
+def _collected(aggregates: abc.Iterable[api_connection.ListedAggregate]
+               ) -> aggregate_rows.AggregateRows:
+    rows = aggregate_rows.AggregateRows()
+    for aggregate in aggregates:
+        for host in aggregate.hosts or {''}:
+            rows.add(aggregate.id, aggregate.uuid, aggregate.name, host)
+    return rows

@@ -12,6 +12,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import repeats
 from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror import source
 
 T = TypeVar('T')
 
@@ -93,10 +94,21 @@ class ListedAggregate:
 
     id: int
     uuid: str
+    """As nova has it; not necessarily a UUID."""
     name: str
     hosts: frozenset[str]
     zone: str = ''
     """Empty if it is no availability zone."""
+
+    @property
+    def key(self) -> str:
+        return source.aggregate_key(self.id, self.uuid)
+
+    @property
+    def invalid(self) -> source.InvalidAggregate:
+        """Describe it, if its UUID is none."""
+        return source.InvalidAggregate(
+            self.name, self.id, self.uuid, self.hosts)
 
 
 def aggregate(call: errors.Call, entry: dict[str, Any]) -> ListedAggregate:
@@ -107,27 +119,30 @@ def aggregate(call: errors.Call, entry: dict[str, Any]) -> ListedAggregate:
     if not isinstance(zone, str):
         raise call.malformed('an aggregate whose zone is not a text')
     return ListedAggregate(
-        number, uuid(call, entry, 'uuid'), text(call, entry, 'name'),
-        frozenset(text(call, {'host': host}, 'host') for host in hosts),
-        zone)
+        number, string(call, entry, 'uuid'),
+        source.aggregate_name(string(call, entry, 'name')),
+        frozenset(filter(None, (
+            string(call, {'host': host}, 'host') for host in hosts))), zone)
 
 
 def node(call: errors.Call, entry: dict[str, Any]) -> tuple[str, str]:
-    """Return the UUID and the host of a hypervisor."""
+    """Return the UUID and the host of a hypervisor, as nova has them."""
     service = entry.get('service')
     if not isinstance(service, dict):
         raise call.malformed('a hypervisor without a service')
-    return uuid(call, entry, 'id'), text(call, service, 'host')
+    return string(call, entry, 'id'), string(call, service, 'host')
 
 
 def node_name(call: errors.Call, entry: dict[str, Any]) -> tuple[str, str]:
-    """Return the UUID and the name of a hypervisor."""
-    return uuid(call, entry, 'id'), text(call, entry, 'hypervisor_hostname')
+    """Return the UUID and the name of a hypervisor, as nova has them."""
+    # Nova's column of the name is nullable.
+    return (string(call, entry, 'id'),
+            str(entry.get('hypervisor_hostname') or ''))
 
 
 def service(call: errors.Call, entry: dict[str, Any]) -> tuple[str, str]:
     """Return the host and the status of a service."""
-    return text(call, entry, 'host'), text(call, entry, 'status')
+    return string(call, entry, 'host'), text(call, entry, 'status')
 
 
 def uuid(call: errors.Call, entry: dict[str, Any], key: str) -> str:
@@ -138,8 +153,15 @@ def uuid(call: errors.Call, entry: dict[str, Any], key: str) -> str:
 
 
 def text(call: errors.Call, entry: dict[str, Any], key: str) -> str:
+    if not entry.get(key):
+        raise call.malformed('an entry without %s' % key)
+    return string(call, entry, key)
+
+
+def string(call: errors.Call, entry: dict[str, Any], key: str) -> str:
+    """Return a text of nova's database, which may be empty."""
     value = entry.get(key)
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str):
         raise call.malformed('an entry without %s' % key)
     return value
 

@@ -40,8 +40,8 @@ LATEST = 2.0
 """Seconds after which a cell is late while hosts of other cells wait as well:
 they may have to wait for two reads."""
 
-Nodes = abc.Collection[tuple[str, str]]
-"""Compute nodes, each with its host."""
+Nodes = abc.Collection[tuple[str | None, str]]
+"""Compute nodes as nova has them, each with its host."""
 Query = abc.Callable[[Any], Nodes]
 Reads = abc.Mapping[str, abc.Callable[[], Nodes]]
 Answers = abc.Mapping[str, Nodes | exceptions.CellUnavailable]
@@ -171,10 +171,12 @@ def _attempt(read: abc.Callable[[], Nodes]
     began, handled = time.monotonic(), sys.exception()
     try:
         return read()
+    except exceptions.CellUnavailable as exc:
+        return exc
     except connections.ERRORS as exc:
         error = exceptions.CellUnavailable(
             'its database ' + driver_failures.of_database(
-                exc, time.monotonic() - began, handled=handled)[0])
+                exc, engines.waited_since(began), handled=handled)[0])
         error.__cause__ = exc
         return error
 
@@ -236,8 +238,10 @@ class Cells:
             if isinstance(answer, exceptions.CellUnavailable):
                 down[name] = str(answer)
             else:
-                rows += [source.NodeRow(name, uuids.canonical(node), host)
-                         for node, host in answer]
+                # Nova's column is nullable.
+                rows += [source.NodeRow(
+                    name, uuids.canonical(node or ''), host)
+                    for node, host in answer]
         return rows, down
 
     def ask(self, cell: Cell, query: abc.Callable[[Any], Any]) -> Any:
@@ -253,6 +257,10 @@ class Cells:
 
     def _read(self, cell: Cell, query: abc.Callable[[Any], Any],
               full: bool) -> Any:
+        if not cell.connection.strip():
+            raise exceptions.CellUnavailable(
+                'its row in the table cell_mappings has no '
+                'database_connection')
         pool = self._pools.setdefault(
             (cell.connection, full), connections.Pool(
                 lambda: cell.connection, CONF.database,
@@ -263,7 +271,8 @@ class Cells:
 
 def cell_of(row: Any) -> Cell:
     """Build the cell from a row that has ``COLUMNS``."""
-    connection = row.database_connection
+    # Nova's column is nullable; such a cell is not read.
+    connection = row.database_connection or ''
     if connection:
         connection = url_templates.fill_in(connection, CONF)
     return Cell(id=row.id, uuid=row.uuid, connection=connection,

@@ -12,6 +12,7 @@ from typing import Any
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import aggregate_rows
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import node_locations
@@ -26,9 +27,7 @@ class _HostData:
     """Data of hosts in nova's API database; grows with each read."""
 
     def __init__(self) -> None:
-        self.members: dict[str, frozenset[str]] = {}
-        """Host to the UUIDs of its aggregates; only hosts that have any."""
-        self.aggregates: dict[str, str] = {}
+        self.aggregates = aggregate_rows.AggregateRows()
         self.mapped: dict[str, cells.Cell] = {}
         self._names: set[str] = set()
 
@@ -43,17 +42,15 @@ class _HostData:
 
     def read(self, api: Any, hosts: frozenset[str]) -> None:
         """Read further hosts; names are compared exactly, unlike in MySQL."""
-        members: dict[str, set[str]] = {}
         for chunk in engines.chunks(hosts):
             for row in api.execute(statements.HOSTS, {'some': chunk}):
                 if row.host in hosts:
                     self.mapped[row.host] = cells.cell_of(row)
                 elif row.member in hosts:
-                    members.setdefault(row.member, set()).add(row.aggregate)
-                    self.aggregates[row.aggregate] = row.aggregate_name
+                    self.aggregates.add(
+                        row.aggregate_id, row.aggregate, row.aggregate_name,
+                        row.member)
         self._names |= hosts
-        self.members.update(
-            (host, frozenset(uuids)) for host, uuids in members.items())
 
 
 class DatabaseSource:
@@ -75,29 +72,32 @@ class DatabaseSource:
         with self._api.reading() as api:
             answer = api.execute(
                 statements.SCOPE, {'id': aggregate_id, 'host': host}).all()
-            uuid = next(
-                (row.aggregate for row in answer if row.aggregate), '')
+            own = _aggregates_of(answer, {None})
+            uuid = next(iter(own.names), '')
             if not host:
-                return source.Scope(uuid)
+                return source.Scope(uuid, invalid_aggregates=own.invalid)
             # MySQL compares names without case, and so does nova when it
             # changes the memberships of the host.
             mapped = {row.host: cells.cell_of(row) for row in answer
                       if row.id is not None}
             hosts = frozenset(mapped) or frozenset({host})
             candidates = _ordered(mapped.values()) or self._cells.all(api)
+        of_host = _aggregates_of(answer, hosts)
         rows, down = self._cells.rows(dict.fromkeys(
             candidates, functools.partial(_nodes_of, hosts=hosts)))
         return source.Scope(
-            uuid, frozenset(row.node for row in rows), down, frozenset(
-                row.member_of for row in answer if row.member in hosts))
+            uuid, frozenset(
+                row.node for row in rows if uuids.is_uuid(row.node)), down,
+            frozenset(of_host.names), of_host.invalid | own.invalid)
 
     def aggregates(self) -> abc.Mapping[str, str]:
         with self._api.reading() as api:
-            return _aggregates(api)
+            return _aggregates(api).names
 
     def with_hosts(self) -> frozenset[str]:
         with self._api.reading() as api:
-            return frozenset(uuid for uuid, in api.execute(statements.USED))
+            return frozenset(uuid for uuid, in api.execute(statements.USED)
+                             if uuids.is_uuid(uuid))
 
     def cell_mappings(self) -> abc.Mapping[str, str]:
         """Read UUID to display name of every cell except cell0."""
@@ -122,7 +122,8 @@ class DatabaseSource:
         """Read aggregate UUID to availability zone, where one is set."""
         with self._api.reading() as api:
             return {uuid: zone for uuid, key, zone
-                    in api.execute(statements.ZONES) if key == statements.ZONE}
+                    in api.execute(statements.ZONES)
+                    if key == statements.ZONE and uuids.is_uuid(uuid)}
 
     def read(self, hosts: abc.Iterable[str], nodes: abc.Iterable[str] = (),
              aggregates: abc.Iterable[str] = (),
@@ -133,7 +134,7 @@ class DatabaseSource:
             records.read(api, hosts)
             at_home = down is None and records.mapped.keys() >= hosts
             existing = _existing(
-                api, frozenset(aggregates) - records.aggregates.keys())
+                api, frozenset(aggregates) - records.aggregates.names.keys())
             candidates = (
                 _ordered(records.mapped.values()) if at_home and hosts
                 else self._cells.all(api) if hosts or nodes else ())
@@ -145,19 +146,21 @@ class DatabaseSource:
                 (), nodes, full=True)
             down = {**down, **silent}
         located = node_locations.locate(rows, records.homes, not down, nodes)
+        members = records.aggregates.members
         return source.Nova(
-            aggregates={**records.aggregates, **existing},
-            members=records.members, nodes=located.nodes,
-            unmapped=hosts & records.members.keys() - records.mapped.keys(),
+            aggregates={**records.aggregates.names, **existing},
+            members=members, nodes=located.nodes,
+            unmapped=hosts & members.keys() - records.mapped.keys(),
             cells_down=down, hosts_down=_hidden(hosts, records.homes, down),
-            shared=located.shared, unknown=located.unknown)
+            shared=located.shared, unknown=located.unknown,
+            invalid_aggregates=records.aggregates.invalid,
+            invalid_nodes=located.invalid)
 
     def read_all(self) -> source.Nova:
         with self._api.reading() as api:
-            existing = _aggregates(api)
-            members: dict[str, set[str]] = {}
-            for host, uuid, _name in api.execute(statements.MEMBERS):
-                members.setdefault(host, set()).add(uuid)
+            aggregates = _aggregates(api)
+            for host, number, uuid, name in api.execute(statements.MEMBERS):
+                aggregates.add(number, uuid, name, host)
             by_id = {cell.id: cell for cell in self._cells.all(api)}
             homes = {host: by_id[cell].name for host, cell
                      in api.execute(statements.MAPPED) if cell in by_id}
@@ -167,15 +170,17 @@ class DatabaseSource:
         located = node_locations.locate(rows, homes, not down)
         # As MySQL compares them, which nova asks for the mapping of a host.
         mapped = {host.casefold() for host in homes}
+        members = aggregates.members
         return source.Nova(
-            aggregates=existing, members={
-                host: frozenset(uuids) for host, uuids in members.items()},
+            aggregates=aggregates.names, members=members,
             nodes=located.nodes, unmapped=frozenset(members) - homes.keys(),
             nodes_unmapped=frozenset(
                 node for node, host in located.nodes.items()
                 if host.casefold() not in mapped),
             cells_down=down, hosts_down=_hidden(members, homes, down),
-            shared=located.shared, unknown=located.unknown)
+            shared=located.shared, unknown=located.unknown,
+            invalid_aggregates=aggregates.invalid,
+            invalid_nodes=located.invalid)
 
     def node_names(self, nodes: abc.Collection[str]) -> abc.Mapping[str, str]:
         names: dict[str, str] = {}
@@ -228,15 +233,32 @@ def _ordered(mapped: abc.Iterable[cells.Cell]) -> list[cells.Cell]:
     return sorted(set(mapped), key=lambda cell: cell.id)
 
 
-def _aggregates(connection: Any) -> dict[str, str]:
-    return dict(connection.execute(statements.AGGREGATES).all())
+def _aggregates(connection: Any) -> aggregate_rows.AggregateRows:
+    rows = aggregate_rows.AggregateRows()
+    for columns in connection.execute(statements.AGGREGATES):
+        rows.add(*columns)
+    return rows
 
 
-def _existing(connection: Any, uuids: frozenset[str]) -> dict[str, str]:
+def _aggregates_of(answer: abc.Iterable[Any],
+                   members: abc.Collection[str | None]
+                   ) -> aggregate_rows.AggregateRows:
+    """Collect the aggregates of ``statements.SCOPE`` with these members.
+
+    :param members: hosts; None for the aggregate that was given by its ID
+    """
+    rows = aggregate_rows.AggregateRows()
+    for row in answer:
+        if row.aggregate_id is not None and row.member in members:
+            rows.add(row.aggregate_id, row.aggregate, row.aggregate_name)
+    return rows
+
+
+def _existing(connection: Any, some: frozenset[str]) -> dict[str, str]:
     return {
-        uuid: name for chunk in engines.chunks(uuids)
+        uuid: source.aggregate_name(name) for chunk in engines.chunks(some)
         for uuid, name in connection.execute(
-            statements.EXISTING, {'some': chunk})}
+            statements.EXISTING, {'some': chunk}) if uuids.is_uuid(uuid)}
 
 
 def _nodes_of(cell: Any, hosts: frozenset[str]) -> cells.Nodes:
@@ -249,7 +271,7 @@ def _find_nodes(cell: Any, hosts: frozenset[str], nodes: frozenset[str]
                 ) -> cells.Nodes:
     """Return the nodes of the given hosts, and the given nodes."""
     rows = list(_nodes_of(cell, hosts))
-    elsewhere = nodes - {uuids.canonical(node) for node, _host in rows}
+    elsewhere = nodes - {uuids.canonical(node or '') for node, _host in rows}
     for chunk in engines.chunks(
             node.replace('-', '').lower() for node in elsewhere):
         rows += [(node, host) for node, host in cell.execute(

@@ -243,8 +243,8 @@ def _consumers(cell: Any, some: list[str]) -> dict[str, Consumer]:
     for row in cell.execute(_MOVES_OF, {'some': some}):
         if row.uuid in some:
             consumers[row.uuid] = Consumer(
-                row.instance_uuid, move=row.migration_type or 'migration',
-                status=row.status or '')
+                row.instance_uuid or '', status=row.status or '',
+                move=row.migration_type or 'migration')
         else:
             evacuated.setdefault(row.instance_uuid, set()).add(
                 row.source_compute or '')

@@ -30,7 +30,7 @@ class MatchingAggregates:
     """Aggregates that have any of the requested keys."""
 
     metadata: abc.Mapping[str, abc.Mapping[str, str]]
-    """Aggregate UUID to the requested keys and their values."""
+    """Key of an aggregate to the requested keys and their values."""
 
     overlaps: frozenset[frozenset[str]]
     """Pairs of aggregates with a key and a host in common."""
@@ -57,12 +57,14 @@ class MetadataSource:
         with self._api.reading() as api:
             rows = api.execute(
                 _statement(keys, paired, tuple(patterns)), patterns).all()
-        for uuid, key, value, other in rows:
-            if other is not None:
-                overlaps.add(frozenset({uuid, other}))
+        for number, uuid, key, value, other_number, other in rows:
+            aggregate = source.aggregate_key(number, uuid)
+            if other_number is not None:
+                overlaps.add(frozenset({
+                    aggregate, source.aggregate_key(other_number, other)}))
             # MySQL's collation ignores case, nova's filters do not.
             elif key in keys:
-                metadata.setdefault(uuid, {})[key] = value
+                metadata.setdefault(aggregate, {})[key] = value
         return MatchingAggregates(metadata, frozenset(overlaps))
 
     def known(self, uuids: abc.Iterable[str]) -> frozenset[str]:
@@ -82,20 +84,22 @@ def read_all(database: connections.ApiDatabase | None = None,
         _MEMBER.host.in_(sorted(hosts)))
     with (database or connections.ApiDatabase()).reading() as api:
         rows = api.execute(_NAMES).all()
-        uuids = {row.id: row.uuid for row in rows}
-        names = {row.uuid: row.name for row in rows}
+        keys = {row.id: source.aggregate_key(row.id, row.uuid)
+                for row in rows}
+        names = {keys[row.id]: source.aggregate_name(row.name)
+                 for row in rows}
         members: dict[str, dict[str, source.Since]] = {}
         for row in api.execute(statement):
-            if row.aggregate_id in uuids:
-                members.setdefault(row.host, {})[uuids[row.aggregate_id]] = (
+            if row.aggregate_id in keys and row.host:
+                members.setdefault(row.host, {})[keys[row.aggregate_id]] = (
                     nova_tables.epoch(row.created_at))
-        metadata: dict[str, dict[str, str]] = {uuid: {} for uuid in names}
+        metadata: dict[str, dict[str, str]] = {key: {} for key in names}
         changed: dict[tuple[str, str], source.Since] = {}
         for row in api.execute(_VALUES):
-            if row.aggregate_id in uuids:
-                uuid = uuids[row.aggregate_id]
-                metadata[uuid][row.key] = row.value
-                changed[uuid, row.key] = nova_tables.epoch(row.changed_at)
+            if row.aggregate_id in keys:
+                aggregate = keys[row.aggregate_id]
+                metadata[aggregate][row.key] = row.value
+                changed[aggregate, row.key] = nova_tables.epoch(row.changed_at)
     return source.Aggregates(names, metadata, members, changed)
 
 
@@ -115,8 +119,8 @@ def _comparable(text: str) -> str:
 @functools.lru_cache(maxsize=256)
 def _statement(keys: Keys, paired: Keys, texts: tuple[str, ...]) -> Any:
     values = sa.select(
-        _AGGREGATE.uuid, _METADATA.key, _METADATA.value,
-        sa.null().label('other')).join_from(
+        _AGGREGATE.id, _AGGREGATE.uuid, _METADATA.key, _METADATA.value,
+        sa.null(), sa.null()).join_from(
             nova_tables.aggregates, nova_tables.aggregate_metadata,
             _METADATA.aggregate_id == _AGGREGATE.id).where(
                 _one_of(_METADATA.key, keys))
@@ -140,7 +144,8 @@ def _pairs(keys: Keys, texts: tuple[str, ...]) -> Any:
     same = (shared.c.key == _METADATA.key if keys.names
             else _one_of(shared.c.key, keys))
     return sa.select(
-        _AGGREGATE.uuid, sa.null(), sa.null(), other.c.uuid).distinct(
+        _AGGREGATE.id, _AGGREGATE.uuid, sa.null(), sa.null(), other.c.id,
+        other.c.uuid).distinct(
     ).join_from(
         nova_tables.aggregate_metadata, nova_tables.aggregates,
         _AGGREGATE.id == _METADATA.aggregate_id,

@@ -9,6 +9,7 @@ from collections import abc
 import dataclasses
 
 from nova_aggregate_mirror import source
+from nova_aggregate_mirror import uuids
 
 Homes = abc.Mapping[str, str]
 
@@ -20,6 +21,7 @@ class Locations:
     nodes: abc.Mapping[str, str]
     shared: abc.Mapping[str, tuple[source.NodeRow, ...]]
     unknown: abc.Mapping[str, frozenset[str]]
+    invalid: frozenset[source.NodeRow]
 
 
 def decisive(rows: abc.Collection[source.NodeRow], homes: Homes, complete: bool
@@ -59,6 +61,7 @@ def locate(rows: abc.Iterable[source.NodeRow], homes: Homes, complete: bool,
     :param nodes: further compute nodes. One without any row does not exist if
         ``complete``; otherwise it is unknown
     """
+    rows = list(rows)
     located: dict[str, str] = {}
     shared: dict[str, tuple[source.NodeRow, ...]] = {}
     unknown: dict[str, frozenset[str]] = {}
@@ -71,12 +74,16 @@ def locate(rows: abc.Iterable[source.NodeRow], homes: Homes, complete: bool,
             located[node] = hosts[0]
             if len(hosts) > 1:
                 shared[node] = tuple(sorted(counted))
-    return Locations(located, shared, unknown)
+    return Locations(
+        located, shared, unknown,
+        frozenset(row for row in rows if not uuids.is_uuid(row.node)))
 
 
 def _by_node(rows: abc.Iterable[source.NodeRow], nodes: abc.Collection[str]
              ) -> abc.Mapping[str, set[source.NodeRow]]:
     by_node: dict[str, set[source.NodeRow]] = {node: set() for node in nodes}
     for row in rows:
-        by_node.setdefault(row.node, set()).add(row)
+        # Placement has no provider for another one; no request may name it.
+        if uuids.is_uuid(row.node):
+            by_node.setdefault(row.node, set()).add(row)
     return by_node

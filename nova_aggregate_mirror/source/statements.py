@@ -22,27 +22,32 @@ ZONE = 'availability_zone'
 HOMES = sa.select(HOST.host, *cells.COLUMNS).join_from(
     nova_tables.host_mappings, nova_tables.cell_mappings, IN_CELL)
 IN_AGGREGATE = AGGREGATE.id == MEMBER.aggregate_id
+# What names an aggregate whose UUID is none.
+_AGGREGATE = (AGGREGATE.id, AGGREGATE.uuid, AGGREGATE.name)
 # One query instead of three: the mapping of the host, a row for each of its
 # memberships, and the aggregate.
 SCOPE = sa.union_all(
     HOMES.add_columns(
-        NOTHING.label('member'), NOTHING.label('member_of'),
-        NOTHING.label('aggregate'),
+        NOTHING.label('member'), NOTHING.label('aggregate_id'),
+        NOTHING.label('aggregate'), NOTHING.label('aggregate_name'),
     ).where(HOST.host == NAMED),
     sa.select(
         NOTHING, *(NOTHING for _column in cells.COLUMNS),
-        MEMBER.host, AGGREGATE.uuid, NOTHING,
+        MEMBER.host, *_AGGREGATE,
     ).join_from(
         nova_tables.aggregate_hosts, nova_tables.aggregates, IN_AGGREGATE,
     ).where(MEMBER.host == NAMED),
     sa.select(
         NOTHING, *(NOTHING for _column in cells.COLUMNS),
-        NOTHING, NOTHING, AGGREGATE.uuid,
+        NOTHING, *_AGGREGATE,
     ).where(AGGREGATE.id == sa.bindparam('id')))
-AGGREGATES = sa.select(AGGREGATE.uuid, AGGREGATE.name)
-EXISTING = AGGREGATES.where(AGGREGATE.uuid.in_(engines.SOME))
-MEMBERS = sa.select(MEMBER.host, AGGREGATE.uuid, AGGREGATE.name).join_from(
-    nova_tables.aggregate_hosts, nova_tables.aggregates, IN_AGGREGATE)
+AGGREGATES = sa.select(*_AGGREGATE)
+EXISTING = sa.select(AGGREGATE.uuid, AGGREGATE.name).where(
+    AGGREGATE.uuid.in_(engines.SOME))
+# A membership without a host is nobody's.
+MEMBERS = sa.select(MEMBER.host, *_AGGREGATE).join_from(
+    nova_tables.aggregate_hosts, nova_tables.aggregates, IN_AGGREGATE,
+).where(MEMBER.host.is_not(None))
 USED = sa.select(AGGREGATE.uuid).distinct().join_from(
     nova_tables.aggregate_hosts, nova_tables.aggregates, IN_AGGREGATE)
 ZONES = sa.select(AGGREGATE.uuid, METADATA.key, METADATA.value).join_from(
@@ -53,18 +58,18 @@ MAPPED = sa.select(HOST.host, HOST.cell_id)
 # One query instead of two: a row per host mapping, and one per membership.
 HOSTS = sa.union_all(
     HOMES.add_columns(
-        NOTHING.label('member'), NOTHING.label('aggregate'),
-        NOTHING.label('aggregate_name'),
+        NOTHING.label('member'), NOTHING.label('aggregate_id'),
+        NOTHING.label('aggregate'), NOTHING.label('aggregate_name'),
     ).where(HOST.host.in_(engines.SOME)),
     sa.select(
         NOTHING, *(NOTHING for _column in cells.COLUMNS),
-        MEMBER.host, AGGREGATE.uuid, AGGREGATE.name,
+        MEMBER.host, *_AGGREGATE,
     ).join_from(
         nova_tables.aggregate_hosts, nova_tables.aggregates, IN_AGGREGATE,
     ).where(MEMBER.host.in_(engines.SOME)))
 # A node without a host was never completed by its nova-compute.
 NODES = sa.select(NODE.uuid, NODE.host).where(
-    NODE.deleted == 0, NODE.uuid.is_not(None), NODE.host.is_not(None))
+    NODE.deleted == 0, NODE.host.is_not(None))
 NODES_OF = NODES.where(NODE.host.in_(engines.SOME))
 GALERA = sa.text('SHOW GLOBAL STATUS LIKE \'wsrep_cluster_size\'')
 SYNC_WAIT = sa.text('SHOW GLOBAL VARIABLES LIKE \'wsrep_sync_wait\'')

@@ -71,6 +71,7 @@ class DatabaseTest(testscenarios.WithScenarios, testtools.TestCase):
     def setUp(self) -> None:
         super().setUp()
         self.useFixture(fixtures.FakeLogger())
+        self.useFixture(doubles.ShortUUIDs())
         # However busy the machine is.
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.journal.db.sqlite.BUSY_TIMEOUT', 60.0))

@@ -41,7 +41,7 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
         self.source = metadata.MetadataSource()
 
     def aggregate(self, name, *hosts, **values):
-        """Insert an aggregate into nova's API database."""
+        """Insert an aggregate into nova's API database; return its ID."""
         with self.engine.begin() as connection:
             row, = connection.execute(sa.insert(api_models.Aggregate).values(
                 name=name, uuid=getattr(uuids, name))).inserted_primary_key
@@ -52,6 +52,24 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
                 connection.execute(
                     sa.insert(api_models.AggregateMetadata).values(
                         aggregate_id=row, key=key, value=value))
+        return row
+
+    def test_aggregates_without_a_uuid(self):
+        """Each has a key of its own, which is in no query to placement."""
+        ids = [self.aggregate(name, 'h1', ssd='true') for name in 'abc']
+        with self.engine.begin() as connection:
+            for number, text in zip(ids, (None, '', ''), strict=True):
+                connection.execute(sa.update(api_models.Aggregate).where(
+                    api_models.Aggregate.id == number).values(uuid=text))
+        self.aggregate('good', 'h1', ssd='true')
+        keys = {'ID %d' % number for number in ids}
+        found = self.source.read(names('ssd'), names('ssd'), ['true'])
+        self.assertEqual({*keys, uuids.good}, found.metadata.keys())
+        self.assertIn(frozenset({'ID %d' % ids[0], uuids.good}),
+                      found.overlaps)
+        every = metadata.read_all()
+        self.assertEqual({*keys, uuids.good}, every.names.keys())
+        self.assertEqual({*keys, uuids.good}, every.of_host('h1'))
 
     def test_aggregates_that_have_the_keys(self):
         """Only these keys of an aggregate are read."""

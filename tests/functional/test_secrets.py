@@ -161,7 +161,7 @@ class TestSecrets(SecretsTest):
             self.refused(kept.rows.record, row, ['a'])
             self.refused(kept.rows.hand_over, row, 'refused')
             self.refused(kept.rows.all)
-            self.refused(kept.ledger.mark, 'a')
+            self.refused(kept.ledger.mark, uuidutils.generate_uuid())
             self.refused(kept.history.newest)
 
 

@@ -79,8 +79,8 @@ class World:
 
     def host_states(self) -> list[host_manager.HostState]:
         """Return the hosts as nova-scheduler has them in memory."""
-        made = {uuid: objects.Aggregate(uuid=uuid, metadata=has)
-                for uuid, has in self.metadata.items()}
+        made = {uuid: objects.Aggregate(id=number, uuid=uuid, metadata=has)
+                for number, (uuid, has) in enumerate(self.metadata.items())}
         states = []
         for host, within in sorted(self.members.items()):
             state = host_manager.HostState(host, host, uuidsentinel.cell)

@@ -19,12 +19,11 @@ from tests.simulation import world as simulated
 REFUSES, SLOW, SILENT = 'refuses', 'is slow', 'is silent'
 SECONDS = {REFUSES: 0.0, SLOW: 6.0, SILENT: float('inf')}
 
-_Scope = collections.namedtuple(
-    '_Scope', 'host id uuid name database_connection member member_of '
-    'aggregate', defaults=[None] * 8)
 _Host = collections.namedtuple(
-    '_Host', 'host id uuid name database_connection member aggregate '
-    'aggregate_name', defaults=[None] * 8)
+    '_Host', 'host id uuid name database_connection member aggregate_id '
+    'aggregate aggregate_name', defaults=[None] * 9)
+NUMBER = 0
+"""ID of each aggregate: only those without a UUID are identified by it."""
 _Cell = collections.namedtuple('_Cell', 'id uuid name database_connection')
 
 Values = abc.Mapping[str, Any]
@@ -60,12 +59,12 @@ class Api:
             statements.HOSTS: self._hosts,
             statements.EXISTING: self._existing,
             statements.AGGREGATES: lambda _values: [
-                (uuid, uuid) for uuid in nova.hosts_of],
+                (NUMBER, uuid, uuid) for uuid in nova.hosts_of],
             statements.USED: lambda _values: [
                 (uuid,) for uuid, hosts in nova.hosts_of.items() if hosts],
             statements.MEMBERS: lambda _values: [
-                (host, uuid, uuid) for uuid, hosts in nova.hosts_of.items()
-                for host in hosts],
+                (host, NUMBER, uuid, uuid)
+                for uuid, hosts in nova.hosts_of.items() for host in hosts],
             statements.MAPPED: lambda _values: [
                 (host, _cell(cell).id) for host, cell in nova.homes.items()],
             cells.EVERY: lambda _values: map(_cell, simulated_nova.CELLS)})
@@ -77,15 +76,15 @@ class Api:
             raise exceptions.NovaUnavailable('nova is unavailable')
         yield self._connection
 
-    def _scope(self, values: Values) -> abc.Iterator[_Scope]:
+    def _scope(self, values: Values) -> abc.Iterator[_Host]:
         uuid, host = self._nova.ids.get(values['id']), values['host']
         if host in self._nova.homes:
-            yield _Scope(host, *_cell(self._nova.homes[host]))
+            yield _Host(host, *_cell(self._nova.homes[host]))
         for name, hosts in self._nova.hosts_of.items():
             if host in hosts:
-                yield _Scope(member=host, member_of=name)
+                yield _Host(member=host, aggregate_id=NUMBER, aggregate=name)
         if uuid in self._nova.hosts_of:
-            yield _Scope(aggregate=uuid)
+            yield _Host(aggregate_id=NUMBER, aggregate=uuid)
 
     def _hosts(self, values: Values) -> abc.Iterator[_Host]:
         for host in values['some']:
@@ -93,8 +92,8 @@ class Api:
                 yield _Host(host, *_cell(self._nova.homes[host]))
             for name, hosts in self._nova.hosts_of.items():
                 if host in hosts:
-                    yield _Host(member=host, aggregate=name,
-                                aggregate_name=name)
+                    yield _Host(member=host, aggregate_id=NUMBER,
+                                aggregate=name, aggregate_name=name)
 
     def _existing(self, values: Values) -> abc.Iterator[tuple[str, str]]:
         return ((uuid, uuid) for uuid in values['some']

@@ -18,6 +18,7 @@ from tests.simulation import mutants
 from tests.simulation import plans
 from tests.simulation import schedule
 from tests.simulation import threads
+from tests.unit import doubles
 
 load_tests = testscenarios.load_tests_apply_scenarios
 
@@ -43,6 +44,7 @@ class TestCase(testtools.TestCase):
         # Two batches are enough for a backlog.
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.agent.drain.BATCH', 4))
+        self.useFixture(doubles.ShortUUIDs())
         self.clock = self.useFixture(threads.Clock())
 
 

@@ -26,6 +26,16 @@ from nova_aggregate_mirror.source import node_locations
 CELL = '4ab0e6b1-3c2f-4f4c-8d8f-5f0e1c7f5a01'
 
 
+class ShortUUIDs(fixtures.MonkeyPatch):
+    """Let each text be a UUID, so that tests may use short ones.
+
+    Tests of texts that are none do without it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__('nova_aggregate_mirror.uuids.is_uuid', bool)
+
+
 class Placement:
     """Providers with their aggregates and generations; requests are logged."""
 
@@ -199,6 +209,7 @@ class TestCase(testtools.TestCase):
         super().setUp()
         # Shown only for a failed test.
         self.useFixture(fixtures.FakeLogger())
+        self.useFixture(ShortUUIDs())
         self.conf = make_conf(self)
         self.log: list[tuple[str, str]] = []
         self.placement = Placement(self.log)

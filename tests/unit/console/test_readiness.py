@@ -22,6 +22,7 @@ class WaitTest(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
+        self.useFixture(doubles.ShortUUIDs())
         self.log = []
         self.placement = doubles.Placement(self.log)
         self.nova = doubles.Nova(self.log)

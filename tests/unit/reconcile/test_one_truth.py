@@ -125,6 +125,7 @@ class TestOneTruth(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.useFixture(fixtures.FakeLogger())
+        self.useFixture(doubles.ShortUUIDs())
         self.databases = self.useFixture(nova_databases.NovaDatabases(CELLS))
         self.source = database.DatabaseSource()
 

@@ -8,6 +8,7 @@ from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
 from nova_aggregate_mirror.scheduler import constraints
+from nova_aggregate_mirror import source
 
 NOTHING = constraints.MemberOf()
 UNBOUNDED = 65536
@@ -52,6 +53,14 @@ class TestNarrow(testtools.TestCase):
         self.assertEqual(
             (constraints.MemberOf((aggregates('a'),)), 0),
             self.narrow(required('a', 'b'), required('a'), required('a')))
+
+    def test_aggregate_without_a_uuid(self):
+        """The query does not exclude its hosts, and the guard checks them."""
+        odd = source.aggregate_key(7, 'zone-one')
+        self.assertEqual((NOTHING, 0), self.narrow(required('a', odd)))
+        self.assertEqual(
+            (constraints.MemberOf(forbidden=aggregates('b')), 0),
+            self.narrow(divided(['a'], ['b', odd])))
 
     def test_restricting_aggregates_are_forbidden(self):
         """Matching aggregates do not restrict."""

@@ -184,7 +184,8 @@ class GuardTest(testtools.TestCase):
         for name, within in (('a', [uuids.A]), ('b', [uuids.B]), ('c', [])):
             state = host_manager.HostState(name, name, uuids.cell)
             state.aggregates = [
-                objects.Aggregate(uuid=uuid, metadata=self.metadata[uuid])
+                objects.Aggregate(id=1, uuid=uuid,
+                                  metadata=self.metadata[uuid])
                 for uuid in within]
             states.append(state)
         return states

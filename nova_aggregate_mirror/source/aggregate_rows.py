@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Aggregates from rows of nova: with a UUID, or apart if they have none."""
+
+from nova_aggregate_mirror import source
+from nova_aggregate_mirror import uuids
+
+
+class AggregateRows:
+    """Aggregates and their member hosts; grows with each row.
+
+    Every reader of nova uses it, so that a text that is no UUID is in no
+    request to placement and in no ledger.
+    """
+
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}
+        """UUID to name."""
+        self._members: dict[str, set[str]] = {}
+        self._invalid: dict[int, tuple[str, str | None]] = {}
+        """ID to name and what nova has instead of a UUID."""
+        self._invalid_members: dict[int, set[str]] = {}
+
+    def add(self, number: int, uuid: str | None, name: str | None,
+            host: str = '') -> None:
+        """Add an aggregate.
+
+        :param number: its ID
+        :param host: a member; empty if the row has none
+        """
+        if uuid is not None and uuids.is_uuid(uuid):
+            self.names[uuid] = source.aggregate_name(name)
+            if host:
+                self._members.setdefault(host, set()).add(uuid)
+            return
+        self._invalid[number] = source.aggregate_name(name), uuid
+        members = self._invalid_members.setdefault(number, set())
+        if host:
+            members.add(host)
+
+    @property
+    def members(self) -> source.Memberships:
+        """Host to the UUIDs of its aggregates; only hosts that have any."""
+        return {host: frozenset(aggregates)
+                for host, aggregates in self._members.items()}
+
+    @property
+    def invalid(self) -> frozenset[source.InvalidAggregate]:
+        return frozenset(
+            source.InvalidAggregate(
+                name, number, value, frozenset(self._invalid_members[number]))
+            for number, (name, value) in self._invalid.items())
