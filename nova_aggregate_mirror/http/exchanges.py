@@ -56,8 +56,10 @@ class Exchange:
                 self.has_timeout or not deadline.remaining()):
             # Version discovery replaces a timeout by another error.
             kind = exceptions.DeadlineExceeded
-        if (kind is exceptions.DeadlineExceeded
-                and not deadline.is_silence(waited)):
+        # If each request was answered, the time was this process's own.
+        is_answered = bool(self.answer) and not self.has_timeout
+        if kind is exceptions.DeadlineExceeded and (
+                is_answered or not deadline.is_silence(waited)):
             return exceptions.OutOfTime
         return kind
 

@@ -121,6 +121,18 @@ class TrickleTestCase(DeadlineTestCase):
                 '.*placement.* did not answer in time'):
             self.get(server.url)
 
+    def test_time_that_passes_after_an_answer(self) -> None:
+        """Rule 17: it is this process's own, and no silence of placement."""
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.limits.deadline.is_silence',
+            lambda _waited: True))
+        server = self.start(_answers)
+        with deadline.within(servers.PATIENCE), testtools.ExpectedException(
+                exceptions.OutOfTime, '.*was not waited for'):
+            with errors.translated(CALL):
+                self.session.get(server.url)
+                raise TimeoutError('the deadline has passed')
+
     def test_option_for_more_time(self) -> None:
         """It is named in nova-api alone: other deadlines are not of it."""
         for limit, step in ((deadline.within(0.0), ''), (
