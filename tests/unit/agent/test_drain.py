@@ -33,6 +33,16 @@ class TestDrain(case.AgentTest):
             left.append([row.dirty.host for row in self.left()])
         self.assertEqual([['large'], []], left)
 
+    def test_many_compute_nodes_and_no_other_row(self):
+        """There is nothing to delay: the host is mirrored at once."""
+        nodes = ['m%02d' % number for number in range(drain.MANY_NODES)]
+        for node in nodes:
+            self.nova.nodes[node] = 'large'
+            self.placement.create(node)
+        self.hand_over('large', nodes)
+        self.drain.step()
+        self.assertEqual([], self.left())
+
     def test_handed_over_row_is_mirrored_and_closed(self):
         """No operator action is required."""
         self.hand_over('h1')
@@ -93,6 +103,21 @@ class TestDrain(case.AgentTest):
                    for host in rows.values()),
             sorted(line for line in log.output.splitlines()
                    if 'not mirrored yet' in line))
+
+    def test_row_that_fails_while_it_is_locked(self):
+        """Each attempt waits for the lock: there are few of them."""
+        self.hand_over('h1')
+        self.placement.broken['PUT', 'n1'] = exceptions.ServiceFailed('500')
+        self.useFixture(fixtures.MockPatchObject(
+            self.journal.rows, 'set_failed',
+            side_effect=exceptions.JournalLocked('locked')))
+        for _step in range(2):
+            self.drain.step()
+            self.clock += drain.LONGEST_BACKOFF - 0.1
+            self.drain.step()
+            self.assertEqual(1, self.log.count(('PUT', 'n1')))
+            self.clock += 0.1
+            self.log.clear()
 
     def test_stopping_agent_leaves_the_rest_as_it_was(self):
         """The next agent finds each row due; nothing is half done."""

@@ -277,6 +277,22 @@ class TestOutage(WaitingTest):
         self.placement.put = hang
         return attempts
 
+    def test_row_that_hangs_again_and_again(self):
+        """It waits longer than it delays others, but not for ever."""
+        for number, (seconds, least, longest) in enumerate((
+                (0.0, drain.RETRIABLE_BACKOFF, 10.0),
+                (3.0, drain.DELAY_FACTOR * 3.0, 25.0),
+                (20.0, drain.LONGEST_BACKOFF, 60.0))):
+            hosts = self.add_hosts('hangs for %d s ' % seconds, 1)
+            attempts = self.hang_for(seconds, *hosts)
+            while len(attempts) < 8:
+                self.step()
+            waits = [later - earlier - seconds for earlier, later
+                     in zip(attempts[3:], attempts[4:])]
+            self.assertGreaterEqual(min(waits), least)
+            self.assertLess(max(waits), longest)
+            self.assertEqual(number + 1, len(self.left()))
+
     def test_end_of_the_outage(self):
         """Rows that are mirrored one after the other release the rest."""
         self.hang(*self.add_hosts('row'))
