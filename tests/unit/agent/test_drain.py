@@ -267,6 +267,17 @@ class TestOutage(case.AgentTest):
         self.assertEqual({'a'}, self.placement.aggregates['n2'])
         self.assertEqual(['h1'], [row.dirty.host for row in self.left()])
 
+    def test_unexpected_error_that_lasts(self):
+        """It ends a step no more often than every 30 seconds."""
+        self.hand_over('h1')
+        self.placement.broken['GET', 'n1'] = ZeroDivisionError()
+        self.assertRaises(ZeroDivisionError, self.drain.step)
+        for _time in range(3):
+            self.assertRaises(ZeroDivisionError, self.drain.step)
+            self.clock += drain.LONGEST_BACKOFF - 0.1
+            self.drain.step()
+            self.clock += 0.1
+
     def test_row_that_fails_alone_waits_longer_each_time(self):
         """The delay has a limit, and the other rows are mirrored."""
         self.assert_waits(exceptions.RequestRejected('400'),

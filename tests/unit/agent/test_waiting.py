@@ -417,6 +417,15 @@ class TestReading(WaitingTest):
         self.assertEqual(5, steps)
         self.assertEqual(1, self.reads)
 
+    def test_many_rows_at_once(self):
+        """A step takes some of them: a SIGTERM waits for it."""
+        self.record('h3')
+        self.drain.step()
+        for _number in range(3 * drain.BATCH):
+            self.hand_over('h1')
+        self.drain.step()
+        self.assertEqual(drain.BATCH + 1, len(self.left()))
+
     def test_very_many_rows(self):
         """They are read every ten seconds."""
         self.useFixture(fixtures.MonkeyPatch(
