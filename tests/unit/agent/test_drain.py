@@ -104,6 +104,25 @@ class TestDrain(case.AgentTest):
             sorted(line for line in log.output.splitlines()
                    if 'not mirrored yet' in line))
 
+    def test_row_that_stays_locked(self):
+        """It is tried less and less often, as each attempt waits."""
+        self.hand_over('h1')
+        times = []
+
+        def close(*_arguments):
+            times.append(self.clock)
+            raise exceptions.JournalLocked('locked')
+
+        with fixtures.MockPatchObject(self.journal.rows, 'close', close):
+            for _second in range(100):
+                self.drain.step()
+                self.clock += 1.0
+        self.assertEqual([1, 2, 4, 8, 16, 30, 30], [
+            later - earlier for earlier, later in zip(times, times[1:])])
+        self.clock += drain.LONGEST_BACKOFF
+        self.drain.step()
+        self.assertEqual([], self.left())
+
     def test_row_that_fails_while_it_is_locked(self):
         """Each attempt waits for the lock: there are few of them."""
         self.hand_over('h1')
@@ -277,6 +296,20 @@ class TestOutage(case.AgentTest):
             self.clock += drain.LONGEST_BACKOFF - 0.1
             self.drain.step()
             self.clock += 0.1
+
+    def test_unexpected_error_of_a_row_that_waited_for_a_cell(self):
+        """It does not raise for ever whenever the cell would be tried."""
+        self.nova.silent = {'h1'}
+        self.hand_over('h1')
+        self.drain.step()
+        self.nova.silent = set()
+        self.placement.broken['GET', 'n1'] = ZeroDivisionError()
+        self.clock += drain.LONGEST_BACKOFF
+        # In a batch, then alone.
+        for _time in range(2):
+            self.assertRaises(ZeroDivisionError, self.drain.step)
+        self.clock += drain.LONGEST_BACKOFF - 0.1
+        self.drain.step()
 
     def test_row_that_fails_alone_waits_longer_each_time(self):
         """The delay has a limit, and the other rows are mirrored."""

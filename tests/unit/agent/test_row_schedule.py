@@ -55,7 +55,7 @@ class TestSchedule(testtools.TestCase):
 
     def test_successes_before_a_batch_that_may_hang(self):
         """They are none of its rows: its rows are still tried alone."""
-        for number in range(row_schedule.NEEDED_SUCCESSES):
+        for number in range(row_schedule.NEEDED_SUCCESSES - 1):
             self.schedule.update([brief('early %d' % number)])
             self.schedule.isolate('early %d' % number, 0.0, stays=True)
             self.schedule.note_alone(succeeded=True)
@@ -65,6 +65,41 @@ class TestSchedule(testtools.TestCase):
         self.schedule.close('a')
         self.schedule.note_alone(succeeded=True)
         self.assertEqual([], self.due())
+
+    def isolate(self, count):
+        """Let rows wait for their turn alone; return their IDs."""
+        rows = ['%04d' % number for number in range(count)]
+        self.schedule.update(map(brief, rows))
+        for row in rows:
+            self.schedule.isolate(row, 0.0, stays=False)
+        return rows
+
+    def succeed(self, rows, count):
+        for row in rows[:count]:
+            self.schedule.close(row)
+            self.schedule.note_alone(succeeded=True)
+        del rows[:count]
+
+    def test_failure_between_successes_of_rows_alone(self):
+        """It may be the one that held up the others: it starts again."""
+        rows = self.isolate(2 * row_schedule.NEEDED_SUCCESSES + 1)
+        self.succeed(rows, row_schedule.NEEDED_SUCCESSES - 1)
+        self.schedule.note_alone(succeeded=False)
+        self.succeed(rows, row_schedule.NEEDED_SUCCESSES - 1)
+        self.assertEqual([], self.due())
+        self.succeed(rows, 1)
+        self.assertEqual(rows, self.due())
+
+    def test_further_rows_that_may_hang(self):
+        """They need as many successes as those before."""
+        rows = self.isolate(row_schedule.NEEDED_SUCCESSES + 1)
+        self.succeed(rows, row_schedule.NEEDED_SUCCESSES)
+        self.assertEqual(rows, self.due())
+        rows = self.isolate(row_schedule.NEEDED_SUCCESSES + 1)
+        self.succeed(rows, row_schedule.NEEDED_SUCCESSES - 1)
+        self.assertEqual([], self.due())
+        self.succeed(rows, 1)
+        self.assertEqual(rows, self.due())
 
     def test_rows_that_failed_have_their_turn(self):
         """However many others are recorded meanwhile."""

@@ -119,6 +119,19 @@ class TestCells(WaitingTest):
         self.step(BRIEFLY)
         self.assertEqual([], self.left())
 
+    def test_cell_that_falls_silent_later(self):
+        """Its first back-off is short, whatever it did before."""
+        self.nova.silent = {'h1'}
+        row = self.hand_over('h1')
+        self.step(120)
+        self.journal.rows.close([row.id])
+        self.step()
+        self.hand_over('h1')
+        self.step()
+        self.nova.silent = set()
+        self.step(BRIEFLY)
+        self.assertEqual([], self.left())
+
     def test_first_failure_is_logged_and_stored(self):
         """The journal shows what a row waits for."""
         self.fall_silent()
@@ -257,11 +270,12 @@ class TestOutage(WaitingTest):
         """Once its rows have failed together."""
         self.hang(*self.add_hosts('row'))
         self.step(4)
-        for _step in range(10):
+        for _step in range(row_schedule.NEEDED_SUCCESSES + 10):
             self.log.clear()
             self.step()
-            self.assertLess(len([entry for entry in self.log
-                                 if entry[0] == 'PUT']), 2)
+            for method in 'GET', 'PUT':
+                self.assertLess(len([entry for entry in self.log
+                                     if entry[0] == method]), 2)
 
     def hang_for(self, seconds, *hosts):
         """Let writes of the hosts time out; return when each was sent."""
@@ -368,6 +382,14 @@ class TestOutage(WaitingTest):
         self.assertEqual(hanging, sorted(
             row.dirty.host for row in self.left()))
 
+    def test_row_that_hangs_and_that_an_operator_deletes(self):
+        """It is not tried any more, and the others are mirrored."""
+        self.hang(*self.add_hosts('hangs', 1))
+        self.step(BRIEFLY)
+        self.journal.rows.close(row.id for row in self.left())
+        self.clock += drain.LONGEST_BACKOFF
+        self.assertEqual(1, self.steps_of_healthy_host())
+
     def test_healthy_host_next_to_a_provider_that_hangs(self):
         """Only that provider is tried alone from then on."""
         hosts = self.add_hosts('row')
@@ -377,6 +399,24 @@ class TestOutage(WaitingTest):
         self.assertEqual({'a'}, self.placement.aggregates[
             'node of ' + hosts[-1]])
         self.assertEqual(1, self.steps_of_healthy_host())
+
+    def test_failing_rows_that_were_in_the_outage(self):
+        """They would fail again: the others are tried before them."""
+        failing = self.add_hosts('failing')
+        for host in failing:
+            self.placement.broken['PUT', 'node of ' + host] = (
+                exceptions.ServiceFailed('500'))
+        self.step(30)
+        before = dict(self.placement.broken)
+        self.hang(*failing)
+        self.step(BRIEFLY)
+        healthy = self.add_hosts('healthy', 10)
+        self.hang(*healthy)
+        self.step(BRIEFLY)
+        self.placement.broken = before
+        self.step(2 * len(healthy))
+        self.assertEqual(failing, sorted(
+            row.dirty.host for row in self.left()))
 
     def test_failing_rows_do_not_prolong_it(self):
         """A healthy row is not tried after those that fail for themselves."""
