@@ -284,7 +284,7 @@ def without_role(scene: Scene) -> None:
 
 
 IMPATIENT = {'inline_timeout': patience.seconds(1),
-             'request_timeout': patience.seconds(2)}
+             'request_timeout': patience.seconds(4)}
 """Options while a service is silent."""
 
 

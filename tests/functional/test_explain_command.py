@@ -219,7 +219,7 @@ class TestRefusals(ExplainTest):
         self.write_conf(more=MORE + (
             '[aggregate_mirror]\nrequest_timeout = %d\n'
             '[glance]\nendpoint_override = %s\n' % (
-                patience.seconds(1), server.url)))
+                patience.seconds(3), server.url)))
         self.assert_refused('--image-property', *SMALL, '--image',
                             uuidsentinel.image)
         self.assertEqual(1, server.accepted)

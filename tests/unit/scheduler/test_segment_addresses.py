@@ -356,7 +356,7 @@ class TestDoubt(AddressesTest):
         """The request is as it was, also for the networks before."""
         self.segment(2, free=1, network=OTHER)
         self.conf.set_override(
-            'inline_timeout', patience.seconds(1), 'aggregate_mirror')
+            'inline_timeout', patience.seconds(3), 'aggregate_mirror')
         self.placement.hold_after(3, ('GET',))
         groups = [SEGMENTS[:2], SEGMENTS[2:]]
         self.assertEqual(list(map(set, groups)), self.left(self.asked(
