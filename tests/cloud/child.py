@@ -435,7 +435,11 @@ def main() -> None:
     """Run the task that the command line names."""
     # A parent that provides no pipe does not want this.
     if stat.S_ISFIFO(os.fstat(sys.stdin.fileno()).st_mode):
+        # A signal that the task waits for must not end this thread.
+        before = signal.pthread_sigmask(
+            signal.SIG_BLOCK, signal.valid_signals())
         threading.Thread(target=_die_with_parent, daemon=True).start()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     TASKS[sys.argv[1]](*sys.argv[2:])
 
 

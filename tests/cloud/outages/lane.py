@@ -25,6 +25,8 @@ from tests.cloud.outages import clone
 from tests.cloud.outages import moments
 from tests.cloud.outages.plugin import outage_moments
 from tests.cloud.outages import wires
+from tests.cloud import processes
+from tests.cloud import programs
 from tests.cloud import seed
 from tests.cloud import services
 from tests.cloud import sql
@@ -47,15 +49,19 @@ class Lane(access.Access):
     :param inline_timeout: seconds; ``[aggregate_mirror] inline_timeout``
     :param hooks: by the name of the nova-api, ``[aggregate_mirror] hooks``
     :param cells: party to the database of a cell
+    :param forks_agent: whether the agent is forked from a process that has
+        imported all of nova, and not started as a program
     """
 
     def __init__(self, shared: backbone.Backbone, number: int,
                  inline_timeout: float = 5.0,
                  hooks: abc.Mapping[str, str] = HOOKS,
-                 cells: abc.Mapping[str, str] = CELLS) -> None:
+                 cells: abc.Mapping[str, str] = CELLS,
+                 forks_agent: bool = True) -> None:
         self.inline_timeout = inline_timeout
         self.hooks = hooks
         self.cells = cells
+        self._forks_agent = forks_agent
         self.journal = ''
         """The kind of database that has the journal; see ``use``."""
         self._shared = shared
@@ -88,17 +94,20 @@ class Lane(access.Access):
             each.kill()
         self.listener.__exit__(*details)
 
-    def use(self, journal: str) -> None:
+    def use(self, journal: str, options: config.Options = {}) -> None:
         """Change the database of the journal: ``sqlite`` or another kind.
 
         Every process has to be started after that.
+
+        :param options: instead of those of other lanes; None removes one
         """
         self.journal = journal
         for each in self.processes.values():
             each.kill()
         for name in (*self.hooks, AGENT):
-            config_files.write_nova(
-                self.config, '%s.conf' % name, self._options(name))
+            config_files.write_nova(self.config, '%s.conf' % name, {
+                section: {**values, **options.get(section, {})}
+                for section, values in self._options(name).items()})
 
     def start(self, *names: str) -> None:
         """Start processes, again if they run."""
@@ -197,15 +206,19 @@ class Lane(access.Access):
                 "FROM cell_mappings WHERE name = 'cell1'",
                 name='cell%d' % number, url=self.through(party, database))
 
-    def _process(self, name: str) -> forks.Forked:
+    def _process(self, name: str) -> processes.Process:
         log = self.config.path('log/%s.log' % name)
         template = self._shared.template
         if name == AGENT:
-            return forks.Forked(
-                name, ['agent', '--config-file', self.config.path(
-                    '%s.conf' % name)], log, {},
-                self.config.ports['agent-1'],
-                '%s/healthz' % self.config.url('agent-1'), template=template)
+            task = ['agent', '--config-file', self.config.path(
+                '%s.conf' % name)]
+            place = (self.config.ports['agent-1'],
+                     '%s/healthz' % self.config.url('agent-1'))
+            if self._forks_agent:
+                return forks.Forked(
+                    name, task, log, {}, *place, template=template)
+            return processes.Process(
+                name, programs.child(*task), log, {}, *place, tied=True)
         port = (self.stock_port if name == STOCK
                 else self.config.ports['nova-api-1'])
         return forks.Forked(

@@ -3,6 +3,7 @@
 
 from collections import abc
 import contextlib
+import itertools
 import signal
 import socket
 
@@ -10,6 +11,7 @@ import sqlalchemy as sa
 
 from tests.cloud.outages import lane as lanes
 from tests.cloud.outages import wires
+from tests.cloud.parts import catalog
 from tests.cloud.parts import proxy
 from tests.cloud.parts import scene as scenes
 from tests.cloud.parts import situations
@@ -21,6 +23,8 @@ LOCK_TIMEOUT = 5
 CHUNK = 50
 # Connections that fill the queue of a socket whose owner accepts none.
 FILLING = 2
+UUIDS = {'aggregate-text': 'zone-one', 'aggregate-null': None,
+         'aggregate-empty': ''}
 
 Lock = abc.Callable[[sa.engine.Connection, abc.Collection[str]], None]
 
@@ -38,7 +42,8 @@ def begun(situation: situations.Situation, lane: lanes.Lane,
         try:
             if situation.differs:
                 scene.add_bad_members()
-            rows = scene.hand_over(scene.bad)
+            # Rows of silent providers come with those of healthy hosts.
+            rows = scene.hand_over([] if situation.silent else scene.bad)
             if situation.part == 'range-locked':
                 # The lock begins after it, and not before all rows.
                 scene.hand_over(scene.healthy[:1], running=True)
@@ -49,11 +54,17 @@ def begun(situation: situations.Situation, lane: lanes.Lane,
             elif situation.part in LOCKS:
                 stack.enter_context(_locked(
                     scene, LOCKS[situation.part], rows))
-            elif situation.part in proxy.ANSWERS:
+            elif situation.part in proxy.PARTS:
                 proxied.providers = {
-                    provider for of_host in scene.bad.values()
-                    for provider in of_host}
+                    *scene.silent, *itertools.chain(*scene.bad.values())}
                 proxied.part = situation.part
+                if situation.kind == 'moved':
+                    catalog.move(lane, proxied.target)
+            elif situation.kind == 'aggregate':
+                stack.callback(scene.set_odd_uuid, scene.aggregates['odd'])
+                scene.set_odd_uuid(UUIDS[situation.part])
+            elif situation.kind == 'template':
+                scene.use_templates()
         finally:
             agent.send(signal.SIGCONT)
         yield

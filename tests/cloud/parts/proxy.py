@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A proxy of placement that answers for some providers itself."""
+"""A proxy of placement that serves some requests badly."""
 
 from collections import abc
 import http.client
 import http.server
+import itertools
 import json
 import re
 import threading
@@ -11,15 +12,44 @@ from typing import Any
 from typing import Self
 
 ABOUT = re.compile('/resource_providers/([^/]+)/aggregates$')
-CONFLICT = json.dumps({'errors': [{
-    'status': 409, 'title': 'Conflict', 'code': 'placement.concurrent_update',
-    'detail': 'another writer has changed the provider'}]}).encode()
-FAILURE = json.dumps({'errors': [{
-    'status': 500, 'title': 'Internal Server Error', 'detail': 'it failed',
-    'code': 'placement.undefined_code'}]}).encode()
-ANSWERS = {'provider-500': (500, 'application/json', FAILURE),
-           'provider-409': (409, 'application/json', CONFLICT),
-           'provider-garbage': (200, 'text/html', b'<html>Welcome</html>')}
+# Placements that the proxy asks in turn; one of them is bad.
+BACKENDS = 3
+HTML = {'Content-Type': 'text/html'}
+JSON = {'Content-Type': 'application/json'}
+# As a load balancer answers.
+PAGE = b'<html><body>No server is available</body></html>'
+Answer = tuple[int, abc.Mapping[str, str], bytes]
+
+
+def _failure(status: int, title: str, detail: str,
+             code: str = 'placement.undefined_code') -> bytes:
+    """Return the document of an error, as placement writes it."""
+    return json.dumps({'errors': [{
+        'status': status, 'title': title, 'detail': detail, 'code': code,
+    }]}).encode()
+
+
+FAILURE = _failure(500, 'Internal Server Error', 'it failed')
+CONFLICT = _failure(409, 'Conflict', 'another writer has changed the provider',
+                    'placement.concurrent_update')
+ANSWERS: abc.Mapping[str, Answer] = {
+    'provider-500': (500, JSON, FAILURE),
+    'provider-409': (409, JSON, CONFLICT),
+    'provider-garbage': (200, HTML, b'<html>Welcome</html>'),
+    'backend-503': (503, HTML, PAGE),
+    'backend-500': (500, JSON, FAILURE),
+    'backend-429': (429, {**HTML, 'Retry-After': '1'}, PAGE),
+    'moved-503': (503, HTML, PAGE),
+    'moved-404': (404, HTML, PAGE),
+    'moved-406': (406, HTML, PAGE),
+    'moved-429': (429, HTML, PAGE)}
+SILENT = ('provider-silent-get', 'provider-silent-put', 'nodes-silent-get',
+          'nodes-silent-put')
+PARTS = frozenset({*ANSWERS, *SILENT})
+"""The parts for which nova reaches placement through a proxy."""
+# If only one kind of request about a bad provider is served badly.
+METHODS = {'provider-409': 'PUT', **{
+    part: part.rpartition('-')[2].upper() for part in SILENT}}
 # They belong to a connection, not to what it transports.
 HOPS = {'connection', 'keep-alive', 'transfer-encoding', 'content-length',
         'server', 'date', 'host'}
@@ -33,9 +63,14 @@ class Proxy:
 
     def __init__(self, target: int) -> None:
         self.part = ''
-        """A key of ``ANSWERS`` while providers are bad."""
+        """One of ``PARTS`` while it is bad."""
         self.providers: abc.Collection[str] = ()
         """UUIDs of the providers that are bad."""
+        self.unserved: set[str] = set()
+        """UUIDs of the providers about which a request was served badly."""
+        self.target = 'http://127.0.0.1:%d' % target
+        self._requests = itertools.count()
+        self._ended = threading.Event()
         proxy = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -55,12 +90,8 @@ class Proxy:
             def do_GET(self) -> None:
                 body = self.rfile.read(
                     int(self.headers.get('Content-Length', 0)))
-                about = ABOUT.search(self.path)
-                if (proxy.part and about and about[1] in proxy.providers
-                        and (proxy.part != 'provider-409'
-                             or self.command == 'PUT')):
-                    status, kind, content = ANSWERS[proxy.part]
-                    self._answer(status, {'Content-Type': kind}, content)
+                if proxy._is_bad(self.command, self.path):
+                    self._fail(proxy.part)
                     return
                 self._upstream.request(
                     self.command, self.path, body or None,
@@ -73,7 +104,14 @@ class Proxy:
 
             do_PUT = do_POST = do_DELETE = do_GET
 
-            def _answer(self, status: int, headers: dict[str, str],
+            def _fail(self, part: str) -> None:
+                if part in SILENT:
+                    proxy._ended.wait()
+                    self.close_connection = True
+                else:
+                    self._answer(*ANSWERS[part])
+
+            def _answer(self, status: int, headers: abc.Mapping[str, str],
                         content: bytes) -> None:
                 self.send_response(status)
                 for header in headers.items():
@@ -104,5 +142,21 @@ class Proxy:
         return self
 
     def __exit__(self, *_details: object) -> None:
+        self._ended.set()
         self._server.shutdown()
         self._server.server_close()
+
+    def _is_bad(self, method: str, path: str) -> bool:
+        """Check whether a request is served badly, and record its provider."""
+        about = ABOUT.search(path)
+        provider = about[1] if about else ''
+        if self.part.startswith('moved-'):
+            bad = True
+        elif self.part.startswith('backend-'):
+            bad = not next(self._requests) % BACKENDS
+        else:
+            bad = (provider in self.providers
+                   and method == METHODS.get(self.part, method))
+        if bad:
+            self.unserved.add(provider)
+        return bad

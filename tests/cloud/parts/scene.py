@@ -12,20 +12,22 @@ import time
 from typing import Any
 import uuid
 
+import sqlalchemy as sa
+
 from tests.cloud import config
 from tests.cloud.outages import lane as lanes
 from tests.cloud.parts import situations
 from tests.cloud import seed
 from tests.cloud import sql
 
-HEALTHY = 10
-"""Healthy hosts."""
 AGGREGATES = 10
 """Aggregates of the host whose service is deleted."""
 CELL = 'cell'
 """The cell of the healthy hosts."""
 # Each lane has numbers of its own for its providers.
 NUMBERS = 100000
+# As nova documents it; the rest is in [database] connection.
+TEMPLATE = '{scheme}://{username}:{password}@{hostname}:{port}/%s?{query}'
 # How IDs of rows begin: rows of the bad part are above those of healthy hosts,
 # with a running row between.
 HEALTHY_ROW, RUNNING_ROW, BAD_ROW = '00', '01', '1'
@@ -53,25 +55,30 @@ class Scene:
         self._prefix = 'lane-%d' % number
         self.bad_cells = [*lane.cells][-situation.bad_cells:]
         self.healthy = [self._name('healthy', index)
-                        for index in range(HEALTHY)]
+                        for index in range(situation.healthy)]
         self.leaving = self._name('leaving')
         self.special = self._name('special') if situation.included else ''
         """The host of the bad part that is measured, or ''."""
         self.bad: abc.Mapping[str, abc.Collection[str]] = {}
         """The other hosts of the bad part, with their providers."""
-        self._providers: dict[str, str] = {}
-        """Healthy host to its provider."""
+        self.silent: abc.Set[str] = frozenset()
+        """The providers of the measured host that do not answer."""
+        self._providers: dict[str, list[str]] = {}
+        """Each other host to its providers."""
         self._urls = {
             'api': lane.database('nova_api'),
             'placement': shared.database_url('placement'),
             **{cell: lane.database(database)
                for cell, database in lane.cells.items()}}
-        names = ['first', 'second', 'stale', *(
+        names = ['first', 'second', 'stale', 'odd', *(
             'leaving-%d' % index for index in range(AGGREGATES))]
         self.aggregates = {name: str(uuid.uuid4()) for name in names}
         self._numbers = {name: index for index, name in enumerate(names, 1)}
         self._desired = {host: {self.aggregates['second']}
                          for host in self._measured()}
+        if situation.kind == 'aggregate':
+            # Nova has another value meanwhile, which may be a damaged UUID.
+            self._desired[self.special].add(self.aggregates['odd'])
         self._fill()
 
     def _name(self, kind: str, number: int = 0) -> str:
@@ -84,12 +91,16 @@ class Scene:
     def _fill(self) -> None:
         nodes = {CELL: [*seed.nodes([*self.healthy, self.leaving], 1)]}
         if self.special:
-            node, = seed.nodes([self.special], 1)
             nodes.setdefault(
                 self.bad_cells[0] if self._situation.is_cell else CELL,
-                []).append(node)
-        self._providers = {
-            node.host: node.uuid for node in itertools.chain(*nodes.values())}
+                []).extend(seed.nodes(
+                    [self.special], situations.NODES
+                    if self._situation.kind == 'nodes' else 1))
+        for node in itertools.chain(*nodes.values()):
+            self._providers.setdefault(node.host, []).append(node.uuid)
+        if self.special:
+            self.silent = frozenset(
+                self._providers[self.special][:self._situation.silent])
         for cell, bad_nodes in self._bad_nodes().items():
             nodes.setdefault(cell, []).extend(bad_nodes)
             self.bad |= {host: [node.uuid for node in of_host]
@@ -104,10 +115,18 @@ class Scene:
             **dict.fromkeys(self.aggregates.values(), ()),
             **dict.fromkeys(leaving, [self.leaving]),
             self.aggregates['second']: self._measured(),
-            self.aggregates['stale']: [self._name('stale')]})
+            **self._odd_members()})
         for host in self._measured():
             self._write(host, self._desired[host])
         self._write(self.leaving, set(leaving))
+
+    def _odd_members(self) -> dict[str, list[str]]:
+        """Return the hosts of the aggregates that a bad part is about."""
+        if self._situation.kind == 'aggregate':
+            return {self.aggregates['odd']: [self.special]}
+        if self._situation.part == 'duplicate':
+            return {self.aggregates['stale']: [self._name('stale')]}
+        return {}
 
     def _bad_nodes(self) -> dict[str, list[seed.Node]]:
         """Return the compute nodes of the bad part, by cell."""
@@ -129,7 +148,7 @@ class Scene:
             # The host was renamed and moved here from another cell.
             stale = self._name('stale')
             self._lane.seed('cell-2', [
-                seed.Node(stale, stale, self._providers[self.special])])
+                seed.Node(stale, stale, self._providers[self.special][0])])
             self.execute('api', 'DELETE FROM host_mappings '
                          'WHERE host = :host', host=stale)
 
@@ -167,7 +186,7 @@ class Scene:
         """
         rows = []
         for host in hosts:
-            providers = self.bad.get(host) or [self._providers[host]]
+            providers = self.bad.get(host) or self._providers[host]
             prefix = RUNNING_ROW if running else (
                 BAD_ROW if host in self.bad else HEALTHY_ROW)
             rows.append({
@@ -185,6 +204,33 @@ class Scene:
             self.journal, 'SELECT COUNT(*) FROM dirty WHERE id IN :rows',
             rows=rows)
         return count
+
+    def leader(self) -> str:
+        """Return the holder of the agents' lease, or ''."""
+        [(holder,)] = sql.execute(
+            self.journal, "SELECT holder FROM lease WHERE name = 'agent'")
+        return holder
+
+    def syncs_since(self, moment: float) -> list[int]:
+        """Return the exit statuses of the full syncs that began later."""
+        return [status for status, in sql.execute(
+            self.journal, 'SELECT status FROM syncs '
+            'WHERE ended_at - seconds > :moment ORDER BY id', moment=moment)]
+
+    def set_odd_uuid(self, value: str | None) -> None:
+        """Change the UUID of an aggregate in nova."""
+        self.execute(
+            'api', 'UPDATE aggregates SET uuid = :value WHERE id = :number',
+            value=value, number=self._numbers['odd'])
+
+    def use_templates(self) -> None:
+        """Replace the database URL of each cell by a template."""
+        for number, database in enumerate(self._lane.cells.values(), start=1):
+            url = sa.engine.make_url(self._lane.database(database))
+            self.execute(
+                'api', 'UPDATE cell_mappings SET database_connection = :url '
+                'WHERE name = :name', name='cell%d' % number,
+                url=TEMPLATE % url.database)
 
     @functools.cached_property
     def journal(self) -> str:
@@ -214,20 +260,45 @@ class Scene:
 
     def is_mirrored(self, host: str) -> bool:
         """Check whether placement has what nova has for a host."""
-        return self._read(host) == self._desired[host]
+        return all(self._read(provider) == self._desired[host]
+                   for provider in self._answering(host))
+
+    def blameless(self, unserved: abc.Set[str]) -> set[str]:
+        """Return healthy hosts and providers that have not failed.
+
+        :param unserved: providers about which a request has failed
+        """
+        names = set()
+        for host in self.healthy:
+            if unserved.isdisjoint(self._providers[host]):
+                names |= {host, *self._providers[host]}
+        if self.silent:
+            names |= {*self._answering(self.special)} - unserved
+        return names
 
     def differences(self) -> list[str]:
         """Describe where placement does not equal nova for healthy hosts."""
         names = {uuid: name for name, uuid in self.aggregates.items()}
-        return ['%s is in %s instead of %s' % (host, *(
-            ', '.join(sorted(map(names.__getitem__, aggregates))) or '-'
-            for aggregates in (self._read(host), self._desired[host])))
+
+        def shown(aggregates: abc.Set[str]) -> str:
+            return ', '.join(sorted(
+                names.get(uuid, uuid) for uuid in aggregates)) or '-'
+
+        return ['%s is in %s instead of %s' % (
+            host, ' or '.join(sorted({
+                shown(self._read(provider))
+                for provider in self._answering(host)})),
+            shown(self._desired[host]))
             for host in self._measured() if not self.is_mirrored(host)]
 
-    def _read(self, host: str) -> set[str]:
-        """Return the aggregates of a host's provider."""
-        return set(self._lane.associations(self._providers[host]) or ())
+    def _answering(self, host: str) -> list[str]:
+        """Return the providers of a host, except silent ones."""
+        return [provider for provider in self._providers[host]
+                if provider not in self.silent]
+
+    def _read(self, provider: str) -> frozenset[str]:
+        return self._lane.associations(provider) or frozenset()
 
     def _write(self, host: str, aggregates: set[str]) -> None:
-        self._lane.change_aggregates(
-            self._providers[host], lambda _before: aggregates)
+        for provider in self._answering(host):
+            self._lane.change_aggregates(provider, lambda _before: aggregates)
