@@ -130,6 +130,10 @@ class Result:
             'pending': self._entries(State.PENDING),
             'unmapped': sorted(self._nova.unmapped),
             'without_compute_node': sorted(self._nova.nodeless()),
+            'without_uuid': [
+                {'id': aggregate.id, 'aggregate': aggregate.name,
+                 'hosts': sorted(aggregate.hosts)}
+                for aggregate in sorted(self._nova.invalid_aggregates)],
             'cells_down': [{'cell': cell, 'reason': reason} for cell, reason
                            in sorted(self._nova.cells_down.items())],
             'failed': [{'subject': str(subject), 'reason': str(exc),

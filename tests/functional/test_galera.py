@@ -227,8 +227,9 @@ class TestGalera(testtools.TestCase):
 
     def test_status_check(self) -> None:
         """It warns until nova's sections, or the servers, are configured."""
-        self.nodes[0].ask('CREATE TABLE %s.aggregates (uuid CHAR(36) PRIMARY '
-                          'KEY, name VARCHAR(255))' % self.name)
+        self.nodes[0].ask(
+            'CREATE TABLE %s.aggregates (id INTEGER PRIMARY KEY, uuid '
+            'CHAR(36), name VARCHAR(255))' % self.name)
         wait = 'mysql_wsrep_sync_wait = 1\n'
         self.assertEqual(
             (1, ['  [api_database]', '  ' + wait.strip(), '  [database]',

@@ -111,7 +111,9 @@ class TestTexts(testscenarios.WithScenarios, InvalidTest):
         fault, = result.faults()
         self.assertIn(self.title, fault)
         self.assertIn('id %d in the table aggregates' % self.odd.id, fault)
-        json.dumps(result.document())
+        entry, = json.loads(json.dumps(result.document()))['without_uuid']
+        self.assertEqual({'id': self.odd.id, 'aggregate': 'odd',
+                          'hosts': ['h2']}, entry)
         self.assertNotIn(self.text, self.ledger())
 
     def test_correction(self):
