@@ -3,8 +3,9 @@
 
 The threads of this process send them with a token that they already have, as
 many at a time as this package does: for a comparison one list of all providers
-and one of the members of each aggregate, and a GET and a PUT for each provider
-that changes. Those of a scheduling are taken from placement's log.
+and one of the members of each aggregate, or a GET for each provider if these
+are fewer, and a GET and a PUT for each provider that changes. Those of a
+scheduling are taken from placement's log.
 """
 
 from collections import abc
@@ -49,9 +50,15 @@ class Floor:
             [functools.partial(self.associate, *provider)
              for provider in missing.items()])
 
+    def read_each(self, providers: abc.Iterable[str]) -> figures.Run:
+        """Compare all providers, of which each is read."""
+        return self._timed(
+            [functools.partial(self._request, 'GET', path) for path in (
+                PROVIDERS, *map(_aggregates, providers))], [])
+
     def associate(self, provider: str, aggregates: abc.Sequence[str]) -> None:
         """Set the aggregates of a provider."""
-        path = '%s/%s/aggregates' % (PROVIDERS, provider)
+        path = _aggregates(provider)
         document = self._request('GET', path).json()
         self._request('PUT', path, json={
             **document, 'aggregates': list(aggregates)})
@@ -88,3 +95,7 @@ class Floor:
             time.perf_counter() - start, time.process_time() - cpu,
             self._process.cpu_seconds() - placement, figures.UNKNOWN,
             len(reads) + 2 * len(writes))
+
+
+def _aggregates(provider: str) -> str:
+    return '%s/%s/aggregates' % (PROVIDERS, provider)
