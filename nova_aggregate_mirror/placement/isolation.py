@@ -74,9 +74,10 @@ class _Run(Generic[Item, Result]):
         self._request = request
         self._probe = probe
         self._patience = patience
-        self._lock = threading.Lock()
+        self._mutex, self._checking = threading.Lock(), threading.Lock()
         self._probed = -math.inf
         """When the last probe began that was answered."""
+        self._began = time.monotonic()
         self._slowest = 0.0
         self._silent = self._failed_in_a_row = 0
         # What was read in time is also to be written in time.
@@ -97,10 +98,19 @@ class _Run(Generic[Item, Result]):
                     self._slowest, time.monotonic() - began)
                 self._failed_in_a_row = 0
                 return
-            with self._lock:
+            is_silent = isinstance(error, exceptions.OUTAGE)
+            # Before the check: others may end at the same time, and none of
+            # them is to begin with a further item.
+            self._count(is_silent)
+            with self._checking:
                 if self._is_failure(error, began, patience):
                     self.answers.failures[item] = error
                     return
+            self._count(-is_silent)
+
+    def _count(self, silent: int) -> None:
+        with self._mutex:
+            self._silent += silent
 
     def _is_over(self) -> bool:
         """Check whether no other item is to be asked about."""
@@ -112,8 +122,11 @@ class _Run(Generic[Item, Result]):
 
     def _waiting(self) -> contextlib.AbstractContextManager[None]:
         """Limit how long an item is waited for."""
-        return deadline.within(
-            self._patience or max(PATIENCE, SLOWER * self._slowest))
+        if self._patience:
+            # All of them together: others are waiting for this call.
+            return deadline.within(max(
+                PATIENCE, self._began + self._patience - time.monotonic()))
+        return deadline.within(max(PATIENCE, SLOWER * self._slowest))
 
     def _is_failure(self, error: exceptions.MirrorError, began: float,
                     patience: float) -> bool:
@@ -133,10 +146,7 @@ class _Run(Generic[Item, Result]):
         if is_silent and is_unchecked or (
                 self._failed_in_a_row >= MOST_FAILURES):
             self._check(error)
-        if is_silent and self._patience > patience:
-            return False
-        self._silent += is_silent
-        return True
+        return not (is_silent and self._patience > patience)
 
     def _check(self, error: exceptions.MirrorError) -> None:
         """Ask something else; without an answer, the error is an outage."""

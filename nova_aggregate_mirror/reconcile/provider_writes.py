@@ -69,8 +69,8 @@ class Mode:
     retries: bool = True
     """Whether a provider is tried again after a conflict."""
     patience: float = 0.0
-    """Seconds to wait for a provider that did not answer while others did,
-    once the others are written; 0 does not ask again."""
+    """Seconds, from the begin of a batch, in which a provider that did not
+    answer while others did is asked again, once the others are written."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -255,6 +255,7 @@ class _Requests:
         self._context = context
         self._mode = mode
         self._outcome = outcome
+        self._end = time.monotonic() + mode.patience
         self._patience = 0.0
         self._repeated: frozenset[str] = frozenset()
         self._silent: set[str] = set()
@@ -308,9 +309,10 @@ class _Requests:
 
         All others are written by now.
         """
-        if self._patience or not self._mode.patience:
+        seconds = self._end - time.monotonic()
+        if self._patience or seconds <= isolation.PATIENCE:
             return frozenset()
-        self._patience = self._mode.patience
+        self._patience = seconds
         return frozenset(self._silent)
 
     def _ask(self, request: abc.Callable[[str], Result],

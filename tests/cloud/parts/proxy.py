@@ -106,6 +106,8 @@ class Proxy:
 
             def _fail(self, part: str) -> None:
                 if part in SILENT:
+                    # Placement accepts a hundred connections.
+                    self._upstream.close()
                     proxy._ended.wait()
                     self.close_connection = True
                 else:
