@@ -26,6 +26,8 @@ class TestUnreadable(testtools.TestCase):
         self.folder.mkdir()
         self.file = self.folder / 'nova.conf'
         self.file.write_text('[DEFAULT]\n')
+        # Whatever the umask is.
+        self.file.chmod(0o644)
         for folder in self.folder, self.folder.parent:
             folder.chmod(0o755)
 
