@@ -36,7 +36,7 @@ INTERVAL = 0.5
 """Seconds between two looks for overdue clients."""
 
 
-class _Request(NamedTuple):
+class _PartialRequest(NamedTuple):
     """A request that is being read."""
 
     address: Any
@@ -70,7 +70,7 @@ class Server(socketserver.ThreadingTCPServer):
         self.limits = limits
         self._client_timeout = client_timeout
         self._slots = threading.Semaphore(MOST_CLIENTS)
-        self._requests: dict[socket.socket, _Request] = {}
+        self._requests: dict[socket.socket, _PartialRequest] = {}
         """Incomplete requests, oldest first."""
         self.texts: dict[socket.socket, bytes] = {}
         """Complete requests that are not answered yet."""
@@ -112,12 +112,16 @@ class Server(socketserver.ThreadingTCPServer):
         """Accept a client; disconnect the slowest if there are too many."""
         try:
             connection, address = self.get_request()
+        except (BlockingIOError, ConnectionError):
+            # The client has gone.
+            return
         except OSError:
-            # The client has gone, or this process has no descriptor left.
+            # No descriptor is left in this process.
+            self._closing.wait(INTERVAL)
             return
         if len(self._requests) == MOST_CLIENTS:
             self._disconnect(next(iter(self._requests)))
-        self._requests[connection] = _Request(
+        self._requests[connection] = _PartialRequest(
             address, time.monotonic() + self._client_timeout, bytearray())
         self._selector.register(connection, selectors.EVENT_READ, connection)
 
@@ -161,7 +165,7 @@ class Server(socketserver.ThreadingTCPServer):
         self._forget(connection)
         self.close_request(connection)
 
-    def _forget(self, connection: socket.socket) -> _Request:
+    def _forget(self, connection: socket.socket) -> _PartialRequest:
         self._selector.unregister(connection)
         return self._requests.pop(connection)
 

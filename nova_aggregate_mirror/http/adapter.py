@@ -111,7 +111,7 @@ class _Connection:
         return sock
 
 
-class _Pool:
+class _FreshPool:
     """Mix-in for pools of urllib3 that may open new connections only."""
 
     def _get_conn(self, timeout: float | None = None) -> Any:
@@ -128,7 +128,7 @@ def _bounded_pool(pool: Any) -> Any:
     """Derive a class of connection pools with bounded connections."""
     connection = type('BoundedConnection', (_Connection, pool.ConnectionCls),
                       {'__module__': __name__})
-    return type('BoundedPool', (_Pool, pool),
+    return type('BoundedPool', (_FreshPool, pool),
                 {'__module__': __name__, 'ConnectionCls': connection})
 
 
