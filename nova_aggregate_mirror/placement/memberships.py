@@ -11,6 +11,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.placement import responses
+from nova_aggregate_mirror import uuids
 
 MANY = 50
 """UUIDs per query: 2 KB of URL; the lowest limits of web servers are 4 KB."""
@@ -77,12 +78,25 @@ def _by_provider(placement: Placement, providers: abc.Collection[str],
     denied = frozenset(
         provider for provider, error in answers.failures.items()
         if isinstance(error, exceptions.ProviderNotFound))
+    memberships = {provider: set(state.aggregates & wanted)
+                   for provider, state in answers.results.items()}
+    # Whether placement finds another spelling depends on its database.
+    misspelled = _ask(placement, placement.members, _misspelled(
+        wanted, answers.results.values()), each)
+    _add_members(memberships, misspelled.results)
     return Memberships(
-        {provider: state.aggregates & wanted
-         for provider, state in sorted(answers.results.items())},
+        _frozen(memberships), unread_aggregates=misspelled.failures,
         unread_providers={
             provider: error for provider, error in answers.failures.items()
             if provider not in denied}, denied=denied)
+
+
+def _misspelled(wanted: abc.Set[str], states: abc.Iterable[responses.Provider]
+                ) -> list[str]:
+    """Return the aggregates that a provider has in another spelling."""
+    present = frozenset[str]().union(*(state.aggregates for state in states))
+    others = set(map(uuids.canonical, present - wanted))
+    return sorted(uuid for uuid in wanted if uuids.canonical(uuid) in others)
 
 
 def _by_aggregate(placement: Placement, likely: list[str],
@@ -98,13 +112,23 @@ def _by_aggregate(placement: Placement, likely: list[str],
               for aggregate in chunk]
     second = _ask(placement, placement.members, single, each)
     memberships: dict[str, set[str]] = {}
-    for aggregate, members in {**first.results, **second.results}.items():
+    _add_members(memberships, {**first.results, **second.results})
+    return Memberships(
+        _frozen(memberships),
+        unread_aggregates={**first.failures, **second.failures})
+
+
+def _add_members(memberships: dict[str, set[str]],
+                 members_of: abc.Mapping[str, frozenset[str]]) -> None:
+    for aggregate, members in members_of.items():
         for provider in members:
             memberships.setdefault(provider, set()).add(aggregate)
-    return Memberships(
-        {provider: frozenset(memberships[provider])
-         for provider in sorted(memberships)},
-        unread_aggregates={**first.failures, **second.failures})
+
+
+def _frozen(memberships: abc.Mapping[str, set[str]]
+            ) -> dict[str, frozenset[str]]:
+    return {provider: frozenset(memberships[provider])
+            for provider in sorted(memberships)}
 
 
 def _ask(placement: Placement, request: abc.Callable[[Item], Result],

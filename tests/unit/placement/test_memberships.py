@@ -71,6 +71,17 @@ class TestRead(testtools.TestCase):
                           'idle': frozenset()}, answer.current)
         self.assertEqual(5, len(self.placement.requests))
 
+    def test_aggregate_in_another_spelling(self):
+        """Rule 16: placement decides whether it is the same, in both ways."""
+        uuid = '8fc7b1f2-3c2f-4f4c-8d8f-5f0e1c7f5a01'
+        self.placement.aggregates['n1'].add(uuid.upper())
+        for is_found in False, True:
+            if is_found:
+                self.placement.members = lambda *_aggregates: {'n1'}
+            answer = self.read({uuid, *'bcdefgh'}, '', 4)
+            self.assertEqual({uuid} if is_found else set(),
+                             answer.current['n1'])
+
     def test_providers_that_have_become_many(self):
         """The list shows it, and is the only request in vain."""
         self.placement.aggregates |= {
