@@ -133,7 +133,7 @@ class TestOddColumns(testscenarios.WithScenarios, test_source.SourceTest):
             url = connection.scalar(sa.text(
                 "SELECT database_connection FROM cell_mappings "
                 "WHERE name = 'cell1'"))
-        self.cell = sa.create_engine(url, poolclass=sa.NullPool)
+        self.cell = sa.create_engine(url, poolclass=sa.pool.NullPool)
 
     def engine(self, table):
         """Return the engine of the database that has a table."""
