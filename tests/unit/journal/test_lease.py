@@ -35,6 +35,16 @@ class TestLease(doubles.TestCase):
             self.assertTrue(self.mine.step())
         self.assertEqual((6, SECONDS), lease.read(self.journal.database)[1:3])
 
+    def test_renewals_that_fail(self):
+        """Two of them may, before another agent takes the lease."""
+        self.mine.step()
+        other = self.contestant()
+        for _renewal in range(3):
+            self.assertFalse(other.step())
+            self.clock += self.mine.renewal
+        self.assertTrue(self.mine.step())
+        self.assertFalse(other.step())
+
     def test_observing_agent(self):
         """It keeps no other from mirroring, nor the reverse."""
         observer = lease.Lease(
