@@ -82,3 +82,29 @@ class TestBudget(testtools.TestCase):
         with budget.spending():
             self.assertFalse(deadline.is_silence(0.2))
             self.assertTrue(deadline.is_silence(0.5))
+
+    def test_silence_in_a_call_that_has_much_time(self):
+        """A second shows it; in one that has none, nothing does."""
+        with deadline.within(60.0):
+            self.assertFalse(deadline.is_silence(0.9))
+            self.assertTrue(deadline.is_silence(1.0))
+        with deadline.within(0.0):
+            self.assertFalse(deadline.is_silence(0.0))
+
+    def test_nested_deadlines(self):
+        """A part cannot prolong the call that it is in."""
+        with deadline.within(2.0):
+            with deadline.within(60.0):
+                self.assertEqual(2.0, deadline.remaining())
+            with deadline.within(1.0):
+                self.assertEqual(1.0, deadline.remaining())
+
+    def test_socket_operation(self):
+        """It has what is left, its own limit, or an error; never 0."""
+        self.assertIsNone(deadline.allowance(None))
+        self.assertEqual(3.0, deadline.allowance(3.0))
+        with deadline.within(2.0):
+            self.assertEqual([2.0, 2.0, 1.0], [
+                deadline.allowance(limit) for limit in (None, 3.0, 1.0)])
+            self.now += 2.0
+            self.assertRaises(TimeoutError, deadline.allowance, 3.0)

@@ -42,6 +42,23 @@ class TestLimits(testtools.TestCase):
             limits = engines.Limits.of_call(inline_timeout, 30.0)
             self.assertLessEqual(limits.answer - limits.least, engines.OVERRUN)
 
+    def test_limit_of_less_than_a_second(self):
+        """No statement begins after the call, however short it may take."""
+        with deadline.within(0.0):
+            self.assertRaises(TimeoutError, engines.Limits(0.1).check)
+
+
+class TestChunks(testtools.TestCase):
+
+    def test_many_values(self):
+        """Each list fits a statement, and none is missing."""
+        values = {'%04d' % number for number in range(2 * engines.CHUNK + 1)}
+        chunks = list(engines.chunks(values))
+        self.assertEqual([engines.CHUNK, engines.CHUNK, 1],
+                         list(map(len, chunks)))
+        self.assertEqual(sorted(values), sum(chunks, []))
+        self.assertEqual([], list(engines.chunks(())))
+
 
 class TestEngines(testtools.TestCase):
 

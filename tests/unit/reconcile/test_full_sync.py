@@ -17,6 +17,7 @@ from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror import source
 from tests.unit import doubles
 
@@ -137,6 +138,14 @@ class TestSync(SyncTest):
         self.assertIn('region RegionOne', str(raised))
         # Rule 13: the configuration may point to another cloud.
         self.assertEqual({}, self.journal.ledger.entries())
+
+    def test_names_of_very_many_missing_providers(self):
+        """Only some are looked up, with a request each."""
+        for node in self.add_hosts(2 * survey.LOOKED_UP):
+            del self.placement.aggregates[node]
+        self.sync()
+        self.assertEqual(survey.LOOKED_UP, len([
+            call for call, _name in self.log if call == 'NAMED']))
 
     def test_occupied_names_of_missing_providers(self):
         """Each sync looks them up, but none while no provider is missing."""

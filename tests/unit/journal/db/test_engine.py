@@ -6,6 +6,7 @@ import pathlib
 import socket
 import sqlite3
 import stat
+import types
 
 import fixtures
 import testtools
@@ -13,6 +14,7 @@ from testtools import matchers
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import sqlite
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import engines
@@ -29,6 +31,37 @@ DRIVERS = ['mysql+pymysql', 'postgresql+psycopg2', *filter(
 def _says_nothing(_server: servers.Server, client: socket.socket) -> None:
     while client.recv(4096):
         pass
+
+
+class TestLockedFile(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.conf = doubles.make_conf(self)
+        engine.Database(self.conf).migrate()
+        self.now = 0.0
+        for module in 'journal.db.sqlite', 'limits.deadline':
+            self.useFixture(fixtures.MonkeyPatch(
+                'nova_aggregate_mirror.%s.time' % module,
+                types.SimpleNamespace(
+                    monotonic=lambda: self.now, sleep=self.sleep)))
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+    def test_wait_of_a_call(self):
+        """It leaves half of the time for the other parts of the call."""
+        with engine.Database(self.conf).transaction(), deadline.within(2.0):
+            self.assertRaises(exceptions.JournalUnavailable,
+                              engine.Database(self.conf).schema)
+        self.assertThat(self.now, matchers.LessThan(1.1))
+
+    def test_wait_of_a_command(self):
+        """It is limited, too."""
+        with engine.Database(self.conf).transaction():
+            self.assertRaises(exceptions.JournalUnavailable,
+                              engine.Database(self.conf).schema)
+        self.assertThat(self.now, matchers.LessThan(sqlite.BUSY_TIMEOUT + 1))
 
 
 class TestServer(testtools.TestCase):
