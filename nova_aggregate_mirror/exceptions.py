@@ -210,8 +210,10 @@ class NotTried(Retriable):
     """Skipped after failures, of placement or of other providers."""
 
     @classmethod
-    def because_of(cls, error: MirrorError) -> 'NotTried':
-        """Create the error for what is skipped after an outage."""
+    def because_of(cls, error: MirrorError) -> MirrorError:
+        """Return the error for what is skipped after an outage or a stop."""
+        if isinstance(error, Stopped):
+            return error
         failure = error.failure
         return cls('was not asked again: it %s' % failure.observation
                    if failure.party else failure.observation,

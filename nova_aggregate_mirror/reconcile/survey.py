@@ -212,7 +212,7 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
             failures, outage = answers.failures, answers.outage
             batch = answers.unasked(batch)
         reason = outage or next(iter(failures.values()), None)
-        if reason and not isinstance(reason, exceptions.Stopped):
+        if reason:
             reason = exceptions.NotTried.because_of(reason)
         if reason:
             failures |= dict.fromkeys(batch, reason)

@@ -151,14 +151,15 @@ class TestSlowJournal(testscenarios.WithScenarios, testtools.TestCase):
             self.skipTest('libpq would block the relay of this process')
         self.cloud = self.useFixture(fixtures.NovaAndPlacement())
         self.useFixture(fixtures.MirroredNova())
-        url = sa.make_url(databases.create(self, self.kind, self.driver))
+        url = sa.engine.make_url(
+            databases.create(self, self.kind, self.driver))
         self.cloud.nova.conf.config(
             group='aggregate_mirror', inline_timeout=5.0, inline_backoff=30.0)
         self.use(url)
         engine.Database(self.cloud.nova.conf.conf).migrate()
         self.now, self.answer_time, self._port = 1000.0, 0.25, url.port
         relay = self.useFixture(servers.Server(self.relay))
-        self.use(url.set(port=sa.make_url(relay.url).port))
+        self.use(url.set(port=sa.engine.make_url(relay.url).port))
         for module in 'limits.deadline', 'limits.engines', 'journal.db.engine':
             self.useFixture(base_fixtures.MonkeyPatch(
                 'nova_aggregate_mirror.%s.time' % module,

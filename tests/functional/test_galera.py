@@ -135,6 +135,7 @@ class TestGalera(testtools.TestCase):
 
     def test_no_row_is_lost(self) -> None:
         """Processes on all nodes record their rows, and none gets an error."""
+        self.useFixture(doubles.ShortUUIDs())
         closed = sum(processes.at_once(
             WRITERS, lambda number: test_journal_databases.write(
                 self.open(number % galera.NODES), number, TURNS)))

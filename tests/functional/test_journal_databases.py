@@ -77,7 +77,7 @@ class DatabaseTest(testscenarios.WithScenarios, testtools.TestCase):
             'nova_aggregate_mirror.journal.db.sqlite.BUSY_TIMEOUT', 60.0))
         self.conf = doubles.make_conf(self)
         self.url = databases.create(self, self.kind, self.driver)
-        connection = sa.make_url(self.url)
+        connection = sa.engine.make_url(self.url)
         if self.first:
             try:
                 databases.execute(self.url, self.first)
@@ -339,7 +339,7 @@ class TestServer(DatabaseTest):
 
     def setUp(self) -> None:
         super().setUp()
-        self.name = str(sa.make_url(self.url).database)
+        self.name = str(sa.engine.make_url(self.url).database)
         self.account = 'u' + self.name[-12:]
 
     def test_limit_of_the_user(self) -> None:
@@ -383,7 +383,7 @@ class TestServer(DatabaseTest):
         create, *drop = (verb % user for verb in verbs)
         databases.execute(self.url, create, grant)
         self.addCleanup(databases.execute, self.url, *drop)
-        url = sa.make_url(self.url).set(
+        url = sa.engine.make_url(self.url).set(
             username=self.account, password=None)
         self.conf.set_override('connection', url.render_as_string(),
                                'aggregate_mirror_database')

@@ -27,7 +27,15 @@ LISTS = 'it lists more, and cures nothing'
 PACKAGES = 'the tests have this package: '
 USERS = 'needs the files of two users: tests.unit.checks.test_journal'
 AGENT = 'the matrix runs no agent of its own: tests.unit.checks.test_journal'
+LIMITED = 'needs other users: tests.functional.test_journal_databases'
 UNFOLLOWED = {
+    'connect each placement that answers for %s to the same database':
+        'needs two placements: tests.unit.reconcile.test_full_sync',
+    'on the database server, let the user in %s connect from this host':
+        LIMITED,
+    'raise max_user_connections on the database server': LIMITED,
+    'raise the connection limit of the database': LIMITED,
+    'run "mysqladmin flush-hosts" on the database server': LIMITED,
     'If placement is only slow': 'tests.unit.checks.test_drift',
     'In nova-api\'s environment, run': PACKAGES + 'tests.unit.checks',
     'In nova-scheduler\'s environment, run':

@@ -49,14 +49,16 @@ class Placement(client.Client):
     def __init__(self) -> None:
         super().__init__(CONF)
 
-    def call(self, method: str, path: str, provider: str | None = None,
-             version: str = client.MICROVERSION, **body: Any
-             ) -> tuple[str, dict[str, Any]]:
-        assert method == 'GET' and not body, 'an explanation writes nothing'
+    def read(self, path: str, parse: client.Parse[Any],
+             provider: str | None = None, version: str = client.MICROVERSION
+             ) -> Any:
         self.asked += 1
         response = report.report_client_singleton().get(path, version=version)
         call = errors.Call('placement', 'GET %s' % path)
-        return call, responses.document(call, response, provider)
+        return parse(call, responses.document(call, response, provider))
+
+    def put(self, *_arguments: Any) -> Any:
+        raise AssertionError('an explanation writes nothing')
 
 
 def engine(pool: connections.Pool) -> Any:

@@ -134,7 +134,8 @@ class TestDrain(case.AgentTest):
             self.drain.step()
             self.clock += drain.LONGEST_BACKOFF - 0.1
             self.drain.step()
-            self.assertEqual(1, self.log.count(('PUT', 'n1')))
+            # A PUT that placement did not answer begins again, once.
+            self.assertEqual(2, self.log.count(('PUT', 'n1')))
             self.clock += 0.1
             self.log.clear()
 

@@ -93,7 +93,7 @@ class TestObservations(testtools.TestCase):
 
     def test_driver_that_is_not_installed(self) -> None:
         """Its package is named, or a driver whose waits have a limit."""
-        default = sa.make_url('postgresql://').get_driver_name()
+        default = sa.engine.make_url('postgresql://').get_driver_name()
         for url, module, step in (
                 ('mysql://', 'MySQLdb',
                  'let [x] y begin with mysql+pymysql://'),

@@ -258,6 +258,20 @@ class TestHosts(doubles.TestCase):
             self.assertEqual(puts, self.log.count(('PUT', 'n1')))
         self.assertEqual(0.5, max(pauses))
 
+    def test_process_that_stops_during_a_batch(self):
+        """The hosts that were not reached are interrupted, and not failed."""
+        self.nova.nodes['n2'] = 'h1'
+        self.placement.create('n2')
+        stopped = []
+        self.placement.before_put = lambda _provider: stopped.append(True)
+        mirror = reconciler.Reconciler(
+            self.journal.ledger, self.nova, self.placement,
+            stopping=lambda: bool(stopped))
+        dirty = journal.Dirty('h1', frozenset(self.nova.nodes))
+        outcome = mirror.converge([dirty])
+        self.assertEqual({'n1'}, outcome.done)
+        self.assertIsInstance(outcome.unfinished[dirty], exceptions.Stopped)
+
     def test_provider_that_hangs_among_others(self):
         """The others are written before it is asked with patience."""
         self.nova.nodes |= {'n0': 'h1', 'n2': 'h1'}
