@@ -8,8 +8,10 @@ Long because this order serves hosts and deletions alike.
 """
 
 from collections import abc
+import contextvars
 import dataclasses
 import math
+import threading
 import time
 from typing import TypeVar
 
@@ -235,13 +237,13 @@ def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
         states = requests.get(todo)
         decision = decide(states)
         retried = requests.conflicts
-        requests.write(states, decision)
+        requests.write(states, decision, decide)
         handled -= states.keys() & decision.truth.unknown.keys()
         is_futile = (len(retried) > MAX_FUTILE
                      and retried <= requests.conflicts)
         if is_futile or not mode.retries:
             given_up |= requests.conflicts
-        todo = ((requests.conflicts | requests.unanswered) - given_up
+        todo = (requests.conflicts - given_up
                 | (decision.nodes - handled)) or requests.late()
         if not todo or outcome.outage:
             break
@@ -257,13 +259,10 @@ class _Requests:
         self._outcome = outcome
         self._end = time.monotonic() + mode.patience
         self._patience = 0.0
-        self._repeated: frozenset[str] = frozenset()
+        self._deciding = threading.Lock()
         self._silent: set[str] = set()
         self.conflicts: frozenset[str] = frozenset()
         """Providers that changed between the GET and the PUT of this round."""
-        self.unanswered: frozenset[str] = frozenset()
-        """Providers whose PUT got an answer that is none of placement, for
-        the first time; whether it was written is not known."""
 
     def get(self, providers: abc.Iterable[str]) -> States:
         """Read providers; the outcome has those that cannot be read."""
@@ -278,14 +277,28 @@ class _Requests:
             self._outcome.failed.pop(Subject(PROVIDER, provider), None)
         return answers.results
 
-    def write(self, states: States, decision: Decision) -> None:
-        """PUT each change; set the providers that begin again at the GET."""
+    def write(self, states: States, decision: Decision, decide: Decide
+              ) -> None:
+        """PUT each change; set the providers with a generation conflict."""
         changes = {change.provider: change for change in decision.changes}
+        outside = contextvars.copy_context()
+
+        def decide_again(state: client.Provider) -> Decision:
+            # One read of nova at a time, without the deadline of the request.
+            with self._deciding:
+                return outside.copy().run(decide, {state.uuid: state})
 
         def write(provider: str) -> None:
-            _put(self._context.placement, states[provider], changes[provider],
-                 decision.truth, self._mode, self._outcome)
-            self._context.display.advance()
+            try:
+                self._put(states[provider], changes[provider], decision.truth)
+            except exceptions.MirrorError as exc:
+                if not _may_repeat(exc):
+                    raise
+                error = exc
+            else:
+                return
+            time.sleep(error.retry_after)
+            self._put_again(provider, decide_again, error)
 
         failures = self._ask(write, changes).failures
         self._outcome.unwritten |= {
@@ -295,14 +308,29 @@ class _Requests:
             provider for provider, error in failures.items()
             if isinstance(error, exceptions.GenerationConflict))
         self._outcome.conflicts += len(self.conflicts)
-        self.unanswered = frozenset(
-            provider for provider, error in failures.items()
-            if error.is_repeatable and error.retry_after <= isolation.PATIENCE
-        ) - self._repeated
-        self._repeated |= self.unanswered
-        pauses = [failures[provider].retry_after
-                  for provider in self.unanswered]
-        time.sleep(min(max(pauses, default=0.0), deadline.remaining()))
+
+    def _put_again(self, provider: str,
+                   decide: abc.Callable[[client.Provider], Decision],
+                   error: exceptions.MirrorError) -> None:
+        """Begin again at the GET, at once: no other request is between.
+
+        Of several backends in turn, it would lead to the same one each time.
+
+        :param error: of the first PUT, whose outcome is not known
+        """
+        state = self._context.placement.get(provider)
+        decision = decide(state)
+        changes = [change for change in decision.changes
+                   if change.provider == provider]
+        if not changes:
+            raise error
+        self._put(state, changes[0], decision.truth)
+
+    def _put(self, state: client.Provider, change: plan.Change,
+             truth: source.Nova) -> None:
+        _put(self._context.placement, state, change, truth, self._mode,
+             self._outcome)
+        self._context.display.advance()
 
     def late(self) -> frozenset[str]:
         """Return the providers without an answer that are to be asked again.
@@ -340,6 +368,12 @@ class _Requests:
                         'not tried after %d other providers without an answer'
                         % len(self._silent)))
         return answers
+
+
+def _may_repeat(error: exceptions.MirrorError) -> bool:
+    """Check whether a PUT begins again, after an answer of something else."""
+    return error.is_repeatable and error.retry_after <= min(
+        isolation.PATIENCE, deadline.remaining())
 
 
 def _put(placement: client.Client, state: client.Provider,

@@ -32,7 +32,7 @@ STEPS = 3
 """
 SOON, CLOSED = 5.0, 10.0
 """Seconds until a healthy host is mirrored, and until its row is closed, which
-may share a batch with locked rows, or meet the sick backend in each turn."""
+may share a batch with locked rows."""
 MANY = 40
 """Most steps in that time."""
 SHORT = 3.0
@@ -84,7 +84,7 @@ def _drain(cloud: processes.Cloud, part: BadPart, step: abc.Callable[[], bool],
             _second(cloud, step)
     cloud.nova.hosts_of[AGGREGATE] ^= {HOST}
     row, started = _hand_over(cloud, drain, HOST), cloud.world.now
-    limit = CLOSED if part == SICK else SOON
+    limit = SOON
     seconds = _until(
         cloud, step, lambda: not _differences(cloud, HOST), limit)
     if not _differences(cloud, HOST):
@@ -124,9 +124,6 @@ def _sync(cloud: processes.Cloud, part: BadPart, step: abc.Callable[[], bool],
     unreadable = _associations(cloud, BAD_HOST) if part in (
         databases.REFUSES, databases.SILENT) else {}
     processes.compare(sync)
-    if part == SICK:
-        # Two writes in turn may both meet the sick backend twice.
-        processes.compare(sync)
     hosts = {HOST, BAD_HOST} if part in (
         databases.SLOW, LOCKS, SICK) else {HOST}
     for host in sorted(hosts):
