@@ -17,7 +17,6 @@ from nova_aggregate_mirror.scheduler import filters
 from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror.scheduler import segment_addresses
 from tests import neutron_service
-from tests import patience
 from tests import placement_service
 from tests.scheduling import process
 from tests.scheduling import worlds
@@ -355,9 +354,7 @@ class TestDoubt(AddressesTest):
     def test_later_network_that_cannot_be_read(self):
         """The request is as it was, also for the networks before."""
         self.segment(2, free=1, network=OTHER)
-        self.conf.set_override(
-            'inline_timeout', patience.seconds(3), 'aggregate_mirror')
-        self.placement.hold_after(3, ('GET',))
+        self.placement.fail_with(503, provider=SEGMENTS[2])
         groups = [SEGMENTS[:2], SEGMENTS[2:]]
         self.assertEqual(list(map(set, groups)), self.left(self.asked(
             network(), network(OTHER), required=groups, servers=2)))
