@@ -50,9 +50,9 @@ _NEW = contextvars.ContextVar('aggregate_mirror_new', default=False)
 
 
 @contextlib.contextmanager
-def new_connections(are_new: bool = True) -> abc.Iterator[None]:
+def new_connections() -> abc.Iterator[None]:
     """Let each request inside open a connection of its own."""
-    token = _NEW.set(are_new)
+    token = _NEW.set(True)
     try:
         yield
     finally:

@@ -2,6 +2,7 @@
 """Repetition of a read whose answer did not come from a working service."""
 
 from collections import abc
+import contextlib
 import functools
 import time
 from typing import ParamSpec
@@ -27,16 +28,19 @@ def repeated(read: abc.Callable[[], Result]) -> Result:
 
     :raises MirrorError: the error of the last call
     """
-    for number in range(REPEATS):
+    connections: abc.Callable[
+        [], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
+    for _ in range(REPEATS):
         try:
-            with adapter.new_connections(number > 0):
+            with connections():
                 return read()
         except exceptions.MirrorError as exc:
             pause = exc.retry_after
             if not exc.meaning.is_repeatable or pause >= deadline.remaining():
                 raise
         time.sleep(pause)
-    with adapter.new_connections():
+        connections = adapter.new_connections
+    with connections():
         return read()
 
 

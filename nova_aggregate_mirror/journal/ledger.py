@@ -61,8 +61,9 @@ class DatabaseLedger(journal.Ledger):
     def entries(self) -> abc.Mapping[str, journal.LedgerEntry]:
         now = self._now()
         rows = self._database.run(
-            lambda connection: [row for row in connection.execute(_ENTRIES)
-                                if uuids.is_uuid(row.aggregate_uuid)])
+            lambda connection: [
+                row for row in connection.execute(_ENTRIES).all()
+                if uuids.is_uuid(row.aggregate_uuid)])
         self._cache = frozenset(row.aggregate_uuid for row in rows)
         return {row.aggregate_uuid: journal.LedgerEntry(
             row.deleted_at is not None,

@@ -124,7 +124,8 @@ class Comparison:
 
     def requested(self, aggregates: frozenset[str]) -> frozenset[str]:
         """Return those of the aggregates that were requested, and read."""
-        aggregates = aggregates - self.unread_aggregates.keys()
+        if self.unread_aggregates:
+            aggregates = aggregates - self.unread_aggregates.keys()
         return aggregates & self.only if self.only else aggregates
 
     def requested_nova(self) -> source.Nova:

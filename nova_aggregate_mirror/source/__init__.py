@@ -163,6 +163,8 @@ class Nova:
         Any aggregate that it is in only in placement may be that of a row
         without a UUID.
         """
+        if not self.invalid_aggregates:
+            return False
         hosts = self.hosts_of(node)
         return any(not aggregate.hosts.isdisjoint(hosts)
                    for aggregate in self.invalid_aggregates)

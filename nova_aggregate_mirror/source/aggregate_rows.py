@@ -27,11 +27,16 @@ class AggregateRows:
         :param number: its ID
         :param host: a member; empty if the row has none
         """
-        if uuid is not None and uuids.is_uuid(uuid):
+        if uuid not in self.names:
+            if uuid is None or not uuids.is_uuid(uuid):
+                self._add_invalid(number, uuid, name, host)
+                return
             self.names[uuid] = source.aggregate_name(name)
-            if host:
-                self._members.setdefault(host, set()).add(uuid)
-            return
+        if host:
+            self._members.setdefault(host, set()).add(uuid)
+
+    def _add_invalid(self, number: int, uuid: str | None, name: str | None,
+                     host: str) -> None:
         self._invalid[number] = source.aggregate_name(name), uuid
         members = self._invalid_members.setdefault(number, set())
         if host:

@@ -159,7 +159,8 @@ class DatabaseSource:
     def read_all(self) -> source.Nova:
         with self._api.reading() as api:
             aggregates = _aggregates(api)
-            for host, number, uuid, name in api.execute(statements.MEMBERS):
+            rows = api.execute(statements.MEMBERS).all()
+            for host, number, uuid, name in rows:
                 aggregates.add(number, uuid, name, host)
             by_id = {cell.id: cell for cell in self._cells.all(api)}
             homes = {host: by_id[cell].name for host, cell
@@ -235,7 +236,7 @@ def _ordered(mapped: abc.Iterable[cells.Cell]) -> list[cells.Cell]:
 
 def _aggregates(connection: Any) -> aggregate_rows.AggregateRows:
     rows = aggregate_rows.AggregateRows()
-    for columns in connection.execute(statements.AGGREGATES):
+    for columns in connection.execute(statements.AGGREGATES).all():
         rows.add(*columns)
     return rows
 
