@@ -11,17 +11,17 @@ from oslo_log import log as logging
 
 from nova_aggregate_mirror.agent import metrics
 import nova_aggregate_mirror.conf
-from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import modes
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.reconcile import result
 
 LOG = logging.getLogger(__name__)
 
-Note = abc.Callable[[float, sync_result.Result], None]
+Note = abc.Callable[[float, result.Result], None]
 """Writes a sync to the history: duration in seconds, and result; raises
 JournalUnavailable."""
 
@@ -72,10 +72,10 @@ class PeriodicSync:
         self._reconciler.context.placement.release()
         if sync is None:
             return None
-        result = sync_result.Result(sync, request)
+        judged = result.Result(sync, request)
         seconds = self._now() - start
-        self._report(result, seconds)
-        self._remember(result, seconds)
+        self._report(judged, seconds)
+        self._remember(judged, seconds)
         self._compare_modes()
         return None if sync.not_compared else sync
 
@@ -91,14 +91,14 @@ class PeriodicSync:
             return None
         return sync
 
-    def _remember(self, result: sync_result.Result, seconds: float) -> None:
+    def _remember(self, judged: result.Result, seconds: float) -> None:
         """Write the sync to the history; log a lasting failure once."""
         failure = ''
         try:
-            self._note(seconds, result)
+            self._note(seconds, judged)
         except exceptions.JournalUnavailable as exc:
             failure = str(exc)
-        if isinstance(result.sync.not_compared, exceptions.JournalUnavailable):
+        if isinstance(judged.sync.not_compared, exceptions.JournalUnavailable):
             # A failure of the whole journal is logged by the drain loop.
             return
         if failure and not self._history_failure:
@@ -119,11 +119,11 @@ class PeriodicSync:
                 LOG.info('The modes agree again')
             self._logged_subjects = subjects
 
-    def _report(self, result: sync_result.Result, seconds: float) -> None:
+    def _report(self, judged: result.Result, seconds: float) -> None:
         """Log the result of a sync, and export it as metrics."""
-        sync, added, removed, refused = result.sync, 0, 0, None
-        if result.request.observes:
-            self._log_comparison(result)
+        sync, added, removed, refused = judged.sync, 0, 0, None
+        if judged.request.observes:
+            self._log_comparison(judged)
         else:
             added, removed = sync.outcome.counts()
             refused = sync.refused
@@ -132,19 +132,19 @@ class PeriodicSync:
                      plurals.associations(added, removed), seconds)
         if refused:
             LOG.error('Full sync: removals refused: %s',
-                      sync_result.refusal(refused))
+                      result.refusal(refused))
         self._log_failures(
-            [failure for failure in result.failures
+            [failure for failure in judged.failures
              if not failure.error or failure.error is not sync.refused])
         self._figures.observe_sync(
-            result.judgement, seconds, added, removed,
+            judged.judgement, seconds, added, removed,
             None if sync.not_compared else self._by_zone(sync.drift),
             refused=bool(refused), conflicts=sync.outcome.conflicts,
             uncompared=len(sync.uncompared_hosts))
 
-    def _log_comparison(self, result: sync_result.Result) -> None:
+    def _log_comparison(self, judged: result.Result) -> None:
         """Log a comparison that differs from the previous one."""
-        comparison = result.summary().replace('\n', ' ')
+        comparison = judged.summary().replace('\n', ' ')
         if comparison and comparison != self._logged_comparison:
             LOG.info('Full sync, observed only. %s', comparison)
         self._logged_comparison = comparison
@@ -163,7 +163,7 @@ class PeriodicSync:
                    missing if association.in_nova else stale] += 1
         return counts
 
-    def _log_failures(self, failures: abc.Iterable[sync_result.Fault]
+    def _log_failures(self, failures: abc.Iterable[result.Fault]
                       ) -> None:
         """Log lasting failures once, not at each sync."""
         failures = list(failures)

@@ -8,7 +8,6 @@ from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import nova
 from nova_aggregate_mirror.checks import placement
 from nova_aggregate_mirror import conf
-from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror import plurals
@@ -16,6 +15,7 @@ from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.source import database
 
 State = associations.State
@@ -127,14 +127,14 @@ def _unmirrored_hosts(sync: full_sync.SyncOutcome
              nodeless - unmapped, RESTART),
             ('No host mapping for %s. Run:', unmapped - nodeless, DISCOVER),
             ('Neither host mapping nor compute node for %%s: %s.'
-             % sync_result.RETIRED, unmapped & nodeless)):
+             % result.RETIRED, unmapped & nodeless)):
         if hosts:
             yield checks.warning(text % checks.some(hosts), *cure)
 
 
 def _failures(sync: full_sync.SyncOutcome) -> abc.Iterator[checks.Finding]:
     """List what could not be compared."""
-    for fault in sync_result.without_uuid(sync.nova):
+    for fault in result.without_uuid(sync.nova):
         yield checks.failure('%s.' % fault)
     for name, reason in sorted(sync.nova.cells_down.items()):
         yield checks.warning(

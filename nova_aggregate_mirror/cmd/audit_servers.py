@@ -37,11 +37,11 @@ from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import identifiers
 from nova_aggregate_mirror.cmd import start
-from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror.console import progress
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plurals

@@ -18,8 +18,8 @@ import sys
 from oslo_config import cfg
 
 from nova_aggregate_mirror.cmd import components
-from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import store

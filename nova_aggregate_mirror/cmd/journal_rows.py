@@ -9,8 +9,8 @@ import textwrap
 import time
 from typing import Any
 
-from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import formats
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror import plurals

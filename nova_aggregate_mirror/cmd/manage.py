@@ -29,8 +29,8 @@ from nova_aggregate_mirror.cmd import report
 from nova_aggregate_mirror.cmd import sync_aggregates
 from nova_aggregate_mirror.cmd import wait_hosts
 import nova_aggregate_mirror.conf
-from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import formats
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal.db import engine
 
 PROGRAM = 'nova-aggregate-mirror-manage'

@@ -15,8 +15,8 @@ from typing import TextIO
 from oslo_config import cfg
 
 from nova_aggregate_mirror.cmd import unreadable_files
-from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import printable
 
 STDOUT = 1

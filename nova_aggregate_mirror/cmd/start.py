@@ -11,7 +11,7 @@ import os
 import sys
 import traceback
 
-from nova_aggregate_mirror.console import exit_status
+from nova_aggregate_mirror import exit_status
 
 PACKAGE = 'nova_aggregate_mirror'
 

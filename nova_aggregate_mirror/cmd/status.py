@@ -22,8 +22,8 @@ from nova_aggregate_mirror.checks import scheduler
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import program
 import nova_aggregate_mirror.conf
-from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
 
 PROGRAM = 'nova-aggregate-mirror-status'
 WIDTH = 60

@@ -42,6 +42,7 @@ from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import printable
 from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import terminal_tables
 
 NAME = 'placement sync_aggregates'
@@ -89,20 +90,20 @@ def run(conf: cfg.ConfigOpts) -> int:
                           source.aggregates).check()
     request, advice = _request(conf, journal.history)
     start = time.monotonic()
-    result = sync_run.run(
+    sync = sync_run.run(
         lambda stopping, display: components.mirror(
             journal, source, placement, stopping=stopping, display=display),
         journal.rows.all(), request, quiet=options.quiet,
-        lines=options.verbose, stale_advice=advice)
+        lines=options.verbose)
     # Before the output, which may be a pipe that its reader has closed.
     try:
         sync_history.note(
-            journal.history, NAME, time.monotonic() - start, result)
+            journal.history, NAME, time.monotonic() - start, sync)
     except exceptions.JournalUnavailable as exc:
         print('This sync is not recorded in the history: %s' % exc,
               file=sys.stderr)
-    _print(result, options.format)
-    return result.status()
+    _print(sync, options.format, advice)
+    return sync.status()
 
 
 def _request(conf: cfg.ConfigOpts, history: full_syncs.History
@@ -112,7 +113,7 @@ def _request(conf: cfg.ConfigOpts, history: full_syncs.History
     :param history: without a sync in it nothing is removed by default
     """
     options, configuration = conf.command, conf.aggregate_mirror
-    prune, advice = options.prune, sync_result.PRUNE
+    prune, advice = options.prune, result.PRUNE
     if prune is None and configuration.prune:
         prune = any(entry.compared for entry in history.newest())
         if not prune:
@@ -123,15 +124,16 @@ def _request(conf: cfg.ConfigOpts, history: full_syncs.History
         options, bool(prune), configuration.max_removed_share), advice
 
 
-def _print(result: sync_result.Result, form: str) -> None:
-    summary = result.summary()
+def _print(result: result.Result, form: str, advice: str) -> None:
+    summary = '\n'.join(sync_result.summary(result, stale_advice=advice))
     if summary:
         print(summary, file=sys.stdout if form == 'table' else sys.stderr)
-    rows = result.rows()
+    rows = sync_result.rows(result)
     if form == 'table' and rows:
         print(terminal_tables.render(
             sync_result.IN_TABLE, sync_result.in_table(rows)))
     elif form != 'table':
-        formats.show(form, result.document(), sync_result.COLUMNS, rows)
-    for line in result.faults():
+        formats.show(form, sync_result.document(result), sync_result.COLUMNS,
+                     rows)
+    for line in sync_result.faults(result):
         print(printable.line(line), file=sys.stderr)

@@ -28,9 +28,9 @@ from oslo_config import cfg
 
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.console import arguments
-from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import readiness
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,14 +5,14 @@ from collections import abc
 import dataclasses
 import time
 
-from nova_aggregate_mirror.console import exit_status
-from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import comparison
+from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import source
 
 TIMEOUT = 300
@@ -29,7 +29,7 @@ node may return a host's memberships a little after they were committed."""
 SHOWN = 10
 """Maximum number of lines of a list."""
 
-Fault = sync_result.Fault
+Fault = result.Fault
 State = associations.State
 
 
@@ -119,7 +119,7 @@ def _attempt(nova_source: source.Source, placement: client.Client,
         memberless = hosts - nova.members.keys() - frozenset[str]().union(*(
             aggregate.hosts for aggregate in nova.invalid_aggregates))
         missing = [*_host_faults(memberless, nova),
-                   *sync_result.obstacles(nova)]
+                   *result.obstacles(nova)]
         with deadline.within(seconds):
             provider_faults, current = _read_providers(nova, placement)
         missing += provider_faults
@@ -203,7 +203,7 @@ def _node_faults(nova: source.Nova, placement: client.Client, node: str,
                 subject, names, comparison.rivalry(nova, node)),
             comparison.RIVALS)
     elif state is State.PENDING:
-        fault = sync_result.without_provider(nova.host_names(node), node)
+        fault = result.without_provider(nova.host_names(node), node)
         yield dataclasses.replace(
             fault, remedy='%s, and check that nova uses this placement: %s' % (
                 fault.remedy, placement.endpoint()))

@@ -9,6 +9,7 @@ from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import result
 
 State = associations.State
 
@@ -30,7 +31,7 @@ def command(name: str, request: full_sync.Request) -> str:
 
 
 def note(history: full_syncs.History, name: str, seconds: float,
-         result: sync_result.Result, mode: str = '',
+         result: result.Result, mode: str = '',
          now: abc.Callable[[], float] = time.time) -> None:
     """Write a sync that has just finished to the history, but no dry run.
 
@@ -41,7 +42,7 @@ def note(history: full_syncs.History, name: str, seconds: float,
     request = result.request
     if not request.feeds_ledger:
         return
-    ended, faults = now(), result.faults()
+    ended, faults = now(), sync_result.faults(result)
     removals = result.select(State.STALE)
     history.note(full_syncs.Entry(
         command(name, request), socket.gethostname(), ended - seconds, ended,

@@ -5,12 +5,12 @@ from collections import abc
 
 from nova_aggregate_mirror.console import interruption
 from nova_aggregate_mirror.console import progress
-from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.reconcile import result
 
 Build = abc.Callable[[abc.Callable[[], bool], context.Progress],
                      reconciler.Reconciler]
@@ -19,9 +19,8 @@ the display of the progress."""
 
 
 def run(build: Build, rows: abc.Iterable[journal.Row],
-        request: full_sync.Request, quiet: bool, lines: bool,
-        stale_advice: str = sync_result.PRUNE,
-        never: str = sync_result.NEVER) -> sync_result.Result:
+        request: full_sync.Request, quiet: bool, lines: bool
+        ) -> result.Result:
     """Run a sync until its end or Ctrl-C.
 
     :param lines: progress as lines, also on a terminal
@@ -36,4 +35,4 @@ def run(build: Build, rows: abc.Iterable[journal.Row],
         raise
     except exceptions.MirrorError as exc:
         sync = full_sync.without_comparison(exc)
-    return sync_result.Result(sync, request, stale_advice, stop.status, never)
+    return result.Result(sync, request, stop.status)

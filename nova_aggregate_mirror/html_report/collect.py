@@ -9,7 +9,6 @@ import functools
 from oslo_config import cfg
 
 import nova_aggregate_mirror.conf
-from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.html_report import matrix
 from nova_aggregate_mirror.html_report import misplaced
@@ -25,6 +24,7 @@ from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.source import database
 
 Audit = abc.Callable[[abc.Sequence[full_syncs.Entry]], misplaced.Misplacements]
@@ -61,10 +61,8 @@ class Content:
     """Whether nova.conf has the mode observe."""
 
     @functools.cached_property
-    def result(self) -> sync_result.Result:
-        return sync_result.Result(
-            self.sync, self.request, never=sync_result.NEVER
-            if self.journal.has_ledger else sync_result.UNKNOWN)
+    def result(self) -> result.Result:
+        return result.Result(self.sync, self.request)
 
 
 def collect(conf: cfg.ConfigOpts, nova: database.DatabaseSource,

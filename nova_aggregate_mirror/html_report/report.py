@@ -4,8 +4,9 @@
 from collections import abc
 from typing import Any
 
-from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import sync_history
+from nova_aggregate_mirror.console import sync_result
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import matrix
 from nova_aggregate_mirror.html_report import misplaced
@@ -107,7 +108,9 @@ def values(content: collect.Content) -> dict[str, Any]:
         'pending': result.select(State.PENDING),
         'foreign': result.select(
             State.FOREIGN_AGGREGATE, State.FOREIGN_PROVIDER, State.ABSENT),
-        'described': list(result.foreign()),
+        'described': list(sync_result.foreign(
+            result, sync_result.NEVER if journal.has_ledger
+            else sync_result.UNKNOWN)),
         'repair': REPAIR if result.select(*associations.DRIFT) else '',
         'observed': next((sync.observed for sync in journal.syncs
                           if sync.mode), content.observes),

@@ -12,10 +12,10 @@ from osc_lib.command import command
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.console import arguments
-from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import progress
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.osc import clients
 from nova_aggregate_mirror import printable
@@ -24,6 +24,7 @@ from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror import terminal_tables
@@ -108,23 +109,23 @@ class Lister(command.Lister):
         """Return nova and its associations; foreign ones if requested."""
         request = full_sync.Request(
             write=False, foreign=getattr(parsed_args, 'foreign', False))
-        result, removable = outcome.Outcome(), frozenset[str]()
+        read, removable = outcome.Outcome(), frozenset[str]()
         quiet, lines = self.verbosity()
         with progress.shown(quiet or not request.foreign, lines) as display:
             cloud = self.mirror(parsed_args, display=display).context
             compared = survey.read(cloud, survey.select(cloud))
             if request.foreign:
-                removable = survey.find_foreign(cloud, compared, result)
+                removable = survey.find_foreign(cloud, compared, read)
         tell('Cell %s did not answer: %s' % cell
              for cell in sorted(compared.nova.cells_down.items()))
-        tell(map(str, sync_result.without_uuid(compared.nova)))
-        others = associations.foreign(compared.nova, result.kept)
-        tell(sync_result.Result(full_sync.SyncOutcome(
-            result, compared.nova, others, removable=removable), request,
-            never=sync_result.UNKNOWN).foreign())
-        result.failed |= full_sync.unread(compared)
+        tell(map(str, result.without_uuid(compared.nova)))
+        others = associations.foreign(compared.nova, read.kept)
+        tell(sync_result.foreign(result.Result(full_sync.SyncOutcome(
+            read, compared.nova, others, removable=removable), request),
+            sync_result.UNKNOWN))
+        read.failed |= full_sync.unread(compared)
         unread = ['The %s could not be read: %s' % failure
-                  for failure in result.failed.items()]
+                  for failure in read.failed.items()]
         tell(unread[:sync_result.MOST_LISTED])
         if unread:
             self.status = exit_status.NOT_READ

@@ -40,10 +40,11 @@ class Diff(command.Lister):
             # An empty list would mean that nothing differs.
             raise (exceptions.Stopped(summary) if summary
                    else result.sync.not_compared)
-        rows = result.rows(
-            (sync_result.State.MISSING, sync_result.State.STALE))
+        rows = sync_result.rows(
+            result, (sync_result.State.MISSING, sync_result.State.STALE))
         command.tell([*summary.splitlines(), *([_REPAIR] if rows else []),
-                      *result.faults('"%s"' % _listing(parsed_args))])
+                      *sync_result.faults(
+                          result, '"%s"' % _listing(parsed_args))])
         return sync_result.COLUMNS, rows
 
     def in_table(self, columns: Any, rows: Any) -> command.Table:

@@ -9,8 +9,8 @@ from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import display
 from nova_aggregate_mirror.audit import rules
-from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import lookup
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.scheduler import constraints

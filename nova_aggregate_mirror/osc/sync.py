@@ -13,6 +13,7 @@ from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror.console import sync_run
 from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import result
 
 STATUS = (
     'Exit status, the lowest that applies: 0 %s; 1 the client itself could '
@@ -68,9 +69,10 @@ class Sync(command.Lister):
         request = arguments.request(
             parsed_args, parsed_args.prune, conf.MAX_REMOVED_SHARE)
         self._result = run(self, parsed_args, request)
-        command.tell([*self._result.summary().splitlines(),
-                      *self._result.faults()])
-        return sync_result.COLUMNS, self._result.rows()
+        command.tell([
+            *sync_result.summary(self._result, sync_result.UNKNOWN),
+            *sync_result.faults(self._result)])
+        return sync_result.COLUMNS, sync_result.rows(self._result)
 
     def in_table(self, columns: Any, rows: Any) -> command.Table:
         return sync_result.IN_TABLE, sync_result.in_table(rows)
@@ -81,17 +83,17 @@ class Sync(command.Lister):
         if parsed_args.formatter not in formats.DOCUMENTS:
             return super().produce_output(parsed_args, column_names, data)
         print(formats.document(
-            parsed_args.formatter, self._result.document()), end='')
+            parsed_args.formatter, sync_result.document(self._result)), end='')
         return 0
 
 
 def run(lister: command.Lister, parsed_args: argparse.Namespace,
-        request: full_sync.Request) -> sync_result.Result:
+        request: full_sync.Request) -> result.Result:
     """Run a sync, and set the exit status of its command."""
     request = dataclasses.replace(
         request, aggregates=lister.clients.aggregates(parsed_args.aggregates))
-    result = sync_run.run(
+    sync = sync_run.run(
         functools.partial(lister.mirror, parsed_args), (), request,
-        *lister.verbosity(), never=sync_result.UNKNOWN)
-    lister.status = result.status()
-    return result
+        *lister.verbosity())
+    lister.status = sync.status()
+    return sync

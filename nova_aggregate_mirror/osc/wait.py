@@ -6,8 +6,8 @@ import argparse
 from osc_lib.command import command as osc_command
 
 from nova_aggregate_mirror.console import arguments
-from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import readiness
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror import printable

@@ -30,6 +30,7 @@ from nova_aggregate_mirror.osc import clients
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.source import api
 from tests import fixtures
 from tests.functional import test_source
@@ -84,7 +85,7 @@ class InvalidTest(test_source.SourceTest):
             {aggregate.uuid for aggregate in aggregates})
 
     def judge(self, sync, **request):
-        return sync_result.Result(sync, full_sync.Request(**request))
+        return result.Result(sync, full_sync.Request(**request))
 
     def ledger(self):
         """Return every row of the ledger."""
@@ -108,10 +109,11 @@ class TestTexts(testscenarios.WithScenarios, InvalidTest):
         self.assertEqual({self.other.uuid}, self.placed('h3'))
         self.assertEqual({self.odd.uuid}, self.placed('h2'))
         self.assertEqual('partial', result.judgement)
-        fault, = result.faults()
+        fault, = sync_result.faults(result)
         self.assertIn(self.title, fault)
         self.assertIn('id %d in the table aggregates' % self.odd.id, fault)
-        entry, = json.loads(json.dumps(result.document()))['without_uuid']
+        document = json.loads(json.dumps(sync_result.document(result)))
+        entry, = document['without_uuid']
         self.assertEqual({'id': self.odd.id, 'aggregate': 'odd',
                           'hosts': ['h2']}, entry)
         self.assertNotIn(self.text, self.ledger())
@@ -320,7 +322,7 @@ class TestDisplay(InvalidTest):
             journal.Ledger(), source, client.Client(CONF)))
         result = self.judge(sync)
         self.assertEqual({self.zone.uuid}, self.placed('h1'))
-        self.assertIn(self.title, *result.faults())
+        self.assertIn(self.title, *sync_result.faults(result))
         named = clients.Clients.__new__(clients.Clients)
         named.nova = source
         for name in 'odd', str(self.odd.id):

@@ -37,6 +37,7 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api
 from nova_aggregate_mirror.source import database_servers
@@ -204,12 +205,12 @@ class TestOddColumns(testscenarios.WithScenarios, test_source.SourceTest):
         """Run a full sync; return its faults."""
         self.place('h1')
         request = full_sync.Request(0.5)
-        result = sync_result.Result(self.agent.sync(), request)
+        judged = result.Result(self.agent.sync(), request)
         self.assertEqual({self.zone.uuid}, self.placed('h1'))
-        json.dumps(result.document())
-        self.assertNotEqual('failure', result.judgement)
-        self.assertNotEqual('', result.summary())
-        return result.faults()
+        json.dumps(sync_result.document(judged))
+        self.assertNotEqual('failure', judged.judgement)
+        self.assertNotEqual('', judged.summary())
+        return sync_result.faults(judged)
 
     def add_host(self):
         """Let nova add a healthy host to an aggregate, and remove it."""

@@ -15,8 +15,8 @@ import fixtures as base_fixtures
 from oslo_utils import uuidutils
 import testtools
 
-from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
 from tests import commands
 from tests.functional import test_openstack_client
 from tests.functional import test_sync_command

@@ -6,9 +6,9 @@ import argparse
 import testtools
 
 from nova_aggregate_mirror.console import arguments
-from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import readiness
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import deadline
 from tests.unit import doubles

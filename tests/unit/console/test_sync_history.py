@@ -6,12 +6,12 @@ import types
 import testtools
 
 from nova_aggregate_mirror.console import sync_history
-from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import source
-from tests.unit.console import test_sync_result
+from tests.unit.reconcile import test_result
 
 COUNT = sync_history.MOST + 1
 
@@ -21,8 +21,8 @@ def entry(sync, interruption=0, **request):
     entries = []
     sync_history.note(
         types.SimpleNamespace(note=entries.append), 'agent', 1.0,
-        sync_result.Result(sync, full_sync.Request(**request),
-                           interruption=interruption))
+        result.Result(sync, full_sync.Request(**request),
+                      interruption=interruption))
     [entry] = entries
     return entry
 
@@ -50,7 +50,7 @@ class TestRemovals(testtools.TestCase):
         """Return the number of removals, and how many of them are listed."""
         sync = entry(full_sync.SyncOutcome(
             outcome.Outcome(), source.Nova({}, {}, {}), [
-                test_sync_result.association(number, 'stale')
+                test_result.association(number, 'stale')
                 for number in range(COUNT)]), **request)
         return sync.removed, len(sync.removals.splitlines())
 

@@ -9,14 +9,14 @@ import fixtures
 import testtools
 import yaml
 
-from nova_aggregate_mirror.console import exit_status
-from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.osc import aggregates
 from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror.osc import diff
 from nova_aggregate_mirror import printable
 from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import result
 from tests.unit.test_printable import EVIL
 from tests.unit.test_printable import SAFE
 
@@ -97,7 +97,7 @@ class TestCommand(testtools.TestCase):
         """No list is printed: an empty one would say that nothing differs."""
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.console.sync_run.run',
-            lambda *_arguments, **_options: sync_result.Result(
+            lambda *_arguments, **_options: result.Result(
                 full_sync.without_comparison(exceptions.Stopped('')),
                 full_sync.Request(write=False),
                 interruption=exit_status.INTERRUPTED)))

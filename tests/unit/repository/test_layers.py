@@ -26,7 +26,7 @@ LAYERS = (
     ('journal', 'source', 'placement'),
     ('http',),
     ('limits',),
-    ('conf', 'plugins', 'plurals', 'nova_signatures'),
+    ('conf', 'exit_status', 'plugins', 'plurals', 'nova_signatures'),
     ('accounts', 'exceptions', 'terminal_tables', 'uuids'),
     ('printable',),
 )
@@ -133,6 +133,14 @@ class TestLayers(testtools.TestCase):
             if folder(module) and folder(module) != folder(other)
             and layer[folder(module)] >= layer[folder(other)]]
         self.assertEqual([], wrong)
+
+    def test_agent_and_checks_need_nothing_of_console(self):
+        """They judge a sync as the commands do, and display nothing."""
+        self.assertEqual([], [
+            '%s imports %s' % (module, other)
+            for module, others in modules().items() for other in others
+            if folder(module) in ('agent', 'checks')
+            and folder(other) == 'console'])
 
     def test_page_lists_the_layers_in_order(self):
         """The contributor page has each folder and module, from the top."""

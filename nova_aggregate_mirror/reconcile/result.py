@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The judgement of a full sync or of a dry run, and what it left to do."""
+
+from collections import abc
+import dataclasses
+import functools
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
+from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror.reconcile import associations
+from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror import source
+
+Association = associations.Association
+State = associations.State
+
+DISCOVER = 'run "nova-manage cell_v2 discover_hosts"'
+RESTART = 'restart nova-compute on that host'
+NO_NODE = '%s, and %s if the host has no mapping' % (RESTART, DISCOVER)
+RETIRED = ('if it was retired as a member, nova-api answers 404 to its '
+           'removal: start nova-compute with this host name once, %s, and '
+           'remove it from its aggregates' % DISCOVER)
+NODE_UUID = 'correct its uuid in the table compute_nodes of its cell'
+AGAIN = 'run this command again'
+PRUNE = '--prune removes stale associations'
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """Something that is not mirrored."""
+
+    status: int
+    subject: str
+    text: str
+    remedy: str = ''
+    error: exceptions.MirrorError | None = None
+    """None if nova has to change."""
+
+    def __str__(self) -> str:
+        return ': '.join(filter(None, (self.text, self.remedy)))
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Kind of the error, and whose it is: other faults may share it."""
+        return self.error.failure.key if self.error else ('', '')
+
+
+class Result:
+    """Result of one full sync.
+
+    :param interruption: exit status of an interrupted sync; 0 for others
+    """
+
+    def __init__(self, sync: full_sync.SyncOutcome, request: full_sync.Request,
+                 interruption: int = 0) -> None:
+        self.sync = sync
+        self.request = request
+        self.interruption = interruption
+        self._nova = sync.nova
+
+    def status(self) -> int:
+        """Return the lowest exit status that applies."""
+        if self.interruption:
+            return self.interruption
+        codes = [fault.status for fault in self.all_faults]
+        if not self.request.write and self.select(*associations.DRIFT):
+            codes.append(exit_status.DRIFT)
+        return min(codes, default=exit_status.OK)
+
+    @property
+    def judgement(self) -> str:
+        """``success``, ``partial``, or ``failure`` if nothing was compared.
+
+        Log, metrics, summary and report follow it, and so does the exit status
+        except for what is pending and for the drift of a dry run.
+        """
+        if self.sync.not_compared:
+            return 'failure'
+        return 'partial' if self.failures else 'success'
+
+    def select(self, *states: State) -> list[Association]:
+        """List the associations in these states."""
+        return [association for association in self.sync.associations
+                if association.state in states]
+
+    def summary(self, stale_advice: str = PRUNE) -> str:
+        """Return the figures in lines, if any; stale ones with the advice."""
+        verbs = ('added', 'removed') if self.request.write else (
+            'to add', 'to remove')
+        text = plurals.associations(
+            len(self.select(State.MISSING)), len(self.select(State.STALE)),
+            *verbs)
+        if not text and self.judgement == 'partial':
+            text = ('No association was changed' if self.request.write
+                    else 'No association would be changed')
+        elif text and not self.request.write:
+            text = 'Placement differs from nova: ' + text
+        lines = [text + '.'] if text else []
+        stale = self.select(State.STALE_KEPT)
+        if stale and not self.sync.refused:
+            lines.append('%s kept: %s.' % (plurals.count(
+                len(stale), 'stale association'), stale_advice))
+        if isinstance(self.sync.not_compared, exceptions.Stopped):
+            lines.append('Interrupted before the comparison: %s.' % AGAIN)
+        if self.unprocessed:
+            lines.append('Interrupted; %s not reconciled: %s.' % (
+                plurals.count(
+                    len(self.unprocessed), 'host or deleted aggregate',
+                    'hosts or deleted aggregates'), AGAIN))
+        if not lines and not self.sync.not_compared:
+            lines.append('Placement matches nova: %s, %s%s' % (
+                plurals.count(len(self.request.aggregates
+                                  or self._nova.aggregates), 'aggregate'),
+                plurals.count(len(
+                    self._nova.nodes_of(self.request.hosts)
+                    if self.request.hosts else self._nova.nodes),
+                    'compute node'), self._pending_clause()))
+        return '\n'.join(lines)
+
+    def _pending_clause(self) -> str:
+        """Return how many compute nodes have no provider; empty for none."""
+        pending = {association.provider
+                   for association in self.select(State.PENDING)}
+        return ', %d of them without a resource provider yet' % len(
+            pending) if pending else ''
+
+    @property
+    def failures(self) -> list[Fault]:
+        """List what keeps the sync from a success: all but what is pending.
+
+        Nova-compute creates a provider that is missing, as soon as it runs.
+        """
+        return [fault for fault in self.all_faults
+                if fault.status != exit_status.NO_PROVIDER]
+
+    @functools.cached_property
+    def unprocessed(self) -> list[str]:
+        """Hosts and deleted aggregates that an interruption skipped."""
+        return sorted({
+            dirty.host for dirty, exc in self.sync.outcome.unfinished.items()
+            if isinstance(exc, exceptions.Stopped)} | {
+            subject.name for subject, exc in self.sync.outcome.failed.items()
+            if subject.kind == outcome.AGGREGATE
+            and isinstance(exc, exceptions.Stopped)})
+
+    @functools.cached_property
+    def all_faults(self) -> list[Fault]:
+        """Faults by exit status, including those that are not listed."""
+        return sorted([*self._obstacles(), *self._errors()],
+                      key=lambda fault: (fault.status, fault.key, fault.text))
+
+    def _obstacles(self) -> abc.Iterator[Fault]:
+        """List what a sync cannot repair."""
+        yield from obstacles(self._nova)
+        for provider, hosts in sorted({
+                (association.provider, ', '.join(association.hosts))
+                for association in self.select(State.PENDING)
+                if outcome.Subject(outcome.PROVIDER, association.provider)
+                not in self.sync.outcome.failed}):
+            yield without_provider(hosts, provider)
+
+    def _errors(self) -> abc.Iterator[Fault]:
+        """List what failed: comparison, cells, removals and writes."""
+        missed = self.sync.not_compared
+        if missed and not isinstance(missed, exceptions.Stopped):
+            yield Fault(exit_status.of(missed), '',
+                        'Nothing could be compared: %s' % missed, error=missed)
+        for name, reason in self._nova.cells_down.items():
+            text = 'Cell %s did not answer: %s; its hosts are unchanged' % (
+                name, reason)
+            yield Fault(exit_status.NO_NODE, name, text,
+                        error=exceptions.CellUnavailable(text, [name]))
+        if self.sync.refused:
+            yield Fault(exit_status.of(self.sync.refused), '',
+                        'Removals refused: %s' % refusal(self.sync.refused),
+                        error=self.sync.refused)
+        for subject, exc in self.sync.outcome.failed.items():
+            if not isinstance(exc, exceptions.Stopped):
+                yield Fault(
+                    exit_status.of(
+                        exc, unwritten=subject in self.sync.outcome.unwritten),
+                    str(subject), '%s: %s' % (self._effect(subject), exc),
+                    error=exc)
+
+    def _effect(self, subject: outcome.Subject) -> str:
+        """Return what a failure of the subject leaves undone."""
+        text = str(subject)
+        if subject.kind == outcome.UNREAD:
+            return 'Aggregate %s (%s) is not compared' % (
+                self._nova.aggregates.get(subject.name, 'that was deleted'),
+                subject.name)
+        if subject.name in self._nova.nodes:
+            names = self._nova.host_names(subject.name)
+            if subject.kind == outcome.FOREIGN:
+                return 'Host %s: the %s are unknown' % (names, text)
+            if subject.kind == outcome.PROVIDER:
+                text = 'host %s (%s)' % (names, text)
+        return _capitalized(text) + ' is not mirrored'
+
+
+def obstacles(nova: source.Nova) -> abc.Iterator[Fault]:
+    """List what nova has to correct before all of it can be mirrored.
+
+    These are aggregates without a UUID, and member hosts without host mapping
+    or compute node.
+    """
+    yield from without_uuid(nova)
+    nodeless = nova.nodeless()
+    for status, hosts, text, remedy in (
+            (exit_status.NOT_MAPPED, nova.unmapped & nodeless,
+             'has neither host mapping nor compute node', RETIRED),
+            (exit_status.NOT_MAPPED, nova.unmapped - nodeless,
+             'has no host mapping', DISCOVER),
+            (exit_status.NO_NODE, nodeless - nova.unmapped,
+             'has no compute node that nova lists', NO_NODE)):
+        for host in hosts:
+            yield Fault(status, host, 'Host %s %s' % (host, text), remedy)
+
+
+def without_uuid(nova: source.Nova) -> abc.Iterator[Fault]:
+    """List the aggregates, and compute nodes of members, without a UUID."""
+    for aggregate in sorted(nova.invalid_aggregates):
+        yield Fault(exit_status.NOT_UPDATED, str(aggregate),
+                    _capitalized(aggregate.problem), aggregate.step)
+    for row in sorted(nova.invalid_nodes):
+        if row.host in nova.hosts_of_invalid_nodes():
+            yield Fault(
+                exit_status.NO_NODE, row.host,
+                '%s: the UUID of its compute node in nova is %r'
+                % (_capitalized(str(row)), row.node), NODE_UUID)
+
+
+def without_provider(hosts: str, provider: str) -> Fault:
+    """Describe a compute node of these hosts that placement does not have."""
+    text = 'Host %s: compute node %s has no resource provider yet'
+    return Fault(exit_status.NO_PROVIDER, provider, text % (hosts, provider),
+                 RESTART)
+
+
+def refusal(error: exceptions.RemovalsRefused) -> str:
+    """Return why the brake refused removals, and what to do."""
+    return ('%s. If they are correct, run a sync with "--prune --force"; if '
+            'not, correct nova\'s host aggregates' % error)
+
+
+def _capitalized(text: str) -> str:
+    return text[0].upper() + text[1:]
