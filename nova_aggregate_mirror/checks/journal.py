@@ -10,7 +10,6 @@ import math
 import os
 import pathlib
 import shlex
-import tempfile
 import time
 
 from oslo_config import cfg
@@ -33,6 +32,9 @@ from nova_aggregate_mirror import plurals
 OVERDUE = 60
 LIST = 'nova-aggregate-mirror-manage journal list'
 NO_JOURNAL = 'nova-api has not created the journal yet'
+ON_SERVER = 'the journal is on a database server'
+# Free MiB below which an SQLite journal is about to fill its file system.
+LEAST_FREE = 16
 # Seconds for which the check waits for the agent to renew its lease.
 LONGEST_WATCH = 20.0
 OWN = ('Give each nova a database of its own in [aggregate_mirror_database] '
@@ -81,12 +83,27 @@ def _check_version(conf: cfg.ConfigOpts,
         % (text, migration.HEAD), engine.SYNC_COMMAND)]
 
 
+def space(deployment: inputs.Deployment) -> checks.Findings:
+    """Check that an SQLite journal can grow."""
+    path = engine.sqlite_file(deployment.conf)
+    if path is None:
+        return [checks.skipped(ON_SERVER)]
+    directory = _existing(path.parent)
+    file_system = os.statvfs(directory)
+    # Root alone may use the rest of what is free.
+    free = file_system.f_bavail * file_system.f_frsize / 2 ** 20
+    if free >= LEAST_FREE:
+        return []
+    return [checks.warning(
+        'Only %.1f MiB are free for the SQLite journal: free space in %s.'
+        % (free, directory))]
+
+
 def users(deployment: inputs.Deployment) -> checks.Findings:
     """Check that all files of an SQLite journal have the same owner."""
     path = engine.sqlite_file(deployment.conf)
     if path is None or engine.is_missing(deployment.conf):
-        return [checks.skipped('the journal is on a database server'
-                               if path is None else NO_JOURNAL)]
+        return [checks.skipped(ON_SERVER if path is None else NO_JOURNAL)]
     owners = set()
     for suffix in ('', '-wal', '-shm', '-journal'):
         # SQLite deletes the other files when the last process closes them.
@@ -261,8 +278,7 @@ def backlog(deployment: inputs.Deployment) -> checks.Findings:
 
 def _check_directory(directory: pathlib.Path) -> checks.Findings:
     """Check that files can be created in a directory that may not exist."""
-    existing = next(parent for parent in (directory, *directory.parents)
-                    if os.path.exists(parent))
+    existing = _existing(directory)
     # Another owner may be the user that nova-api runs as.
     if existing == directory or existing.stat().st_uid not in (
             0, os.geteuid()):
@@ -270,14 +286,19 @@ def _check_directory(directory: pathlib.Path) -> checks.Findings:
         if findings:
             return findings
     try:
-        # An unnamed file, which is deleted when it is closed.
-        with tempfile.TemporaryFile(dir=existing):
-            return []
-    except OSError as exc:
+        engine.try_write(existing)
+    except exceptions.JournalUnavailable as exc:
         user = accounts.user(os.geteuid()) if os.geteuid() else 'nova'
-        return [checks.failure(
-            'Nova-api cannot write to %s: %s. Run:' % (directory, exc),
-            'install -d -m 700 -o %s %s' % (user, _quoted(directory)))]
+        return [checks.error(
+            exc, 'Run:', 'install -d -m 700 -o %s %s' % (
+                user, _quoted(directory)))]
+    return []
+
+
+def _existing(directory: pathlib.Path) -> pathlib.Path:
+    """Return the directory, or the one above that it will be created in."""
+    return next(parent for parent in (directory, *directory.parents)
+                if os.path.exists(parent))
 
 
 def _check_access(path: pathlib.Path) -> checks.Findings:
@@ -311,8 +332,7 @@ def _unusable_database(path: pathlib.Path | None,
             'mkdir ' + _quoted(path.parent / 'broken'),
             'mv %s* %s' % (_quoted(path), _quoted(path.parent / 'broken')),
             RESTART, checks.SYNC)
-    return checks.error(error, 'List the processes that use it:',
-                        'fuser -v ' + _quoted(path))
+    return checks.error(error)
 
 
 def _quoted(path: pathlib.Path) -> str:

@@ -60,6 +60,7 @@ CHECKS = (
     Check('Galera', nova.galera, (DATABASE,)),
     Check('Hook', nova.hook),
     Check('Journal', journal.tables),
+    Check('Journal space', journal.space, ('Journal',)),
     Check('Journal users', journal.users, ('Journal',)),
     Check(JOURNAL, journal.ownership, (DATABASE, 'Journal')),
     Check('Journal writes', journal.writes, (JOURNAL,)),

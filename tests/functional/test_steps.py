@@ -40,7 +40,8 @@ UNFOLLOWED = {
     'In nova-api\'s environment, run': PACKAGES + 'tests.unit.checks',
     'In nova-scheduler\'s environment, run':
         PACKAGES + 'tests.unit.checks.test_nova',
-    'List the processes that use it': LISTS,
+    'find it with "fuser -v %s"': LISTS,
+    'free space in %s': 'needs a full disk: tests.unit.journal.db.test_sqlite',
     'Run nova-api, the agent and the commands as %s, then run': USERS,
     'Run this command as the user that nova-api runs as': USERS,
     'Run:\n  chmod u+rwX %s': USERS,
@@ -61,6 +62,7 @@ UNFOLLOWED = {
     'correct the clock of this host':
         'needs a host whose clock is wrong: tests.unit.checks.test_placement',
     'Correct:\n  [%s]': 'tests.unit.checks.test_placement',
+    'see the kernel log of this host': LISTS,
     'run "%s" once': 'the status check has it as a command',
     'correct the options of the openstack client':
         CLIENT + 'it gets the URL from the test',

@@ -98,6 +98,15 @@ def is_missing(conf: cfg.ConfigOpts) -> bool:
 
 
 @translated()
+def try_write(directory: pathlib.Path) -> None:
+    """Write a file without a name, and leave nothing.
+
+    :raises JournalUnavailable: when files cannot be written there
+    """
+    sqlite.try_write(directory)
+
+
+@translated()
 def open_existing(conf: cfg.ConfigOpts) -> 'Database':
     """Open the journal's database without creating or migrating anything.
 

@@ -3,10 +3,13 @@
 
 from collections import abc
 import contextlib
+import errno
 import os
 import pathlib
 import random
+import shlex
 import sqlite3
+import tempfile
 import time
 from typing import Any
 import weakref
@@ -15,11 +18,32 @@ from oslo_db.sqlalchemy import exc_filters
 import sqlalchemy as sa
 
 from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.limits import engines
 
 # Seconds that a writer waits for other writers; with a deadline, at most half
 # of what is left.
 BUSY_TIMEOUT = 5.0
+
+# SQLite reserves space in steps of this size at most.
+_STEP = 2 ** 15
+_FULL = errno.ENOSPC, errno.EDQUOT
+# The bits of SQLite's codes that all of a kind share, and the kinds whose
+# reason only the operating system has.
+_KIND = 0xff
+_OF_SYSTEM = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR,
+              sqlite3.SQLITE_READONLY)
+
+
+class FileFailure(driver_failures.Observed):
+    """What keeps SQLite from using a file, with the next step."""
+
+    # As each error of a file has one: its cause is not looked at.
+    filename = 'journal'
+
+    def __init__(self, observation: str, step: str) -> None:
+        super().__init__(observation)
+        self.step = step
 
 
 def create(url: sa.engine.URL) -> sa.engine.Engine:
@@ -32,7 +56,11 @@ def create(url: sa.engine.URL) -> sa.engine.Engine:
         url, poolclass=sa.pool.QueuePool,
         connect_args={'check_same_thread': False, 'timeout': 0}))
     if url.database:
-        _make_private(pathlib.Path(url.database))
+        file = pathlib.Path(url.database)
+        _make_private(file)
+        # Before oslo.db's filters.
+        sa.event.listen(engine, 'handle_error', lambda context: _classify(
+            file, context.original_exception))
     exc_filters.register_engine(engine)
     _ENGINES.add(engine)
 
@@ -54,6 +82,48 @@ def create(url: sa.engine.URL) -> sa.engine.Engine:
             connection.exec_driver_sql('BEGIN IMMEDIATE')
 
     return engine
+
+
+def try_write(directory: pathlib.Path) -> None:
+    """Write a file without a name; raise what prevents it.
+
+    :raises OSError: names the directory
+    """
+    try:
+        with tempfile.TemporaryFile(dir=directory) as file:
+            file.write(bytes(_STEP))
+    except OSError as exc:
+        raise _failure(exc, directory, directory) from exc
+
+
+def _failure(error: OSError, path: pathlib.Path, directory: pathlib.Path
+             ) -> OSError:
+    """Return what an error says about a path in a directory that exists."""
+    if error.errno in _FULL:
+        return _no_space(directory)
+    return OSError(error.errno, error.strerror, str(path))
+
+
+def _no_space(directory: pathlib.Path) -> FileFailure:
+    return FileFailure(
+        'has no space left', step='free space in %s' % directory)
+
+
+def _classify(file: pathlib.Path, error: BaseException) -> None:
+    """Raise what an error of SQLite says about its file, if it says so."""
+    kind = getattr(error, 'sqlite_errorcode', 0) & _KIND
+    if kind == sqlite3.SQLITE_FULL:
+        raise _no_space(file.parent)
+    if kind == sqlite3.SQLITE_BUSY:
+        raise FileFailure(
+            'is locked by another process',
+            step='find it with "fuser -v %s"' % shlex.quote(str(file)))
+    if kind in _OF_SYSTEM:
+        os.close(os.open(file, os.O_RDWR))
+        try_write(file.parent)
+    if kind == sqlite3.SQLITE_IOERR:
+        raise FileFailure('had an I/O error in %s' % file.parent,
+                          step='see the kernel log of this host')
 
 
 def _forget_connections() -> None:
@@ -114,7 +184,7 @@ def _make_private(path: pathlib.Path) -> None:
                 stack.callback(os.close, file)
                 _set_owner(file, owner)
     except OSError as exc:
-        raise OSError(exc.errno, exc.strerror, str(path)) from exc
+        raise _failure(exc, path, above) from exc
 
 
 def _set_owner(descriptor: int, owner: os.stat_result) -> None:

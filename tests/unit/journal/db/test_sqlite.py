@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What keeps SQLite from the journal's file, with the next step."""
+
+import os
+import pathlib
+import resource
+
+import fixtures
+
+from nova_aggregate_mirror import checks
+from nova_aggregate_mirror.checks import inputs
+from nova_aggregate_mirror.checks import journal as journal_checks
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import sqlite
+from tests import disks
+from tests.unit import doubles
+
+
+class TestFailures(doubles.TestCase):
+
+    @property
+    def directory(self) -> pathlib.Path:
+        return pathlib.Path(self.conf.state_path, 'aggregate_mirror')
+
+    @property
+    def deployment(self) -> inputs.Deployment:
+        return inputs.Deployment(self.conf, lambda: self.nova)
+
+    def assert_reported(self, text: str) -> None:
+        """Assert what is reported when an operation cannot be recorded."""
+        error = self.assertRaises(
+            exceptions.JournalUnavailable, self.record, 'h1')
+        self.assertEqual('the journal ' + text, str(error))
+
+    def use_small_disk(self) -> disks.SmallDisk:
+        disk = self.useFixture(disks.SmallDisk(self))
+        self.conf.set_override('state_path', str(disk.path))
+        return disk
+
+    def test_file_system_that_is_full(self) -> None:
+        """A command and the checks advise the same; with space all is well."""
+        disk = self.use_small_disk()
+        self.record('h0')
+        disk.fill()
+        text = 'has no space left: free space in %s' % self.directory
+        self.assert_reported(text)
+        self.assertEqual([checks.failure('the journal %s.' % text)],
+                         journal_checks.writes(self.deployment))
+        disk.clear()
+        self.record('h1')
+        self.assertEqual([], journal_checks.writes(self.deployment))
+
+    def test_file_system_that_is_full_before_there_is_a_journal(self) -> None:
+        """Nothing of it is created by halves."""
+        disk = self.use_small_disk()
+        disk.fill()
+        text = 'the journal has no space left: free space in %s' % disk.path
+        self.assertEqual([checks.failure(text + '.')],
+                         journal_checks.tables(self.deployment))
+        self.assert_reported(
+            'has no space left: free space in %s' % self.directory)
+        disk.clear()
+        self.record('h1')
+
+    def test_file_system_that_is_almost_full(self) -> None:
+        """It is a warning, also before there is a journal."""
+        self.assertEqual([], journal_checks.space(self.deployment))
+        disk = self.use_small_disk()
+        expected = 'Only 1.0 MiB are free for the SQLite journal: free space '
+        self.assertEqual(
+            [checks.warning(expected + 'in %s.' % disk.path)],
+            journal_checks.space(self.deployment))
+        self.record('h1')
+        finding, = journal_checks.space(self.deployment)
+        self.assertEqual(checks.Code.WARNING, finding.code)
+        self.assertIn('free space in %s.' % self.directory, finding.text)
+        self.conf.set_override('connection', 'mysql+pymysql://host/name',
+                               'aggregate_mirror_database')
+        self.assertIsNone(journal_checks.space(self.deployment)[0].code)
+
+    def test_database_that_has_reached_its_size(self) -> None:
+        """SQLite decides, whatever the file system has."""
+        database = engine.Database(self.conf)
+        database.migrate()
+        error = self.assertRaises(
+            exceptions.JournalUnavailable, self.fill_database, database)
+        self.assertEqual('the journal has no space left: free space in %s'
+                         % self.directory, str(error))
+
+    @engine.translated()
+    def fill_database(self, database: engine.Database) -> None:
+        with database.transaction() as connection:
+            connection.exec_driver_sql('PRAGMA max_page_count = 1')
+            connection.exec_driver_sql(
+                'CREATE TABLE big AS SELECT zeroblob(9e6)')
+
+    def test_errors_of_the_file_system(self) -> None:
+        """The reason of the system is given, if a file gets it, too."""
+        self.record('h0')
+        for limit, text in (
+                (2 ** 14, 'cannot use %s: File too large'),
+                (2 ** 15, 'had an I/O error in %s: see the kernel log of this '
+                 'host')):
+            unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, unlimited[1]))
+            try:
+                self.assert_reported(text % self.directory)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+        self.record('h1')
+
+    def test_file_that_another_process_locks(self) -> None:
+        """The step finds the process."""
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.journal.db.sqlite.BUSY_TIMEOUT', 0.01))
+        self.record('h0')
+        with engine.Database(self.conf).transaction():
+            self.assert_reported(
+                'is locked by another process: find it with "fuser -v %s"'
+                % (self.directory / 'journal.sqlite'))
+
+    def test_file_that_was_removed(self) -> None:
+        """The error has its name, and no text of SQLite."""
+        database = engine.Database(self.conf)
+        file = self.directory / 'journal.sqlite'
+        file.unlink()
+        file.symlink_to(self.directory / 'nowhere' / 'journal.sqlite')
+        error = self.assertRaises(
+            exceptions.JournalUnavailable, database.schema)
+        self.assertEqual(
+            'the journal cannot use %s: No such file or directory' % file,
+            str(error))
+
+    def test_trial_leaves_nothing(self) -> None:
+        """It needs no name in the directory."""
+        self.record('h0')
+        files = os.listdir(self.directory)
+        sqlite.try_write(self.directory)
+        self.assertEqual(files, os.listdir(self.directory))
