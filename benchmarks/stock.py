@@ -15,7 +15,7 @@ from tests.cloud import programs
 OPTIONS: config.Options = {'aggregate_mirror': {'mode': 'observe'}}
 """Options that disable this package."""
 NAME = 'stock'
-ACTIVE = 'Host aggregates are mirrored to placement by nova-aggregate-mirror'
+ACTIVE = 'Attached to nova\'s aggregate operations'
 """Log message of a nova-api with this package at its start."""
 
 

@@ -18,8 +18,9 @@ Application = abc.Callable[..., object]
 def register() -> list[object]:
     """Install the hooks; the list of extra spec validators is empty.
 
-    :raises MissingCredentials: when ``missing_credentials = fail``, the only
-        case in which nova-api must not start, as the operator requested
+    :raises SystemExit: when ``missing_credentials = fail``, the only case in
+        which nova-api must not start, as the operator requested; after
+        logging the reason
     """
     refusal = None
     try:
@@ -35,7 +36,9 @@ def register() -> list[object]:
         LOG.exception('nova-aggregate-mirror is not active: nova\'s own '
                       'best-effort mirroring stays in effect')
     if refusal is not None:
-        raise refusal
+        # Nova would log the traceback of an error twice.
+        LOG.critical('nova-api does not start: %s', refusal)
+        raise SystemExit(1)
     return []
 
 

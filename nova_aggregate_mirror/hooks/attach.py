@@ -61,10 +61,9 @@ def install(conf: cfg.ConfigOpts) -> None:
     for name in requirements.PARAMETERS:
         setattr(api, name, _wrap(getattr(api, name), hooks, mutes))
     api.placement_client = _ClientProperty(api.placement_client.fget)
-    mirroring = ('nova-aggregate-mirror, hooks: %s' % ', '.join(
-        conf.aggregate_mirror.hooks) if mutes
-        else 'nova itself, because [aggregate_mirror] mode is observe')
-    LOG.info('Host aggregates are mirrored to placement by %s', mirroring)
+    LOG.info('Attached to nova\'s aggregate operations, hooks: %s%s',
+             ', '.join(conf.aggregate_mirror.hooks), '' if mutes else
+             '; [aggregate_mirror] mode is observe, so that nova mirrors')
 
 
 class _ClientProperty(property):

@@ -168,7 +168,8 @@ def load(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin:
     absent = missing(conf, group)
     if absent:
         raise exceptions.MissingCredentials(
-            '[%s] has no %s' % (section(conf, group), ', '.join(absent)))
+            '[%s] has no %s' % (section(conf, group), ', '.join(absent)),
+            step='complete this section of nova.conf')
     # None is returned only without an auth_type, which was checked above.
     return cast(plugin.BaseAuthPlugin,
                 loading.load_auth_from_conf_options(conf, group))

@@ -17,6 +17,7 @@ from nova_aggregate_mirror.journal import store
 from tests import fixtures
 from tests import nova_service
 from tests import patience
+from tests import placement_service
 
 PROGRAM = pathlib.Path(__file__).with_name('nova_api.py')
 PASTE = pathlib.Path(sys.prefix, 'etc', 'nova', 'api-paste.ini')
@@ -36,7 +37,7 @@ connection = %s
 """
 # However busy the machine is.
 PATIENT = 'inline_timeout = %d\n' % patience.LONGEST_CALL
-ACTIVE = 'Host aggregates are mirrored to placement by nova-aggregate-mirror'
+ACTIVE = 'Attached to nova\'s aggregate operations, hooks: mirror'
 INACTIVE = 'nova-aggregate-mirror is not active'
 # The first aggregate of an empty database has ID 1.
 STORY = [
@@ -130,6 +131,7 @@ class NovaApiTest(testtools.TestCase):
         """Assert that the package mirrored without ERROR or WARNING."""
         self.assert_served(ended)
         self.assertEqual(1, ended.log.count(ACTIVE))
+        self.assertEqual(1, ended.log.count('Placement answers: '))
         self.assertEqual([], ended.lines('ERROR') + ended.lines('WARNING'))
         self.assertEqual((2, []), (self.mirrored_nodes(), self.rows()))
 
@@ -162,10 +164,6 @@ class InstallationTest(NovaApiTest):
     def test_loaded_before_the_configuration(self) -> None:
         """The configuration is read before the hooks are installed."""
         self.assert_ours(self.serve(('plugins_first',)))
-        ended = self.serve(('plugins_first',), placement='',
-                           ours='missing_credentials = fail')
-        self.assertFalse(ended.started)
-        self.assertIn('[placement] has no auth_type', ended.log)
 
     def test_paste_filter(self) -> None:
         """A filter in api-paste.ini also installs the hooks."""
@@ -231,12 +229,43 @@ class ConfigurationTest(NovaApiTest):
         self.assertIn('The mode of this nova-api is missing in the journal',
                       line)
 
+    def test_refusal_to_start(self) -> None:
+        """One sentence with the step, and no traceback."""
+        for faults in [], [('plugins_first',)]:
+            ended = self.serve(*faults, placement='',
+                               ours='missing_credentials = fail')
+            self.assertFalse(ended.started)
+            line, = ended.lines('CRITICAL')
+            self.assertThat(line, testtools.matchers.EndsWith(
+                'nova-api does not start: [placement] has no auth_type: '
+                'complete this section of nova.conf'))
+            self.assertNotIn('Traceback', ended.log)
+
+    def test_refused_credentials(self) -> None:
+        """Each operation says so; nothing claims that placement answers."""
+        ended = self.serve(placement=self.cloud.token().replace(
+            'token = ' + placement_service.TOKEN, 'token = wrong'))
+        self.assert_served(ended)
+        self.assertIn(ACTIVE, ended.log)
+        self.assertNotIn('Placement answers', ended.log)
+        first, *others = ended.lines('WARNING')
+        self.assertIn(': placement at %s answered 403'
+                      % self.cloud.placement.url, first)
+        self.assertEqual(3, len(others))
+
     def test_no_credentials(self) -> None:
-        """Operations are mirrored once credentials have been added."""
+        """Operations are mirrored once credentials have been added.
+
+        At the start the hook claims only that it is attached.
+        """
         ended = self.serve(placement='')
         self.assert_served(ended)
-        self.assertIn('[placement] has no auth_type',
-                      ended.lines('WARNING')[0])
+        self.assertIn(ACTIVE, ended.log)
+        self.assertNotIn('are mirrored', ended.log)
+        self.assertEqual(5, len(ended.lines('WARNING')))
+        for line in ended.lines('WARNING'):
+            self.assertIn(': [placement] has no auth_type: complete this '
+                          'section of nova.conf', line)
         self.assertEqual([], ended.lines('ERROR'))
         self.assertEqual(0, self.mirrored_nodes())
         self.assertIn('ironic', {row.dirty.host for row in self.rows()})

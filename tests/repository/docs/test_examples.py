@@ -40,7 +40,7 @@ ORDER = (
     'admin/scheduling',
 )
 REMOVAL = 'Remove it'
-ACTIVE = 'Host aggregates are mirrored to placement by ' + PACKAGE
+ACTIVE = 'Attached to nova\'s aggregate operations'
 MISSING = [name for name in (
     'keystone', 'nova', 'novaclient', 'openstackclient', 'osc_placement',
     'placement', 'waitress')

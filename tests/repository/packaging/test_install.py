@@ -43,7 +43,7 @@ validators.load_validators()
 # The time of the commit that is built, in the past and in even seconds, which
 # is the resolution of a wheel.
 COMMITTED = time.struct_time((2026, 2, 3, 4, 5, 6, 1, 34, 0))
-MIRRORS = 'Host aggregates are mirrored to placement by ' + PACKAGE
+ATTACHED = 'Attached to nova\'s aggregate operations'
 
 
 def run(*command, cwd=tempfile.gettempdir(), **variables):
@@ -222,7 +222,7 @@ class TestInstallation(testtools.TestCase):
         self.assertIn(PACKAGE, after)
         self.assertEqual(before, {name: after[name] for name in before})
         self.pip('check')
-        self.assertIn(MIRRORS, self.load())
+        self.assertIn(ATTACHED, self.load())
         for program in self.programs():
             said = run(str(self.environment / 'bin' / program), '--help')
             self.assertIn('usage: ' + program, said)
@@ -235,7 +235,7 @@ class TestInstallation(testtools.TestCase):
 
         self.pip('uninstall', '--yes', PACKAGE)
         self.assertEqual([], self.left())
-        self.assertNotIn(MIRRORS, self.load())
+        self.assertNotIn(ATTACHED, self.load())
 
     def programs(self):
         setup = configparser.RawConfigParser()

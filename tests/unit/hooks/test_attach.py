@@ -278,8 +278,9 @@ class TestObserving(InstalledTest):
         self.add(self.context, 7, 'h1')
         self.assertFalse(self.muted())
         self.assertEqual(
-            'Host aggregates are mirrored to placement by nova itself, because'
-            ' [aggregate_mirror] mode is observe\n', self.messages.output)
+            'Attached to nova\'s aggregate operations, hooks: first, second; '
+            '[aggregate_mirror] mode is observe, so that nova mirrors\n',
+            self.messages.output)
 
 
 class TestInstall(InstalledTest):
