@@ -222,16 +222,24 @@ def _renewal(database: transactions.Transactions, mode: str,
 
 
 def processes(deployment: inputs.Deployment) -> checks.Findings:
-    """List the nova-api processes that have used the journal."""
+    """Check that a nova-api has used the journal; list those of last week."""
+    if not deployment.journal and not engine.is_missing(deployment.conf):
+        return [checks.skipped('nova-api upgrades the journal first')]
     rows = api_processes.read(
         deployment.journal.database) if deployment.journal else []
     if not rows:
-        return [checks.skipped(
-            'no nova-api with the hook has recorded an operation in the last '
-            '7 days')]
+        return [checks.warning(
+            'No nova-api with the hook has ever recorded an operation. '
+            'Restart nova-api on each controller; the next host that joins '
+            'or leaves an aggregate ends this warning:', modes.RESTART)]
+    age = time.time() - rows[-1].seen_at
+    if age > api_processes.KEEP:
+        return [checks.good('The last operation through the hook was %d days '
+                            'ago, on %s.' % (age / 86400, rows[-1].host))]
     moments = collections.defaultdict[tuple[str, str, str], list[float]](list)
     for row in rows:
-        moments[row.host, row.version, row.mode].append(row.seen_at)
+        if row.seen_at > time.time() - api_processes.KEEP:
+            moments[row.host, row.version, row.mode].append(row.seen_at)
     return [checks.good('Nova-api with the hook, in the last 7 days: %s.' % (
         '; '.join('%s, version %s, mode %s, %s, last seen on %s' % (
             *key, plurals.count(len(seen_at), 'process', 'processes'),

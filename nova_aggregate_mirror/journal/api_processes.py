@@ -22,7 +22,7 @@ INTERVAL = 3600.0
 RETRY = 60.0
 """Seconds after a write that failed; each further failure doubles them."""
 KEEP = 7 * 24 * 3600.0
-"""Seconds after which the row of a process is deleted."""
+"""Seconds after which the row of a process is deleted, but the newest."""
 AHEAD = 3600.0
 """Seconds by which the clock of another host may be ahead: what is later is
 wrong, and would be the latest for ever."""
@@ -83,33 +83,32 @@ class Presence:
                 connection, models.processes), {'id': self._id, **values})
 
 
-def read(database: transactions.Transactions) -> list[ProcessRecord]:
-    """Read the processes of the last week, by host."""
+def read(database: transactions.Transactions, since: float = 0.0
+         ) -> list[ProcessRecord]:
+    """Read the processes that were seen since then, oldest first."""
     statement = sa.select(models.processes).where(
-        sa.not_(_is_outdated(time.time()))).order_by(
-            _PROCESSES.host, _PROCESSES.version, _PROCESSES.id)
+        _PROCESSES.seen_at.between(since, time.time() + AHEAD)).order_by(
+            _PROCESSES.seen_at, _PROCESSES.host, _PROCESSES.id)
     return database.run(lambda connection: [
         ProcessRecord(row.host, row.version, row.mode, row.seen_at)
         for row in connection.execute(statement)])
 
 
 def forget(database: transactions.Transactions, now: float) -> None:
-    """Delete the rows of processes that ``read`` ignores.
+    """Delete the rows of old processes but the newest, and of the future.
 
     It deletes by key: for a condition on the time, a server would lock the
     rows of all processes.
     """
     def work(connection: Any) -> None:
-        ids = connection.scalars(sa.select(_PROCESSES.id).where(
-            _is_outdated(now))).all()
-        for process in sorted(ids):
+        rows = connection.execute(sa.select(
+            _PROCESSES.id, _PROCESSES.seen_at).order_by(
+                _PROCESSES.seen_at)).all()
+        past = [row for row in rows if row.seen_at <= now + AHEAD]
+        old = [row for row in past[:-1] if row.seen_at < now - KEEP]
+        for process in sorted(
+                row.id for row in old + rows[len(past):]):
             connection.execute(sa.delete(models.processes).where(
                 _PROCESSES.id == process))
 
     database.run(work)
-
-
-def _is_outdated(now: float) -> Any:
-    """Return the condition of a row that is too old, or of the future."""
-    return sa.or_(_PROCESSES.seen_at < now - KEEP,
-                  _PROCESSES.seen_at > now + AHEAD)

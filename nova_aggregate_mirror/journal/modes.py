@@ -71,8 +71,8 @@ def find_for_agent(journal: store.Journal, mode: str) -> list[Disagreement]:
 
 def _latest(journal: store.Journal) -> list[api_processes.ProcessRecord]:
     """Return the latest nova-api process of each host, by the host's clock."""
-    processes = sorted(api_processes.read(journal.database),
-                       key=lambda process: process.seen_at)
+    processes = api_processes.read(
+        journal.database, time.time() - api_processes.KEEP)
     return sorted({process.host: process for process in processes}.values())
 
 

@@ -52,8 +52,7 @@ class TestJournal(doubles.TestCase):
         """The check creates nothing, and nothing is pending."""
         self.assertIsNone(self.deployment.journal)
         for check in (journal.tables, journal.users, journal.ownership,
-                      journal.writes, journal.agent, journal.processes,
-                      journal.backlog):
+                      journal.writes, journal.agent, journal.backlog):
             finding, = check(self.deployment)
             self.assertIsNone(finding.code, finding)
         self.conf.set_override('connection', 'sqlite:///absent?timeout=5s',
@@ -279,7 +278,6 @@ class TestJournal(doubles.TestCase):
         """Each leaves host, version and mode with its first good record."""
         now = time.time()
         self.record('h1')
-        self.assertIsNone(journal.processes(self.deployment)[0].code)
         for _process in range(2):
             clock = itertools.count(0.0, api_processes.RETRY)
             rows = store.Journal(self.conf, presence=api_processes.Presence(
@@ -295,6 +293,25 @@ class TestJournal(doubles.TestCase):
                       '%s' % (socket.gethostname(), metadata.version(
                           'nova-aggregate-mirror'), time.strftime(
                               '%Y-%m-%d', time.gmtime(now))), finding.text)
+
+    def test_nova_api_that_was_not_restarted(self):
+        """A warning with the step, until the first operation of all."""
+        for journal_exists in False, True:
+            if journal_exists:
+                self.record('h1')
+            finding, = journal.processes(self.deployment)
+            self.assertEqual(
+                (checks.Code.WARNING, ('systemctl restart nova-api',)),
+                (finding.code, finding.cure))
+            self.assertIn('has ever recorded an operation', finding.text)
+        rows = store.Journal(self.conf, presence=api_processes.Presence(
+            now=lambda: time.time() - 40.5 * 86400)).rows
+        rows.record(rows.make(journal_types.Dirty('h2')))
+        finding, = journal.processes(self.deployment)
+        self.assertEqual(
+            (checks.Code.SUCCESS, 'The last operation through the hook was '
+             '40 days ago, on %s.' % socket.gethostname()),
+            (finding.code, finding.text))
 
     def test_journal_that_another_process_locks(self):
         """The journal is intact; the command shows which process locks it.

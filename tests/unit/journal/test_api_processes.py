@@ -60,8 +60,17 @@ class TestClocks(doubles.TestCase):
                          self.modes_in_database())
 
     def test_process_of_last_month(self) -> None:
-        """It may not exist any more."""
+        """It may not exist any more, and shows that there was one.
+
+        The newest of all is kept, not one for each host.
+        """
+        self.record_by_clock(-5 * api_processes.KEEP, conf.MIRROR)
         self.record_by_clock(-4 * api_processes.KEEP, conf.OBSERVE)
+        self.record_by_clock(2 * api_processes.AHEAD, conf.MIRROR)
         self.assertEqual([], self.disagreements())
         self.sync()
-        self.assertEqual([], self.modes_in_database())
+        self.assertEqual([conf.OBSERVE], self.modes_in_database())
+        self.assertEqual([], self.disagreements())
+        self.record_by_clock(-2 * api_processes.AHEAD, conf.MIRROR)
+        self.sync()
+        self.assertEqual([conf.MIRROR], self.modes_in_database())
