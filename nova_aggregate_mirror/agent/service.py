@@ -39,9 +39,10 @@ class Agent:
         self._stop = stop
         self._audit = audit
         self._leader_role = (
-            'the leader in mode observe: it compares nova with placement, and '
-            'changes nothing there' if observes else
-            'the leader: it drains the journal and runs the full syncs')
+            'is the leader in mode observe: it compares nova with placement, '
+            'and changes nothing there' if observes else
+            'is the leader: it drains the journal and runs the full syncs')
+        self._role = ''
         self._leads = self._bound = False
         self._troubles = dict.fromkeys(('drain', 'lease'), '')
         """Why a loop cannot work, per loop; empty when it can."""
@@ -152,9 +153,7 @@ class Agent:
         except exceptions.MirrorError as exc:
             trouble = str(exc)
         self._log_trouble('lease', trouble)
-        if leads != self._leads:
-            LOG.info('This agent is %s',
-                     self._leader_role if leads else 'no longer the leader')
+        self._log_role(leads)
         self._leads = leads
         with self._mutex:
             # After a reload, the next agent reports to the same metrics.
@@ -175,6 +174,21 @@ class Agent:
             self._audit.step(
                 lambda: self._stop.is_set() or not self._leads)
         return STEP_INTERVAL
+
+    def _log_role(self, leads: bool) -> None:
+        """Log what this agent does, whenever that changes."""
+        role, other = self._role, self._lease.watched
+        if leads:
+            role = self._leader_role
+        elif other:
+            role = ('stands by: the agent on %s holds the lease; this one '
+                    'takes over when that releases it, or does not renew it '
+                    'for %g seconds' % (other.host, other.seconds))
+        elif self._leads:
+            role = 'is no longer the leader'
+        if role != self._role:
+            LOG.info('This agent %s', role)
+        self._role = role
 
     def _log_trouble(self, loop: str, trouble: str) -> None:
         """Log a lasting problem once, whichever loop finds it first."""

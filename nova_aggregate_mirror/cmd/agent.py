@@ -177,7 +177,8 @@ def _serve() -> int:
     # The imported modules live as long as the process: searching them for
     # garbage takes a sixth of its time.
     gc.freeze()
-    LOG.info('Started; a full sync every %g seconds', options.sync_interval)
+    LOG.info('Started; the leader runs a full sync every %g seconds',
+             options.sync_interval)
     ended = True
     while (signum := signal.sigwait(SIGNALS)) in (
             signal.SIGHUP, signal.SIGUSR2):

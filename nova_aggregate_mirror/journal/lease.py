@@ -66,9 +66,10 @@ class Lease:
         self._written: LeaseRow | None = None
         """The lease as this agent has last written it; None if another agent
         may have written since."""
-        self._watched: LeaseRow | None = None
+        self.watched: LeaseRow | None = None
+        """The lease of another agent, which this agent waits for."""
         self._since = 0.0
-        """When the watched lease was first read, by the monotonic clock."""
+        """When that was first read, by the monotonic clock."""
 
     def step(self) -> bool:
         """Renew or try to take the lease; return whether this agent leads."""
@@ -77,7 +78,10 @@ class Lease:
         if written and self._take(written):
             return True
         lease = read(self._database, self._mode)
-        return self._is_free(lease) and self._take(lease)
+        if not self._is_free(lease):
+            return False
+        self.watched = None
+        return self._take(lease)
 
     def release(self) -> None:
         """Release the lease, if this agent holds it."""
@@ -117,8 +121,8 @@ class Lease:
         """Check whether the lease may be taken; watch it while it may not."""
         if lease is None or lease.holder in ('', self._holder):
             return True
-        if lease != self._watched:
-            self._watched, self._since = lease, self._clock()
+        if lease != self.watched:
+            self.watched, self._since = lease, self._clock()
         return self._clock() - self._since >= lease.seconds
 
 

@@ -3,6 +3,7 @@
 
 import importlib.util
 import logging
+import socket
 import threading
 
 import fixtures
@@ -129,17 +130,28 @@ class TestAgent(case.AgentTest):
         self.assertIn(('set_leader', True), self.figures.calls)
 
     def test_agent_that_does_not_lead(self):
-        """It neither drains nor syncs until the leader's lease has expired."""
+        """It neither drains nor syncs until the leader's lease has expired.
+
+        It logs for whom and for what it waits, once.
+        """
         leader = lease.Lease(self.open_journal().database,
                              self.options.leader_lease)
         self.assertTrue(leader.step())
         self.start()
         self.assert_idle()
+        self.assertTrue(leader.step())
+        self.wait_for_loops()
+        self.assertEqual(
+            'This agent stands by: the agent on %s holds the lease; this one '
+            'takes over when that releases it, or does not renew it for 10 '
+            'seconds\n' % socket.gethostname(), self.messages.output)
         self.clock += self.options.leader_lease
         self.wait_for_loops()
         self.wait_for_loops()
         self.assertEqual([], self.left())
         self.assertFalse(leader.step())
+        self.assertIn('This agent is the leader: ',
+                      self.messages.output.splitlines()[1])
 
     def test_agent_of_another_nova(self):
         """Rule 13: it does nothing, and logs the reason once."""
