@@ -5,8 +5,8 @@ from collections import abc
 import dataclasses
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import placement_query
-from nova_aggregate_mirror.placement import candidates
 from nova_aggregate_mirror.placement import parallel
 
 MAX_FIGURES = 20

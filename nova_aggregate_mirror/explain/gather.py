@@ -10,6 +10,7 @@ from nova.conf import CONF
 from nova import servicegroup
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.explain import funnel
@@ -20,7 +21,6 @@ from nova_aggregate_mirror.explain import rehearsal
 from nova_aggregate_mirror.explain import requests
 from nova_aggregate_mirror.explain import resource_holders
 from nova_aggregate_mirror.explain import unread
-from nova_aggregate_mirror.placement import candidates
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.scheduler import filter_table

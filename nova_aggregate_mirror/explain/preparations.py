@@ -30,10 +30,10 @@ from nova.virt import hardware
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror.explain import api_internals
+from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import network_requests
 from nova_aggregate_mirror.explain import reasons
 from nova_aggregate_mirror.explain import requests
-from nova_aggregate_mirror.placement import candidates
 from nova_aggregate_mirror.placement import client
 
 VOLUME_IMAGE = ('The image of the server\'s volume is not read: with that '

@@ -20,10 +20,10 @@ from nova.scheduler import request_filter
 from nova.scheduler import utils
 from oslo_utils import uuidutils
 
+from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.explain import network_requests
 from nova_aggregate_mirror.explain import placement_query
-from nova_aggregate_mirror.placement import candidates
 from nova_aggregate_mirror.scheduler import narrowing
 from nova_aggregate_mirror.scheduler import request_spec
 

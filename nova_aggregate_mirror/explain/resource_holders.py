@@ -4,8 +4,8 @@
 from collections import abc
 import dataclasses
 
+from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.placement import candidates
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.source import database_servers
 

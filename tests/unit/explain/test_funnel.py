@@ -4,9 +4,9 @@
 import testtools
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import funnel
 from nova_aggregate_mirror.explain import placement_query
-from nova_aggregate_mirror.placement import candidates
 from nova_aggregate_mirror.placement import parallel
 
 NODES = frozenset('abcd')

@@ -5,12 +5,12 @@ import dataclasses
 
 import testtools
 
+from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import funnel
 from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.explain import reasons
 from nova_aggregate_mirror.explain import resource_holders
-from nova_aggregate_mirror.placement import candidates
 from nova_aggregate_mirror import source
 
 NOVA = source.Nova(

@@ -4,8 +4,8 @@
 import testtools
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.http import errors
-from nova_aggregate_mirror.placement import candidates
 
 INVENTORY = {'total': 64, 'reserved': 4, 'allocation_ratio': 2.5,
              'min_unit': 1, 'max_unit': 64, 'step_size': 1}
