@@ -12,7 +12,7 @@ import subprocess
 import fixtures as base_fixtures
 from placement import microversion
 
-from nova_aggregate_mirror.cmd import status
+from nova_aggregate_mirror.checks import runner
 from nova_aggregate_mirror.placement import client
 from tests import commands
 from tests import fixtures
@@ -102,7 +102,7 @@ class TestStatus(StatusTest):
         rows = self.rows(WARNING)
         skipped = [line.partition(':')[0] for line
                    in rows.pop('Not looked at').details.splitlines()]
-        self.assertEqual([check.name for check in status.CHECKS
+        self.assertEqual([check.name for check in runner.CHECKS
                           if check.name not in skipped], list(rows))
         # What is not there yet, or switched off, is no success.
         self.assertEqual(

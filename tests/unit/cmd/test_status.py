@@ -1,107 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How findings become rows, and which checks are skipped."""
-
-import importlib
-import inspect
-import pkgutil
+"""How the status command prints a result."""
 
 from oslo_upgradecheck import upgradecheck
 import testtools
 
 from nova_aggregate_mirror import checks
-from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.cmd import status
-from nova_aggregate_mirror import exceptions
 
 
-class TestRows(testtools.TestCase):
-
-    def setUp(self):
-        super().setUp()
-        self.ran = []
-        self.findings = {}
-
-    def check(self, name, *needs, reason=''):
-        def find(deployment):
-            self.ran.append(name)
-            findings = self.findings.get(name, [])
-            if isinstance(findings, Exception):
-                raise findings
-            return findings
-
-        return status.Check(name, find, needs, lambda deployment: reason)
-
-    def results(self, *rows):
-        return [(int(result.code), result.details) for result
-                in status.Checks(None, rows).results().values()]
-
-    def test_worst_finding_is_the_result(self):
-        """Every finding is printed, in order."""
-        self.findings['a'] = [checks.good('fine'), checks.failure('bad', 'x'),
-                              checks.warning('odd', 'y', 'z')]
-        self.assertEqual([(2, 'fine\nbad\n  x\nodd\n  y\n  z')],
-                         self.results(self.check('a')))
-
-    def test_good_news_is_told(self):
-        """Details of a success are printed."""
-        self.findings['a'] = [checks.good('fine')]
-        self.assertEqual([(0, 'fine')], self.results(self.check('a')))
-
-    def test_check_that_needs_another(self):
-        """It is skipped, and names the check that failed."""
-        self.findings['a'] = [checks.warning('odd')]
-        rows = self.results(self.check('a'), self.check('b', 'a'),
-                            self.check('c', 'b'), self.check('d'))
-        self.assertEqual(['a', 'd'], self.ran)
-        self.assertEqual([(1, 'odd')] + 2 * [
-            (1, 'Not checked: resolve "a" first.')] + [(0, None)], rows)
-
-    def test_check_that_does_not_apply(self):
-        """It has no row of its own: it would look like a success."""
-        self.findings['a'] = [checks.failure('bad')]
-        self.findings['c'] = [checks.skipped('nova has no host yet')]
-        rows = self.results(self.check('a'), self.check(
-            'b', 'a', reason='it is off'), self.check('c'))
-        self.assertEqual(
-            [(2, 'bad'), (0, 'b: it is off.\nc: nova has no host yet.')],
-            rows)
-        self.assertEqual(['a', 'c'], self.ran)
-
-    def test_what_breaks_in_between(self):
-        """The check fails, and the others are run."""
-        self.findings['a'] = exceptions.JournalUnavailable('gone')
-        rows = self.results(self.check('a'), self.check('b'))
-        self.assertEqual((2, 'gone. Run the checks again:\n  '
-                          'nova-aggregate-mirror-status upgrade check'),
-                         rows[0])
-        self.assertEqual((0, None), rows[1])
-
-    def test_needs_are_rows_before(self):
-        """A check comes after the checks that it needs."""
-        before = set()
-        for check in status.CHECKS:
-            self.assertLessEqual(set(check.needs), before)
-            before.add(check.name)
-        self.assertEqual(len(status.CHECKS), len(before))
-
-    def test_each_check_is_a_row(self):
-        """No function that checks a deployment is left out."""
-        modules = [importlib.import_module(module.name) for module
-                   in pkgutil.iter_modules(checks.__path__,
-                                           checks.__name__ + '.')]
-        functions = {
-            function for module in modules
-            for name, function in inspect.getmembers(
-                module, inspect.isfunction)
-            if not name.startswith('_') and [*inspect.get_annotations(
-                function).values()] == [inputs.Deployment, checks.Findings]}
-        self.assertEqual(functions, {check.find for check in status.CHECKS})
+class TestDetails(testtools.TestCase):
 
     def test_details_keep_their_lines(self):
         """Prose is wrapped between words; a command is never wrapped."""
         prose = 'nova-aggregate-mirror-status ' * 5
         command = '  ' + 'nova-aggregate-mirror-manage db sync; ' * 3
-        details = status.Checks(None, ())._get_details(upgradecheck.Result(
+        details = status.Checks(dict)._get_details(upgradecheck.Result(
             checks.Code.FAILURE, '%s\n%s' % (prose, command)))
         *lines, last = ('Details: ' + details).splitlines()
         self.assertEqual(command, last)

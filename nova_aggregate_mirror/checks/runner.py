@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The list of the checks, and its runner."""
+
+from collections import abc
+import dataclasses
+
+from oslo_upgradecheck import upgradecheck
+
+from nova_aggregate_mirror import checks
+from nova_aggregate_mirror.checks import aggregate_metadata
+from nova_aggregate_mirror.checks import drift
+from nova_aggregate_mirror.checks import inputs
+from nova_aggregate_mirror.checks import journal
+from nova_aggregate_mirror.checks import nova
+from nova_aggregate_mirror.checks import options
+from nova_aggregate_mirror.checks import placement
+from nova_aggregate_mirror.checks import scheduler
+from nova_aggregate_mirror import exceptions
+
+COMMAND = 'nova-aggregate-mirror-status upgrade check'
+DATABASE = 'Nova\'s API database'
+JOURNAL = 'Journal of this nova'
+NOT_APPLICABLE = 'Not looked at'
+
+
+def _unset(option: str) -> abc.Callable[[inputs.Deployment], str]:
+    """Return a check's ``unless`` for an option that has to be true."""
+    return lambda deployment: '' if deployment.conf.scheduler[option] else (
+        '[scheduler] %s is off' % option)
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """An entry of the list."""
+
+    name: str
+    find: abc.Callable[[inputs.Deployment], checks.Findings]
+    needs: tuple[str, ...] = ()
+    """Checks that must succeed before this check can run."""
+    unless: abc.Callable[[inputs.Deployment], str] = lambda deployment: ''
+    """Returns why it does not apply; empty if it does."""
+
+
+UNROUTED = _unset('query_placement_for_routed_network_aggregates')
+
+CHECKS = (
+    # Of nova-api: what it loads, and where it records operations.
+    Check('Options', options.values),
+    Check(DATABASE, nova.database),
+    Check('Galera', nova.galera, (DATABASE,)),
+    Check('Hook', nova.hook),
+    Check('Journal', journal.tables),
+    Check('Journal space', journal.space, ('Journal',)),
+    Check('Journal users', journal.users, ('Journal',)),
+    Check(JOURNAL, journal.ownership, (DATABASE, 'Journal')),
+    Check('Journal writes', journal.writes, (JOURNAL,)),
+    Check('Nova-api processes', journal.processes, ('Journal',)),
+    # The way to placement, step by step.
+    Check('Placement credentials', placement.credentials),
+    Check('Placement authentication', placement.authentication,
+          ('Placement credentials',)),
+    Check('Placement endpoint', placement.endpoint,
+          ('Placement authentication',)),
+    Check('Placement microversions', placement.microversions,
+          ('Placement endpoint',)),
+    Check('Placement rights', placement.rights,
+          ('Placement microversions',)),
+    # What nova-scheduler reads from neutron.
+    Check('Neutron credentials', placement.neutron, (), UNROUTED),
+    Check('Segments', scheduler.segments, (DATABASE, 'Neutron credentials'),
+          UNROUTED),
+    # Whether the mirror keeps up, and placement equals nova.
+    Check('Agent', journal.agent, ('Journal',), journal.unrelated),
+    Check('Modes', journal.agreement, ('Journal',), journal.unrelated),
+    Check('Backlog', journal.backlog, ('Journal',)),
+    Check('Drift', drift.find,
+          (DATABASE, JOURNAL, 'Placement rights')),
+    # What the metadata of aggregates means to nova.
+    Check('Availability zones', aggregate_metadata.zones, (DATABASE,)),
+    Check('Allocation ratios', aggregate_metadata.ratios, (DATABASE,)),
+    Check('Isolated aggregates', aggregate_metadata.isolation,
+          (DATABASE, 'Placement rights'),
+          _unset('enable_isolated_aggregate_filtering')),
+    Check('Aggregate metadata', aggregate_metadata.unread_keys, (DATABASE,)),
+    # What the request filters need.
+    Check('Request filters', scheduler.filters),
+    Check('Sharing providers', scheduler.sharing,
+          (DATABASE, 'Placement rights'), scheduler.unfiltered),
+)
+
+
+class Runner:
+    """A run of checks; one that needs a check without success is skipped."""
+
+    def __init__(self, deployment: inputs.Deployment,
+                 rows: abc.Iterable[Check] = CHECKS) -> None:
+        self._deployment = deployment
+        self._causes: dict[str, str] = {}
+        """Checks that did not succeed, to the first check that caused it."""
+        self._rows = rows
+
+    def results(self) -> dict[str, upgradecheck.Result]:
+        """Return check names to results; one lists what does not apply."""
+        results, skipped = {}, []
+        for check in self._rows:
+            findings = self._findings(check)
+            skipped += ['%s: %s.' % (check.name, finding.text)
+                        for finding in findings if finding.code is None]
+            if not findings or findings[0].code is not None:
+                results[check.name] = self._result(check, findings)
+        if skipped:
+            # A row each would claim that they were checked.
+            results[NOT_APPLICABLE] = upgradecheck.Result(
+                checks.Code.SUCCESS, '\n'.join(skipped))
+        return results
+
+    def _findings(self, check: Check) -> checks.Findings:
+        """Run a check, unless it does not apply or one it needs failed."""
+        reason = check.unless(self._deployment)
+        if reason:
+            return [checks.skipped(reason)]
+        causes = [self._causes[name] for name in check.needs
+                  if name in self._causes]
+        if causes:
+            self._causes[check.name] = causes[0]
+            return [checks.warning('Not checked: resolve "%s" first.'
+                                   % causes[0])]
+        try:
+            return check.find(self._deployment)
+        except exceptions.MirrorError as exc:
+            # The checks that it needs have just read the same.
+            return [checks.error(exc, 'Run the checks again:', COMMAND)]
+
+    def _result(self, check: Check, findings: checks.Findings
+                ) -> upgradecheck.Result:
+        """Return the worst of the findings; note a check without success."""
+        code = max((finding.code for finding in findings if finding.code),
+                   default=checks.Code.SUCCESS)
+        if code != checks.Code.SUCCESS:
+            self._causes.setdefault(check.name, check.name)
+        return upgradecheck.Result(code, '\n'.join(
+            line for finding in findings for line in (
+                finding.text, *('  ' + command for command in finding.cure)))
+            or None)
