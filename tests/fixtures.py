@@ -19,10 +19,10 @@ from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.console import sync_history
 from nova_aggregate_mirror.hooks import attach
 from nova_aggregate_mirror.hooks import requirements
-from nova_aggregate_mirror.journal import modes
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import modes
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import database
 from tests import nova_service

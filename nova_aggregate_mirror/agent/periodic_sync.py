@@ -12,10 +12,10 @@ from oslo_log import log as logging
 from nova_aggregate_mirror.agent import metrics
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.journal import modes
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import modes
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
 

@@ -23,10 +23,10 @@ from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import lease
-from nova_aggregate_mirror.journal import modes
 from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import trial_writes
 from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror.reconcile import modes
 
 # Seconds; a running agent mirrors an operation within a few of them.
 OVERDUE = 60

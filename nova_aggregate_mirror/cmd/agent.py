@@ -33,10 +33,10 @@ from nova_aggregate_mirror.console import sync_history
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.journal import lease
-from nova_aggregate_mirror.journal import modes
 from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.reconcile import modes
 from nova_aggregate_mirror.reconcile import outcome
 
 LOG = logging.getLogger(__name__)

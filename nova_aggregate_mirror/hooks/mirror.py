@@ -20,9 +20,9 @@ from nova_aggregate_mirror.hooks import contract
 from nova_aggregate_mirror.hooks import processes
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal import modes
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror.reconcile import modes
 from nova_aggregate_mirror import source
 
 LOG = logging.getLogger(__name__)

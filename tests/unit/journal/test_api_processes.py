@@ -10,8 +10,8 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import full_syncs
-from nova_aggregate_mirror.journal import modes
 from nova_aggregate_mirror.journal import store
+from nova_aggregate_mirror.reconcile import modes
 from tests.unit import doubles
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agreement of nova-api and the agent on one mode, by their journal."""
+"""Agreement of nova-api and the agent on one mode, by the journal."""
 
 import dataclasses
 import time
