@@ -5,7 +5,7 @@ import dataclasses
 import shlex
 import time
 
-from nova_aggregate_mirror import source
+from nova_aggregate_mirror.audit import placed_servers
 
 FORCED, MOVED, CHANGED = 'forced', 'moved', 'aggregate_changed'
 DRIFT, UNKNOWN, REQUESTED = 'drift', 'unknown', 'requested'
@@ -54,7 +54,7 @@ class Cause:
 class Misplacement:
     """A rule that the host of a server does not pass."""
 
-    server: source.PlacedServer
+    server: placed_servers.PlacedServer
     rule: str
     """One of ``rules.NAMES``, or the name of a plugin."""
     requirement: str

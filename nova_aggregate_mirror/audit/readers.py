@@ -10,13 +10,13 @@ from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import causes
 from nova_aggregate_mirror.audit import network_segments
 from nova_aggregate_mirror.audit import rules
+from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror.audit import stored_requests
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plugins
 from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror.source import connections
-from nova_aggregate_mirror.source import database_servers
 from nova_aggregate_mirror.source import metadata
 
 
@@ -59,7 +59,7 @@ class DatabaseAudit:
         """Names of the zones that nova has."""
         return self._auditor.zones
 
-    def run(self, pages: abc.Iterable[database_servers.Page]
+    def run(self, pages: abc.Iterable[server_pages.Page]
             ) -> abc.Iterator[list[audit.Misplacement]]:
         """Audit page after page; yield the misplacements of each.
 
@@ -74,7 +74,7 @@ class DatabaseAudit:
                     metadata.read_all(self._database, suspects), suspects)
             yield list(self._auditor.run(audited))
 
-    def _audited(self, page: database_servers.Page
+    def _audited(self, page: server_pages.Page
                  ) -> abc.Iterator[auditor.AuditedServer]:
         segments = self._segments.read(
             [server.uuid for server in page.servers]) if self._segments else {}

@@ -8,6 +8,7 @@ from collections import abc
 import shlex
 
 from nova_aggregate_mirror.audit import rules
+from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import placement as placement_check
@@ -17,7 +18,6 @@ from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror.scheduler import metadata_rules
 from nova_aggregate_mirror import source
-from nova_aggregate_mirror.source import database_servers
 
 ZONE = metadata_rules.ZONE
 TRAIT = 'trait:'
@@ -140,7 +140,7 @@ def _pinned_servers(deployment: inputs.Deployment, by_zone: Zones
             'in no zone (default_availability_zone). Nova refuses to unshelve '
             'them on a host of a zone. To list those of them that are on a '
             'host, with the command that unpins each, run:' % (
-                'Of the newest %d requests, ' % database_servers.NEWEST
+                'Of the newest %d requests, ' % server_pages.NEWEST
                 if sampled else '', plurals.count(
                     count, 'server is', 'servers are'), zone),
             '%s --rule default_zone' % checks.AUDIT)

@@ -6,13 +6,13 @@ import functools
 
 from oslo_config import cfg
 
+from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror.checks import discovery
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import source as nova_state
 from nova_aggregate_mirror.source import database
-from nova_aggregate_mirror.source import database_servers
 from nova_aggregate_mirror.source import metadata
 
 
@@ -48,8 +48,8 @@ class Deployment:
         return metadata.extra_specs()
 
     def count_pinned(self, zone: str) -> tuple[int, bool]:
-        """Count the servers pinned to a zone, as ``database_servers`` does."""
-        return database_servers.count_pinned(zone)
+        """Count the servers pinned to a zone, as ``server_pages`` does."""
+        return server_pages.count_pinned(zone)
 
     @functools.cached_property
     def journal(self) -> store.Journal | None:

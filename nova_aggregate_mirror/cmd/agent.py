@@ -143,7 +143,7 @@ def _build_audit(figures: metrics.Metrics
     figures.expect_audits(enforced)
 
     def audit() -> abc.Iterator[periodic_audit.Progress]:
-        source = components.servers()
+        source = components.pages()
         database_audit = readers.DatabaseAudit(
             CONF, _client(), settings=settings)
         for _misplaced in database_audit.run(source.pages()):

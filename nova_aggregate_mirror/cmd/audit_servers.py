@@ -34,6 +34,7 @@ from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import display
 from nova_aggregate_mirror.audit import rules
+from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import identifiers
 from nova_aggregate_mirror.cmd import start
@@ -47,7 +48,6 @@ from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.source import database
-from nova_aggregate_mirror.source import database_servers
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +74,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     """Audit the servers; return the exit status."""
     components.check_configuration()
     arguments = conf.command
-    source = components.servers()
+    source = components.pages()
     server_audit = build_audit(
         conf, _past_syncs(), arguments.rules, arguments.zone)
     totals = server_audit.totals
@@ -93,7 +93,7 @@ def run(conf: cfg.ConfigOpts) -> int:
 
 
 def _unknown_names(arguments: argparse.Namespace, server_audit: Any,
-                   source: database_servers.DatabaseServers,
+                   source: server_pages.ServerPages,
                    nova: database.DatabaseSource) -> list[str]:
     """Say which selected names nova and its servers do not have."""
     if source.cells_down:
@@ -128,7 +128,7 @@ def build_audit(conf: cfg.ConfigOpts, past: abc.Iterable[full_syncs.Entry],
 
 
 def _show(form: str, pages: abc.Iterable[list[audit.Misplacement]],
-          totals: auditor.Totals, source: database_servers.DatabaseServers
+          totals: auditor.Totals, source: server_pages.ServerPages
           ) -> None:
     if form in formats.DOCUMENTS:
         print(formats.document(form, display.document(
@@ -173,7 +173,7 @@ def with_progress(pages: abc.Iterator[list[audit.Misplacement]],
 
 
 def _judge(arguments: argparse.Namespace, totals: auditor.Totals,
-           source: database_servers.DatabaseServers) -> int:
+           source: server_pages.ServerPages) -> int:
     """Print what was not audited; return the exit status."""
     down = source.cells_down
     for name, reason in sorted(down.items()):

@@ -8,6 +8,7 @@ from typing import Any
 from nova.conf import CONF
 from oslo_log import log as logging
 
+from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror.cmd import unreadable_files
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
@@ -61,8 +62,14 @@ def source(skip_late: bool = False) -> database.DatabaseSource:
 
 
 def servers() -> database_servers.DatabaseServers:
-    """Build the reader of servers, each cell with a time limit."""
+    """Build the reader of names and consumers, with a limit per cell."""
     return database_servers.DatabaseServers(
+        engines.Limits(CONF.aggregate_mirror.cell_timeout))
+
+
+def pages() -> server_pages.ServerPages:
+    """Build the reader of all servers, with a limit per cell."""
+    return server_pages.ServerPages(
         engines.Limits(CONF.aggregate_mirror.cell_timeout))
 
 

@@ -93,7 +93,7 @@ def _audit(conf: cfg.ConfigOpts, stopping: abc.Callable[[], bool],
            ) -> misplaced.Misplacements:
     """Audit all servers; a failure is part of what is found."""
     findings = misplaced.Misplacements()
-    source = components.servers()
+    source = components.pages()
     display.step('Auditing the servers')
     try:
         server_audit = audit_servers.build_audit(conf, past)

@@ -4,6 +4,7 @@
 from collections import abc
 from typing import Any
 
+from nova_aggregate_mirror.audit import api_servers
 from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import resources
@@ -12,7 +13,6 @@ from nova_aggregate_mirror.placement import connection
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api
 from nova_aggregate_mirror.source import api_connection
-from nova_aggregate_mirror.source import api_servers
 
 TIMEOUT = 120.0
 """Seconds per request. Nova-api waits up to 60 seconds for each cell."""

@@ -6,6 +6,7 @@ from collections import abc
 from typing import Any
 
 from nova_aggregate_mirror import audit
+from nova_aggregate_mirror.audit import api_servers
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import display
 from nova_aggregate_mirror.audit import rules
@@ -17,7 +18,6 @@ from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import metadata_rules
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api_connection
-from nova_aggregate_mirror.source import api_servers
 
 STATUS = (
     'Exit status: 0 when no server is on a host outside of the zone that it '

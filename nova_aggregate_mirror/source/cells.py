@@ -244,15 +244,18 @@ class Cells:
                     for node, host in answer]
         return rows, down
 
-    def ask(self, cell: Cell, query: abc.Callable[[Any], Any]) -> Any:
-        """Run a query in one cell.
+    def ask(self, cell: Cell, query: abc.Callable[[Any], Any], default: Any,
+            down: dict[str, str]) -> Any:
+        """Run a query in one cell; return the default without an answer.
 
-        :raises CellUnavailable: when the cell does not answer in time
+        :param down: receives the name of a cell that does not answer in time,
+            and the reason
         """
         answer = self._read_all({cell.name: functools.partial(
             self._read, cell, query, True)}, True)[cell.name]
         if isinstance(answer, exceptions.CellUnavailable):
-            raise answer
+            down[cell.name] = str(answer)
+            return default
         return answer
 
     def _read(self, cell: Cell, query: abc.Callable[[Any], Any],

@@ -5,11 +5,9 @@ Long because one read joins the answers of the API database and of the cells.
 """
 
 from collections import abc
-import contextlib
 import functools
 from typing import Any
 
-from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import aggregate_rows
@@ -188,9 +186,8 @@ class DatabaseSource:
         with self._api.reading() as api:
             existing = self._cells.all(api)
         for cell in existing:
-            with contextlib.suppress(exceptions.CellUnavailable):
-                names.update(self._cells.ask(cell, functools.partial(
-                    _names_of, nodes=nodes)))
+            names.update(self._cells.ask(cell, functools.partial(
+                _names_of, nodes=nodes), default={}, down={}))
         return names
 
     def _search(self, records: _HostData,

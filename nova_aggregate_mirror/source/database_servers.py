@@ -1,72 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers in nova's databases: by page with their requests, and by name.
-
-Long because each question has its statements here.
-"""
+"""Servers in nova's databases by name, and consumers of resources."""
 
 from collections import abc
 import dataclasses
 import functools
-import json
 from typing import Any
 
 import sqlalchemy as sa
 
-from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import nova_tables
 
-PAGE = 500
-"""Servers per page: bounds memory and the duration of a statement."""
-NEWEST = 10000
-"""Requests in which a zone is searched: half a second of MariaDB."""
-
 _SERVER, _MIGRATION = nova_tables.instances.c, nova_tables.migrations.c
-_REQUEST, _GROUP = nova_tables.request_specs.c, nova_tables.instance_groups.c
-_EXISTS = (
+_GROUP = nova_tables.instance_groups.c
+EXISTS = (
     _SERVER.deleted == 0,
     # During a resize to another cell both cells have the server.
     sa.or_(_SERVER.hidden.is_(None), _SERVER.hidden == sa.false()))
-_SERVERS = sa.select(
-    _SERVER.id, _SERVER.uuid, _SERVER.display_name, _SERVER.host,
-    _SERVER.project_id, _SERVER.vm_state, _SERVER.launched_at,
-).where(
-    *_EXISTS, _SERVER.host.is_not(None),
-    sa.or_(_SERVER.vm_state.is_(None), _SERVER.vm_state != 'soft-delete'),
-    # Nova stores the new flavor when it begins to resize a server.
-    sa.or_(_SERVER.task_state.is_(None),
-           _SERVER.task_state.not_in(source.MOVING)),
-    _SERVER.id > sa.bindparam('after'),
-).order_by(_SERVER.id).limit(PAGE)
-_MOVES = sa.select(
-    _MIGRATION.instance_uuid, _MIGRATION.source_compute,
-    _MIGRATION.dest_compute, _MIGRATION.migration_type, _MIGRATION.updated_at,
-).where(
-    _MIGRATION.deleted == 0, _MIGRATION.instance_uuid.in_(engines.SOME),
-    _MIGRATION.status.in_(source.MOVED),
-).order_by(_MIGRATION.updated_at, _MIGRATION.id)
-_REQUESTS = sa.select(_REQUEST.instance_uuid, _REQUEST.spec).where(
-    _REQUEST.instance_uuid.in_(engines.SOME))
-_NEWEST = sa.select(_REQUEST.id, _REQUEST.instance_uuid, _REQUEST.spec
-                    ).order_by(_REQUEST.id.desc()).limit(NEWEST).subquery()
-_MAPPING = nova_tables.instance_mappings.c
-_EXISTING = sa.select(sa.func.count()).where(
-    _MAPPING.instance_uuid.in_(engines.SOME),
-    sa.or_(_MAPPING.queued_for_delete.is_(None),
-           _MAPPING.queued_for_delete == sa.false()))
+"""Condition for a server that is not deleted."""
+
 _GROUPS_NAMED = sa.select(_GROUP.uuid, _GROUP.name).where(
     _GROUP.name == sa.bindparam('name'))
 _SERVERS_NAMED = sa.select(
     _SERVER.uuid, _SERVER.display_name.label('name'),
-).where(*_EXISTS, _SERVER.display_name == sa.bindparam('name'))
-
-
+).where(*EXISTS, _SERVER.display_name == sa.bindparam('name'))
 _SERVERS_OF = sa.select(
     _SERVER.uuid, _SERVER.display_name, _SERVER.host, _SERVER.task_state,
-).where(*_EXISTS, _SERVER.uuid.in_(engines.SOME))
+).where(*EXISTS, _SERVER.uuid.in_(engines.SOME))
 _BUILDS_OF = sa.select(nova_tables.build_requests.c.instance_uuid).where(
     nova_tables.build_requests.c.instance_uuid.in_(engines.SOME))
 _MIGRATIONS = sa.select(
@@ -100,15 +62,6 @@ class Consumer:
     """Hosts that a server was evacuated from, and that have not noticed."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Page:
-    """Some servers of a cell."""
-
-    servers: abc.Sequence[source.PlacedServer]
-    requests: abc.Mapping[str, str]
-    """Server UUID to its RequestSpec, as nova stored it; JSON."""
-
-
 class DatabaseServers:
     """The servers of all cells, which are read one after another.
 
@@ -121,30 +74,6 @@ class DatabaseServers:
         self.cells_down: dict[str, str] = {}
         """Cells that did not answer so far, name to the reason."""
 
-    def pages(self, hosts: abc.Collection[str] = (), project: str = ''
-              ) -> abc.Iterator[Page]:
-        """Read the servers, by cell and in the order of their creation."""
-        statement = _SERVERS
-        if hosts:
-            statement = statement.where(_SERVER.host.in_(sorted(hosts)))
-        if project:
-            statement = statement.where(_SERVER.project_id == project)
-        # In place: a caller may hold it, and reads it after the last page.
-        self.cells_down.clear()
-        with self._api.reading() as api:
-            existing = self._cells.all(api)
-        for cell in existing:
-            after, last = 0, False
-            while not last:
-                after, servers = self._ask(cell, functools.partial(
-                    _page, statement=statement, after=after), (after, []))
-                last = not servers
-                # MySQL compares names of hosts without case.
-                servers = [server for server in servers
-                           if not hosts or server.host in hosts]
-                # Also an empty page, so that the caller can stop.
-                yield Page(servers, self._requests(servers) if servers else {})
-
     def servers_named(self, name: str) -> list[str]:
         """Return the UUIDs of the servers with a name, in all cells."""
         with self._api.reading() as api:
@@ -152,8 +81,9 @@ class DatabaseServers:
             mappings = [*map(cells.cell_of, api.execute(cells.EVERY))]
         uuids = set()
         for cell in mappings:
-            uuids.update(self._ask(cell, functools.partial(
-                _uuids, statement=_SERVERS_NAMED, name=name), ()))
+            uuids.update(self._cells.ask(cell, functools.partial(
+                _uuids, statement=_SERVERS_NAMED, name=name), (),
+                self.cells_down))
         return sorted(uuids)
 
     def consumers(self, uuids: abc.Iterable[str]
@@ -175,66 +105,15 @@ class DatabaseServers:
                 for row in api.execute(_BUILDS_OF, {'some': some})}
         for some in chunks:
             for cell in existing:
-                consumers |= self._ask(
-                    cell, functools.partial(_consumers, some=some), {})
+                consumers |= self._cells.ask(
+                    cell, functools.partial(_consumers, some=some), {},
+                    self.cells_down)
         return consumers
 
     def groups_named(self, name: str) -> list[str]:
         """Return the UUIDs of the server groups with a name."""
         with self._api.reading() as api:
             return _uuids(api, _GROUPS_NAMED, name)
-
-    def _ask(self, cell: cells.Cell, query: abc.Callable[[Any], Any],
-             default: Any) -> Any:
-        """Query a cell; without an answer, note it and return the default."""
-        try:
-            return self._cells.ask(cell, query)
-        except exceptions.CellUnavailable as exc:
-            self.cells_down[cell.name] = str(exc)
-            return default
-
-    def _requests(self, servers: abc.Sequence[source.PlacedServer]
-                  ) -> abc.Mapping[str, str]:
-        with self._api.reading() as api:
-            return dict(map(tuple, api.execute(
-                _REQUESTS, {'some': [server.uuid for server in servers]})))
-
-
-def count_pinned(zone: str) -> tuple[int, bool]:
-    """Count the existing servers whose stored request names a zone.
-
-    :returns: the number, and whether there are more than ``NEWEST`` requests,
-        of which only the newest are searched
-    """
-    # Nova writes the request as JSON, always with the same spaces.
-    text = '"availability_zone": %s' % json.dumps(zone)
-    with connections.ApiDatabase().reading() as api:
-        # LIKE is fast, and ignores case on MySQL and SQLite; REPLACE does not.
-        uuids = api.execute(sa.select(_NEWEST.c.instance_uuid).where(
-            _NEWEST.c.spec.contains(text, autoescape=True),
-            _NEWEST.c.spec != sa.func.replace(_NEWEST.c.spec, text, '')
-        )).scalars().all()
-        more = api.execute(sa.select(_REQUEST.id).order_by(
-            _REQUEST.id.desc()).offset(NEWEST).limit(1)).first()
-        # The request of a deleted server remains until it is archived.
-        return sum(api.execute(_EXISTING, {'some': some}).scalar_one()
-                   for some in engines.chunks(uuids)), more is not None
-
-
-def _page(cell: Any, statement: Any, after: int
-          ) -> tuple[int, list[source.PlacedServer]]:
-    """Read a page, and the ID after which the next one begins."""
-    rows = cell.execute(statement, {'after': after}).all()
-    if not rows:
-        return after, []
-    moves = {}
-    for move in cell.execute(_MOVES, {'some': [row.uuid for row in rows]}):
-        # A resize on the same host is no move. MySQL would refuse to compare
-        # columns of different collations, and ignore case.
-        if move.source_compute not in (None, move.dest_compute):
-            moves[move.instance_uuid, move.dest_compute] = move
-    return rows[-1].id, [_server(row, moves.get((row.uuid, row.host)))
-                         for row in rows]
 
 
 def _consumers(cell: Any, some: list[str]) -> dict[str, Consumer]:
@@ -260,12 +139,3 @@ def _uuids(connection: Any, statement: Any, name: str) -> list[str]:
     # MySQL compares names without case.
     return sorted(row.uuid for row in connection.execute(
         statement, {'name': name}) if row.name == name)
-
-
-def _server(row: Any, move: Any) -> source.PlacedServer:
-    return source.with_move(
-        source.PlacedServer(
-            row.uuid, row.display_name or '', row.host, row.project_id or '',
-            row.vm_state or '', nova_tables.epoch(row.launched_at)),
-        move and (move.migration_type or 'migration'),
-        move and nova_tables.epoch(move.updated_at))

@@ -8,9 +8,9 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import readers
+from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror.source import database_servers
 from tests import patience
 from tests.scheduling import explaining
 
@@ -29,7 +29,7 @@ class AuditTest(explaining.ExplainingTest):
         """Return each misplacement; the totals are in ``totals``."""
         auditing = readers.DatabaseAudit(
             CONF, explaining.Placement(), rules, past, zone, UNPINS)
-        self.source = database_servers.DatabaseServers(
+        self.source = server_pages.ServerPages(
             engines.Limits(patience.seconds(60)))
         pages = list(auditing.run(self.source.pages(**chosen)))
         self.totals = auditing.totals
@@ -96,7 +96,7 @@ class TestZones(AuditTest):
         statements = []
 
         def pages():
-            for page in database_servers.DatabaseServers(
+            for page in server_pages.ServerPages(
                     engines.Limits(patience.seconds(60))).pages():
                 for position, server in enumerate(page.servers):
                     if position == 3:
@@ -105,7 +105,7 @@ class TestZones(AuditTest):
                                 'INSERT INTO aggregate_hosts (host, '
                                 'aggregate_id) VALUES (\'third\', %d)'
                                 % self.east)
-                    yield database_servers.Page([server], page.requests)
+                    yield server_pages.Page([server], page.requests)
 
         engine = explaining.api_db.get_engine()
         auditing = readers.DatabaseAudit(
@@ -237,7 +237,7 @@ class TestZones(AuditTest):
         self.assertEqual(
             (server['id'], audit.REQUESTED, 'zone nova'),
             (found.server.uuid, found.cause.kind, found.requirement))
-        self.assertEqual((1, False), database_servers.count_pinned('nova'))
+        self.assertEqual((1, False), server_pages.count_pinned('nova'))
         self._shelve_server(server, 'SHELVED_OFFLOADED')
         self.assertRaises(client.OpenStackApiException, self.unshelve, server)
         if UNPINS:
@@ -249,7 +249,7 @@ class TestZones(AuditTest):
             self.unshelve(server, availability_zone=None)
         self.become(server, **{'OS-EXT-SRV-ATTR:host': 'second'})
         self.assertEqual([], self.audit(rules=['default_zone']))
-        self.assertEqual((0, False), database_servers.count_pinned('nova'))
+        self.assertEqual((0, False), server_pages.count_pinned('nova'))
 
     def unshelve(self, server, **options):
         self.admin_api.post_server_action(

@@ -12,7 +12,7 @@ from nova.db.main import models
 from oslo_utils import uuidutils
 import sqlalchemy as sa
 
-from nova_aggregate_mirror.source import database_servers
+from nova_aggregate_mirror.audit import server_pages
 from tests.functional import test_html_report
 from tests.functional import test_manage
 from tests import placed
@@ -108,7 +108,7 @@ class TestAuditServers(AuditTest):
         """Each server is read once, whatever page it is on."""
         self.server('near')
         uuids = [uuidutils.generate_uuid() for _one in range(
-            2 * database_servers.PAGE)]
+            2 * server_pages.PAGE)]
         with self.cloud.nova.in_cell('cell2') as context:
             with context.db_connection.writer.get_engine().begin() as cell:
                 cell.execute(sa.insert(models.Instance.__table__), [

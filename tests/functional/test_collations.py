@@ -15,10 +15,10 @@ import sqlalchemy as sa
 import testscenarios
 import testtools
 
+from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database
-from nova_aggregate_mirror.source import database_servers
 from nova_aggregate_mirror.source import metadata
 from nova_aggregate_mirror.source import nova_tables
 from tests import databases
@@ -116,16 +116,16 @@ class TestStatements(testscenarios.WithScenarios, testtools.TestCase):
                 [AGGREGATE]))
             self.assertEqual({AGGREGATE: 'zone', OTHER: 'rack'},
                              metadata.read_all().names)
-            page, _last = database_servers.DatabaseServers(
+            page, _last = server_pages.ServerPages(
                 engines.Limits(patience.seconds(60))).pages()
             self.assertEqual('resize', page.servers[0].moved)
             self.assertEqual({SERVER: PINNED}, page.requests)
             self.assertEqual({'ssd', 'SSD'}, metadata.extra_specs())
             # One was deleted, and nova has not removed its request.
-            self.assertEqual((1, False), database_servers.count_pinned('a_1'))
+            self.assertEqual((1, False), server_pages.count_pinned('a_1'))
             for zone in 'ab1', 'A_1':
                 self.assertEqual(
-                    (0, False), database_servers.count_pinned(zone))
+                    (0, False), server_pages.count_pinned(zone))
 
     def test_every_statement(self):
         """It is executed without a warning, and finds nova's spelling."""

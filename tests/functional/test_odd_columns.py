@@ -20,6 +20,7 @@ import testscenarios
 from nova_aggregate_mirror.audit import display
 from nova_aggregate_mirror.audit import readers
 from nova_aggregate_mirror.audit import rules
+from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror.checks import aggregate_metadata
 from nova_aggregate_mirror.checks import drift
 from nova_aggregate_mirror.checks import inputs
@@ -249,7 +250,7 @@ class TestOddColumns(testscenarios.WithScenarios, test_source.SourceTest):
         audited = readers.DatabaseAudit(
             CONF, client.Client(CONF), [
                 name for name in rules.NAMES if name != 'segment'])
-        pages = database_servers.DatabaseServers(engines.Limits(60.0)).pages()
+        pages = server_pages.ServerPages(engines.Limits(60.0)).pages()
         for page in audited.run(pages):
             if page:
                 display.table(page)
@@ -261,7 +262,7 @@ class TestOddColumns(testscenarios.WithScenarios, test_source.SourceTest):
         servers.consumers([SERVER, UUID])
         servers.servers_named('odd')
         servers.groups_named('odd')
-        database_servers.count_pinned('nova')
+        server_pages.count_pinned('nova')
         self.source.node_names([NODE])
 
     def scheduler(self):

@@ -5,6 +5,7 @@ import testtools
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import causes
+from nova_aggregate_mirror.audit import placed_servers
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import metadata_rules
 from nova_aggregate_mirror import source
@@ -33,7 +34,8 @@ class TestCause(testtools.TestCase):
     def cause(self, aggregates, arrived=100.0, forced=False, syncs=(),
               moved='', rule=RULE):
         return causes.cause(
-            source.PlacedServer('u', 'n', 'h1', 'p', 'active', arrived, moved),
+            placed_servers.PlacedServer(
+                'u', 'n', 'h1', 'p', 'active', arrived, moved),
             rule, forced, aggregates, syncs)
 
     def restricted(self, added, changed=(), **options):
@@ -98,7 +100,8 @@ class TestCause(testtools.TestCase):
                 "the flavor's extra spec %s" % key, frozenset(),
                 required=True, keys=source.Keys(frozenset({key})))
             self.assertEqual(kind, causes.cause(
-                source.PlacedServer('u', 'n', 'h1', 'p', 'active', 100.0),
+                placed_servers.PlacedServer(
+                    'u', 'n', 'h1', 'p', 'active', 100.0),
                 rule, False, source.Aggregates(
                     {'a': 'fast'}, {'a': {'fast disk': 'false'}},
                     {'h1': {'a': None}}, {('a', 'fast disk'): 900.0})).kind)

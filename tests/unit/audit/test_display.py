@@ -6,13 +6,14 @@ import testtools
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import display
+from nova_aggregate_mirror.audit import placed_servers
 from nova_aggregate_mirror import printable
-from nova_aggregate_mirror import source
 
 
 def found(state='active', since=100.0, rule='zone', **pinning):
     return audit.Misplacement(
-        source.PlacedServer('the-uuid', 'web-1', 'cmp-3', 'p1', state, 50.0),
+        placed_servers.PlacedServer(
+            'the-uuid', 'web-1', 'cmp-3', 'p1', state, 50.0),
         rule, 'zone az-1', 'zone az-2',
         audit.Cause(audit.FORCED, 'forced to the host when created', since),
         **pinning)
@@ -86,7 +87,8 @@ class TestRender(testtools.TestCase):
         """A tenant chooses the name of a server and the image's properties."""
         evil = 'a\x1b[2J\nb\u202e'
         text = display.table([audit.Misplacement(
-            source.PlacedServer('the-uuid', evil, evil, evil, 'active', 50.0),
+            placed_servers.PlacedServer(
+                'the-uuid', evil, evil, evil, 'active', 50.0),
             'zone', evil, evil, audit.Cause(audit.FORCED, evil, 1.0))])
         self.assertEqual(printable.lines(text), text)
         self.assertEqual(6, text.count('a\\x1b[2J\\nb\\u202e'))

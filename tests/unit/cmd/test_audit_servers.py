@@ -10,11 +10,11 @@ import testtools
 
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import readers
+from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror.cmd import audit_servers
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import source
-from nova_aggregate_mirror.source import database_servers
 
 NONE = 'No server is selected: check --zone, --host and --project'
 
@@ -27,7 +27,7 @@ class TestSelection(testtools.TestCase):
         audit = mock.Mock(spec=readers.DatabaseAudit, zones=frozenset(),
                           totals=auditor.Totals(**totals))
         audit.run.return_value = iter([])
-        servers = mock.Mock(spec=database_servers.DatabaseServers,
+        servers = mock.Mock(spec=server_pages.ServerPages,
                             cells_down=dict.fromkeys(cells_down, 'late'))
         errors = io.StringIO()
         for target, name, double in (
@@ -38,7 +38,8 @@ class TestSelection(testtools.TestCase):
                     'side_effect': journal_error})),
                 (components, 'source', mock.Mock(**{
                     'return_value.read_all.return_value': nova})),
-                (components, 'servers', mock.Mock(return_value=servers))):
+                (components, 'servers', mock.Mock()),
+                (components, 'pages', mock.Mock(return_value=servers))):
             self.useFixture(fixtures.MockPatchObject(target, name, double))
         self.useFixture(fixtures.MonkeyPatch('sys.stderr', errors))
         self.useFixture(fixtures.MonkeyPatch('sys.stdout', io.StringIO()))
