@@ -141,6 +141,36 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
         removable=removable)
 
 
+def of_hosts(context: context.Context, hosts: frozenset[str],
+             nodes: frozenset[str], patience: float) -> SyncOutcome:
+    """Compare some hosts with placement, and write nothing.
+
+    This takes a request for each compute node. A mapped host is searched for
+    in its own cell.
+
+    :param nodes: compute nodes of the hosts, as far as they are known: with
+        all of them, nova is read once
+    :param patience: see ``provider_writes.Mode``
+    """
+    outcome = provider_writes.converge(
+        context, [journal.Dirty(host, nodes) for host in hosts],
+        provider_writes.Mode(write=False, patience=patience))
+    compared = Comparison(
+        outcome.current, outcome.truth or source.Nova({}, {}, {}), {},
+        hosts=hosts, unread_providers={
+            subject.name: error for subject, error in outcome.failed.items()
+            if subject.kind == PROVIDER})
+    # A cell that is down is a failure of each host that it may have.
+    nova = dataclasses.replace(compared.requested_nova(), cells_down={})
+    if not outcome.current and (outcome.outage or not outcome.truth):
+        # It is the same for each host and node.
+        error = outcome.outage or next(iter(outcome.failed.values()))
+        outcome.failed.clear()
+        return SyncOutcome(outcome, nova, not_compared=error)
+    _fail(outcome, compared.contradictions())
+    return SyncOutcome(outcome, nova, associations.compare(compared))
+
+
 def without_comparison(error: exceptions.MirrorError,
                        outcome: Outcome | None = None) -> SyncOutcome:
     """Return the result of a sync that ``error`` ended before it compared."""
@@ -273,6 +303,12 @@ def _find_contradictions(context: context.Context, compared: Comparison,
     }, compared.nova.compute_nodes())
     conflicts |= compared.contradictions()
     conflicts |= survey.denials(context, compared, outcome.missing)
+    _fail(outcome, conflicts)
+
+
+def _fail(outcome: Outcome,
+          conflicts: abc.Mapping[str, exceptions.MirrorError]) -> None:
+    """Add providers that cannot be mirrored, to the reason."""
     outcome.unwritten |= {Subject(PROVIDER, node) for node in conflicts}
     outcome.failed |= {
         Subject(PROVIDER, node): exc for node, exc in conflicts.items()}

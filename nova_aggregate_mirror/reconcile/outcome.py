@@ -65,6 +65,11 @@ class Outcome:
     """Writes that placement refused because the provider had changed."""
     outage: exceptions.MirrorError | None = None
     """Why providers were not asked about: with it, all of them would fail."""
+    truth: source.Nova | None = None
+    """Nova as a single converge read it last; None if it could not."""
+    current: dict[str, frozenset[str]] = dataclasses.field(
+        default_factory=dict)
+    """Aggregates of the providers that a single converge has read."""
 
     @property
     def silent(self) -> frozenset[str]:
@@ -79,16 +84,16 @@ class Outcome:
         return (sum(len(change.add) for change in self.changes),
                 sum(len(change.remove) for change in self.changes))
 
-    def conclude(self, dirty: journal.Dirty, truth: source.Nova | None,
+    def conclude(self, dirty: journal.Dirty,
                  error: exceptions.MirrorError | None, whole: bool) -> None:
         """Record a failure unless the request is known to be in sync.
 
-        :param truth: nova's truth; None when it could not be read
         :param error: what ended the converge early; None if nothing did
         :param whole: whether all nodes of the host were requested
         """
         if self.outage:
             error = exceptions.NotTried.because_of(self.outage)
+        truth = self.truth
         if truth is None:
             own = [self.failed[subject] for subject in self._subjects(
                 dirty.nodes) if subject in self.failed]

@@ -98,15 +98,17 @@ def converge(context: context.Context, dirty: abc.Collection[journal.Dirty],
     outcome = Outcome()
     names = frozenset(request.host for request in dirty)
     nodes = {node for request in dirty for node in request.nodes}
-    truth: source.Nova | None = None
     unsure: exceptions.JournalUnavailable | None = None
 
     def decide(states: States) -> Decision:
-        nonlocal truth, unsure
+        nonlocal unsure
         nodes.update(states)
         present = frozenset().union(*(state.aggregates
                                       for state in states.values()))
         truth = context.nova.read(names, nodes, present, mode.down)
+        outcome.truth = truth
+        outcome.current |= {uuid: state.aggregates
+                            for uuid, state in states.items()}
         # Aggregates that nova has now are owned without a look-up.
         owned = frozenset(truth.aggregates)
         try:
@@ -129,7 +131,7 @@ def converge(context: context.Context, dirty: abc.Collection[journal.Dirty],
     except exceptions.MirrorError as exc:
         error = exc
     for request in dirty:
-        outcome.conclude(request, truth, error, whole=mode.down is None)
+        outcome.conclude(request, error, whole=mode.down is None)
     if unsure:
         # What is kept may be owned or foreign.
         outcome.kept.clear()

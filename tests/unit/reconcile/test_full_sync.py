@@ -11,6 +11,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import ledger
+from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
@@ -25,6 +26,7 @@ from tests.unit import doubles
 FOREIGN, HOST, PROVIDER = outcome.FOREIGN, outcome.HOST, outcome.PROVIDER
 Subject = outcome.Subject
 FAILED = exceptions.ServiceFailed('500')
+DOWN = exceptions.ServiceUnreachable('refused the connection')
 
 
 class Once(dict):
@@ -81,6 +83,52 @@ class SyncTest(doubles.TestCase):
             return answer
 
         setattr(party, method, asked)
+
+
+class TestHosts(SyncTest):
+    """A comparison of some hosts, which writes nothing."""
+
+    def compare(self, *hosts, patience=0.0):
+        return full_sync.of_hosts(
+            self.reconciler.context, frozenset(hosts), frozenset(), patience)
+
+    def test_states(self):
+        """Those of these hosts alone; the ledger is left as it is."""
+        self.nova.hosts_of['c'] = {'h3'}
+        self.nova.nodes['n4'] = 'h2'
+        self.placement.write('n2', {'a', 'c', 'foreign'})
+        compared = self.compare('h2')
+        self.assertEqual(
+            [('n2', 'b', 'missing'), ('n2', 'c', 'stale'),
+             ('n4', 'a', 'pending'), ('n4', 'b', 'pending')],
+            [(*association.pair, association.state.value)
+             for association in compared.associations])
+        self.assertEqual({'h2'}, set(compared.nova.members))
+        self.assertEqual({'TRUTH', 'GET'}, {method for method, _ in self.log})
+        self.assertEqual({}, self.journal.ledger.entries())
+
+    def test_outage(self):
+        """It is one failure, whatever the number of nodes."""
+        self.placement.broken = {('GET', 'n1'): DOWN, ('PROBE', ''): DOWN}
+        compared = self.compare('h1', 'h2')
+        self.assertEqual((DOWN, {}), (
+            compared.not_compared, compared.outcome.failed))
+        self.assertEqual({'h1', 'h2'}, set(compared.nova.members))
+        self.nova.broken = exceptions.NovaUnavailable('no answer')
+        self.assertIs(self.nova.broken,
+                      self.compare('h1', 'h2').not_compared)
+
+    def test_outage_meanwhile(self):
+        """What was read before it is compared."""
+        self.placement.broken = {('GET', 'n2'): DOWN}
+        self.after_first(
+            self.placement, 'probe', lambda: self.placement.broken.update(
+                {('PROBE', ''): DOWN}))
+        compared = self.compare('h1', 'h2', patience=30.0)
+        self.assertIsNone(compared.not_compared)
+        self.assertEqual({Subject(PROVIDER, 'n2')}, {*compared.outcome.failed})
+        self.assertEqual([('n1', 'a')], self.among(
+            compared, associations.State.MISSING))
 
 
 class TestSync(SyncTest):
