@@ -11,11 +11,6 @@ from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror.osc import sync
 from nova_aggregate_mirror.reconcile import full_sync
 
-_REPAIR = ('"openstack aggregate mirror sync --prune" changes placement; the '
-           'agent\'s next sync does so, too, unless it observes or finds too '
-           'many to remove.')
-_LISTING = 'openstack aggregate mirror sync --dry-run --prune -f json'
-
 
 class Diff(command.Lister):
     """List the associations that are missing or stale in placement.
@@ -42,17 +37,21 @@ class Diff(command.Lister):
                    else result.sync.not_compared)
         rows = sync_result.rows(
             result, (sync_result.State.MISSING, sync_result.State.STALE))
-        command.tell([*summary.splitlines(), *([_REPAIR] if rows else []),
-                      *sync_result.faults(
-                          result, '"%s"' % _listing(parsed_args))])
+        if rows:
+            summary += '\nTo change placement, run "%s".' % _sync(parsed_args)
+        listing = _sync(parsed_args, '--dry-run', '-f', 'json')
+        command.tell([*summary.splitlines(),
+                      *sync_result.faults(result, '"%s"' % listing)])
         return sync_result.COLUMNS, rows
 
     def in_table(self, columns: Any, rows: Any) -> command.Table:
         return sync_result.IN_TABLE, sync_result.in_table(rows)
 
 
-def _listing(parsed_args: argparse.Namespace) -> str:
-    """Return a command that lists all failures of the same comparison."""
-    scope = [*(('--aggregate', name) for name in parsed_args.aggregates),
-             *(('--host', host) for host in parsed_args.hosts)]
-    return ' '.join([_LISTING, *map(shlex.join, scope)])
+def _sync(parsed_args: argparse.Namespace, *options: str) -> str:
+    """Return a command that syncs what was compared."""
+    words = ['openstack aggregate mirror sync --prune', *options]
+    words += ['--aggregate ' + shlex.quote(name)
+              for name in parsed_args.aggregates]
+    words += ['--host ' + shlex.quote(host) for host in parsed_args.hosts]
+    return ' '.join(words)

@@ -15,8 +15,11 @@ from nova_aggregate_mirror.osc import aggregates
 from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror.osc import diff
 from nova_aggregate_mirror import printable
+from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import result
+from nova_aggregate_mirror import source
 from tests.unit.test_printable import EVIL
 from tests.unit.test_printable import SAFE
 
@@ -93,14 +96,11 @@ class TestCommand(testtools.TestCase):
             command.tell([EVIL])
         self.assertEqual(SAFE + '\n', stderr.new_value.getvalue())
 
-    def test_interrupted_diff(self):
-        """No list is printed: an empty one would say that nothing differs."""
+    def diff(self, judged, *arguments):
+        """Run diff with a result; return status, output and errors."""
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.console.sync_run.run',
-            lambda *_arguments, **_options: result.Result(
-                full_sync.without_comparison(exceptions.Stopped('')),
-                full_sync.Request(write=False),
-                interruption=exit_status.INTERRUPTED)))
+            lambda *_arguments, **_options: judged))
         out, errors = io.StringIO(), io.StringIO()
         self.useFixture(fixtures.MonkeyPatch('sys.stderr', errors))
         lister = diff.Diff(types.SimpleNamespace(
@@ -108,14 +108,40 @@ class TestCommand(testtools.TestCase):
             client_manager=types.SimpleNamespace(
                 aggregate_mirror=types.SimpleNamespace(
                     aggregates=frozenset))), None)
-        self.assertEqual(exit_status.INTERRUPTED, lister.run(
-            lister.get_parser('').parse_args(['-f', 'json'])))
-        self.assertEqual('', out.getvalue())
-        self.assertIn('Interrupted before the comparison', errors.getvalue())
+        status = lister.run(lister.get_parser('').parse_args(
+            ['-f', 'json', *arguments]))
+        return status, out.getvalue(), errors.getvalue()
 
-    def test_list_of_all_failures(self):
-        """It is that of the hosts and aggregates that were compared."""
+    def test_interrupted_diff(self):
+        """No list is printed: an empty one would say that nothing differs."""
+        status, out, errors = self.diff(result.Result(
+            full_sync.without_comparison(exceptions.Stopped('')),
+            full_sync.Request(write=False),
+            interruption=exit_status.INTERRUPTED))
+        self.assertEqual((exit_status.INTERRUPTED, ''), (status, out))
+        self.assertIn('Interrupted before the comparison', errors)
+
+    def test_next_step_of_diff(self):
+        """A sync of what was compared; agents cannot be seen in the APIs."""
+        failed = {
+            outcome.Subject(outcome.PROVIDER, 'n%02d' % number):
+            exceptions.ServiceFailed('answered 500', 'placement')
+            for number in range(12)}
+        status, _out, errors = self.diff(result.Result(
+            full_sync.SyncOutcome(
+                outcome.Outcome(failed=failed), source.Nova({}, {}, {}),
+                [associations.Association(
+                    ('h1',), 'n99', 'zone', 'uuid',
+                    associations.State.MISSING)]),
+            full_sync.Request(write=False)),
+            '--aggregate', 'a b', '--host', 'h1')
+        self.assertEqual(exit_status.NOT_READ, status)
+        first, step, *others = errors.splitlines()
         self.assertEqual(
-            'openstack aggregate mirror sync --dry-run --prune -f json '
-            "--aggregate 'a b' --host h1", diff._listing(
-                types.SimpleNamespace(aggregates=['a b'], hosts=['h1'])))
+            ['Placement differs from nova: 1 association to add.',
+             'To change placement, run "openstack aggregate mirror sync '
+             '--prune --aggregate \'a b\' --host h1".',
+             '... and 2 more of the same kind; "openstack aggregate mirror '
+             'sync --prune --dry-run -f json --aggregate \'a b\' --host h1" '
+             'lists all'], [first, step, others[-1]])
+        self.assertNotIn('agent', errors)
