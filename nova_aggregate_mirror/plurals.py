@@ -26,6 +26,14 @@ def first(names: abc.Sequence[str], limit: int) -> str:
     return '%s and %d more' % (text, others) if others > 0 else text
 
 
+def lines(texts: abc.Iterable[str], limit: int = SOME) -> list[str]:
+    """Return the first texts, and a line that counts the others."""
+    shown = list(texts)
+    others = len(shown) - limit
+    return shown if others <= 0 else [
+        *shown[:limit], '... and %d more' % others]
+
+
 def associations(added: int, removed: int, add: str = 'added',
                  remove: str = 'removed') -> str:
     """Return how many associations changed, without a part that is 0.

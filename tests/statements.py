@@ -16,10 +16,16 @@ class Statements(fixtures.Fixture):
 
     def _setUp(self) -> None:
         self.seen: list[str] = []
-        arguments = (sa.engine.Engine, 'before_cursor_execute',
-                     lambda *args: self.seen.append(args[2]))
+        self.databases: set[str] = set()
+        """Those that executed the statements."""
+        arguments = sa.engine.Engine, 'before_cursor_execute', self._record
         sa.event.listen(*arguments)
         self.addCleanup(sa.event.remove, *arguments)
+
+    def _record(self, connection: Any, _cursor: Any, statement: str,
+                *_arguments: Any) -> None:
+        self.seen.append(statement)
+        self.databases.add(connection.engine.url.database)
 
     def about(self, table: str) -> list[str]:
         """Return the statements that name a table."""

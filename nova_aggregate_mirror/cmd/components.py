@@ -3,6 +3,7 @@
 
 from collections import abc
 import importlib.metadata
+import math
 from typing import Any
 
 from nova.conf import CONF
@@ -54,11 +55,15 @@ def check_configuration() -> None:
             'nova-api\'s nova.conf with --config-file')
 
 
-def source(skip_late: bool = False) -> database.DatabaseSource:
-    """Build the source: nova's databases; ``skip_late`` as in ``Cells``."""
+def source(longest: float = math.inf, skip_late: bool = False
+           ) -> database.DatabaseSource:
+    """Build the source: nova's databases; ``skip_late`` as in ``Cells``.
+
+    :param longest: maximum seconds to wait for an answer
+    """
     return database.DatabaseSource(
-        engines.Limits(CONF.aggregate_mirror.cell_timeout), threads=True,
-        skip_late=skip_late)
+        engines.Limits(min(longest, CONF.aggregate_mirror.cell_timeout)),
+        threads=True, skip_late=skip_late)
 
 
 def servers() -> database_servers.DatabaseServers:

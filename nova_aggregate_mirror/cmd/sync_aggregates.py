@@ -40,7 +40,6 @@ from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import store
-from nova_aggregate_mirror import printable
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import terminal_tables
@@ -135,5 +134,4 @@ def _print(result: result.Result, form: str, advice: str) -> None:
     elif form != 'table':
         formats.show(form, sync_result.document(result), sync_result.COLUMNS,
                      rows)
-    for line in sync_result.faults(result):
-        print(printable.line(line), file=sys.stderr)
+    formats.tell(sync_result.faults(result))

@@ -22,15 +22,16 @@ and after the timeout, the lowest that applies:
 """
 
 import argparse
-import sys
 
 from oslo_config import cfg
 
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.console import arguments
-from nova_aggregate_mirror.console import readiness
+from nova_aggregate_mirror.console import formats
+from nova_aggregate_mirror.console import wait_run
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
+from nova_aggregate_mirror.limits import engines
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,28 +41,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest='hosts', help='host to wait for; may be repeated')
     parser.add_argument(
         '--timeout', type=arguments.number(arguments.LONGEST),
-        default=readiness.TIMEOUT, metavar='SECONDS',
+        default=wait_run.TIMEOUT, metavar='SECONDS',
         help='maximum time to wait in seconds, from 1 to %d; the default is '
-             '%d' % (arguments.LONGEST, readiness.TIMEOUT))
+             '%d; %s' % (arguments.LONGEST, wait_run.TIMEOUT, wait_run.LATE))
 
 
 def run(conf: cfg.ConfigOpts) -> int:
     """Wait, print what is missing and the result; return the exit status."""
     components.check_configuration()
-    nova, placement = components.source(), components.placement()
+    options = conf.command
+    # An attempt has a deadline, like a call of nova-api.
+    limits = engines.Limits.of_call(options.timeout, 0.0)
+    nova, placement = components.source(limits.answer), components.placement()
     try:
-        result = readiness.until_mirrored(
-            nova, placement, frozenset(conf.command.hosts),
-            conf.command.timeout, _tell)
+        return wait_run.run(
+            nova, placement, frozenset(options.hosts), options.timeout,
+            'nova-aggregate-mirror-manage placement sync_aggregates --host')
     except exceptions.MirrorError as exc:
-        _tell(exc)
+        formats.tell([str(exc)])
         return exit_status.of(exc)
-    for line in result.summary():
-        print(line)
-    for line in result.faults():
-        _tell(line)
-    return result.status()
-
-
-def _tell(text: object) -> None:
-    print(text, file=sys.stderr, flush=True)

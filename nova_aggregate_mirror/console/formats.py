@@ -7,6 +7,9 @@ import itertools
 import json
 import sys
 from typing import Any
+from typing import TextIO
+
+from nova_aggregate_mirror import printable
 
 FORMATS = ('csv', 'json', 'table', 'value', 'yaml')
 
@@ -52,3 +55,9 @@ def show(form: str, content: Any, columns: abc.Sequence[str],
         print_rows(form, columns, rows)
     else:
         print(document(form, content), end='')
+
+
+def tell(lines: abc.Iterable[str], out: TextIO | None = None) -> None:
+    """Print lines; by default to standard error, apart from the result."""
+    for line in lines:
+        print(printable.line(line), file=out or sys.stderr, flush=True)

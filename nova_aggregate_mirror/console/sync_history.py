@@ -53,9 +53,5 @@ def note(history: full_syncs.History, name: str, seconds: float,
         compared=request.write and not (
             request.hosts or request.aggregates or result.interruption
             or result.sync.not_compared),
-        mode=mode, removals='\n'.join(
-            'host %s (provider %s): aggregate %s (%s)' % (
-                ', '.join(association.hosts) or '-', association.provider,
-                association.aggregate or 'deleted',
-                association.aggregate_uuid)
-            for association in removals[:None if request.write else MOST])))
+        mode=mode, removals='\n'.join(map(
+            str, removals[:None if request.write else MOST]))))

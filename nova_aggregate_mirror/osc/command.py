@@ -12,12 +12,14 @@ from osc_lib.command import command
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.console import arguments
+from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror.console import progress
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.osc import clients
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import printable
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import context
@@ -30,6 +32,7 @@ from nova_aggregate_mirror import source
 from nova_aggregate_mirror import terminal_tables
 
 Table = tuple[tuple[str, ...], list[tuple[Any, ...]]]
+tell = formats.tell
 
 READS = ('Exit status: 0 when nova and placement could be read, 1 when the '
          'client itself could not authenticate, 2 when placement could not be '
@@ -126,12 +129,9 @@ class Lister(command.Lister):
         read.failed |= full_sync.unread(compared)
         unread = ['The %s could not be read: %s' % failure
                   for failure in read.failed.items()]
-        tell(unread[:sync_result.MOST_LISTED])
+        tell(plurals.lines(unread))
         if unread:
             self.status = exit_status.NOT_READ
-        if len(unread) > sync_result.MOST_LISTED:
-            tell(['... and %d more'
-                  % (len(unread) - sync_result.MOST_LISTED)])
         return compared.nova, [*others, *associations.complete(
             compared.nova, associations.compare(compared),
             compared.unread_aggregates.keys()
@@ -167,9 +167,3 @@ def clients_of(app: Any) -> clients.Clients:
     """Return the clients of the openstack client, which creates them once."""
     api_clients: clients.Clients = app.client_manager.aggregate_mirror
     return api_clients
-
-
-def tell(lines: abc.Iterable[str]) -> None:
-    """Print lines that are not part of the result to standard error."""
-    for line in lines:
-        print(printable.line(line), file=sys.stderr, flush=True)

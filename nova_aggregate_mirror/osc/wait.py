@@ -6,11 +6,9 @@ import argparse
 from osc_lib.command import command as osc_command
 
 from nova_aggregate_mirror.console import arguments
-from nova_aggregate_mirror.console import readiness
+from nova_aggregate_mirror.console import wait_run
 from nova_aggregate_mirror import exit_status
-from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.osc import command
-from nova_aggregate_mirror import printable
 
 STATUS = (
     'Exit status: 0 when placement has everything; 1 when the client itself '
@@ -41,9 +39,10 @@ class Wait(osc_command.Command):
             'hosts', metavar='<host>', nargs='+', help='Host to wait for')
         parser.add_argument(
             '--timeout', type=arguments.number(arguments.LONGEST),
-            default=readiness.TIMEOUT, metavar='<seconds>',
-            help='Maximum time to wait in seconds, from 1 to %d (default: %d)'
-                 % (arguments.LONGEST, readiness.TIMEOUT))
+            default=wait_run.TIMEOUT, metavar='<seconds>',
+            help='Maximum time to wait in seconds, from 1 to %d (default: '
+                 '%d); %s' % (
+                     arguments.LONGEST, wait_run.TIMEOUT, wait_run.LATE))
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
@@ -53,14 +52,8 @@ class Wait(osc_command.Command):
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         api_clients = command.clients_of(self.app)
-        quiet = not self.app.options.verbose_level
-        # For nova-api, too; the last attempt may take LEAST seconds.
-        with deadline.within(parsed_args.timeout + readiness.LEAST):
-            result = readiness.until_mirrored(
-                api_clients.nova, api_clients.placement,
-                frozenset(parsed_args.hosts), parsed_args.timeout,
-                lambda line: None if quiet else command.tell([line]))
-        for line in result.summary():
-            print(printable.line(line))
-        command.tell(result.faults())
-        self.status = result.status()
+        self.status = wait_run.run(
+            api_clients.nova, api_clients.placement,
+            frozenset(parsed_args.hosts), parsed_args.timeout,
+            'openstack aggregate mirror sync --host',
+            quiet=not self.app.options.verbose_level)

@@ -66,6 +66,11 @@ class Association:
     absent_for: float = 0.0
     """Seconds since nova has not had the aggregate any more."""
 
+    def __str__(self) -> str:
+        return 'host %s (provider %s): aggregate %s (%s)' % (
+            ', '.join(self.hosts) or '-', self.provider,
+            self.aggregate or 'deleted', self.aggregate_uuid)
+
     @property
     def host(self) -> str:
         """The hosts as one field of a table: separated by commas alone."""

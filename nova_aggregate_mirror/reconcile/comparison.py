@@ -19,7 +19,7 @@ mistake."""
 
 RIVALS = ('run "openstack compute service delete" for the host that no longer '
           'runs it, then restart nova-compute on the other')
-"""The step after ``rivalry``: nova-api also deletes the provider."""
+"""Nova-api also deletes the provider."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +105,9 @@ class Comparison:
         nova = self.nova
         return {
             node: exceptions.Contradiction(
-                rivalry(nova, node), consequence='; '.join(sorted(
+                'nova has the compute node on %s' % ' and on '.join(
+                    map(str, nova.shared[node])),
+                consequence='; '.join(sorted(
                     'only %s is in aggregate %s (%s), which is not changed' % (
                         ', '.join(sorted(
                             host for host in nova.hosts_of(node)
@@ -189,12 +191,6 @@ class Comparison:
             return frozenset()
         return (frozenset(self.ledger) - self.present
                 - self.unread_aggregates.keys())
-
-
-def rivalry(nova: source.Nova, node: str) -> str:
-    """Describe that several hosts have a compute node."""
-    return 'nova has the compute node on %s' % ' and on '.join(
-        map(str, nova.shared[node]))
 
 
 def resolve(requested: frozenset[str], aggregates: abc.Mapping[str, str],

@@ -152,14 +152,27 @@ class Result:
                       key=lambda fault: (fault.status, fault.key, fault.text))
 
     def _obstacles(self) -> abc.Iterator[Fault]:
-        """List what a sync cannot repair."""
-        yield from obstacles(self._nova)
-        for provider, hosts in sorted({
+        """List what nova, an operator or nova-compute has to correct."""
+        nova = self._nova
+        yield from without_uuid(nova)
+        nodeless = nova.nodeless()
+        for status, hosts, text, remedy in (
+                (exit_status.NOT_MAPPED, nova.unmapped & nodeless,
+                 'has neither host mapping nor compute node', RETIRED),
+                (exit_status.NOT_MAPPED, nova.unmapped - nodeless,
+                 'has no host mapping', DISCOVER),
+                (exit_status.NO_NODE, nodeless - nova.unmapped,
+                 'has no compute node that nova lists', NO_NODE)):
+            for host in hosts:
+                yield Fault(status, host, 'Host %s %s' % (host, text), remedy)
+        for provider, names in sorted({
                 (association.provider, ', '.join(association.hosts))
                 for association in self.select(State.PENDING)
                 if outcome.Subject(outcome.PROVIDER, association.provider)
                 not in self.sync.outcome.failed}):
-            yield without_provider(hosts, provider)
+            yield Fault(
+                exit_status.NO_PROVIDER, provider, 'Host %s: compute node %s '
+                'has no resource provider yet' % (names, provider), RESTART)
 
     def _errors(self) -> abc.Iterator[Fault]:
         """List what failed: comparison, cells, removals and writes."""
@@ -197,26 +210,10 @@ class Result:
                 return 'Host %s: the %s are unknown' % (names, text)
             if subject.kind == outcome.PROVIDER:
                 text = 'host %s (%s)' % (names, text)
-        return _capitalized(text) + ' is not mirrored'
-
-
-def obstacles(nova: source.Nova) -> abc.Iterator[Fault]:
-    """List what nova has to correct before all of it can be mirrored.
-
-    These are aggregates without a UUID, and member hosts without host mapping
-    or compute node.
-    """
-    yield from without_uuid(nova)
-    nodeless = nova.nodeless()
-    for status, hosts, text, remedy in (
-            (exit_status.NOT_MAPPED, nova.unmapped & nodeless,
-             'has neither host mapping nor compute node', RETIRED),
-            (exit_status.NOT_MAPPED, nova.unmapped - nodeless,
-             'has no host mapping', DISCOVER),
-            (exit_status.NO_NODE, nodeless - nova.unmapped,
-             'has no compute node that nova lists', NO_NODE)):
-        for host in hosts:
-            yield Fault(status, host, 'Host %s %s' % (host, text), remedy)
+        is_compared = (self.request.write
+                       or subject in self.sync.outcome.unwritten)
+        return '%s is not %s' % (
+            _capitalized(text), 'mirrored' if is_compared else 'compared')
 
 
 def without_uuid(nova: source.Nova) -> abc.Iterator[Fault]:
@@ -230,13 +227,6 @@ def without_uuid(nova: source.Nova) -> abc.Iterator[Fault]:
                 exit_status.NO_NODE, row.host,
                 '%s: the UUID of its compute node in nova is %r'
                 % (_capitalized(str(row)), row.node), NODE_UUID)
-
-
-def without_provider(hosts: str, provider: str) -> Fault:
-    """Describe a compute node of these hosts that placement does not have."""
-    text = 'Host %s: compute node %s has no resource provider yet'
-    return Fault(exit_status.NO_PROVIDER, provider, text % (hosts, provider),
-                 RESTART)
 
 
 def refusal(error: exceptions.RemovalsRefused) -> str:

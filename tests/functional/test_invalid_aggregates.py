@@ -5,6 +5,8 @@ Nova lists, changes and deletes such an aggregate; placement answers 400 to a
 request that contains the text.
 """
 
+import contextlib
+import io
 import json
 import types
 
@@ -18,20 +20,23 @@ import testscenarios
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import drift
-from nova_aggregate_mirror.console import readiness
 from nova_aggregate_mirror.console import sync_result
+from nova_aggregate_mirror.console import wait_run
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import report
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
+from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.osc import clients
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.source import api
+from nova_aggregate_mirror.source import database
 from tests import fixtures
 from tests.functional import test_source
 from tests import nova_server
@@ -297,11 +302,13 @@ class TestDisplay(InvalidTest):
 
     def test_wait(self):
         """A host that is only in this aggregate is not in none."""
-        result = readiness.until_mirrored(
-            self.source, client.Client(CONF), frozenset({'h2'}), 0.0,
-            lambda line: None)
-        fault, = result.faults()
-        self.assertIn(self.title, fault)
+        errors = io.StringIO()
+        with contextlib.redirect_stderr(errors):
+            status = wait_run.run(
+                database.DatabaseSource(engines.Limits(1)),
+                client.Client(CONF), frozenset({'h2'}), 0.0, '')
+        self.assertEqual(exit_status.NOT_UPDATED, status)
+        self.assertIn(self.title, errors.getvalue().splitlines()[-1])
 
     def test_sync_of_other_hosts(self):
         """It does not concern them."""

@@ -15,6 +15,7 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import store
 from tests import commands
 from tests import fixtures
+from tests import patience
 from tests import placement_service
 from tests import processes
 
@@ -113,12 +114,13 @@ class TestWait(ManageTest):
     def wait(self, *hosts):
         options = [option for host in hosts for option in ('--host', host)]
         return self.run_command(
-            'placement', 'wait', *options, '--timeout', '1')
+            'placement', 'wait', *options, '--timeout',
+            str(patience.seconds(2)))
 
     def begin(self):
         """Start the command for h1; return it when it waits for the zone."""
         process = self.start('placement', 'wait', '--host', 'h1')
-        processes.hear(process.stderr, 'is not in zone (%s)' % self.zone.uuid)
+        processes.hear(process.stderr, 'aggregate zone (%s)' % self.zone.uuid)
         return process
 
     def test_host_that_is_mirrored_meanwhile(self):
@@ -151,8 +153,10 @@ class TestWait(ManageTest):
         host = self.host('h1')
         self.cloud.create_host('h2')
         for hosts, status, text in (
-                (['h1'], 7, 'Host h1 (provider %s) is not in zone (%s); check '
-                 'that' % (host.nodes[0], self.zone.uuid)),
+                (['h1'], 7, 'Missing: host h1 (provider %s): aggregate zone '
+                 '(%s): run "%s placement sync_aggregates --host h1"' % (
+                     host.nodes[0], self.zone.uuid,
+                     'nova-aggregate-mirror-manage')),
                 (['h2'], 255, 'openstack aggregate add host'),
                 ([], 2, '--host')):
             done = self.wait(*hosts)
@@ -162,7 +166,7 @@ class TestWait(ManageTest):
             str(api_db.get_engine().url), 'sqlite:////nowhere/nova.sqlite'))
         done = self.wait('h1')
         self.assertEqual(255, done.returncode)
-        self.assertIn('Nova could not be read', done.stderr)
+        self.assertIn('nova\'s API database', done.stderr)
 
 
 class TestJournal(ManageTest):

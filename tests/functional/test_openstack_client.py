@@ -19,6 +19,7 @@ from tests import commands
 from tests import documents
 from tests import fixtures
 from tests import nova_server
+from tests import patience
 from tests import placement_service
 from tests.unit import servers
 
@@ -170,8 +171,7 @@ class TestSync(ClientTest):
                    for node in sorted(host.nodes)]
         gone = ('remove', 'stale', stale.nodes[0], 'rack', self.rack.uuid)
         rows, errors = self.mirror('diff', status=7)
-        self.assertIn('"openstack aggregate mirror sync --prune" changes',
-                      errors)
+        self.assertIn('run "openstack aggregate mirror sync --prune"', errors)
         self.assertEqual([*missing, gone], [tuple(row.values())
                                             for row in rows])
         document, errors = self.mirror('sync', '--dry-run', status=7)
@@ -264,8 +264,9 @@ class TestWait(ClientTest):
 
     def wait(self, *hosts, status=0):
         """Run the command; return standard output and standard error."""
-        return self.openstack('aggregate', 'mirror', 'wait', *hosts,
-                              '--timeout', '1', status=status)
+        return self.openstack(
+            'aggregate', 'mirror', 'wait', *hosts, '--timeout',
+            str(patience.seconds(2)), status=status)
 
     def test_exit_status(self):
         """It is the lowest that applies, or 0 when placement has all."""
@@ -274,7 +275,8 @@ class TestWait(ClientTest):
         self.assertEqual('', output)
         self.assertIn('Timeout after ', errors)
         self.assertIn(
-            'Host h1 (provider %s) is not in zone (%s)' % (
+            'Missing: host h1 (provider %s): aggregate zone (%s): run '
+            '"openstack aggregate mirror sync --host h1"' % (
                 host.nodes[0], self.zone.uuid), errors)
         self.host('waiting', providers=False)
         self.assertIn(self.placement.url,

@@ -60,7 +60,7 @@ class TestRepair(doubles.TestCase):
                 observes=observes), 2))
             self.assertEqual(repaired, report.REPAIR in page)
             self.assertNotEqual(repaired, 'The agent only observes.' in page)
-            for text in ('attention: 0 of 0;', 'Provider n11 is not mirrored',
+            for text in ('attention: 0 of 0;', 'Provider n11 is not compared',
                          '<b>12 providers without a compute node</b>'):
                 self.assertIn(text, page)
 

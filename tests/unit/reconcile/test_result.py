@@ -176,3 +176,12 @@ class TestStatus(testtools.TestCase):
                  'with "--prune --force"; if not, correct nova\'s host '
                  'aggregates')):
             self.assertEqual([text], list(map(str, faulty.all_faults)))
+
+    def test_failures_of_a_dry_run(self):
+        """It mirrors nothing; what it could not read is not compared."""
+        for unwritten, text in ((), 'compared'), (('n1',), 'mirrored'):
+            dry_run = judged(failed=['n1'], unwritten=unwritten, nova=MAPPED,
+                             write=False)
+            self.assertEqual(
+                ['Host h1 (provider n1) is not %s: 500' % text],
+                list(map(str, dry_run.all_faults)))

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wait of a command until placement has hosts in all their aggregates."""
+
+from collections import abc
+import shlex
+import sys
+import time
+
+from nova_aggregate_mirror.console import formats
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror.reconcile import context
+from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import result
+from nova_aggregate_mirror import source
+
+TIMEOUT = 300
+INTERVAL = 1.0
+"""Seconds between two attempts, or as long as an attempt takes if that is
+longer: nova-api has no query for the compute nodes of a single host."""
+LEAST, LAST = 3.0, 10.0
+"""Limits of the seconds that an attempt at the end may take. Nova-api needs
+some to list thousands of compute nodes."""
+LATE = ('an attempt at its end may take as long again, but at least %d and at '
+        'most %d seconds' % (LEAST, LAST))
+LONGEST = 150.0
+"""Seconds after which an attempt ends. Nova-api waits up to 60 seconds for a
+cell, perhaps in two requests."""
+PATIENCE = 30.0
+"""Seconds to wait for a provider while placement answers other requests."""
+SETTLE = 5.0
+"""Seconds after which a host that is in no aggregate is an error. A Galera
+node may return a host's memberships a little after they were committed."""
+
+Fault = result.Fault
+State = result.State
+
+
+def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
+        timeout: float, repair: str, quiet: bool = False,
+        now: abc.Callable[[], float] = time.monotonic,
+        sleep: abc.Callable[[float], None] = time.sleep) -> int:
+    """Wait until every compute node is in all aggregates of its host.
+
+    What is newly missing is printed at once, unless ``quiet``. Retriable
+    errors are retried until the timeout; only once if the account is refused,
+    in case of a token that expired, and not if it lacks a role.
+
+    :param timeout: seconds after which no further attempt is made
+    :param repair: a command that syncs the host that is appended
+    :returns: the exit status
+    :raises UnknownName: a host is in no aggregate after ``SETTLE`` seconds
+    :raises MirrorError: a permanent error of nova or placement, or a refusal
+    """
+    cloud = context.Context(journal.Ledger(), nova, placement)
+    began, nodes = now(), frozenset[str]()
+    reported, was_refused = set[tuple[str, str]](), False
+    while True:
+        start = now()
+        allowed = min(LONGEST, began + timeout - start)
+        with deadline.within(max(LEAST, min(LAST, timeout), allowed)):
+            sync = full_sync.of_hosts(cloud, hosts, nodes, PATIENCE)
+        faults, seconds = _faults(sync, hosts, repair), now() - began
+        errors = [fault.error for fault in faults if fault.error]
+        for error in errors:
+            if _is_final(error, was_refused, seconds >= min(SETTLE, timeout)):
+                raise error
+        if not quiet:
+            formats.tell(plurals.lines(fault.text for fault in faults
+                                       if _identity(fault) not in reported))
+        if not faults or seconds >= timeout:
+            break
+        reported = set(map(_identity, faults))
+        was_refused = any(map(_is_refusal, errors))
+        # Nova need not be read before placement is asked about these. One that
+        # nova does not have any more is searched for in all cells, but once.
+        nodes = sync.nova.nodes_of(hosts) & (
+            sync.outcome.missing | sync.outcome.current.keys())
+        sleep(min(max(INTERVAL, now() - start), timeout - seconds))
+    if faults:
+        formats.tell(['Timeout after %.0f s; placement: %s' % (
+            seconds, placement.endpoint()), *plurals.lines(map(str, faults))])
+        return min(fault.status for fault in faults)
+    names = sync.nova.aggregates
+    for host, uuids in sorted(sync.nova.members.items()):
+        aggregates = ['%s (%s)' % (names[uuid], uuid) for uuid in uuids]
+        formats.tell(['Host %s: placement has it in %s after %.0f s: %s' % (
+            host, plurals.count(len(uuids), 'aggregate'), seconds,
+            ', '.join(sorted(aggregates)))], sys.stdout)
+    formats.tell(plurals.lines(
+        'Stale: %s: run a full sync with --prune' % association
+        for association in sync.associations
+        if association.state is State.STALE))
+    return exit_status.OK
+
+
+def _faults(sync: full_sync.SyncOutcome, hosts: frozenset[str], repair: str
+            ) -> list[Fault]:
+    """List what keeps the hosts from being in all their aggregates."""
+    request = full_sync.Request(write=False, hosts=hosts)
+    faults = result.Result(sync, request).all_faults + [
+        Fault(exit_status.DRIFT, str(association), 'Missing: %s' % association,
+              'run "%s %s"' % (repair, shlex.quote(association.hosts[0])))
+        for association in sync.associations
+        if association.state is State.MISSING]
+    nova = sync.outcome.truth
+    memberless = hosts.difference(nova.members, *(
+        aggregate.hosts for aggregate in nova.invalid_aggregates)
+    ) if nova else ()
+    if memberless:
+        error = exceptions.UnknownName(
+            'nova has no host %s in any aggregate'
+            % ', '.join(sorted(memberless)),
+            step='run "openstack aggregate add host AGGREGATE HOST"')
+        faults.append(Fault(exit_status.of(error), '', str(error),
+                            error=error))
+    return faults
+
+
+def _is_final(error: exceptions.MirrorError, was_refused: bool,
+              is_settled: bool) -> bool:
+    """Check whether another attempt would be in vain."""
+    if isinstance(error, exceptions.UnknownName):
+        return is_settled
+    if _is_refusal(error):
+        return was_refused or issubclass(error.meaning, exceptions.Forbidden)
+    # Nova may be moving a compute node from one host to another.
+    return isinstance(error, exceptions.Permanent) and not isinstance(
+        error, exceptions.Contradiction)
+
+
+def _is_refusal(error: exceptions.MirrorError) -> bool:
+    return issubclass(error.meaning, exceptions.NotAuthorized)
+
+
+def _identity(fault: Fault) -> tuple[str, str]:
+    """Return what stays the same while an error has another text."""
+    return fault.subject, '' if fault.error else fault.text
