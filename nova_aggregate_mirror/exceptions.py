@@ -41,7 +41,9 @@ It is long because the tree is drawn and defined in one place.
 from collections import abc
 import dataclasses
 import re
+from typing import Self
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import printable
 
 
@@ -89,8 +91,19 @@ class Failure:
 
 
 class MirrorError(Exception):
-    """Root of the tree; parameters and text are those of ``Failure``."""
+    """Root of the tree; parameters and text are those of ``Failure``.
 
+    :param kind: by default the name of the class
+    """
+
+    is_outage = False
+    """Whether the party failed, so that it fails every request."""
+    is_refusal = False
+    """Whether the party refused the account."""
+    is_of_provider = True
+    """Whether it may be about a single provider, which was asked about."""
+    is_of_configuration = False
+    """Whether an option or an argument is to be corrected."""
     is_repeatable = False
     """Whether the answer came from something else than a working service,
     perhaps from one backend of many: the same GET may be answered by another.
@@ -101,14 +114,20 @@ class MirrorError(Exception):
     """Seconds that the service asks to wait before the next request."""
 
     def __init__(self, observation: str, party: str = '', occasion: str = '',
-                 consequence: str = '', step: str = '') -> None:
+                 consequence: str = '', step: str = '', kind: str = ''
+                 ) -> None:
         super().__init__(observation)
         self.failure = Failure(
-            re.sub('(?<!^)(?=[A-Z])', '_', type(self).__name__).lower(),
+            kind or re.sub(
+                '(?<!^)(?=[A-Z])', '_', type(self).__name__).lower(),
             observation, party, occasion, consequence, step)
-        self.meaning = type(self)
-        """Class for what happened; that of the error may only name the part,
-        as ``CellUnavailable`` does."""
+
+    @classmethod
+    def of(cls, cause: causes.Cause, party: causes.Party, occasion: str = ''
+           ) -> Self:
+        """Create the error for what a party did."""
+        return cls(cause.phrase, party=party.name, occasion=occasion,
+                   step=cause.step_for(party), kind=cause.kind)
 
     def __str__(self) -> str:
         return str(self.failure)
@@ -121,12 +140,14 @@ class Retriable(MirrorError):
 class ServiceUnreachable(Retriable):
     """A service, or keystone in front of it, could not be reached."""
 
+    is_outage = True
     may_have_moved = True
 
 
 class DeadlineExceeded(Retriable):
     """A service did not answer completely in time."""
 
+    is_outage = True
     may_have_moved = True
 
 
@@ -139,6 +160,8 @@ class OutOfTime(DeadlineExceeded):
 class NotAuthorized(Retriable):
     """Keystone or a service refused the credentials."""
 
+    is_outage = True
+    is_refusal = True
     may_have_moved = True
 
 
@@ -170,18 +193,24 @@ class CellUnavailable(Retriable):
     :param cells: the cells, with the names in ``source.Nova.cells_down``
     """
 
+    is_of_provider = False
+
     def __init__(self, observation: str, cells: abc.Iterable[str] = (),
-                 party: str = '') -> None:
-        super().__init__(observation, party)
+                 **parts: str) -> None:
+        super().__init__(observation, **parts)
         self.cells = frozenset(cells)
 
 
 class NovaUnavailable(Retriable):
     """Nova's API database could not be read."""
 
+    is_of_provider = False
+
 
 class JournalUnavailable(Retriable):
     """The journal could not be read or written."""
+
+    is_of_provider = False
 
 
 class JournalLocked(JournalUnavailable):
@@ -209,6 +238,8 @@ class WrongDatabase(JournalUnavailable):
 class NotTried(Retriable):
     """Skipped after failures, of placement or of other providers."""
 
+    is_of_provider = False
+
     @classmethod
     def because_of(cls, error: MirrorError) -> MirrorError:
         """Return the error for what is skipped after an outage or a stop."""
@@ -223,6 +254,8 @@ class NotTried(Retriable):
 class Stopped(Retriable):
     """This process was stopped before it reached this call."""
 
+    is_of_provider = False
+
 
 class Permanent(MirrorError):
     """The same call fails until its cause is fixed."""
@@ -235,6 +268,7 @@ class ProviderNotFound(Permanent):
 class RequestRejected(Permanent):
     """A service understood the request and refused it."""
 
+    is_of_configuration = True
     may_have_moved = True
 
 
@@ -261,10 +295,13 @@ class UnknownName(Permanent):
 class MissingCredentials(Permanent):
     """The section of a service in nova.conf has no complete credentials."""
 
+    is_of_configuration = True
+
 
 class InvalidConfiguration(Permanent):
     """An option, an argument or a file that was given cannot be used."""
 
+    is_of_configuration = True
     may_have_moved = True
 
 
@@ -274,7 +311,3 @@ class MissingPackage(Permanent):
 
 class UnexpectedNova(Permanent):
     """Nova's internals differ from those that this release supports."""
-
-
-OUTAGE = (ServiceUnreachable, DeadlineExceeded, NotAuthorized)
-"""Errors after which the next request would fail in the same way."""

@@ -252,8 +252,9 @@ def keystone(status: int, token: Any = None) -> Make:
     return make
 
 
-def another_password(scene: Scene) -> None:
+def another_password(scene: Scene) -> Step:
     scene.keystone.secret = b'"password": "another one"'
+    return lambda _text: scene.set('placement', password='another one')
 
 
 def another_secret(scene: Scene) -> Step:
@@ -262,19 +263,21 @@ def another_secret(scene: Scene) -> Step:
     scene.set('placement', auth_type='v3applicationcredential',
               application_credential_id='first',
               application_credential_secret=PASSWORD)
-    return lambda text: scene.type(text.replace(' = ID', ' = another').replace(
-        ' = SECRET', ' = second'))
+    return lambda _text: scene.set(
+        'placement', application_credential_id='another',
+        application_credential_secret='second')
 
 
 def secret_without_role(scene: Scene) -> Step:
     """Let the application credential have another role."""
-    follow = another_secret(scene)
+    another_secret(scene)
     scene.keystone.secret = b''
     without_role(scene)
 
     def renew(text: str) -> None:
         scene.keystone.secret = b'"secret": "second"'
-        follow(text)
+        scene.type(text.replace(' = ID', ' = another').replace(
+            ' = SECRET', ' = second'))
         scene.placement.recover()
     return renew
 
@@ -537,7 +540,7 @@ def without_nova(scene: Scene) -> Step:
     scene.set('api_database', connection='sqlite:///%s' % path)
 
     def follow(text: str) -> None:
-        line, = re.findall('(?m)^  (nova-manage .*)', text)
+        line, = re.findall('run "(nova-manage .*?)"', text)
         program, *argv = line.split()
         subprocess.run(
             [pathlib.Path(sys.executable).with_name(program), '--config-file',

@@ -41,11 +41,6 @@ DELAY_FACTOR = 5.0
 READ_INTERVAL, LONG_INTERVAL = 1.0, 10.0
 LONG_JOURNAL = 10000
 
-# Errors that may concern all rows, not only one row or its providers.
-_SHARED = (*exceptions.OUTAGE, exceptions.NovaUnavailable,
-           exceptions.JournalUnavailable, exceptions.NotTried,
-           exceptions.Stopped)
-
 Errors = abc.Mapping[journal.Row, exceptions.MirrorError]
 
 
@@ -173,8 +168,8 @@ class Drain:
             'unavailable' if self._outage
             else 'failure' if errors or locks.locked else 'success',
             self._now() - start, *outcome.counts(), outcome.conflicts)
-        return any(row not in errors or row in fresh and not isinstance(
-            errors[row], _SHARED) for row in rows)
+        return any(row not in errors or row in fresh and not _is_shared(
+            errors[row]) for row in rows)
 
     def _rows_of(self, ids: list[str]) -> list[journal.Row]:
         """Read the rows that still exist, in the given order."""
@@ -214,7 +209,7 @@ class Drain:
         """
         answered = frozenset().union(*(
             cells[row] for row in cells
-            if not isinstance(errors.get(row), _SHARED)))
+            if not _is_shared(errors.get(row))))
         self._schedule.release(answered - silent)
         for row, error in errors.items():
             if _silent_cells([error]):
@@ -247,7 +242,7 @@ class Drain:
             locks.write(lambda ids, lock_wait: self._rows.set_failed(
                 {row: texts[row] for row in ids}, lock_wait, in_sync), texts)
         for row, error in failed.items():
-            if isinstance(error, _SHARED):
+            if _is_shared(error):
                 # An outage that the probe does not detect, or a row that ends
                 # every batch that it is in: each attempt delays all others.
                 seconds = max(_backoff(row, error),
@@ -275,6 +270,13 @@ class Drain:
             LOG.info('Mirroring is resumed: placement and nova answer')
         self._outage = outage
         return not outage
+
+
+def _is_shared(error: exceptions.MirrorError | None) -> bool:
+    """Check whether an error may concern all rows, not only one of them."""
+    return error is not None and (error.is_outage or not (
+        error.is_of_provider or isinstance(
+            error, exceptions.CellUnavailable)))
 
 
 def _silent_cells(errors: abc.Iterable[exceptions.MirrorError]

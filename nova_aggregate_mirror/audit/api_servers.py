@@ -102,7 +102,7 @@ def _listed(call: errors.Call, entry: dict[str, Any]) -> ListedServer:
     uuid = api_connection.uuid(call, entry, 'id')
     if 'OS-EXT-SRV-ATTR:host' not in entry:
         raise exceptions.NovaUnavailable(
-            'shows no hosts of the servers', call.service, call.occasion,
+            'shows no hosts of the servers', call.party().name, call.occasion,
             step='give the user a role that nova\'s policy '
             'os_compute_api:os-extended-server-attributes allows')
     moving = entry.get('OS-EXT-STS:task_state') in placed_servers.MOVING

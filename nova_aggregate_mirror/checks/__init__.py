@@ -5,13 +5,13 @@ A check changes nothing that nova, an agent or placement would see. It returns
 a list of findings; an empty list means success.
 """
 
+from collections import abc
 import dataclasses
 import functools
 
 from oslo_upgradecheck import upgradecheck
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror import plurals
 
 Code = upgradecheck.Code
@@ -53,23 +53,14 @@ def failure(text: str, *cure: str) -> Finding:
     return Finding(Code.FAILURE, text, cure)
 
 
-def error(exc: exceptions.MirrorError, step: str = '', *cure: str) -> Finding:
-    """Return the finding for an error: what was seen, and one next step.
+def failed(exc: exceptions.MirrorError,
+           commands: abc.Mapping[str, tuple[str, ...]] | None = None
+           ) -> Finding:
+    """Return the finding for an error: the sentence that all others print.
 
-    :param step: a sentence, unless the error has a step of its own, other than
-        to run these checks
-    :param cure: the commands or lines that it announces
+    :param commands: lines to copy for its step, by the kind of the failure
     """
-    if exc.failure.step not in ('', driver_failures.CHECK):
-        return failure('%s.' % exc)
-    return error_with_step(exc, step, *cure)
-
-
-def error_with_step(exc: exceptions.MirrorError, step: str, *cure: str
-                    ) -> Finding:
-    """Return the finding for an error, with another step than its own."""
-    return failure(' '.join(filter(
-        None, ('%s.' % exc.failure.observed, step))), *cure)
+    return failure('%s.' % exc, *(commands or {}).get(exc.failure.kind, ()))
 
 
 def skipped(reason: str) -> Finding:

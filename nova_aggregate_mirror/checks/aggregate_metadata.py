@@ -11,7 +11,6 @@ from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
-from nova_aggregate_mirror.checks import placement as placement_check
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plurals
@@ -226,7 +225,7 @@ def _lacking(aggregate: str, trait: str,
             checks.TRAIT + ' create ' + shlex.quote(trait))
         return
     except exceptions.MirrorError as exc:
-        yield placement_check.unavailable(exc)
+        yield checks.failed(exc)
         return
     lacking = sorted(set(nodes) - having)
     if lacking:

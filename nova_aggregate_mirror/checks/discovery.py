@@ -20,12 +20,15 @@ from nova_aggregate_mirror.placement import responses
 
 _VERSION = re.compile(r'\d+\.\d+')
 
+PATIENCE = 15.0
+"""Seconds for an answer: a diagnosis tells a slow party from a silent one."""
+
 
 class Discovery:
     """Step-by-step discovery of one service, to find the step that fails.
 
-    Each step takes at most ``[aggregate_mirror] inline_timeout``, and raises
-    only ``Retriable`` and ``Permanent`` errors of this package.
+    Each step takes at most ``PATIENCE``, and raises only ``Retriable`` and
+    ``Permanent`` errors of this package.
     """
 
     def __init__(self, conf: cfg.ConfigOpts, group: str) -> None:
@@ -43,25 +46,28 @@ class Discovery:
             adapter.session.get_auth_headers()
 
     def endpoint(self) -> str:
-        """Return the endpoint; empty when the catalog has no match."""
+        """Return the endpoint.
+
+        :raises ServiceUnreachable: when the catalog has none, as nova.conf
+            selects it
+        """
         with self._request(self._call('finding the endpoint')) as adapter:
             try:
-                return adapter.get_endpoint() or ''
+                url = adapter.get_endpoint()
             except ks_exceptions.EndpointNotFound:
-                return ''
+                url = None
+            if not url:
+                auth.check_catalog(adapter.session)
+                raise ks_exceptions.EndpointNotFound
+            return url
 
-    def offered(self) -> list[tuple[str, str]] | None:
-        """List the region and interface of each endpoint in the catalog.
-
-        :returns: None for a token without a project, which has no catalog
-        """
+    def offered(self) -> list[tuple[str, str]]:
+        """List the region and interface of each endpoint in the catalog."""
         with self._request(self._call('reading the catalog')) as adapter:
             plugin: Any = adapter.session.auth
             if not hasattr(plugin, 'get_access'):
                 return []
             catalog = plugin.get_access(adapter.session).service_catalog
-            if not catalog.catalog:
-                return None
             services = catalog.get_endpoints_data(adapter.service_type)
             return sorted(
                 (endpoint.region_name or '', endpoint.interface)
@@ -86,13 +92,16 @@ class Discovery:
         raise call.malformed('no microversions')
 
     def _call(self, occasion: str, url: str = '') -> errors.Call:
+        options = self.conf[self.group]
         return errors.Call(
-            self.group, occasion, url, steps=lambda: self.account.steps)
+            lambda: self.account.party, occasion, url, errors.selection(
+                options.region_name,
+                ','.join(options.valid_interfaces or ['public'])))
 
     @contextlib.contextmanager
     def _request(self, call: errors.Call) -> abc.Iterator[ks_adapter.Adapter]:
         """Yield the adapter; bound its requests and translate errors."""
-        with deadline.within(self.conf.aggregate_mirror.inline_timeout), \
+        with deadline.within(PATIENCE), \
                 errors.translated(call):
             adapter = self._adapter
             with errors.parsing():

@@ -6,7 +6,6 @@ from collections import abc
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import nova
-from nova_aggregate_mirror.checks import placement
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
@@ -43,16 +42,11 @@ def find(deployment: inputs.Deployment) -> checks.Findings:
         return [checks.warning('%s.' % exc)]
     except exceptions.NovaUnavailable as exc:
         return [nova.unavailable(exc)]
-    except exceptions.DeadlineExceeded as exc:
-        return [checks.error(
-            exc, 'If placement is only slow, raise the timeout:',
-            '[aggregate_mirror]',
-            'request_timeout = %g' % (2 * options.request_timeout))]
     except exceptions.JournalUnavailable:
         # It could be read a moment ago; the command reports it.
         raise
     except exceptions.MirrorError as exc:
-        return [placement.unavailable(exc)]
+        return [checks.failed(exc)]
     findings = [
         *_differences(sync, zones),
         *_repair(sync, observes=conf.observes(deployment.conf)),
@@ -138,9 +132,8 @@ def _failures(sync: full_sync.SyncOutcome) -> abc.Iterator[checks.Finding]:
         yield checks.failure('%s.' % fault)
     for name, reason in sorted(sync.nova.cells_down.items()):
         yield checks.warning(
-            'Cell %s did not answer: %s; its hosts are not compared. Start '
-            'its database, or correct its connection:' % (name, reason),
-            'nova-manage cell_v2 list_cells --verbose')
+            'Cell %s did not answer: %s; its hosts are not compared.'
+            % (name, reason))
     failed = {subject: exc for subject, exc in sync.outcome.failed.items()
               if not isinstance(exc, exceptions.CellUnavailable)}
     if failed:

@@ -15,6 +15,7 @@ import time
 from oslo_config import cfg
 
 from nova_aggregate_mirror import accounts
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror import exceptions
@@ -37,8 +38,6 @@ ON_SERVER = 'the journal is on a database server'
 LEAST_FREE = 16
 # Seconds for which the check waits for the agent to renew its lease.
 LONGEST_WATCH = 20.0
-OWN = ('Give each nova a database of its own in [aggregate_mirror_database] '
-       'connection or, if the journal is this nova\'s, run:')
 RESTART = 'systemctl restart nova-api nova-aggregate-mirror-agent'
 SERVER = ('[aggregate_mirror_database]',
           'connection = mysql+pymysql://aggregate_mirror:PASSWORD@HOST/'
@@ -126,7 +125,7 @@ def ownership(deployment: inputs.Deployment) -> checks.Findings:
     try:
         _check_owner(deployment)
     except exceptions.WrongNova as exc:
-        return [checks.error_with_step(exc, OWN, nova_identity.BIND)]
+        return [checks.failure('%s.' % exc, nova_identity.BIND)]
     return []
 
 
@@ -164,7 +163,7 @@ def writes(deployment: inputs.Deployment) -> checks.Findings:
     try:
         trial_writes.write(deployment.journal.database)
     except exceptions.JournalUnavailable as exc:
-        return [checks.error(exc)]
+        return [checks.failed(exc)]
     return []
 
 
@@ -297,9 +296,8 @@ def _check_directory(directory: pathlib.Path) -> checks.Findings:
         engine.try_write(existing)
     except exceptions.JournalUnavailable as exc:
         user = accounts.user(os.geteuid()) if os.geteuid() else 'nova'
-        return [checks.error(
-            exc, 'Run:', 'install -d -m 700 -o %s %s' % (
-                user, _quoted(directory)))]
+        return [checks.failed(exc, {causes.FILE.kind: (
+            'install -d -m 700 -o %s %s' % (user, _quoted(directory)),)})]
     return []
 
 
@@ -331,17 +329,15 @@ def _check_access(path: pathlib.Path) -> checks.Findings:
 
 def _unusable_database(path: pathlib.Path | None,
                        error: exceptions.JournalUnavailable) -> checks.Finding:
-    if path is None:
-        return checks.error(error)
-    if isinstance(error, exceptions.JournalDamaged):
-        return checks.error(
-            error, 'Move it to another directory; nova-api creates a new '
-            'journal, and a sync mirrors the operations of the old journal:',
-            'mkdir ' + _quoted(path.parent / 'broken'),
-            'mv %s* %s' % (_quoted(path), _quoted(path.parent / 'broken')),
-            RESTART, checks.SYNC)
-    return checks.error(error)
+    # Nova-api creates a new journal, and a sync mirrors the operations of
+    # the old one.
+    folder = path.parent / 'broken' if path else ''
+    return checks.failed(error, {
+        causes.DAMAGED.kind: (
+            'mkdir %s' % _quoted(folder),
+            'mv %s* %s' % (_quoted(path), _quoted(folder)), RESTART,
+            checks.SYNC)} if path else {})
 
 
-def _quoted(path: pathlib.Path) -> str:
+def _quoted(path: object) -> str:
     return shlex.quote(str(path))

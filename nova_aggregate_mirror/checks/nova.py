@@ -4,7 +4,6 @@
 from importlib import metadata
 
 from oslo_config import cfg
-from oslo_db import exception as db_exc
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
@@ -58,9 +57,7 @@ def galera(deployment: inputs.Deployment) -> checks.Findings:
 
 def unavailable(exc: exceptions.NovaUnavailable) -> checks.Finding:
     """Return the finding for an API database that cannot be read."""
-    if isinstance(exc.__cause__, db_exc.DBNonExistentTable):
-        return checks.error(exc, 'Run:', 'nova-manage api_db sync')
-    return checks.error(exc)
+    return checks.failed(exc)
 
 
 def hook(deployment: inputs.Deployment) -> checks.Findings:

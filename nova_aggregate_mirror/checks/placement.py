@@ -4,12 +4,15 @@
 Long because each step on the way to placement has failures of its own.
 """
 
+from collections import abc
 import shlex
+import time
 
 from oslo_config import cfg
 from oslo_utils import uuidutils
 from oslo_utils import versionutils
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import discovery
 from nova_aggregate_mirror.checks import inputs
@@ -19,7 +22,6 @@ from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 
-RESTART = 'systemctl restart placement-api'
 EXAMPLE = {
     'auth_type': 'password',
     'auth_url': 'https://keystone.example.org/v3',
@@ -58,7 +60,7 @@ def _credentials(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
     except exceptions.MissingCredentials as exc:
         reason, names = str(exc), ['auth_type']
     except exceptions.MirrorError as exc:
-        return [checks.error(exc, 'Correct:', '[%s]' % section)]
+        return [checks.failed(exc)]
     if not names:
         return []
     lines = ['[%s]' % section]
@@ -77,46 +79,25 @@ def _credentials(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
 
 
 def _authentication(service: discovery.Discovery) -> checks.Findings:
-    section = auth.section(service.conf, service.group)
+    began = time.monotonic()
     try:
         service.authenticate()
-    except exceptions.NotAuthorized as exc:
-        if service.account.is_application_credential:
-            return [_renewal(service, exc)]
-        name, domain = service.account.user
-        user = ('--domain %s ' % shlex.quote(domain) if domain else ''
-                ) + shlex.quote(name)
-        return [checks.error_with_step(
-            exc, '%s%s, and set its password to that in [%s]:' % (
-                'Create the account unless it exists' if domain
-                else 'Give the account its role',
-                auth.EARLIER[service.group], section),
-            # Keystone chooses the ID of a new user.
-            *(['openstack user create --or-show ' + user] if domain else []),
-            service.account.role_command,
-            'openstack user set --password-prompt ' + user)]
     except exceptions.MirrorError as exc:
-        return [checks.error(
-            exc, 'Start keystone, or correct:', '[%s]' % section,
-            'auth_url = %s' % EXAMPLE['auth_url'])]
-    return []
+        return [checks.failed(exc)]
+    return _slowness(service.conf, 'keystone', began)
 
 
-def _renewal(service: discovery.Discovery, exc: exceptions.NotAuthorized
-             ) -> checks.Finding:
-    """Return the step for an application credential.
-
-    Its roles are those of its creation: no role can be added later.
-    """
-    return checks.error_with_step(
-        exc, 'As the owner of the application credential, who needs the role '
-        '%s%s, create another one, and set its ID and secret:'
-        % (auth.ROLES[service.group], auth.EARLIER[service.group]),
-        'openstack application credential create --role %s %s-2'
-        % (auth.ROLES[service.group], service.group),
-        '[%s]' % auth.section(service.conf, service.group),
-        'application_credential_id = ID',
-        'application_credential_secret = SECRET')
+def _slowness(conf: cfg.ConfigOpts, party: str, began: float
+              ) -> checks.Findings:
+    """Warn about an answer that a request to nova-api would not wait for."""
+    waited = time.monotonic() - began
+    limit = conf.aggregate_mirror.inline_timeout
+    if waited <= limit:
+        return []
+    return [checks.warning(
+        '%s answered after %.1f s, and a request to nova-api waits for all '
+        'parties together %g s: see the log of %s.' % (
+            party[0].upper() + party[1:], waited, limit, party))]
 
 
 def endpoint(deployment: inputs.Deployment) -> checks.Findings:
@@ -125,64 +106,53 @@ def endpoint(deployment: inputs.Deployment) -> checks.Findings:
     findings = _catalog(service)
     if findings:
         return findings
-    listing = ('openstack endpoint list --service %s'
-               % service.conf[service.group].service_type)
+    began = time.monotonic()
     try:
         url = service.endpoint()
         service.microversions(url)
-    except (exceptions.NotAuthorized, exceptions.MalformedAnswer) as exc:
-        if service.conf[service.group].endpoint_override:
-            return [checks.error_with_step(
-                exc, 'Correct:', '[%s]' % service.group,
-                'endpoint_override = URL')]
-        return [checks.error_with_step(
-            exc, 'Correct the URL of placement in the catalog:', listing)]
     except exceptions.MirrorError as exc:
-        return [checks.error(
-            exc, 'Start placement, whose service may also be named apache2, '
-            'httpd or devstack@placement-api:', RESTART)]
-    return [checks.good('Placement answers at %s.'
-                        % errors.without_secrets(url))]
+        return [checks.failed(exc)]
+    return _slowness(deployment.conf, 'placement', began) or [checks.good(
+        'Placement answers at %s.' % errors.without_secrets(url))]
 
 
 def _catalog(service: discovery.Discovery) -> checks.Findings:
     """Check that the catalog has the endpoint that nova.conf selects."""
     try:
-        if service.endpoint():
-            return []
-        offered = service.offered()
+        service.endpoint()
     except exceptions.MirrorError as exc:
-        return [checks.error(exc)]
-    if offered is not None:
-        return [_not_in_catalog(service, offered)]
-    return [checks.failure(
-        '%s %s. Add the project:' % (service.group, errors.NO_CATALOG),
-        '[%s]' % auth.section(service.conf, service.group),
-        *('%s = %s' % (name, EXAMPLE[name])
-          for name in ('project_name', 'project_domain_name')))]
+        return [checks.failed(exc, {
+            causes.NO_ENDPOINT.kind: _registration(service),
+            causes.NO_CATALOG.kind: (
+                '[%s]' % auth.section(service.conf, service.group),
+                *('%s = %s' % (name, EXAMPLE[name])
+                  for name in ('project_name', 'project_domain_name')))})]
+    return []
 
 
-def _not_in_catalog(service: discovery.Discovery,
-                    offered: list[tuple[str, str]]) -> checks.Finding:
+def _registration(service: discovery.Discovery) -> tuple[str, ...]:
+    """Return the lines that select an endpoint that there is, or make one."""
     options = service.conf[service.group]
     interfaces = options.valid_interfaces or ['public']
-    text = '%s %s for %s' % (
-        service.group, errors.NOT_IN_CATALOG, errors.selection(
-            options.region_name, ','.join(interfaces)))
-    if offered:
-        return checks.failure(
-            '%s. It has %s. Select an existing endpoint, for example:' % (
-                text, '; '.join(
-                    errors.selection(*endpoint) for endpoint in offered)),
-            '[%s]' % service.group, 'region_name = %s' % offered[0][0],
+    offered = service.offered()
+    if not offered:
+        return (
+            'openstack service create --name %s %s'
+            % (service.group, options.service_type),
+            'openstack endpoint create --region %s %s %s URL' % (
+                shlex.quote(options.region_name or 'RegionOne'),
+                options.service_type, interfaces[0]))
+    regions = sorted({region for region, interface in offered
+                      if interface in interfaces})
+    if regions:
+        return '[%s]' % service.group, 'region_name = %s' % regions[0]
+    in_region = sorted({interface for region, interface in offered
+                        if region == options.region_name})
+    if in_region or not options.region_name:
+        return ('[%s]' % service.group, 'valid_interfaces = %s' % (
+            in_region or [offered[0][1]])[0])
+    return ('[%s]' % service.group, 'region_name = %s' % offered[0][0],
             'valid_interfaces = %s' % offered[0][1])
-    return checks.failure(
-        '%s, nor for any other. When the service runs, register it:' % text,
-        'openstack service create --name %s %s'
-        % (service.group, options.service_type),
-        'openstack endpoint create --region %s %s %s URL' % (
-            shlex.quote(options.region_name or 'RegionOne'),
-            options.service_type, interfaces[0]))
 
 
 def microversions(deployment: inputs.Deployment) -> checks.Findings:
@@ -191,7 +161,7 @@ def microversions(deployment: inputs.Deployment) -> checks.Findings:
     try:
         oldest, newest = service.microversions(service.endpoint())
     except exceptions.MirrorError as exc:
-        return [unavailable(exc)]
+        return [checks.failed(exc)]
     text = 'Placement has microversions %s to %s' % (oldest, newest)
     first, needed, last = map(versionutils.convert_version_to_tuple, (
         oldest, client.MICROVERSION, newest))
@@ -200,7 +170,7 @@ def microversions(deployment: inputs.Deployment) -> checks.Findings:
             '%s; %s is required. Upgrade placement to 2.0.0 (Train) or '
             'later first:' % (text, client.MICROVERSION),
             'pip install --upgrade openstack-placement',
-            'placement-manage db sync', RESTART)]
+            'placement-manage db sync')]
     if needed < first:
         return [checks.failure(
             '%s; %s is no longer supported. In nova-api\'s environment, run:'
@@ -216,29 +186,35 @@ def rights(deployment: inputs.Deployment) -> checks.Findings:
     permissions first.
     """
     service, placement = deployment.placement, deployment.client
-    seconds = deployment.conf.aggregate_mirror.inline_timeout
     absent = client.Provider(uuidutils.generate_uuid(), frozenset(), 0)
     for attempt in (
             placement.probe, lambda: placement.get(absent.uuid),
             lambda: placement.put(absent, frozenset())):
         try:
-            with deadline.within(seconds):
+            with deadline.within(discovery.PATIENCE):
                 attempt()
         except exceptions.ProviderNotFound:
             continue
         except exceptions.MirrorError as exc:
-            if (isinstance(exc, exceptions.Forbidden) and exc.failure.step
-                    and service.account.is_application_credential):
-                return [_renewal(service, exc)]
-            return [unavailable(exc)]
+            return [checks.failed(exc, _renewal(service))]
     return [checks.good('The account may list providers, and read and write '
                         'their aggregates.')]
 
 
-def unavailable(exc: exceptions.MirrorError) -> checks.Finding:
-    """Return the finding for a failure after placement has answered."""
-    return checks.error(exc, 'See placement\'s log:',
-                        'journalctl -u placement-api')
+def _renewal(service: discovery.Discovery
+             ) -> abc.Mapping[str, tuple[str, ...]]:
+    """Return the commands for an application credential without a role.
+
+    Its roles are those of its creation: no role can be added later.
+    """
+    if not service.account.is_application_credential:
+        return {}
+    return {causes.ROLE.kind: (
+        'openstack application credential create --role %s %s-2'
+        % (auth.ROLES[service.group], service.group),
+        '[%s]' % auth.section(service.conf, service.group),
+        'application_credential_id = ID',
+        'application_credential_secret = SECRET')}
 
 
 def neutron(deployment: inputs.Deployment) -> checks.Findings:

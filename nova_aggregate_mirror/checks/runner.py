@@ -17,7 +17,6 @@ from nova_aggregate_mirror.checks import placement
 from nova_aggregate_mirror.checks import scheduler
 from nova_aggregate_mirror import exceptions
 
-COMMAND = 'nova-aggregate-mirror-status upgrade check'
 DATABASE = 'Nova\'s API database'
 JOURNAL = 'Journal of this nova'
 NOT_APPLICABLE = 'Not looked at'
@@ -128,8 +127,7 @@ class Runner:
         try:
             return check.find(self._deployment)
         except exceptions.MirrorError as exc:
-            # The checks that it needs have just read the same.
-            return [checks.error(exc, 'Run the checks again:', COMMAND)]
+            return [checks.failed(exc)]
 
     def _result(self, check: Check, findings: checks.Findings
                 ) -> upgradecheck.Result:

@@ -64,5 +64,6 @@ class Identifiers:
 
     def _resource(self, kind: resources.Kind, name: str) -> str:
         return lookup.resource(
-            lambda: resources.adapter(self._conf, kind), kind, name,
+            lambda: resources.adapter(self._conf, kind),
+            resources.party(self._conf, kind), kind, name,
             self._conf.aggregate_mirror.request_timeout)

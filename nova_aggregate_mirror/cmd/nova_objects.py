@@ -18,6 +18,7 @@ from oslo_db import exception as db_exception
 import oslo_messaging as messaging
 from oslo_utils import importutils
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import driver_failures
@@ -69,6 +70,11 @@ def bound(conf: cfg.ConfigOpts) -> None:
     api_db.configure(conf)
 
 
+PARTY = causes.database(
+    'a database of nova', '[api_database] or [database] connection',
+    'run "nova-manage db sync"')
+
+
 @contextlib.contextmanager
 def translated() -> abc.Iterator[None]:
     """Translate errors of nova's objects to errors of this package.
@@ -79,8 +85,8 @@ def translated() -> abc.Iterator[None]:
     try:
         yield
     except db_exception.DBError as exc:
-        raise exceptions.NovaUnavailable(
-            driver_failures.of_database(exc)[0], 'a database of nova') from exc
+        raise exceptions.NovaUnavailable.of(
+            driver_failures.of_database(exc), PARTY) from exc
     except (nova_exception.NovaException, NotImplementedError,
             ValueError) as exc:
         raise exceptions.InvalidConfiguration(

@@ -7,14 +7,15 @@ import sys
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import printable
 
 
-def resource(build: resources.Build, kind: resources.Kind,
-             name: str, seconds: float) -> str:
+def resource(build: resources.Build, party: errors.Parties,
+             kind: resources.Kind, name: str, seconds: float) -> str:
     """Return the ID of a resource of a service.
 
     An ID that cannot be looked up is returned as it is, after a line on
@@ -27,7 +28,7 @@ def resource(build: resources.Build, kind: resources.Kind,
         return name
     try:
         with deadline.within(seconds):
-            ids = resources.identifiers(build, kind, name)
+            ids = resources.identifiers(build, party, kind, name)
     except exceptions.MirrorError as exc:
         if not uuidutils.is_uuid_like(name):
             raise exceptions.UnknownName(

@@ -6,6 +6,7 @@ import shlex
 import sys
 import time
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
@@ -75,7 +76,7 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
         if not faults or seconds >= timeout:
             break
         reported = set(map(_identity, faults))
-        was_refused = any(map(_is_refusal, errors))
+        was_refused = any(error.is_refusal for error in errors)
         # Nova need not be read before placement is asked about these. One that
         # nova does not have any more is searched for in all cells, but once.
         nodes = sync.nova.nodes_of(hosts) & (
@@ -126,15 +127,11 @@ def _is_final(error: exceptions.MirrorError, was_refused: bool,
     """Check whether another attempt would be in vain."""
     if isinstance(error, exceptions.UnknownName):
         return is_settled
-    if _is_refusal(error):
-        return was_refused or issubclass(error.meaning, exceptions.Forbidden)
+    if error.is_refusal:
+        return was_refused or error.failure.kind == causes.ROLE.kind
     # Nova may be moving a compute node from one host to another.
     return isinstance(error, exceptions.Permanent) and not isinstance(
         error, exceptions.Contradiction)
-
-
-def _is_refusal(error: exceptions.MirrorError) -> bool:
-    return issubclass(error.meaning, exceptions.NotAuthorized)
 
 
 def _identity(fault: Fault) -> tuple[str, str]:

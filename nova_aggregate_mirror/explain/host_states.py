@@ -13,6 +13,7 @@ from nova import objects
 from nova.scheduler import host_manager
 from oslo_db import exception as db_exception
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filter_runs
@@ -201,9 +202,9 @@ class HostManager(host_manager.HostManager):
                 with nova_context.target_cell(context, cell) as target:
                     return cell, query(target)
             except connections.ERRORS as exc:
-                return cell, exceptions.CellUnavailable(
-                    driver_failures.of_database(exc)[0],
-                    party='cell %s' % cell.identity)
+                return cell, exceptions.CellUnavailable.of(
+                    driver_failures.of_database(exc),
+                    causes.cell(cell.identity))
 
         return self._for_each(ask, cells)
 

@@ -10,8 +10,10 @@ from nova import exception as nova_exception
 from nova.network import neutron
 from nova import objects
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.http import resources
 
 
 def requested_networks(networks: abc.Iterable[str], ports: abc.Iterable[str]
@@ -67,10 +69,11 @@ def missing_notes(spec: Any, instance: Any) -> abc.Iterator[str]:
 @contextlib.contextmanager
 def translated(occasion: str) -> abc.Iterator[None]:
     """Translate errors of neutron and keystone to a MirrorError."""
-    call = errors.Call('neutron', occasion)
+    call = errors.Call(resources.party(CONF, resources.NETWORK), occasion)
     try:
         with errors.translated(call):
             yield
     except neutron.neutron_client_exc.NeutronException as exc:
         raise call.error(
-            exceptions.ServiceFailed, 'failed: %s' % exc) from exc
+            exceptions.ServiceFailed,
+            causes.FAILED.with_detail(exc)) from exc

@@ -242,7 +242,7 @@ def _read_body(response: requests.Response) -> None:
     if encoding.lower() not in ('', 'identity', *ENCODINGS):
         response.close()
         raise library_errors.UnreadableBody(
-            'sent a body with the encoding %s, which was not requested'
+            'a body with the encoding %s, which was not requested'
             % encoding)
     body = io.BytesIO()
     for part in response.iter_content(PART):
@@ -250,7 +250,7 @@ def _read_body(response: requests.Response) -> None:
         if body.tell() > LONGEST_BODY:
             response.close()
             raise library_errors.UnreadableBody(
-                'sent a body longer than %d bytes' % LONGEST_BODY)
+                'a body longer than %d bytes' % LONGEST_BODY)
     # Where requests keeps what it has read; there is no method to set it.
     response._content = body.getvalue()
 

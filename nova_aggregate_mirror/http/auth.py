@@ -14,10 +14,10 @@ from keystoneauth1 import session as ks_session
 from oslo_config import cfg
 import requests
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import adapter
 from nova_aggregate_mirror.http import errors
-from nova_aggregate_mirror.limits import driver_failures
 
 # Keystoneauth declares these options as optional because any option of a row
 # is sufficient. Plugins that have the option in the key need one of each row.
@@ -42,37 +42,47 @@ EARLIER = {'placement': ' (role admin before placement 9.0.0)', 'neutron': ''}
 
 
 class Account:
-    """The account for a service, with its section of nova.conf."""
+    """The account of a section of nova.conf, for a service.
 
-    def __init__(self, conf: cfg.ConfigOpts, group: str) -> None:
+    :param service: the section that selects the endpoint; by default the same
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts, group: str, service: str = ''
+                 ) -> None:
         self._conf = conf
         self._group = group
+        self._service = service or group
 
     @property
-    def steps(self) -> errors.Steps:
-        """The steps that correct this account, with its own options."""
-        group = self._group
-        section_name, (user, domain) = section(self._conf, group), self.user
-        selection = '%s of [%s] in nova.conf' % (
-            'endpoint_override' if self._conf[group].endpoint_override
-            else 'region_name', group)
-        return errors.Steps(
-            account='correct %s of [%s] in nova.conf' % (
+    def party(self) -> causes.Party:
+        """The service, with the options of this account."""
+        service, (user, domain) = self._service, self.user
+        section_name = section(self._conf, self._group)
+        override = self._conf[service].endpoint_override
+        return causes.Party(
+            service, service, 'endpoint_override of [%s] in nova.conf'
+            % service if override else causes.catalog(service),
+            account='%s of [%s] in nova.conf' % (
                 'the application credential' if self.is_application_credential
                 else '%s (%s) and password' % (
                     'username' if domain else 'user_id', user),
                 section_name),
-            catalog=driver_failures.CHECK,
-            scope='add project_name and project_domain_name to [%s] in '
-                  'nova.conf' % section_name,
-            token='correct auth_url of [keystone_authtoken] in %s.conf, and '
-                  'restart %s' % (group, group),
-            role=('create another application credential, with the role %s'
-                  % ROLES[group] if self.is_application_credential
-                  else 'run "%s"' % self.role_command) + EARLIER[group],
-            cafile='cafile of [%s] in nova.conf' % group,
-            address=selection if self._conf[group].endpoint_override else '',
-            selection=selection)
+            auth_url='auth_url of [%s] in nova.conf' % section_name,
+            selection='%s of [%s] in nova.conf' % (
+                'endpoint_override' if override
+                else 'region_name and valid_interfaces', service),
+            project='project_name and project_domain_name to [%s] in '
+                    'nova.conf' % section_name,
+            tokens=causes.tokens(service),
+            role=self._role_step if service == self._group else '',
+            cafile='cafile of [%s] in nova.conf' % self._group)
+
+    @property
+    def _role_step(self) -> str:
+        step = ('create another application credential, with the role %s'
+                % ROLES[self._group] if self.is_application_credential
+                else 'run "%s"' % self.role_command)
+        return step + EARLIER[self._group]
 
     @property
     def is_application_credential(self) -> bool:
@@ -137,7 +147,7 @@ def missing(conf: cfg.ConfigOpts, group: str) -> list[str]:
     :raises MissingCredentials: when the auth_type does not exist
     :raises InvalidConfiguration: when an option has an invalid value
     """
-    with errors.translated(_call(group)):
+    with errors.translated(_call(conf, group)):
         values = conf[section(conf, group)]
         if not values.auth_type:
             return ['auth_type']
@@ -178,7 +188,7 @@ def load(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin:
 def session(conf: cfg.ConfigOpts, group: str) -> ks_session.Session:
     """Create a session with bounded adapters, without network access."""
     auth = load(conf, group)
-    with errors.translated(_call(group)):
+    with errors.translated(_call(conf, group)):
         session = loading.load_session_from_conf_options(
             conf, group, session=_Transport(), auth=auth,
             # The list of timings would grow for the lifetime of the process.
@@ -195,8 +205,9 @@ def check_catalog(session: ks_session.Session) -> None:
         raise ks_exceptions.EmptyCatalog
 
 
-def _call(group: str) -> errors.Call:
-    return errors.Call(group, 'reading [%s]' % group)
+def _call(conf: cfg.ConfigOpts, group: str) -> errors.Call:
+    return errors.Call(
+        lambda: Account(conf, group).party, 'reading [%s]' % group)
 
 
 class _Transport(requests.Session):

@@ -20,6 +20,7 @@ from oslo_utils import strutils
 import requests
 from requests import exceptions as requests_exceptions
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import exchanges
 from nova_aggregate_mirror.http import library_errors
@@ -31,17 +32,6 @@ LOG = logging.getLogger(__name__)
 Kind = library_errors.Kind
 
 _LONGEST = 300  # Characters of an observation.
-PROXY = 'correct the proxy, or no_proxy, in the environment of this process'
-
-_IN_CATALOG = 'the URL of %s in the catalog'
-NOT_IN_CATALOG = 'has no endpoint in the catalog'
-NO_CATALOG = 'has no endpoint, because the token has no catalog'
-_UNUSABLE = ', which cannot be used'
-
-# Errors about nova.conf and about the request, whose texts name an option.
-_CONFIGURATION = (exceptions.MissingCredentials,
-                  exceptions.InvalidConfiguration, exceptions.RequestRejected)
-
 # Raised by libraries for a malformed token, catalog or version document.
 # Keystoneauth also asserts that it still has the token that it fetched, which
 # another thread may have invalidated.
@@ -49,71 +39,55 @@ _PARSING = (LookupError, TypeError, AttributeError, AssertionError,
             RecursionError, OverflowError)
 
 
-@dataclasses.dataclass(frozen=True)
-class Steps:
-    """The next steps that depend on where a service is configured.
-
-    :param account: after keystone refused the credentials
-    :param catalog: after keystone has sent no endpoint of the service
-    :param scope: after keystone has sent a token without a catalog
-    :param token: after the service did not accept a new token of keystone
-    :param role: after the service refused a right
-    :param cafile: the option with the authorities of certificates
-    :param address: where the URL of the service is; empty for the catalog
-    :param selection: the option that selects the endpoint
-    """
-
-    account: str = ''
-    catalog: str = ''
-    scope: str = ''
-    token: str = ''
-    role: str = ''
-    cafile: str = 'cafile in its section of nova.conf'
-    address: str = ''
-    selection: str = ''
+Parties = abc.Callable[[], causes.Party]
+"""The options are only read for a failure."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Call:
     """A request to a service, for the failures of this request.
 
+    :param party: returns the service and its options
     :param occasion: what the request is for, or its method and path
     :param url: any URL of the service, if it is known
     :param selection: what was looked for in the catalog
-    :param kind: the class of all failures; by default their ``meaning``
+    :param kind: the class of all failures, if what happened does not decide
     :param step: the next step after any failure
-    :param steps: returns the next steps after some failures
     """
 
-    service: str
+    party: Parties
     occasion: str
     url: str = ''
     selection: str = ''
     kind: Kind | None = None
     step: str = ''
-    steps: abc.Callable[[], Steps] = Steps
 
-    def error(self, kind: Kind, observation: str,
-              party: str = '', step: str = '') -> exceptions.MirrorError:
-        """Create an error, without secrets; by default of the service."""
-        observation = ' '.join(without_secrets(observation).split())
+    def error(self, kind: Kind, cause: causes.Cause, url: str = '',
+              party: causes.Party | None = None) -> exceptions.MirrorError:
+        """Create an error, without secrets.
+
+        :param kind: the class for what happened
+        :param url: the address that was asked
+        :param party: another one than the service
+        """
+        party = party or self.party()
+        observation = ' '.join(without_secrets(cause.phrase).split())
+        if kind is exceptions.OutOfTime and deadline.is_budget():
+            cause = cause.in_call()
+        step = self.step or cause.step_for(party)
         error = (self.kind or kind)(
             observation[:_LONGEST].rstrip('. '),
-            party or _party(self.service, self.url),
-            without_secrets(self.occasion), step=self.step or (
-                deadline.MORE_TIME if kind is exceptions.OutOfTime
-                and deadline.is_budget() else step))
-        error.meaning = kind
+            _address(party.name, url or self.url),
+            without_secrets(self.occasion), step=step, kind=cause.kind)
+        # The class may be that of a part of nova.
+        error.is_repeatable, error.is_refusal = (
+            kind.is_repeatable, kind.is_refusal)
         return error
-
-    @property
-    def address(self) -> str:
-        """Where the URL of the service is configured."""
-        return self.steps().address or _IN_CATALOG % self.service
 
     def malformed(self, content: str) -> exceptions.MirrorError:
         """Create the error for an answer that is not as it should be."""
-        return self.error(exceptions.MalformedAnswer, 'sent ' + content)
+        return self.error(exceptions.MalformedAnswer,
+                          causes.MALFORMED.with_detail(content))
 
 
 def _filter_warning(record: library_log.LogRecord) -> bool:
@@ -143,10 +117,10 @@ def translated(call: Call) -> abc.Iterator[None]:
                   _safe_text(exc))
         waited = time.monotonic() - began
         kind = exchange.meaning(exc, waited)
-        party = _failed_party(call, kind, exc, exchange)
         call = dataclasses.replace(call, occasion=_occasion(call, exchange))
-        observation, step = _explanation(call, kind, exc, exchange, waited)
-        error = call.error(kind, observation, party, step)
+        error = call.error(
+            kind, _cause(call, kind, exc, exchange, waited),
+            *_failed_party(call, kind, exc, exchange))
         error.retry_after = _retry_after(getattr(exc, 'response', None))
         raise error from exc
     finally:
@@ -169,16 +143,18 @@ def parsing() -> abc.Iterator[None]:
 
 
 def unexpected(call: Call, response: requests.Response, detail: str = '',
-               kind: Kind | None = None) -> exceptions.MirrorError:
+               kind: Kind | None = None, cause: causes.Cause | None = None
+               ) -> exceptions.MirrorError:
     """Create the error for a response with a status other than 200.
 
     :param kind: the class, if the status does not decide it
+    :param cause: what the service did, likewise
     """
+    status = ': '.join(filter(None, (exchanges.answer(response), detail)))
+    cause = cause or _refusal(response)
     error = call.error(
         kind or library_errors.meaning_of_status(response.status_code),
-        ': '.join(filter(None, (exchanges.answer(response), detail))),
-        _party(call.service, response.url or call.url),
-        _step_after_refusal(call, response))
+        cause.with_detail(status), response.url or '')
     error.retry_after = _retry_after(response)
     return error
 
@@ -192,23 +168,25 @@ def _retry_after(response: requests.Response | None) -> float:
     return float(value) if re.fullmatch('[0-9]{1,9}', value) else 0.0
 
 
-def _step_after_refusal(call: Call, response: requests.Response) -> str:
-    """Return the next step; empty unless the service itself refused."""
+def _refusal(response: requests.Response) -> causes.Cause:
+    """Return whether the service itself refused, and why."""
+    if response.status_code in (404, 410):
+        return causes.WRONG_ADDRESS
     challenge = response.headers.get('WWW-Authenticate', '').lower()
     # Keystone's middleware challenges; a policy is refused with a document.
     if response.status_code == 401 and challenge.startswith('keystone'):
-        return call.steps().token
+        return causes.TOKEN
     if response.status_code == 403 and not exchanges.foreign_type(response):
-        return call.steps().role
-    return ''
+        return causes.ROLE
+    return causes.ANSWERED
 
 
 def unusable(call: Call, response: requests.Response
              ) -> exceptions.MirrorError:
     """Create the error for a body that the service itself never sends."""
     return call.error(
-        exceptions.MalformedAnswer, exchanges.answer(response) + _UNUSABLE,
-        _party(call.service, response.url), 'correct %s' % call.address)
+        exceptions.MalformedAnswer,
+        causes.UNUSABLE.with_detail(exchanges.answer(response)), response.url)
 
 
 def selection(region: str | None, interfaces: str) -> str:
@@ -228,7 +206,7 @@ def without_secrets(text: str) -> str:
 
 def _occasion(call: Call, exchange: exchanges.Exchange) -> str:
     """Return what the failed request was for; discovery has its own."""
-    if exchange.is_login and exchange.failure:
+    if exchange.is_login and exchange.cause:
         return 'getting a token'
     is_request = call.occasion.startswith(exchanges.METHODS)
     if exchange.is_login or not exchange.url or not is_request:
@@ -241,55 +219,42 @@ def _occasion(call: Call, exchange: exchanges.Exchange) -> str:
 
 
 def _failed_party(call: Call, kind: Kind, exc: Exception,
-                  exchange: exchanges.Exchange) -> str:
-    """Name the party that failed, with its address if it is known."""
-    if kind is exceptions.DeadlineExceeded and not exchange.failure and (
+                  exchange: exchanges.Exchange) -> tuple[str, causes.Party]:
+    """Return the URL, if it is known, and the party that failed."""
+    party = call.party()
+    keystone = causes.keystone(party)
+    if kind is exceptions.DeadlineExceeded and not exchange.cause and (
             exchange.has_login or not exchange.url):
         # It is unknown which was slow, maybe for another thread's token.
-        return 'keystone or %s' % call.service
-    if isinstance(exc, library_errors.CATALOG) and not exchange.failure:
+        name = 'keystone or %s' % party.name
+        return '', dataclasses.replace(party, name=name, server=name)
+    if isinstance(exc, library_errors.CATALOG) and not exchange.cause:
         # Keystone has answered, and knows no URL of the service.
-        return call.service
-    return _party('keystone' if exchange.is_login else call.service,
-                  exchange.url or call.url)
+        return '', party
+    return exchange.url, keystone if exchange.is_login else party
 
 
-def _explanation(call: Call, kind: Kind, exc: Exception,
-                 exchange: exchanges.Exchange, waited: float
-                 ) -> tuple[str, str]:
-    """Return (what the party did, the next step or empty)."""
+def _cause(call: Call, kind: Kind, exc: Exception,
+           exchange: exchanges.Exchange, waited: float) -> causes.Cause:
+    """Return what the party did."""
     if kind is exceptions.OutOfTime:
-        return 'was not waited for: no time is left', ''
-    if exchange.failure:
-        return exchange.failure, _step(call, exchange.error or exc, exchange)
+        return causes.OUT_OF_TIME
+    if exchange.cause:
+        return exchange.cause
     if kind is exceptions.DeadlineExceeded:
-        return 'did not answer in time: %.1f s for all requests' % waited, ''
-    if kind in _CONFIGURATION:
-        return 'cannot be asked: %s' % _safe_text(exc), ''
-    if any(isinstance(cause, ks_exceptions.EmptyCatalog)
-           for cause in driver_failures.causes(exc, exchange.handled)):
-        return NO_CATALOG, call.steps().scope
+        return causes.SLOW.with_detail(waited)
+    if kind.is_of_configuration:
+        return causes.CONFIGURATION.with_detail(_safe_text(exc))
+    if any(isinstance(error, ks_exceptions.EmptyCatalog)
+           for error in driver_failures.chain(exc, exchange.handled)):
+        return causes.NO_CATALOG
     if isinstance(exc, library_errors.CATALOG):
-        return (' for '.join(filter(None, (NOT_IN_CATALOG, call.selection))),
-                call.steps().catalog)
+        return causes.NO_ENDPOINT.with_detail(
+            call.selection and ' for ' + call.selection)
     if exchange.answer:
         # The request was answered with success, but not as it should be.
-        return exchange.answer + _UNUSABLE, (
-            '' if exchange.is_login else 'correct %s' % call.address)
-    return (library_errors.observation(exc, waited, exchange.handled),
-            _step(call, exc, exchange))
-
-
-def _step(call: Call, exc: Exception, exchange: exchanges.Exchange) -> str:
-    """Return the next step after a failed request; empty if unknown."""
-    if any(isinstance(cause, requests_exceptions.ProxyError)
-           for cause in driver_failures.causes(exc, exchange.handled)):
-        return PROXY
-    if exchange.is_login and exchange.failure == exchanges.REFUSED:
-        return call.steps().account
-    return driver_failures.of_certificate(
-        exc, call.steps().cafile,
-        'auth_url' if exchange.is_login else call.address)
+        return causes.UNUSABLE.with_detail(exchange.answer)
+    return library_errors.cause(exc, waited, exchange.handled)
 
 
 def _safe_text(exc: BaseException) -> str:
@@ -300,7 +265,7 @@ def _safe_text(exc: BaseException) -> str:
     return without_secrets(str(exc))
 
 
-def _party(service: str, url: str) -> str:
+def _address(service: str, url: str) -> str:
     """Name a service and its address."""
     with contextlib.suppress(ValueError):
         address = urllib.parse.urlsplit(url)

@@ -10,13 +10,13 @@ import time
 
 import requests
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror.limits import deadline
 
 METHODS = ('GET /', 'PUT /', 'POST /')
 """How an occasion begins that is a request, not what the request is for."""
-REFUSED = 'refused the credentials with 401'
 
 
 @dataclasses.dataclass
@@ -34,10 +34,8 @@ class Exchange:
     """The status, and the type of a body that is not JSON."""
     is_redirected: bool = False
     """Whether the answer names another address to ask."""
-    failure: str = ''
+    cause: causes.Cause | None = None
     """What the party did instead of an answer with success."""
-    error: Exception | None = None
-    """The error of the transport, which a library may replace by another."""
     has_timeout: bool = False
     """Whether any request timed out."""
     handled: BaseException | None = dataclasses.field(
@@ -80,18 +78,17 @@ def observed(method: str, url: str, is_login: bool) -> abc.Iterator[Exchange]:
     exchange.method, exchange.url = method, url
     exchange.is_login, exchange.is_redirected = is_login, False
     exchange.has_login |= is_login
-    exchange.answer, exchange.failure, exchange.error = '', '', None
+    exchange.answer, exchange.cause = '', None
     began, handled = time.monotonic(), sys.exception()
     try:
         yield exchange
     except library_errors.CLASSES as exc:
-        waited, exchange.error = time.monotonic() - began, exc
+        waited = time.monotonic() - began
         is_timeout = library_errors.meaning(exc) is exceptions.DeadlineExceeded
         exchange.has_timeout |= is_timeout
         # A request that begins shortly before the deadline shows nothing.
         if not is_timeout or deadline.is_silence(waited):
-            exchange.failure = library_errors.observation(
-                exc, waited, handled)
+            exchange.cause = library_errors.cause(exc, waited, handled)
         raise
 
 
@@ -104,9 +101,9 @@ def record_answer(exchange: Exchange, response: requests.Response) -> None:
             # Keystone's version document is requested without credentials.
             sent.method == 'POST' or 'X-Auth-Token' in sent.headers
             or 'Authorization' in sent.headers):
-        exchange.failure = REFUSED
+        exchange.cause = causes.LOGIN
     elif response.status_code >= 400:
-        exchange.failure = exchange.answer
+        exchange.cause = causes.ANSWERED.with_detail(exchange.answer)
 
 
 def answer(response: requests.Response) -> str:

@@ -9,6 +9,7 @@ from oslo_config import cfg
 from requests import exceptions as requests_exceptions
 from urllib3 import exceptions as urllib3_exceptions
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import driver_failures
 
@@ -66,13 +67,12 @@ CATALOG = (ks_exceptions.CatalogException,
            sdk_exceptions.ServiceDisabledException)
 """Classes for what the catalog does not have."""
 
-# What a party did, by errors above the socket.
-_OBSERVATIONS: tuple[tuple[type[Exception], str], ...] = (
-    (http.client.IncompleteRead, 'sent an incomplete body'),
-    (requests_exceptions.ContentDecodingError,
-     'sent a body that cannot be decoded'),
-    (http.client.HTTPException, 'sent an answer that is not HTTP'),
-    (requests_exceptions.TooManyRedirects, 'redirected too many times'),
+# By errors above the socket.
+_CAUSES: tuple[tuple[type[Exception], causes.Cause], ...] = (
+    (http.client.IncompleteRead, causes.TRUNCATED),
+    (requests_exceptions.ContentDecodingError, causes.UNDECODABLE),
+    (http.client.HTTPException, causes.NOT_HTTP),
+    (requests_exceptions.TooManyRedirects, causes.REDIRECTS),
 )
 
 
@@ -102,22 +102,25 @@ def meaning_of_status(status: int) -> Kind:
     return exceptions.ServiceFailed
 
 
-def observation(exc: Exception, waited: float,
-                handled: BaseException | None) -> str:
-    """Describe what the other party of a failed request did."""
+def cause(exc: Exception, waited: float, handled: BaseException | None
+          ) -> causes.Cause:
+    """Return what the other party of a failed request did."""
     if meaning(exc) is exceptions.DeadlineExceeded:
-        return 'was silent for %.1f s' % waited
-    via = ('is behind a proxy that '
-           if isinstance(exc, requests_exceptions.ProxyError) else '')
-    for cause in driver_failures.causes(exc, handled):
-        if isinstance(cause, UnreadableBody):
-            return str(cause)
-        text = driver_failures.of_socket(cause) or next(
-            (text for cls, text in _OBSERVATIONS if isinstance(cause, cls)),
-            '')
-        if text:
-            return via + text
-    return 'could not be asked: %s' % type(_wrapped(exc)).__name__
+        return causes.silent(waited)
+    observed = next(filter(None, map(
+        _of_error, driver_failures.chain(exc, handled))), None)
+    if observed is None:
+        return causes.UNASKED.with_detail(type(_wrapped(exc)).__name__)
+    if isinstance(exc, requests_exceptions.ProxyError):
+        return causes.PROXY.with_detail(observed.phrase)
+    return observed
+
+
+def _of_error(error: BaseException) -> causes.Cause | None:
+    if isinstance(error, UnreadableBody):
+        return causes.MALFORMED.with_detail(error)
+    return driver_failures.of_socket(error) or next(
+        (row for cls, row in _CAUSES if isinstance(error, cls)), None)
 
 
 def _wrapped(exc: Exception) -> Exception:

@@ -123,7 +123,8 @@ class Networks:
     def _read_page(self, collection: str, parse: Any, page: str
                    ) -> tuple[list[Any], str | None]:
         """Read a page; return its entries, and the query of the next one."""
-        call = errors.Call('neutron', 'reading %s' % collection)
+        call = errors.Call(resources.party(self._conf, resources.NETWORK),
+                           'reading %s' % collection)
         key = collection.replace('-', '_')
         with errors.translated(call):
             response = resources.get(

@@ -36,7 +36,7 @@ def repeated(read: abc.Callable[[], Result]) -> Result:
                 return read()
         except exceptions.MirrorError as exc:
             pause = exc.retry_after
-            if not exc.meaning.is_repeatable or pause >= deadline.remaining():
+            if not exc.is_repeatable or pause >= deadline.remaining():
                 raise
         time.sleep(pause)
         connections = adapter.new_connections

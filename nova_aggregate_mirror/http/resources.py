@@ -76,11 +76,16 @@ def get(adapter: ks_adapter.Adapter, call: errors.Call, path: str,
     return response
 
 
+def party(conf: cfg.ConfigOpts, kind: Kind) -> errors.Parties:
+    """Return the service as it is asked with the options of nova.conf."""
+    return lambda: auth.Account(conf, kind.credentials, kind.group).party
+
+
 @repeats.repeating
-def identifiers(build: Build, kind: Kind, name: str) -> list[str]:
+def identifiers(build: Build, party: errors.Parties, kind: Kind, name: str
+                ) -> list[str]:
     """Return the IDs of the resources with a name; an ID names itself."""
-    call = errors.Call(
-        kind.service, 'looking up %s %s' % (kind.noun, name))
+    call = errors.Call(party, 'looking up %s %s' % (kind.noun, name))
     with errors.translated(call):
         adapter = build()
         if get(adapter, call, '%s/%s' % (
@@ -105,7 +110,7 @@ def read_image(conf: cfg.ConfigOpts, image: str) -> dict[str, Any]:
     :raises MirrorError: glance could not be read, or does not have it
     """
     call = errors.Call(
-        'glance', 'reading image %s' % image,
+        party(conf, IMAGE), 'reading image %s' % image,
         step='give its properties with --image-property instead')
     with errors.translated(call):
         response = get(adapter(conf, IMAGE), call,

@@ -13,8 +13,6 @@ import math
 import time
 
 SILENCE = 1.0  # Seconds without an answer that count as silence.
-# The next step when the time of a request to nova-api is too short.
-MORE_TIME = 'raise [aggregate_mirror] inline_timeout to do more within a call'
 
 
 @dataclasses.dataclass(frozen=True)

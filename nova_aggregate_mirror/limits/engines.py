@@ -23,6 +23,7 @@ from oslo_db.sqlalchemy import exc_filters
 import sqlalchemy as sa
 from sqlalchemy import exc as sa_exc
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import driver_failures
@@ -109,11 +110,10 @@ class Limits:
         """Seconds that must be left of a call to begin a transaction."""
         return self.least + HEALTHY
 
-    def check(self, problem: str = 'was not asked: no time is left') -> None:
+    def check(self, cause: causes.Cause = causes.NOT_ASKED) -> None:
         """Raise NotAsked if a statement might end too late."""
         if deadline.remaining() <= self.least:
-            raise NotAsked(
-                problem, deadline.MORE_TIME if deadline.is_budget() else '')
+            raise NotAsked(cause.in_call() if deadline.is_budget() else cause)
 
 
 class NotAsked(driver_failures.Observed):
@@ -121,10 +121,6 @@ class NotAsked(driver_failures.Observed):
 
     It says nothing about the database, and nothing was written.
     """
-
-    def __init__(self, observation: str, step: str = '') -> None:
-        super().__init__(observation)
-        self.step = step
 
 
 class LostLock(driver_failures.Observed):
@@ -140,7 +136,7 @@ class DatabaseBreaker:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._until, self._why = 0.0, ''
+        self._until, self._why = 0.0, causes.NOT_ASKED
 
     @contextlib.contextmanager
     def attempt(self, insist: bool = False) -> abc.Iterator[None]:
@@ -152,8 +148,7 @@ class DatabaseBreaker:
         """
         began, handled = time.monotonic(), sys.exception()
         if began < self._until and not insist:
-            raise driver_failures.Observed(
-                'is not tried again yet: it %s' % self._why)
+            raise driver_failures.Observed(causes.not_again(self._why))
         # A pool may send a ping, which no event precedes.
         self._limits.check()
         _LAST_REQUEST.set(began)
@@ -163,17 +158,13 @@ class DatabaseBreaker:
             # Other rows may be free: the server answers.
             raise
         except sa_exc.TimeoutError as exc:
-            raise NotAsked('was not asked: each connection that this process '
-                           'may open is in use',
-                           'raise max_overflow in the section of %s') from exc
+            raise NotAsked(causes.POOL) from exc
         except (*ERRORS, exceptions.MirrorError) as exc:
             waited = waited_since(began)
             if waited >= SILENT * self._limits.answer:
                 self._until = time.monotonic() + self._limits.backoff
-                self._why = (exc.failure.observation if isinstance(
-                    exc, exceptions.MirrorError) else
-                    driver_failures.of_database(
-                        exc, waited, handled=handled)[0])
+                self._why = driver_failures.of_database(
+                    exc, waited, handled)
             raise
         self._until = 0.0
 
@@ -270,10 +261,9 @@ def build(url: sa.engine.URL, factory: abc.Callable[[], sa.engine.Engine]
             yield
         except (AttributeError, TypeError, ValueError) as exc:
             # A UnicodeError quotes a character, perhaps of the password.
-            raise driver_failures.UnusableURL(
-                'has a URL (parameters: %s) that the driver %s cannot use: %s'
-                % (', '.join(sorted(url.query)) or 'none',
-                   url.get_driver_name(), getattr(exc, 'reason', exc))
+            raise driver_failures.Observed(causes.URL.with_detail((
+                ', '.join(sorted(url.query)) or 'none',
+                url.get_driver_name(), getattr(exc, 'reason', exc)))
             ) from exc
 
     with reported():
@@ -304,7 +294,7 @@ def _classify(context: Any) -> None:
     # A COMMIT has no statement.
     is_write = (context.statement or WRITES[0]).startswith(WRITES)
     if state == LOCK_TIMEOUT or is_timeout and is_write:
-        raise LostLock('is locked by another session')
+        raise LostLock(causes.LOCKED)
     if is_timeout:
         # A proxy may lead the next connection to a node that lags less. A
         # node without the others reports the same to a statement without a
@@ -331,8 +321,7 @@ def _bound(engine: sa.engine.Engine, limits: Limits) -> sa.engine.Engine:
         _LAST_REQUEST.set(time.monotonic())
 
     def proceed(*_arguments: Any) -> None:
-        limits.check('was not asked further: no time is left for the rest of '
-                     'the transaction')
+        limits.check(causes.NOT_ASKED_FURTHER)
         _LAST_REQUEST.set(time.monotonic())
 
     sa.event.listen(engine, 'do_connect', connect)

@@ -28,8 +28,7 @@ class PlacementBreaker:
         """
         now = self.now()
         # An answer, however slow, keeps no other call waiting for long.
-        if isinstance(error, exceptions.OutOfTime) or not isinstance(
-                error, exceptions.OUTAGE):
+        if isinstance(error, exceptions.OutOfTime) or not error.is_outage:
             return
         # A refusal may be slow, too: no route to the host, or a slow proxy.
         if (isinstance(error, exceptions.DeadlineExceeded)
@@ -52,4 +51,4 @@ class PlacementBreaker:
             if self.now() < until:
                 raise exceptions.NotTried(
                     'is not tried again yet: it %s' % failure.observation,
-                    failure.party, failure.occasion)
+                    failure.party, failure.occasion, step=failure.step)

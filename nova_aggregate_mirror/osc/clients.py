@@ -5,6 +5,7 @@ from collections import abc
 from typing import Any
 
 from nova_aggregate_mirror.audit import api_servers
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import resources
@@ -34,7 +35,8 @@ class Clients:
         self.servers = api_servers.ApiServers(nova, TIMEOUT)
 
     def project(self, name: str) -> str:
-        return lookup.resource(lambda: self._sdk.identity,
+        keystone = causes.client(resources.PROJECT.service)
+        return lookup.resource(lambda: self._sdk.identity, lambda: keystone,
                                resources.PROJECT, name, TIMEOUT)
 
     def aggregates(self, names: abc.Collection[str]) -> frozenset[str]:

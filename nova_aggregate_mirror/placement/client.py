@@ -213,7 +213,7 @@ class Client:
     @property
     def options(self) -> str:
         """The option that selects the endpoint."""
-        return self._access.steps.selection
+        return self._access.party.selection
 
     def read(self, path: str, parse: Parse[Result],
              provider: str | None = None, version: str = MICROVERSION
@@ -247,10 +247,10 @@ class Client:
                                % (method, path[:LONGEST]))
         slot, target = self._slot(), None
         call = errors.Call(
-            'placement', '%s %s' % (method, path[:LONGEST]), slot.endpoint,
+            lambda: self._access.party,
+            '%s %s' % (method, path[:LONGEST]), slot.endpoint,
             # Looked for when there is no client.
-            '' if slot.target else errors.selection(*self._access.place()[:2]),
-            steps=lambda: self._access.steps)
+            '' if slot.target else errors.selection(*self._access.place()[:2]))
         try:
             with errors.translated(call):
                 for _attempt in range(2):
@@ -310,7 +310,8 @@ class Client:
                 return False
             # Half of the time is left to the request.
             with deadline.within(deadline.remaining() / 2), errors.translated(
-                    errors.Call('placement', 'looking at the catalog')):
+                    errors.Call(lambda: self._access.party,
+                                'looking at the catalog')):
                 sdk = self._access.renew()
                 with errors.parsing():
                     if target.catalog_url == connection.catalog_url(

@@ -15,9 +15,9 @@ from openstack import proxy
 from oslo_config import cfg
 import requests
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror.http import adapter
 from nova_aggregate_mirror.http import auth
-from nova_aggregate_mirror.http import errors
 
 _GROUP = 'placement'
 
@@ -90,8 +90,8 @@ class Configured:
         self._account = auth.Account(conf, _GROUP)
 
     @property
-    def steps(self) -> errors.Steps:
-        return self._account.steps
+    def party(self) -> causes.Party:
+        return self._account.party
 
     @property
     def timeout(self) -> float:
@@ -117,17 +117,6 @@ class Configured:
                 group.endpoint_override or '')
 
 
-CLIENT_STEPS = errors.Steps(
-    account='correct the account in the options of the openstack client',
-    catalog='correct the options of the openstack client',
-    scope='add a project to the options of the openstack client',
-    # The token may have been given, and be old.
-    token='unless your token has expired, correct auth_url of '
-          '[keystone_authtoken] in placement.conf, and restart placement',
-    role='give your user the role admin, or another that may do this',
-    cafile='OS_CACERT', selection='the options of the openstack client')
-
-
 class Connected:
     """Access through an SDK connection, with clouds.yaml and the catalog.
 
@@ -136,7 +125,8 @@ class Connected:
     :param timeout: seconds per method call outside of a deadline
     """
 
-    steps = CLIENT_STEPS
+    party = causes.client(
+        _GROUP, 'give your user the role admin, or another that may do this')
 
     def __init__(self, sdk: openstack.connection.Connection,
                  timeout: float) -> None:

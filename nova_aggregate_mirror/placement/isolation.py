@@ -98,7 +98,7 @@ class _Run(Generic[Item, Result]):
                     self._slowest, time.monotonic() - began)
                 self._failed_in_a_row = 0
                 return
-            is_silent = isinstance(error, exceptions.OUTAGE)
+            is_silent = error.is_outage
             # Before the check: others may end at the same time, and none of
             # them is to begin with a further item.
             self._count(is_silent)
@@ -140,8 +140,8 @@ class _Run(Generic[Item, Result]):
             # It is the same for each item.
             self.answers.outage = error
             return True
-        is_silent = isinstance(error, exceptions.OUTAGE)
-        self._failed_in_a_row += error.meaning.is_repeatable
+        is_silent = error.is_outage
+        self._failed_in_a_row += error.is_repeatable
         is_unchecked = patience == self._patience and self._probed < began
         if is_silent and is_unchecked or (
                 self._failed_in_a_row >= MOST_FAILURES):

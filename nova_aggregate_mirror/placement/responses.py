@@ -8,6 +8,7 @@ from typing import Any
 from oslo_utils import uuidutils
 import requests
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import library_errors
@@ -112,15 +113,15 @@ def _refusal(call: errors.Call, response: requests.Response,
     status = response.status_code
     error = _error_document(body, status)
     detail = str(error.get('detail', ''))
-    kind = library_errors.meaning_of_status(status)
+    kind, cause = library_errors.meaning_of_status(status), None
     if status == 404 and provider and provider in detail:
         # Placement does not quote the UUID in the 404 of an unknown path.
-        kind = exceptions.ProviderNotFound
+        kind, cause = exceptions.ProviderNotFound, causes.NO_PROVIDER
     elif error.get('code') == _CONCURRENT_UPDATE and status == 409:
-        kind = exceptions.GenerationConflict
+        kind, cause = exceptions.GenerationConflict, causes.CHANGED
     elif kind is exceptions.RequestRejected and not error:
         kind = exceptions.MalformedAnswer
-    refusal = errors.unexpected(call, response, detail, kind)
+    refusal = errors.unexpected(call, response, detail, kind, cause)
     if kind is exceptions.RequestRejected and status == 400:
         # Placement has read the request.
         refusal.may_have_moved = False

@@ -77,7 +77,7 @@ class Outcome:
         return frozenset(
             subject.name for subject, error in self.failed.items()
             if subject.kind == PROVIDER
-            and isinstance(error, exceptions.OUTAGE))
+            and error.is_outage)
 
     def counts(self) -> tuple[int, int]:
         """Count the associations that were added and removed."""
@@ -162,12 +162,6 @@ class Outcome:
         self.add(later)
 
 
-NOT_OF_PROVIDER = (
-    exceptions.NotTried, exceptions.Stopped, exceptions.NovaUnavailable,
-    exceptions.CellUnavailable, exceptions.JournalUnavailable)
-"""Errors that do not show that a single provider fails."""
-
-
 class Failing:
     """Providers whose last attempt failed, in the order of these attempts.
 
@@ -188,8 +182,7 @@ class Failing:
             for subject, error in result.failed.items():
                 if subject.kind != PROVIDER:
                     continue
-                if error is not result.outage and not isinstance(
-                        error, NOT_OF_PROVIDER):
+                if error is not result.outage and error.is_of_provider:
                     self._errors.pop(subject.name, None)
                     # Its frames would live as long as the process.
                     self._errors[subject.name] = error.with_traceback(None)

@@ -361,7 +361,7 @@ class _Requests:
                 self._outcome.missing.add(provider)
                 continue
             failed[Subject(PROVIDER, provider)] = error
-            if isinstance(error, exceptions.OUTAGE) and not patience:
+            if error.is_outage and not patience:
                 self._silent.add(provider)
         if not outage:
             for provider in answers.unasked(providers):

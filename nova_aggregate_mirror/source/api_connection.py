@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from oslo_utils import uuidutils
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import repeats
@@ -20,8 +21,9 @@ MICROVERSION = '2.69'
 """The first that names the hosts of a cell that is down (19.0, Stein). From
 2.88 on, nova-api asks each nova-compute for its uptime."""
 
-_ROLE = ('give the user a role that nova\'s policy allows for os-aggregates, '
-         'os-hypervisors and os-services, such as the admin role')
+_PARTY = causes.client(
+    'nova-api', 'give the user a role that nova\'s policy allows for '
+    'os-aggregates, os-hypervisors and os-services, such as the admin role')
 
 
 class Api:
@@ -42,7 +44,8 @@ class Api:
         :raises UnexpectedNova: nova does not have the microversion
         """
         call = errors.Call(
-            'nova-api', 'GET %s' % path, kind=exceptions.NovaUnavailable,
+            lambda: _PARTY, 'GET %s' % path,
+            kind=exceptions.NovaUnavailable,
             selection=errors.selection(
                 self._client.region_name, self._client.interface))
         with deadline.within(self._timeout):
@@ -173,8 +176,6 @@ def _refusal(call: errors.Call, response: Any, body: Any, step: str
         call = dataclasses.replace(
             call, kind=exceptions.UnexpectedNova,
             step=step or 'use nova 19.0 (Stein) or later')
-    if response.status_code == 403:
-        call = dataclasses.replace(call, step=_ROLE)
     # Nova's error document is {"forbidden": {"message": ..., "code": 403}}.
     return errors.unexpected(call, response, ' '.join(
         error['message'] for error in (

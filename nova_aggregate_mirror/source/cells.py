@@ -17,6 +17,7 @@ from typing import Any
 from nova.conf import CONF
 import sqlalchemy as sa
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import backoff
 from nova_aggregate_mirror.limits import driver_failures
@@ -103,7 +104,7 @@ class Threads:
             if seconds and name not in answered:
                 self._back_off(name)
         return {name: answered[name] if name in answered
-                else _no_answer(waits.get(name, 0.0)) for name in reads}
+                else _no_answer(name, waits.get(name, 0.0)) for name in reads}
 
     def _back_off(self, name: str) -> None:
         self._silent.setdefault(name, backoff.Backoff()).extend(
@@ -159,26 +160,19 @@ class Threads:
         return True
 
 
-def _no_answer(waited: float) -> exceptions.CellUnavailable:
-    return exceptions.CellUnavailable(
-        'no answer within %g seconds' % waited if waited
-        else 'an earlier query has not been answered in time')
+def _no_answer(name: str, waited: float) -> exceptions.CellUnavailable:
+    return exceptions.CellUnavailable.of(
+        causes.silent(waited) if waited
+        else causes.not_again(causes.silent(0)), causes.cell(name))
 
 
 def _attempt(read: abc.Callable[[], Nodes]
              ) -> Nodes | exceptions.CellUnavailable:
     """Read a cell; return a failure as a value, for the other cells."""
-    began, handled = time.monotonic(), sys.exception()
     try:
         return read()
     except exceptions.CellUnavailable as exc:
         return exc
-    except connections.ERRORS as exc:
-        error = exceptions.CellUnavailable(
-            'its database ' + driver_failures.of_database(
-                exc, engines.waited_since(began), handled=handled)[0])
-        error.__cause__ = exc
-        return error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,6 +184,7 @@ class Cell:
     name: str
     """Unique; the name to display."""
     connection: str = dataclasses.field(repr=False)
+    party: causes.Party = dataclasses.field(repr=False, compare=False)
 
 
 class Cells:
@@ -268,18 +263,22 @@ class Cells:
             (cell.connection, full), connections.Pool(
                 lambda: cell.connection, CONF.database,
                 self._limits if full else self._limits_some))
-        with pool.reading() as connection:
-            return query(connection)
+        began, handled = time.monotonic(), sys.exception()
+        try:
+            with pool.reading() as connection:
+                return query(connection)
+        except connections.ERRORS as exc:
+            raise exceptions.CellUnavailable.of(driver_failures.of_database(
+                exc, engines.waited_since(began), handled), cell.party
+            ) from exc
 
 
 def cell_of(row: Any) -> Cell:
     """Build the cell from a row that has ``COLUMNS``."""
     # Nova's column is nullable; such a cell is not read.
-    connection = row.database_connection or ''
-    if connection:
-        connection = url_templates.fill_in(connection, CONF)
-    return Cell(id=row.id, uuid=row.uuid, connection=connection,
-                name=full_name(row))
+    mapping, name = row.database_connection or '', full_name(row)
+    return Cell(row.id, row.uuid, name, mapping and url_templates.fill_in(
+        mapping, CONF), causes.cell(name, mapping))
 
 
 def full_name(mapping: Any) -> str:

@@ -11,9 +11,14 @@ from typing import Any
 from nova.conf import CONF
 import sqlalchemy as sa
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.limits import engines
+
+PARTY = causes.database(
+    'nova\'s API database', '[api_database] connection',
+    'run "nova-manage api_db sync"')
 
 # A URL whose port is not a number is a ValueError of SQLAlchemy.
 ERRORS = (*engines.ERRORS, ValueError)
@@ -75,8 +80,5 @@ class ApiDatabase:
             with self._pool.reading() as connection:
                 yield connection
         except ERRORS as exc:
-            observation, step = driver_failures.of_database(
-                exc, engines.waited_since(began), '[api_database] connection',
-                handled)
-            raise exceptions.NovaUnavailable(
-                observation, 'nova\'s API database', step=step) from exc
+            raise exceptions.NovaUnavailable.of(driver_failures.of_database(
+                exc, engines.waited_since(began), handled), PARTY) from exc

@@ -13,7 +13,6 @@ import testtools
 from testtools import content
 from testtools import matchers
 
-from nova_aggregate_mirror.limits import driver_failures
 from tests import faults
 from tests.unit import servers
 
@@ -59,36 +58,33 @@ class Fault:
 
 
 EARLIER = ' (role admin before placement 9.0.0)'
-RENEWAL = ('As the owner of the application credential, who needs the role '
-           'service' + EARLIER + ', create another one, and set its ID and '
-           'secret:\n  '
-           'openstack application credential create --role service '
-           'placement-2')
-SELECTION = ('Select an existing endpoint, for example:\n  [placement]\n  '
-             'region_name = R\n  valid_interfaces = internal')
+RENEWAL = ('create another application credential, with the role service'
+           + EARLIER + '.\n  openstack application credential create --role '
+           'service placement-2')
+SELECTION = ('correct region_name and valid_interfaces of [placement] in '
+             'nova.conf')
 ON_EACH = 'On each listed host, run:\n  systemctl restart nova-compute'
 SYNCED = faults.MANAGE + 'placement sync_aggregates'
 APPLY = ('If they are correct, list them, then apply them:\n  {0} --prune '
          '--dry-run\n  {0} --prune --force'.format(SYNCED))
-LOGGED = 'See placement\'s log:\n  journalctl -u placement-api'
-STARTED = ' Start placement, whose service may also be named'
+LOGGED = 'see the log of placement'
+STARTED = ('start placement, or correct host and port in the URL of placement '
+           'in the catalog')
 PLACEMENT: dict[str, Fault] = {
     'refuses': Fault(
         faults.placement(lambda service: service.refuse()),
         'placement at {placement} refused the connection', STARTED),
     'silent': Fault(
         faults.silent_placement,
-        'placement at {placement} was silent for', STARTED,
+        'placement at {placement} was silent for', LOGGED,
         unseen='the client waits two minutes for an answer'),
     '503': Fault(
         faults.placement(lambda service: service.fail_with(503)),
-        'placement at {placement} answered 503 with text/html', STARTED),
+        'placement at {placement} answered 503 with text/html', LOGGED),
     'page': Fault(
         faults.page,
         'placement at {other} answered 200 with text/html, which cannot '
-        'be used', 'Correct the URL of placement in the catalog:\n'
-        '  openstack endpoint list --service placement',
-        line='correct the URL of placement in the catalog'),
+        'be used', 'correct the URL of placement in the catalog'),
     'token': Fault(
         faults.distrusted,
         'placement at {placement} answered 401',
@@ -127,13 +123,14 @@ KEYSTONE: dict[str, Fault] = {
     'refuses': Fault(
         faults.restored('placement', auth_url='http://127.0.0.1:1/v3'),
         'keystone at http://127.0.0.1:1 refused the connection',
-        'Start keystone, or correct:\n  [placement]\n  auth_url = '),
+        'start keystone, or correct host and port in auth_url of [placement] '
+        'in nova.conf'),
     'silent': Fault(
         faults.silent_keystone, 'keystone at {keystone} was silent for',
-        'Start keystone, or correct:'),
+        'see the log of keystone'),
     '503': Fault(
         faults.keystone(503), 'keystone at {keystone} answered 503',
-        'Start keystone, or correct:'),
+        'see the log of keystone'),
     'proxy': Fault(
         faults.proxy, 'keystone at {keystone} is behind a proxy that refused '
         'the connection', 'correct the proxy, or no_proxy, in the environment '
@@ -141,45 +138,37 @@ KEYSTONE: dict[str, Fault] = {
     'password': Fault(
         faults.another_password,
         'keystone at {keystone} refused the credentials with 401',
-        'Create the account unless it exists' + EARLIER + ', and set its '
-        'password to that in [placement]:\n  openstack user create --or-show '
-        '--domain Default mirror\n  openstack role add --project service '
-        '--user mirror service\n  openstack user set --password-prompt '
-        '--domain Default mirror',
-        line='correct username (mirror) and password of [placement] in '
+        'correct username (mirror) and password of [placement] in '
         'nova.conf'),
     'application credential': Fault(
         faults.another_secret,
         'keystone at {keystone} refused the credentials with 401',
-        RENEWAL, (STATUS, SYNC), line='correct the application credential of '
-        '[placement] in nova.conf'),
+        'correct the application credential of [placement] in nova.conf',
+        (STATUS, SYNC)),
     'region': Fault(
         faults.option('placement', region_name='Elsewhere'),
         'placement has no endpoint in the catalog for region Elsewhere, '
         'interface internal,public', SELECTION, client='placement has no '
-        'endpoint in the catalog for region Elsewhere, interface internal',
-        line=driver_failures.CHECK),
+        'endpoint in the catalog for region Elsewhere, interface internal'),
     'interface': Fault(
         faults.option('placement', valid_interfaces='admin'),
         'placement has no endpoint in the catalog for interface admin',
         SELECTION, client='placement has no endpoint in the catalog for '
-        'interface admin', line=driver_failures.CHECK),
+        'interface admin'),
     'no endpoint': Fault(
         faults.keystone(201, servers.Cloud.token()),
         'placement has no endpoint in the catalog for interface '
         'internal,public',
-        'When the service runs, register it:\n  openstack service create '
+        SELECTION + '.\n  openstack service create '
         '--name placement placement\n  openstack endpoint create --region '
         'RegionOne placement internal URL',
         client='placement has no endpoint in the catalog for interface '
-        'internal', line=driver_failures.CHECK),
+        'internal', line=SELECTION),
     'scope': Fault(
         faults.unscoped, 'placement has no endpoint, because the token has no '
-        'catalog', 'Add the project:\n  [placement]\n'
-        '  project_name = service\n', client='placement has no endpoint, '
-        'because the token has no catalog',
-        line='add project_name and project_domain_name to [placement] in '
-        'nova.conf'),
+        'catalog', 'add project_name and project_domain_name to [placement] '
+        'in nova.conf', client='placement has no endpoint, '
+        'because the token has no catalog'),
     'credentials': Fault(
         faults.option('placement', password=None),
         '[placement] has no password', 'Add any of these that are missing:\n'
@@ -252,12 +241,11 @@ JOURNALS: dict[str, Fault] = {
     'development': Fault(
         faults.altered('ALTER TABLE dirty DROP COLUMN attempts'),
         'lacks a column', 'drop the database and create it again',
-        (STATUS, ROWS, API), line=driver_failures.CHECK),
+        (STATUS, ROWS, API)),
     'another nova': Fault(
         faults.foreign,
         'the journal belongs to another nova, with the cells',
-        'Give each nova a database of its own', (STATUS, SYNC, API),
-        line='give each nova a database of its own'),
+        'give each nova a database of its own', (STATUS, SYNC, API)),
     'no URL': Fault(
         faults.restored(faults.JOURNAL, connection='nonsense'),
         'connection is not a database URL like', 'correct it, and percent-',
@@ -272,8 +260,7 @@ JOURNALS: dict[str, Fault] = {
         'cannot use', 'correct [aggregate_mirror_database] connection', EVERY),
     'damaged': Fault(
         faults.damaged, 'the journal is not an SQLite database, or is damaged',
-        'Move it to another directory; nova-api creates a new journal, and a '
-        'sync mirrors the operations of the old journal:\n  mkdir', EVERY),
+        'move it to another directory', EVERY),
 }
 DATABASE = 'nova-api has its databases open'
 NOVA: dict[str, Fault] = {
@@ -286,7 +273,8 @@ NOVA: dict[str, Fault] = {
         'compute nodes; ',
         'if that is nova\'s placement, restart nova-compute on each compute '
         'host, then run "nova-manage placement heal_allocations" for the '
-        'servers; otherwise correct region_name of [placement] in nova.conf',
+        'servers; otherwise correct region_name and valid_interfaces of '
+        '[placement] in nova.conf',
         (STATUS, SYNC, AGENT)),
     'stopped': Fault(
         faults.restored('api_database', connection=faults.REFUSED),
@@ -296,12 +284,12 @@ NOVA: dict[str, Fault] = {
     'no tables': Fault(
         faults.without_nova,
         'nova\'s API database lacks a table',
-        'Run:\n  nova-manage api_db sync',
+        'run "nova-manage api_db sync"',
         (STATUS, SYNC), unseen=DATABASE),
     'cell': Fault(
-        faults.cell, 'did not answer: its database refused the connection',
-        'Start its database, or correct its connection:\n  nova-manage '
-        'cell_v2 list_cells --verbose', result='partial',
+        faults.cell, 'refused the connection',
+        'start the database server, or correct host and port in '
+        'database_connection of the cell mapping', result='partial',
         unseen=DATABASE),
     'unmapped': Fault(
         faults.unmapped, 'no host mapping',

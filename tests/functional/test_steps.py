@@ -9,17 +9,17 @@ import re
 import testtools
 
 import nova_aggregate_mirror
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror.http import auth
-from nova_aggregate_mirror.http import errors
-from nova_aggregate_mirror.limits import driver_failures
-from nova_aggregate_mirror.placement import connection
+from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.source import connections
 from tests.functional import test_fault_matrix
 from tests.unit import servers
 
 ROOT = pathlib.Path(nova_aggregate_mirror.__file__).parent
 CHECKS = 'drift', 'journal', 'nova', 'placement', 'status'
 """Modules with checks of the mirror; others check what nova is set to."""
-FINDINGS = {'error': 1, 'failure': 0, 'warning': 0}
+FINDINGS = {'failure': 0, 'warning': 0}
 """The argument of a finding that has the step; what it announces follows."""
 
 CLIENT = 'of the openstack client, whose user the matrix does not change: '
@@ -31,12 +31,11 @@ LIMITED = 'needs other users: tests.functional.test_journal_databases'
 UNFOLLOWED = {
     'connect each placement that answers for %s to the same database':
         'needs two placements: tests.unit.reconcile.test_full_sync',
-    'on the database server, let the user in %s connect from this host':
+    'on %s, let the user in %s connect from this host':
         LIMITED,
-    'raise max_user_connections on the database server': LIMITED,
+    'raise max_user_connections on %s': LIMITED,
     'raise the connection limit of the database': LIMITED,
-    'run "mysqladmin flush-hosts" on the database server': LIMITED,
-    'If placement is only slow': 'tests.unit.checks.test_drift',
+    'run "mysqladmin flush-hosts" on %s': LIMITED,
     'In nova-api\'s environment, run': PACKAGES + 'tests.unit.checks',
     'In nova-scheduler\'s environment, run':
         PACKAGES + 'tests.unit.checks.test_nova',
@@ -45,14 +44,12 @@ UNFOLLOWED = {
     'Run nova-api, the agent and the commands as %s, then run': USERS,
     'Run this command as the user that nova-api runs as': USERS,
     'Run:\n  chmod u+rwX %s': USERS,
-    'Run:\n  install -d -m 700 -o %s %s': USERS,
-    'Run the checks again': 'a fault that begins during the checks',
     'Set this for all of nova\'s services, and restart them':
         'needs a Galera cluster: tests.functional.test_galera',
     'Start an agent': AGENT, 'Start one with the': AGENT,
     'To list all, run': LISTS, 'To list the reason of each, run': LISTS,
     'Upgrade placement to 2.0.0': PACKAGES + 'tests.unit.checks',
-    'free space on the database server': 'needs a disk that is full',
+    'free space on %s': 'needs a disk that is full',
     'raise max_connections': 'the other tests use the same server',
     'raise [aggregate_mirror] inline_timeout':
         'needs several slow requests: tests.functional.test_budget',
@@ -61,20 +58,23 @@ UNFOLLOWED = {
         CLIENT + 'tests.functional.test_api_source',
     'correct the clock of this host':
         'needs a host whose clock is wrong: tests.unit.checks.test_placement',
-    'Correct:\n  [%s]': 'tests.unit.checks.test_placement',
     'see the kernel log of this host': LISTS,
+    'run "nova-manage db sync"': 'a cell has its tables before nova runs',
+    '%s.\n  nova-aggregate-mirror-manage journal bind':
+        'the step of its error, with a command',
+    'complete this section': 'the status check has the lines',
     'run "%s" once': 'the status check has it as a command',
-    'correct the options of the openstack client':
-        CLIENT + 'it gets the URL from the test',
-    'add a project to':
-        CLIENT + 'its diff prints this',
-    'correct the account in': CLIENT + 'it has a token',
-    'give your user the role': CLIENT + 'diff writes nothing',
+    'see which session': 'tests.functional.test_row_locks',
+    'let this host reach': 'needs a network with several hosts',
+    'let %s agree with the TLS settings': 'tests.unit.limits.test_engines',
+    'raise the limit of open files': 'tests.unit.limits.test_driver_failures',
+    'raise max_overflow': 'tests.functional.test_budget',
+    'correct scheme and port': 'tests.unit.http.test_adapter',
+    'let the user of this process': USERS,
+    'give your user a role': CLIENT + 'diff writes nothing',
     'use nova 19.0 (Stein) or later':
         CLIENT + 'tests.functional.test_api_source',
     'install the package': PACKAGES + 'tests.unit.limits.test_driver_failures',
-    'create another application credential, with the role':
-        'the status check has it as commands',
     'pip install python-novaclient': PACKAGES + 'tests.unit.source',
     'correct the row that has NULL':
         'nova-api fails beside such rows: tests.functional.test_odd_columns',
@@ -115,7 +115,7 @@ def announced(call: ast.Call, names: Names) -> abc.Iterator[str]:
     """List the steps of a finding: its last sentence, and the first line."""
     place = FINDINGS[call.func.attr]
     lines = call.args[place + 1:]
-    if not lines and not place:
+    if not lines:
         # It has none, or that of its error.
         return
     for text in (texts(call.args[place], names) if call.args[place:] else ()):
@@ -124,19 +124,29 @@ def announced(call: ast.Call, names: Names) -> abc.Iterator[str]:
             texts(lines[0], names) if lines else ())[:1])
 
 
+def is_cause(value: object) -> bool:
+    return isinstance(value, causes.Cause)
+
+
 def steps() -> abc.Iterator[str]:
     """List the texts of all steps: those of errors, and those of checks."""
-    for steps_of in (driver_failures.STEPS, driver_failures.DRIVERS,
-                     driver_failures.CERTIFICATES):
-        yield from steps_of.values()
-    yield from (driver_failures.BOUNDED_DRIVER, errors.PROXY)
+    for cause in (*filter(is_cause, vars(causes).values()),
+                  *map(causes.module_missing, ('MySQLdb', 'pymysql', 'x')),
+                  causes.file_full('%s'), causes.file_locked('%s'),
+                  causes.io_error('%s'),
+                  *(causes.certificate_refused(code, '')
+                    for code in (0, 9, 18, 62)), causes.OUT_OF_TIME.in_call()):
+        # What is a step of the party alone is below.
+        template = re.sub('{[a-z]+}', '%s', cause.step)
+        yield from filter(None, [template if template != '%s' else ''])
     accounts = [auth.Account(servers.make_conf(
         auth_type=kind, username='mirror'), 'placement')
         for kind in ('password', 'v3applicationcredential')]
-    for access in (*(account.steps for account in accounts),
-                   connection.CLIENT_STEPS):
-        yield from (access.account, access.catalog, access.scope, access.token,
-                    access.role, errors.Call('placement', '').address)
+    for party in (*(account.party for account in accounts),
+                  causes.client('placement')):
+        yield from (party.tokens, party.role)
+    for party in engine.PARTY, connections.PARTY, causes.cell('one'):
+        yield party.schema
     trees = {path: ast.parse(path.read_text())
              for path in sorted(ROOT.rglob('*.py'))}
     everywhere = {
@@ -145,7 +155,7 @@ def steps() -> abc.Iterator[str]:
                            ).stem + '.').items()}
     # Of what gives access to placement, as its clients have it.
     everywhere['context.placement.options'] = ast.Constant(
-        'region_name of [placement] in nova.conf')
+        'region_name and valid_interfaces of [placement] in nova.conf')
     for path, tree in trees.items():
         names = {**everywhere, **assigned(tree)}
         for node in ast.walk(tree):

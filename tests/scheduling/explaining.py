@@ -15,6 +15,7 @@ from nova.scheduler import manager as nova_manager
 import oslo_messaging
 import sqlalchemy as sa
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror.explain import descriptions
 from nova_aggregate_mirror.explain import exclusion_steps
 from nova_aggregate_mirror.explain import explanation
@@ -54,7 +55,7 @@ class Placement(client.Client):
              ) -> Any:
         self.asked += 1
         response = report.report_client_singleton().get(path, version=version)
-        call = errors.Call('placement', 'GET %s' % path)
+        call = errors.Call(lambda: causes.client('placement'), 'GET %s' % path)
         return parse(call, responses.document(call, response, provider))
 
     def put(self, *_arguments: Any) -> Any:

@@ -360,10 +360,10 @@ def isolates_no_provider(parts: Parts) -> None:
         for provider in providers:
             try:
                 answers.results[provider] = request(provider)
-            except exceptions.OUTAGE as exc:
-                answers.outage = exc
-                break
             except exceptions.MirrorError as exc:
+                if exc.is_outage:
+                    answers.outage = exc
+                    break
                 answers.failures[provider] = exc
         return answers
 

@@ -12,6 +12,7 @@ from oslo_config import cfg
 from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal.db import sqlite
@@ -32,6 +33,8 @@ CHANGED = 1020
 
 # Its name in failures.
 JOURNAL = 'the journal'
+PARTY = causes.database(
+    JOURNAL, '[aggregate_mirror_database] connection', migration.DROP)
 
 
 @contextlib.contextmanager
@@ -41,10 +44,8 @@ def translated() -> abc.Iterator[None]:
     try:
         yield
     except engines.ERRORS as exc:
-        observation, step = driver_failures.of_database(
-            exc, engines.waited_since(began),
-            '[aggregate_mirror_database] connection', handled)
-        raise _kind(exc)(observation, JOURNAL, step=step) from exc
+        raise _kind(exc).of(driver_failures.of_database(
+            exc, engines.waited_since(began), handled), PARTY) from exc
 
 
 def _kind(exc: Exception) -> type[exceptions.JournalUnavailable]:
@@ -60,7 +61,7 @@ def is_conflict(exc: Exception) -> bool:
     """Check whether the error is a conflict, which a retry resolves."""
     # MariaDB 11.6.2 and later report the code; older oslo.db lacks it.
     return isinstance(exc, db_exc.DBDeadlock) or any(
-        cause.args[:1] == (CHANGED,) for cause in driver_failures.causes(exc))
+        cause.args[:1] == (CHANGED,) for cause in driver_failures.chain(exc))
 
 
 def sqlite_file(conf: cfg.ConfigOpts) -> pathlib.Path | None:

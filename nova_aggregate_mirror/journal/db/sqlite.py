@@ -17,6 +17,7 @@ import weakref
 from oslo_db.sqlalchemy import exc_filters
 import sqlalchemy as sa
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.limits import engines
@@ -36,14 +37,10 @@ _OF_SYSTEM = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR,
 
 
 class FileFailure(driver_failures.Observed):
-    """What keeps SQLite from using a file, with the next step."""
+    """What keeps SQLite from using a file."""
 
     # As each error of a file has one: its cause is not looked at.
     filename = 'journal'
-
-    def __init__(self, observation: str, step: str) -> None:
-        super().__init__(observation)
-        self.step = step
 
 
 def create(url: sa.engine.URL) -> sa.engine.Engine:
@@ -100,30 +97,22 @@ def _failure(error: OSError, path: pathlib.Path, directory: pathlib.Path
              ) -> OSError:
     """Return what an error says about a path in a directory that exists."""
     if error.errno in _FULL:
-        return _no_space(directory)
+        return FileFailure(causes.file_full(directory))
     return OSError(error.errno, error.strerror, str(path))
-
-
-def _no_space(directory: pathlib.Path) -> FileFailure:
-    return FileFailure(
-        'has no space left', step='free space in %s' % directory)
 
 
 def _classify(file: pathlib.Path, error: BaseException) -> None:
     """Raise what an error of SQLite says about its file, if it says so."""
     kind = getattr(error, 'sqlite_errorcode', 0) & _KIND
     if kind == sqlite3.SQLITE_FULL:
-        raise _no_space(file.parent)
+        raise FileFailure(causes.file_full(file.parent))
     if kind == sqlite3.SQLITE_BUSY:
-        raise FileFailure(
-            'is locked by another process',
-            step='find it with "fuser -v %s"' % shlex.quote(str(file)))
+        raise FileFailure(causes.file_locked(shlex.quote(str(file))))
     if kind in _OF_SYSTEM:
         os.close(os.open(file, os.O_RDWR))
         try_write(file.parent)
     if kind == sqlite3.SQLITE_IOERR:
-        raise FileFailure('had an I/O error in %s' % file.parent,
-                          step='see the kernel log of this host')
+        raise FileFailure(causes.io_error(file.parent))
 
 
 def _forget_connections() -> None:

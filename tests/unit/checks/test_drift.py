@@ -67,15 +67,13 @@ class TestDrift(doubles.TestCase):
             'segment.'], [finding.text for finding in self.find()[:2]])
 
     def test_what_cannot_be_read(self):
-        """The remedy depends on the unavailable service."""
-        for error, cure in (
-                (exceptions.DeadlineExceeded('slow'),
-                 ('[aggregate_mirror]', 'request_timeout = 120')),
-                (exceptions.ServiceFailed('500'),
-                 ('journalctl -u placement-api',))):
-            self.placement.broken = {('LIST', ''): error}
-            one, = self.find()
-            self.assertEqual((checks.Code.FAILURE, cure), (one.code, one.cure))
+        """It is the sentence of the failure, with its step."""
+        self.placement.broken = {('LIST', ''): exceptions.ServiceFailed(
+            'answered 500', 'placement', step='see its log')}
+        one, = self.find()
+        self.assertEqual(
+            (checks.Code.FAILURE, 'placement answered 500: see its log.'),
+            (one.code, one.text))
         self.nova.broken = exceptions.NovaUnavailable('refused')
         one, = self.find()
         self.assertEqual((checks.Code.FAILURE, 'refused.'),

@@ -70,9 +70,7 @@ class TestRows(testtools.TestCase):
         """The check fails, and the others are run."""
         self.findings['a'] = exceptions.JournalUnavailable('gone')
         rows = self.results(self.check('a'), self.check('b'))
-        self.assertEqual((2, 'gone. Run the checks again:\n  '
-                          'nova-aggregate-mirror-status upgrade check'),
-                         rows[0])
+        self.assertEqual((2, 'gone.'), rows[0])
         self.assertEqual((0, None), rows[1])
 
     def test_needs_are_rows_before(self):

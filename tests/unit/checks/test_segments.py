@@ -68,4 +68,6 @@ class TestSegments(servers.LoopbackTestCase):
         self.neutron.statuses['subnets'] = 403
         failure, = self.found()
         self.assertEqual(checks.Code.FAILURE, failure.code)
-        self.assertIn('answered 403 (reading subnets). Run:', failure.text)
+        self.assertIn(
+            'answered 403 (reading subnets): run "openstack role add ',
+            failure.text)

@@ -8,6 +8,7 @@ import io
 import fixtures
 import testtools
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import wait_run
 from nova_aggregate_mirror import exceptions
@@ -198,13 +199,15 @@ class TestEnd(WaitTest):
 
     def test_account_that_lacks_a_role(self):
         """It ends at once, with one line."""
-        denied = exceptions.Forbidden('answered 403')
+        denied = exceptions.Forbidden(
+            'answered 403', kind=causes.ROLE.kind)
         self.placement.broken['GET', 'n1'] = denied
         self.assertIs(denied, self.assertRaises(
             exceptions.Forbidden, self.wait))
         self.nova.broken = errors.Call(
-            'nova-api', '', kind=exceptions.NovaUnavailable).error(
-                exceptions.Forbidden, 'answered 403')
+            lambda: causes.client('nova-api'), '',
+            kind=exceptions.NovaUnavailable).error(
+                exceptions.Forbidden, causes.ROLE.with_detail('answered 403'))
         self.assertIs(self.nova.broken, self.assertRaises(
             exceptions.NovaUnavailable, self.wait))
         self.assertEqual((1000.0, []), (self.clock, self.err))

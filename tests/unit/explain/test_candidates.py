@@ -3,6 +3,7 @@
 
 import testtools
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.http import errors
@@ -21,7 +22,8 @@ class Client:
     def read(self, path, parse, provider=None):
         self.paths.append(path)
         name = path.partition('?')[0].rpartition('/')[2]
-        return parse(errors.Call('placement', path), self._answers[name])
+        call = errors.Call(lambda: causes.client('placement'), path)
+        return parse(call, self._answers[name])
 
 
 class TestReader(testtools.TestCase):

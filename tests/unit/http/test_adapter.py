@@ -14,6 +14,7 @@ import fixtures
 import requests
 import testtools
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import adapter
 from nova_aggregate_mirror.http import errors
@@ -24,7 +25,7 @@ from tests.unit import servers
 # An unlimited client would need 30 s or more to read this.
 LONG_BODY = b'.' * 300
 SHORT = patience.seconds(2)
-CALL = errors.Call('placement', 'GET /path')
+CALL = errors.Call(lambda: causes.client('placement'), 'GET /path')
 
 
 def _says_nothing(server: servers.Server, client: socket.socket) -> None:
@@ -136,10 +137,11 @@ class TrickleTestCase(DeadlineTestCase):
     def test_option_for_more_time(self) -> None:
         """It is named in nova-api alone: other deadlines are not of it."""
         for limit, step in ((deadline.within(0.0), ''), (
-                deadline.Budget(1.0).spending(), deadline.MORE_TIME)):
+                deadline.Budget(1.0).spending(),
+                causes.OUT_OF_TIME.in_call().step)):
             with limit:
                 self.assertEqual(step, CALL.error(
-                    exceptions.OutOfTime, 'is late').failure.step)
+                    exceptions.OutOfTime, causes.OUT_OF_TIME).failure.step)
 
     def get_twice(self, url: str) -> None:
         with errors.translated(CALL):

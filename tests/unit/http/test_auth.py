@@ -8,9 +8,9 @@ import fixtures
 from keystoneauth1 import loading
 from oslo_config import cfg
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
-from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.placement import client
 from tests.unit import servers
 
@@ -88,8 +88,8 @@ class CredentialsTestCase(servers.LoopbackTestCase):
 class StepsTestCase(servers.LoopbackTestCase):
     """The section and the account that the next steps name."""
 
-    def steps(self, *lines: str) -> errors.Steps:
-        """Return the steps of nova.conf before its plugin was loaded."""
+    def party(self, *lines: str) -> causes.Party:
+        """Return the party of nova.conf before its plugin was loaded."""
         path = os.path.join(
             self.useFixture(fixtures.TempDir()).path, 'nova.conf')
         with open(path, 'w') as file:
@@ -99,26 +99,26 @@ class StepsTestCase(servers.LoopbackTestCase):
         loading.register_auth_conf_options(conf, 'placement')
         loading.register_session_conf_options(conf, 'placement')
         loading.register_adapter_conf_options(conf, 'placement')
-        return auth.Account(conf, 'placement').steps
+        return auth.Account(conf, 'placement').party
 
     def test_account_before_its_plugin_is_loaded(self) -> None:
         """The user and the section are those of nova.conf."""
-        steps = self.steps(
+        party = self.party(
             '[placement]', 'auth_section = shared', '[shared]',
             'auth_type = password', 'username = mirror',
             'project_name = admins', 'user_domain_name = corp')
-        self.assertEqual('correct username (mirror) and password of [shared] '
-                         'in nova.conf', steps.account)
+        self.assertEqual('username (mirror) and password of [shared] in '
+                         'nova.conf', party.account)
         self.assertIn('--project admins --user mirror --user-domain corp ',
-                      steps.role)
-        self.assertIn('to [shared] in nova.conf', steps.scope)
+                      party.role)
+        self.assertIn('to [shared] in nova.conf', party.project)
         self.assertEqual(
-            'correct user_id (u) and password of [placement] in nova.conf',
-            self.steps('[placement]', 'auth_type = password',
+            'user_id (u) and password of [placement] in nova.conf',
+            self.party('[placement]', 'auth_type = password',
                        'user_id = u').account)
 
     def test_unknown_plugin(self) -> None:
         """Steps raise nothing: the failed call names the plugin."""
         for line in 'auth_type = no-such', '':
             self.assertIn('username (placement)',
-                          self.steps('[placement]', line).account)
+                          self.party('[placement]', line).account)

@@ -14,11 +14,12 @@ import requests
 import testtools
 import urllib3
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 
 
-CALL = errors.Call('placement', 'GET /path')
+CALL = errors.Call(lambda: causes.client('placement'), 'GET /path')
 
 
 def _classes(module: Any) -> list[type[Exception]]:
@@ -104,8 +105,8 @@ class TranslationTestCase(testtools.TestCase):
 
     def test_meaning_of_the_important_ones(self) -> None:
         """Retriable or permanent, also while a response is parsed."""
-        for expected, causes in MEANINGS:
-            for error in causes:
+        for expected, samples in MEANINGS:
+            for error in samples:
                 self.assertIs(expected, type(self.translate(error)),
                               repr(error))
                 self.assertIs(

@@ -7,6 +7,7 @@ import socket
 import fixtures
 from keystoneauth1 import adapter as ks_adapter
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import repeats
@@ -132,7 +133,8 @@ class RepeatsTest(servers.LoopbackTestCase):
             self.cloud.failures[path] = [SICK]
         with deadline.within(servers.PATIENCE):
             self.assertEqual(['the-id'], resources.identifiers(
-                self._adapter, resources.IMAGE, 'linux'))
+                self._adapter, lambda: causes.client('glance'),
+                resources.IMAGE, 'linux'))
 
     def _adapter(self) -> ks_adapter.Adapter:
         return ks_adapter.Adapter(

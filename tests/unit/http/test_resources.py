@@ -50,7 +50,8 @@ class TestIdentifiers(ResourcesTest):
     def find(self, kind, name='demo'):
         with deadline.within(servers.PATIENCE):
             return resources.identifiers(
-                lambda: resources.adapter(self.conf, kind), kind, name)
+                lambda: resources.adapter(self.conf, kind),
+                resources.party(self.conf, kind), kind, name)
 
     def answer(self, kind, *names, status=200):
         """Have resources of these names, with the IDs noun0 and so on."""
@@ -87,14 +88,16 @@ class TestIdentifiers(ResourcesTest):
                 exceptions.NotAuthorized, self.find, kind)
             self.assertEqual(
                 '%s at %s answered 403 (looking up %s demo)' % (
-                    kind.service, self.cloud.url, kind.noun), str(error))
+                    kind.service, self.cloud.url, kind.noun),
+                str(error.failure.observed))
 
     def test_no_deadline(self):
         """The service could be silent for ever."""
         self.assertRaises(
             RuntimeError, resources.identifiers,
             lambda: resources.adapter(self.conf, resources.IMAGE),
-            resources.IMAGE, 'demo')
+            resources.party(self.conf, resources.IMAGE), resources.IMAGE,
+            'demo')
 
 
 class TestImage(ResourcesTest):

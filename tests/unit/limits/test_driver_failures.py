@@ -10,6 +10,7 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 import testtools
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.limits import driver_failures
@@ -18,6 +19,9 @@ from nova_aggregate_mirror.limits import driver_failures
 CALLERS = {'CausedByException', 'DBInvalidUnicodeParameter', 'InvalidSortKey',
            'ColumnError', 'BackendNotAvailable', 'RetryRequest',
            'NoEngineContextEstablished', 'ContextNotRequestedError'}
+
+
+PARTY = causes.database('nova', '[x] y', 'sync')
 
 
 class Postgres(Exception):
@@ -32,64 +36,50 @@ class TestObservations(testtools.TestCase):
 
     def test_codes(self) -> None:
         """The code decides, in whichever error it is wrapped."""
-        for code, text, step in (
-                (1045, 'refused the user or the password',
-                 'correct user and password in [x] y'),
-                (1049, 'is on a server that has no database of that name',
-                 'create the database, or correct its name in [x] y'),
-                (1290, 'is read-only',
-                 'set the host in [x] y to a server that accepts writes'),
-                (1114, 'has no space left',
-                 'free space on the database server'),
-                (1054, 'lacks a column', 'run "nova-aggregate-mirror-status '
-                 'upgrade check" for the repair'),
-                (1226, 'refused the user, whose limit is used up',
-                 'on the database server, raise the limits of the user in '
-                 '[x] y'),
-                (1203, 'has too many connections of the user',
-                 'raise max_user_connections on the database server'),
-                (1130, 'does not let the user connect from this host',
-                 'on the database server, let the user in [x] y connect from '
-                 'this host'),
-                (2013, 'closed the connection', '')):
+        for code, cause in (
+                (1045, causes.PASSWORD), (1049, causes.ABSENT),
+                (1290, causes.READ_ONLY), (1114, causes.FULL),
+                (1054, causes.COLUMN), (1226, causes.USED_UP),
+                (1203, causes.CROWDED_BY_USER), (1130, causes.HOST),
+                (2013, causes.CLOSED)):
             error = Exception(code, 'any text')
             # PyMySQL's, of many errors.
             error.sqlstate = '42000'  # type: ignore[attr-defined]
             for wrapped in (error, db_exc.DBError(error), sa.exc.DBAPIError(
                     'SELECT 1', {}, error)):
-                self.assertEqual((text, step), driver_failures.of_database(
-                    wrapped, option='[x] y'))
-        self.assertEqual('refused the user or the password',
-                         driver_failures.of_database(Postgres('28P01'))[0])
-        self.assertEqual('is read-only', driver_failures.of_database(
-            sa.exc.DBAPIError('SELECT 1', {}, Postgres('25006')))[0])
+                self.assertEqual(
+                    cause, driver_failures.of_database(wrapped))
+        self.assertEqual(causes.PASSWORD,
+                         driver_failures.of_database(Postgres('28P01')))
+        self.assertEqual(causes.READ_ONLY, driver_failures.of_database(
+            sa.exc.DBAPIError('SELECT 1', {}, Postgres('25006'))))
 
     def test_connection_that_libpq_does_not_open(self) -> None:
         """Its text decides, since there is no code."""
         prefix = 'connection to server at "db" (::1), port 5432 failed: '
-        for text, observation in (
-                (prefix + 'timeout expired', 'was silent for 2.0 s'),
-                ('connection timeout expired', 'was silent for 2.0 s'),
+        for text, cause in (
+                (prefix + 'timeout expired', causes.silent(2.0)),
+                ('connection timeout expired', causes.silent(2.0)),
                 (prefix + 'Connection refused\n\tIs the server running on '
                  'that host and accepting TCP/IP connections?',
-                 'refused the connection'),
+                 causes.REFUSED),
                 (prefix + 'No route to host',
-                 'could not be reached: No route to host'),
+                 causes.UNREACHABLE.with_detail('No route to host')),
                 ('could not translate host name "db" to address: Name or '
-                 'service not known', 'has a host name that does not resolve'),
+                 'service not known', causes.UNRESOLVED),
                 (prefix + 'FATAL:  password authentication failed for user '
-                 '"nova"', 'refused the user or the password'),
+                 '"nova"', causes.PASSWORD),
                 (prefix + 'FATAL:  no pg_hba.conf entry for host "10.0.0.5"',
-                 'does not let the user connect from this host'),
+                 causes.HOST),
                 (prefix + 'FATAL:  sorry, too many clients already',
-                 'has too many connections'),
+                 causes.CROWDED),
                 (prefix + 'FATAL:  the database system is starting up',
-                 'does not accept connections now')):
+                 causes.STARTING)):
             for module in 'psycopg2', 'psycopg.errors':
                 error = type('OperationalError', (Exception,), {
                     '__module__': module})(text)
-                self.assertEqual(observation, driver_failures.of_database(
-                    sa.exc.OperationalError(None, None, error), 2.0)[0])
+                self.assertEqual(cause, driver_failures.of_database(
+                    sa.exc.OperationalError(None, None, error), 2.0))
 
     def test_driver_that_is_not_installed(self) -> None:
         """Its package is named, or a driver whose waits have a limit."""
@@ -108,22 +98,23 @@ class TestObservations(testtools.TestCase):
             with mock.patch.dict(sys.modules, {module: None}):
                 error = self.assertRaises(
                     ModuleNotFoundError, sa.create_engine, url + 'host/name')
-            observation, advice = driver_failures.of_database(
-                error, option='[x] y')
+            cause = driver_failures.of_database(error)
             self.assertEqual('needs the Python module %s, which is not '
-                             'installed' % module, observation)
-            self.assertIn(step, advice)
+                             'installed' % module, cause.phrase)
+            self.assertIn(step, cause.step_for(PARTY))
 
     def test_sockets(self) -> None:
         """The error of the socket is the cause of that of the driver."""
-        for cause, text in (
-                (ConnectionRefusedError(), 'refused the connection'),
-                (TimeoutError(), 'was silent for 2.0 s'),
-                (OSError(113, 'x'), 'could not be reached: No route to host')):
+        for socket_error, cause in (
+                (ConnectionRefusedError(), causes.REFUSED),
+                (TimeoutError(), causes.silent(2.0)),
+                (OSError(113, 'x'),
+                 causes.UNREACHABLE.with_detail('No route to host')),
+                (OSError(24, 'x'), causes.DESCRIPTORS)):
             error = Exception(2003, 'any text')
-            error.__cause__ = cause
-            self.assertEqual(text, driver_failures.of_database(
-                db_exc.DBConnectionError(error), 2.0)[0])
+            error.__cause__ = socket_error
+            self.assertEqual(cause, driver_failures.of_database(
+                db_exc.DBConnectionError(error), 2.0))
 
     def test_damage(self) -> None:
         """Only SQLite's own error for it."""

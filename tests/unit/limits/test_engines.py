@@ -9,6 +9,7 @@ import fixtures
 import sqlalchemy as sa
 import testtools
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import driver_failures
@@ -127,12 +128,13 @@ class TestStatements(ClockTestCase):
         """It is that of the request; other deadlines have other options."""
         for context, step in (
                 (deadline.within(4.0), ''),
-                (deadline.Budget(4.0).spending(), deadline.MORE_TIME)):
+                (deadline.Budget(4.0).spending(),
+                 causes.NOT_ASKED.in_call().step)):
             with self.engine.connect() as connection, context:
                 error = self.assertRaises(
                     engines.NotAsked, connection.execute, sa.text('SELECT 1'))
                 self.assertFalse(connection.invalidated)
-            self.assertEqual(step, error.step)
+            self.assertEqual(step, error.cause.step)
 
     def test_statement_that_is_not_begun_begins_no_back_off(self):
         """Whatever SQLAlchemy and oslo.db make of the error of an event."""
@@ -229,7 +231,8 @@ class TestBreaker(ClockTestCase):
 
     def test_own_lateness_and_locks_begin_none(self):
         """Wherever they are noticed, such as when the journal is opened."""
-        for error in (engines.NotAsked('reason'), engines.LostLock('reason'),
+        for error in (engines.NotAsked(causes.POOL),
+                      engines.LostLock(causes.LOCKED),
                       exceptions.JournalNotAsked('reason'),
                       exceptions.JournalLocked('reason')):
             self.assertRaises(type(error), self.attempt, 60.0, error)

@@ -28,7 +28,7 @@ LAYERS = (
     ('limits',),
     ('conf', 'exit_status', 'plugins', 'plurals', 'nova_signatures'),
     ('accounts', 'exceptions', 'terminal_tables', 'uuids'),
-    ('printable',),
+    ('causes', 'printable'),
 )
 
 ALLOWED = {

@@ -91,7 +91,8 @@ class TestServer(testtools.TestCase):
                 '%s://user:secret@%s/journal' % (
                     driver, server.url.split('/')[2]))),
                 matchers.MatchesRegex(
-                    r'the journal was silent for \d+\.\d s$'))
+                    r'the journal was silent for \d+\.\d s: see the log of '
+                    'the database server$'))
         self.assertEqual(len(DRIVERS), server.accepted)
 
     def test_connection_that_is_not_opened(self):

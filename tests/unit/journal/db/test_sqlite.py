@@ -99,7 +99,8 @@ class TestFailures(doubles.TestCase):
         """The reason of the system is given, if a file gets it, too."""
         self.record('h0')
         for limit, text in (
-                (2 ** 14, 'cannot use %s: File too large'),
+                (2 ** 14, 'cannot use %s: File too large: let the user of '
+                 'this process use that path'),
                 (2 ** 15, 'had an I/O error in %s: see the kernel log of this '
                  'host')):
             unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -129,8 +130,8 @@ class TestFailures(doubles.TestCase):
         error = self.assertRaises(
             exceptions.JournalUnavailable, database.schema)
         self.assertEqual(
-            'the journal cannot use %s: No such file or directory' % file,
-            str(error))
+            'the journal cannot use %s: No such file or directory: let the '
+            'user of this process use that path' % file, str(error))
 
     def test_trial_leaves_nothing(self) -> None:
         """It needs no name in the directory."""

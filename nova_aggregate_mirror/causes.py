@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a party can do instead of what it was asked, each with one next step.
+
+A party is a service, a database or a cell. This is the only place that says
+what an operator does about it; a check may add the commands to copy. It is
+long because it is one table.
+"""
+
+import dataclasses
+
+ENVIRONMENT = 'in the environment of this process'
+
+
+@dataclasses.dataclass(frozen=True)
+class Party:
+    """Who is asked, and the options that decide about the request.
+
+    :param name: what messages call it
+    :param server: what to start, and whose log to read
+    :param address: where its URL is
+    :param account: where user and password are
+    :param auth_url: where the URL of keystone is
+    :param selection: the options that select an endpoint of the catalog
+    :param project: what to add for a token with a catalog
+    :param tokens: where the service gets its keystone from
+    :param role: how the account gets its role
+    :param cafile: the option with the authorities of certificates
+    :param schema: how it gets its tables and columns
+    """
+
+    name: str
+    server: str
+    address: str
+    account: str
+    auth_url: str = ''
+    selection: str = ''
+    project: str = ''
+    tokens: str = ''
+    role: str = ''
+    cafile: str = ''
+    schema: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
+class Cause:
+    """A row of the table.
+
+    :param kind: stable name for programs
+    :param phrase: what the party did, after its name
+    :param step: what to do next, with attributes of ``Party`` in braces
+    """
+
+    kind: str
+    phrase: str
+    step: str = ''
+
+    def with_detail(self, detail: object) -> 'Cause':
+        """Return the row with a detail in its phrase."""
+        return dataclasses.replace(self, phrase=self.phrase % detail)
+
+    def in_call(self) -> 'Cause':
+        """Return the row for the time of a request to nova-api."""
+        return dataclasses.replace(
+            self, step='raise [aggregate_mirror] inline_timeout to do more '
+            'within a call')
+
+    def step_for(self, party: Party) -> str:
+        """Return the next step for a party."""
+        return self.step.format_map(vars(party))
+
+
+def _log(kind: str, phrase: str) -> Cause:
+    """Return a row about which only the party itself has more."""
+    return Cause(kind, phrase, 'see the log of {server}')
+
+
+# Connections, to services and to databases.
+REFUSED = Cause('connection_refused', 'refused the connection',
+                'start {server}, or correct host and port in {address}')
+UNRESOLVED = Cause('name_unresolved', 'has a host name that does not resolve',
+                   'correct the host in {address}')
+UNREACHABLE = Cause('unreachable', 'could not be reached: %s',
+                    'let this host reach the host in {address}')
+DISCONNECTED = _log('disconnected',
+                    'closed the connection without an answer')
+_SILENT = _log('silent', 'was silent%s')
+TLS = Cause('tls_failed', 'failed the TLS handshake%s',
+            'let {address} agree with the TLS settings of {server}')
+_CERTIFICATE = Cause(
+    'certificate_refused', 'has a certificate that is not accepted: %s',
+    'renew the certificate')
+_AUTHORITY = 'set {cafile} to the file of the authority that signed it'
+_OTHER_NAME = 'change the host in {address} to a name of the certificate'
+_CERTIFICATES = {
+    9: 'correct the clock of this host',
+    **dict.fromkeys((2, 18, 19, 20, 21), _AUTHORITY),
+    **dict.fromkeys((62, 64), _OTHER_NAME)}
+"""Steps by OpenSSL's codes."""
+PROXY = Cause('proxy_failed', 'is behind a proxy that %s',
+              'correct the proxy, or no_proxy, ' + ENVIRONMENT)
+DESCRIPTORS = Cause(
+    'no_descriptor', 'was not asked: this process has too many open files',
+    'raise the limit of open files of this process')
+FILE = Cause('file_unusable', 'cannot use %s: %s',
+             'let the user of this process use that path')
+
+# Answers of services.
+LOGIN = Cause('login_refused', 'refused the credentials with 401',
+              'correct {account}')
+TOKEN = Cause('token_refused', '%s', '{tokens}')
+ROLE = Cause('role_missing', '%s', '{role}')
+NO_ENDPOINT = Cause('no_endpoint', 'has no endpoint in the catalog%s',
+                    'correct {selection}')
+NO_CATALOG = Cause(
+    'no_catalog', 'has no endpoint, because the token has no catalog',
+    'add {project}')
+ANSWERED = _log('answered', '%s')
+WRONG_ADDRESS = Cause('wrong_address', '%s', 'correct {address}')
+UNUSABLE = Cause('unusable_answer', '%s, which cannot be used',
+                 'correct {address}')
+MALFORMED = Cause('malformed_answer', 'sent %s', 'correct {address}')
+UNASKED = Cause('failed', 'could not be asked: %s', 'correct {address}')
+TRUNCATED = _log('truncated_answer', 'sent an incomplete body')
+UNDECODABLE = _log('undecodable_answer', 'sent a body that cannot be decoded')
+NOT_HTTP = Cause('not_http', 'sent an answer that is not HTTP',
+                 'correct scheme and port in {address}')
+REDIRECTS = Cause('redirected', 'redirected too many times',
+                  'correct {address}')
+SLOW = _log('slow', 'did not answer in time: %.1f s for all requests')
+NO_PROVIDER = Cause('provider_not_found', '%s')
+CHANGED = Cause('generation_conflict', '%s')
+CONFIGURATION = Cause('invalid_configuration', 'cannot be asked: %s',
+                      'correct {address}')
+OUT_OF_TIME = Cause('out_of_time', 'was not waited for: no time is left')
+
+# Databases.
+PASSWORD = Cause('password_refused', 'refused the user or the password',
+                 'correct {account}')
+ABSENT = Cause('no_database', 'is on a server that has no database of that '
+               'name', 'create the database, or correct its name in {address}')
+READ_ONLY = Cause('read_only', 'is read-only',
+                  'set the host in {address} to a server that accepts writes')
+RIGHTS = Cause('right_missing', 'refused the user a right that is required',
+               'grant all rights on the database to the user in {address}')
+FULL = Cause('no_space', 'has no space left', 'free space on {server}')
+CROWDED = Cause('too_many_connections', 'has too many connections',
+                'raise max_connections on {server}')
+CROWDED_BY_USER = Cause(
+    'too_many_connections_of_user', 'has too many connections of the user',
+    'raise max_user_connections on {server}')
+CROWDED_DATABASE = Cause(
+    'too_many_connections_to_database',
+    'has too many connections to the database',
+    'raise the connection limit of the database')
+USED_UP = Cause('user_limit', 'refused the user, whose limit is used up',
+                'on {server}, raise the limits of the user in {address}')
+HOST = Cause('host_refused', 'does not let the user connect from this host',
+             'on {server}, let the user in {address} connect from this host')
+BLOCKED = Cause(
+    'host_blocked', 'blocks this host after many connections that failed',
+    'run "mysqladmin flush-hosts" on {server}')
+STARTING = _log('not_accepting', 'does not accept connections now')
+CLOSED = _log('connection_closed', 'closed the connection')
+STOPPED_STATEMENT = _log('statement_ended',
+                         'ended a statement that took too long')
+TABLE = Cause('table_missing', 'lacks a table', '{schema}')
+COLUMN = Cause('column_missing', 'lacks a column', '{schema}')
+_BOUNDED = ('let {address} begin with mysql+pymysql://, '
+            'postgresql+psycopg2:// or postgresql+psycopg://')
+"""With other drivers, the wait for a server has no limit."""
+DRIVERLESS = Cause(
+    'driver_unknown', 'has a driver that SQLAlchemy does not know', _BOUNDED)
+_MODULE = Cause('driver_missing', 'needs the Python module %s, which is not '
+                'installed', _BOUNDED)
+_MODULES = {
+    'MySQLdb': 'let {address} begin with mysql+pymysql://',
+    **{module: 'install the package %s in this Python environment' % package
+       for module, package in (('pymysql', 'PyMySQL'),
+                               ('psycopg2', 'psycopg2'),
+                               ('psycopg', 'psycopg'))}}
+"""Steps by the module; a package may have another name."""
+URL = Cause('url_unusable', 'has a URL (parameters: %s) that the driver %s '
+            'cannot use: %s', 'correct {address}')
+LOCKED = Cause('locked', 'is locked by another session',
+               'see which session holds the lock on {server}')
+NOT_ASKED = Cause('not_asked', 'was not asked: no time is left')
+NOT_ASKED_FURTHER = Cause(
+    'not_asked', 'was not asked further: no time is left for the rest of the '
+    'transaction')
+POOL = Cause(
+    'pool_exhausted', 'was not asked: each connection that this process may '
+    'open is in use', 'raise max_overflow in the section of {address}')
+# An SQLite file.
+DAMAGED = Cause('damaged', 'is not an SQLite database, or is damaged',
+                'move it to another directory')
+FILE_FAILED = Cause('failed', 'failed: %s')
+FAILED = _log('failed', 'failed: %s')
+
+
+def catalog(service: str) -> str:
+    """Return where the URL of a service is that no option has."""
+    return 'the URL of %s in the catalog' % service
+
+
+def client(service: str, role: str = 'give your user a role that may do this'
+           ) -> Party:
+    """Return a service that the openstack client asks with its options."""
+    return Party(
+        service, service, catalog(service),
+        account='the account in the options of the openstack client',
+        auth_url='the auth_url of the openstack client',
+        selection='the options of the openstack client',
+        project='a project to the options of the openstack client',
+        # The token may have been given, and be old.
+        tokens='unless your token has expired, ' + tokens(service),
+        role=role, cafile='OS_CACERT')
+
+
+def tokens(service: str) -> str:
+    """Return the step for a service that asks another keystone."""
+    return ('correct auth_url of [keystone_authtoken] in %s.conf, and restart '
+            '%s' % (service, service))
+
+
+def keystone(party: Party) -> Party:
+    """Return keystone, as the requests to a service need it."""
+    return dataclasses.replace(
+        party, name='keystone', server='keystone', address=party.auth_url)
+
+
+def database(name: str, option: str, schema: str) -> Party:
+    """Return a database whose URL is in an option."""
+    return Party(
+        name, 'the database server', option,
+        account='user and password in ' + option,
+        cafile='the parameter for the authority in ' + option, schema=schema)
+
+
+def cell(name: str, mapping: str = '') -> Party:
+    """Return the database of a cell.
+
+    :param mapping: the URL in its mapping; a template has places in braces
+    """
+    return database(
+        'the database of cell ' + name,
+        '[database] connection, which fills in the URL of the cell mapping'
+        if '{' in mapping else
+        'database_connection of the cell mapping (nova-manage cell_v2 '
+        'update_cell)', 'run "nova-manage db sync"')
+
+
+def file_full(directory: object) -> Cause:
+    """Return the row for a file system without space."""
+    return _of_path('no_space', 'has no space left', 'free space in %s',
+                    directory)
+
+
+def file_locked(file: str) -> Cause:
+    """Return the row for an SQLite file, quoted for a shell."""
+    return _of_path('locked', 'is locked by another process',
+                    'find it with "fuser -v %s"', file)
+
+
+def io_error(directory: object) -> Cause:
+    """Return the row for an I/O error in a directory."""
+    return Cause('io_error', 'had an I/O error in %s' % directory,
+                 'see the kernel log of this host')
+
+
+def _of_path(kind: str, phrase: str, step: str, path: object) -> Cause:
+    literal = str(path).replace('{', '{{').replace('}', '}}')
+    return Cause(kind, phrase, step % literal)
+
+
+def not_again(cause: Cause) -> Cause:
+    """Return the row for a back-off after what a party did."""
+    return dataclasses.replace(
+        cause, phrase='is not tried again yet: it ' + cause.phrase)
+
+
+def module_missing(name: str) -> Cause:
+    """Return the row for a Python module that is not installed."""
+    cause = _MODULE.with_detail(name)
+    return dataclasses.replace(cause, step=_MODULES.get(name, cause.step))
+
+
+def certificate_refused(code: int, reason: str) -> Cause:
+    """Return the row for a certificate, by OpenSSL's code."""
+    cause = _CERTIFICATE.with_detail(reason)
+    return dataclasses.replace(
+        cause, step=_CERTIFICATES.get(code, cause.step))
+
+
+def silent(seconds: float) -> Cause:
+    """Return the row for a wait; 0 if it was not measured."""
+    return _SILENT.with_detail(' for %.1f s' % seconds if seconds else '')
