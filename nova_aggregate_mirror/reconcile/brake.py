@@ -30,7 +30,7 @@ def refusal(compared: comparison.Comparison, max_removed_share: float | None
     removed = foreign + sum(len(change.remove) for change in compared.changes)
     if not removed:
         return None
-    if not any(map(nova.wanted, nova.nodes)):
+    if not any(map(nova.wanted, nova.nodes)) and not nova.hosts_down:
         # An empty answer from nova looks exactly like "remove everything".
         return exceptions.RemovalsRefused(
             'nova reports no host in any aggregate; %s would be removed'

@@ -223,9 +223,10 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
     nodes = [change.provider for change in compared.changes
              if change.add or mode.prune]
     display = mirror.context.display
-    text = 'Nova has %s and %s' % (
+    text = 'Nova has %s and %s%s' % (
         plurals.count(len(compared.nova.aggregates), 'aggregate'),
-        plurals.count(len(compared.nova.compute_nodes()), 'compute node'))
+        plurals.count(len(compared.nova.compute_nodes()), 'compute node'),
+        compared.nova.extent)
     if nodes:
         text += '; ' + plurals.count(len(nodes), 'differs', 'differ')
     display.step(text)
@@ -300,7 +301,7 @@ def _find_contradictions(context: context.Context, compared: Comparison,
     conflicts |= survey.name_conflicts(context, {
         association.provider for association in differences
         if association.state is associations.State.PENDING
-    }, compared.nova.compute_nodes())
+    }, compared.nova)
     conflicts |= compared.contradictions()
     conflicts |= survey.denials(context, compared, outcome.missing)
     _fail(outcome, conflicts)

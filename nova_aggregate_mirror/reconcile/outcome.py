@@ -108,11 +108,11 @@ class Outcome:
             nodes |= truth.nodes_of({dirty.host})
         self.pending.update(filter(truth.wanted, nodes & self.missing))
         if whole and dirty.host in truth.hosts_down:
-            self.failed[Subject(HOST, dirty.host)] = _cells_down(
+            self.failed[Subject(HOST, dirty.host)] = cells_down(
                 truth, truth.hosts_down[dirty.host])
         for node in sorted(nodes - self.done - self.missing):
             self.failed.setdefault(Subject(PROVIDER, node), error or (
-                _cells_down(truth, truth.cells_down) if node in truth.unknown
+                cells_down(truth, truth.cells_down) if node in truth.unknown
                 else exceptions.GenerationConflict(
                     'nova reported it only in the last attempt')))
         errors = [self.failed[subject] for subject in [
@@ -201,8 +201,9 @@ class Failing:
                     if uuid in nodes}
 
 
-def _cells_down(truth: source.Nova, cells: abc.Collection[str]
-                ) -> exceptions.CellUnavailable:
+def cells_down(truth: source.Nova, cells: abc.Collection[str]
+               ) -> exceptions.CellUnavailable:
+    """Create the error for what these cells may have."""
     return exceptions.CellUnavailable('; '.join(
         'cell %s did not answer: %s' % (cell, truth.cells_down[cell])
         for cell in sorted(cells)), cells)

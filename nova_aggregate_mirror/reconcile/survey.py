@@ -108,9 +108,12 @@ def check_placement(context: context.Context, providers: abc.Collection[str],
     """Check that nova uses this placement.
 
     :raises WrongPlacement: it has no provider of any of nova's compute nodes
+    :raises CellUnavailable: of none of those that could be read
     """
     nodes = nova.compute_nodes()
     if nodes and nodes.isdisjoint(providers):
+        if nova.cells_down:
+            raise outcome.cells_down(nova, nova.cells_down)
         raise exceptions.WrongPlacement(
             'placement has %s and nova has %s%s; %s' % (
                 plurals.count(len(providers), 'resource provider'),
@@ -122,8 +125,7 @@ def check_placement(context: context.Context, providers: abc.Collection[str],
 
 
 def name_conflicts(context: context.Context, missing: abc.Iterable[str],
-                   compute_nodes: abc.Collection[str]
-                   ) -> dict[str, exceptions.Contradiction]:
+                   nova: source.Nova) -> dict[str, exceptions.Contradiction]:
     """Map missing providers to the conflict, if others have their names.
 
     Only the first ``LOOKED_UP`` are looked up.
@@ -137,13 +139,17 @@ def name_conflicts(context: context.Context, missing: abc.Iterable[str],
         names = context.nova.node_names(nodes) if nodes else {}
         for node, name in sorted(names.items()):
             for other in sorted(_named(context, name) - {node}):
-                is_used = other in compute_nodes
+                owner, step = 'another one', ''
+                if other in nova.compute_nodes():
+                    owner = 'that of another compute node, %s,' % other
+                elif nova.unread:
+                    owner = 'another one, %s, which %s,' % (
+                        other, nova.owners)
+                else:
+                    step = DELETE % other
                 conflicts[node] = exceptions.Contradiction(
                     'its nova-compute cannot create the resource provider, '
-                    'because %s has the name %s' % (
-                        'that of another compute node, %s,' % other if is_used
-                        else 'another one', name),
-                    step='' if is_used else DELETE % other)
+                    'because %s has the name %s' % (owner, name), step=step)
     except exceptions.MirrorError as exc:
         # Only the report of pending providers depends on it.
         LOG.debug('Names of resource providers could not be read: %s', exc)
@@ -228,8 +234,11 @@ def _removable(context: context.Context, nova: source.Nova,
                foreign: frozenset[str]) -> frozenset[str]:
     """Return those of the aggregates that no other provider may depend on.
 
-    A provider that shares may connect hosts to their storage.
+    A provider that shares may connect hosts to their storage, and what nova
+    does not have may be an aggregate without a UUID.
     """
+    if nova.invalid_aggregates:
+        return frozenset()
     try:
         nodes = nova.compute_nodes() - context.placement.sharing().keys()
         return frozenset(uuid for uuid in foreign

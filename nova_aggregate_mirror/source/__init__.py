@@ -8,6 +8,7 @@ from collections import abc
 import dataclasses
 from typing import Protocol
 
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import uuids
 
 Memberships = abc.Mapping[str, frozenset[str]]
@@ -125,7 +126,34 @@ class Nova:
     one is in is not known completely."""
 
     invalid_nodes: frozenset[NodeRow] = frozenset()
-    """Rows of compute nodes whose UUID is none, and that have no provider."""
+    """Rows of compute nodes whose UUID is none, so that none has it."""
+
+    unlisted: frozenset[str] = dataclasses.field(
+        default=frozenset(), compare=False)
+    """Hosts with a nova-compute of which nova-api lists no compute node."""
+
+    cells: int = dataclasses.field(default=0, compare=False)
+    """Number of cells, those that did not answer included; 0 if unknown."""
+
+    @property
+    def unread(self) -> list[str]:
+        """Name the cells and hosts that may have further compute nodes."""
+        hosts = self.unlisted | {row.host for row in self.invalid_nodes}
+        return [*('cell ' + name for name in sorted(self.cells_down)),
+                *('host ' + host for host in sorted(hosts))]
+
+    @property
+    def owners(self) -> str:
+        """Describe a provider that may be a compute node of these."""
+        return 'may be a compute node of %s' % plurals.some(self.unread)
+
+    @property
+    def extent(self) -> str:
+        """Return what counts of compute nodes lack; empty if nothing."""
+        down = len(self.cells_down)
+        cells = plurals.count(max(self.cells, down), 'cell')
+        return ' (%s, %s not read)' % (
+            cells, 'one' if down == 1 else down) if down else ''
 
     def hosts_of(self, node: str) -> frozenset[str]:
         """Return the hosts of a compute node that exists and is known."""

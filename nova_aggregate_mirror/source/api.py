@@ -95,8 +95,11 @@ class ApiSource:
     def read_all(self) -> source.Nova:
         rows = self._nodes()
         # Read after them, to detect a cell that goes down meanwhile.
-        down = self.hosts_down()
-        return _nova(self.all_aggregates(), rows, down)
+        services = self._services()
+        down = _down(services)
+        nova = _nova(self.all_aggregates(), rows, down)
+        return dataclasses.replace(nova, unlisted=frozenset(
+            host for host, _status in services) - down - nova.hosts())
 
     def _nodes(self) -> list[source.NodeRow]:
         """Read every compute node that nova-api lists, with its host.
@@ -149,8 +152,7 @@ class ApiSource:
 
     def hosts_down(self) -> frozenset[str]:
         """Read the hosts of cells that do not answer nova-api."""
-        return frozenset(host for host, status in self._services()
-                         if status == UNKNOWN)
+        return _down(self._services())
 
     def hosts(self) -> frozenset[str]:
         """Read the hosts with nova-compute, also of cells that are down."""
@@ -160,6 +162,10 @@ class ApiSource:
         return self._api.entries(
             '/os-services?binary=nova-compute', 'services',
             api_connection.service)
+
+
+def _down(services: abc.Iterable[tuple[str, str]]) -> frozenset[str]:
+    return frozenset(host for host, status in services if status == UNKNOWN)
 
 
 def _nova(aggregates: abc.Iterable[api_connection.ListedAggregate],

@@ -176,7 +176,8 @@ class DatabaseSource:
             nodes_unmapped=frozenset(
                 node for node, host in located.nodes.items()
                 if host.casefold() not in mapped),
-            cells_down=down, hosts_down=_hidden(members, homes, down),
+            cells_down=down, cells=len(by_id),
+            hosts_down=_hidden(members, homes, down),
             shared=located.shared, unknown=located.unknown,
             invalid_aggregates=aggregates.invalid,
             invalid_nodes=located.invalid)

@@ -143,6 +143,7 @@ class Nova:
         self.unmapped: set[str] = set()
         self.silent: set[str] = set()
         """Hosts in the cell that does not respond."""
+        self.invalid: set[source.InvalidAggregate] = set()
         self.mapped = {CELL: 'cell1 (%s)' % CELL}
         """Cell mappings except cell0's, UUID to name."""
         self.broken: exceptions.MirrorError | None = None
@@ -191,7 +192,8 @@ class Nova:
             cells_down={'cell9': 'silent'} if self.silent else {},
             hosts_down=dict.fromkeys(
                 self.silent & wanted, frozenset({'cell9'})),
-            shared=located.shared, unknown=located.unknown)
+            shared=located.shared, unknown=located.unknown,
+            invalid_aggregates=frozenset(self.invalid))
 
     def node_names(self, nodes: abc.Iterable[str]) -> dict[str, str]:
         return {node: 'name of ' + self.nodes[node] for node in nodes

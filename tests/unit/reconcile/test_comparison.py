@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The changes for arbitrary nova and placement contents, and the brake."""
 
+import dataclasses
+
 import hypothesis
 from hypothesis import strategies as st
 import testtools
@@ -100,6 +102,16 @@ class TestRefusal(testtools.TestCase):
                 (1, 0, 1.0, 'nova reports no host in any aggregate; '
                  '1 association would be removed')):
             self.assertEqual(text, str(self.check(stale, right, share)))
+
+    def test_members_of_a_cell_that_did_not_answer(self):
+        """Nova reports them, so that its answer is not empty."""
+        compared = compare({'n1': frozenset()}, {'n1': frozenset({'a'})},
+                           aggregates='a')
+        self.assertIsNotNone(brake.refusal(compared, 0.3))
+        self.assertIsNone(brake.refusal(dataclasses.replace(
+            compared, nova=dataclasses.replace(
+                compared.nova, hosts_down={'far': frozenset({'cell2'})})),
+            0.3))
 
     def test_removals_from_foreign_providers_count(self):
         """They cannot be undone, and count with an empty nova, too."""

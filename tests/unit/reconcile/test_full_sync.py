@@ -187,6 +187,15 @@ class TestSync(SyncTest):
         # Rule 13: the configuration may point to another cloud.
         self.assertEqual({}, self.journal.ledger.entries())
 
+    def test_placement_is_not_wrong_while_a_cell_is_not_read(self):
+        """The providers may be those of its compute nodes."""
+        self.nova.silent = {'h1', 'h2'}
+        del self.placement.aggregates['n3']
+        raised = self.sync().not_compared
+        self.assertIsInstance(raised, exceptions.CellUnavailable)
+        self.assertIn('cell9', str(raised))
+        self.assertEqual({}, self.journal.ledger.entries())
+
     def test_names_of_very_many_missing_providers(self):
         """Only some are looked up, with a request each."""
         for node in self.add_hosts(2 * survey.LOOKED_UP):
@@ -227,6 +236,11 @@ class TestSync(SyncTest):
         self.assertEqual([('n1', 'mine'), ('n1', 'storage')],
                          self.among(result, 'foreign_aggregate'))
         self.assertEqual({'mine'}, result.removable)
+        # It may be that of an aggregate whose UUID in nova is none.
+        self.nova.invalid = {source.InvalidAggregate('rack', 7, None)}
+        self.assertEqual(
+            frozenset(), self.sync(foreign=True, write=False).removable)
+        self.nova.invalid = set()
         self.journal.ledger.remember({'mine'})
         result = self.sync(foreign=True, write=False)
         self.assertEqual([('n1', 'storage')],
@@ -293,6 +307,13 @@ class TestSync(SyncTest):
         self.placement.names = {'n1': 'name of h2'}
         error, = self.sync().outcome.failed.values()
         self.assertIn('that of another compute node, n1', str(error))
+        self.assertEqual('', error.failure.step)
+        # Nor is one of a cell that did not answer.
+        self.placement.names = {'other': 'name of h2'}
+        self.nova.silent = {'h3'}
+        self.nova.nodes['other'] = 'h3'
+        error, = self.sync().outcome.failed.values()
+        self.assertIn('which may be a compute node of cell cell9', str(error))
         self.assertEqual('', error.failure.step)
 
     def test_many_rows_are_converged_in_batches(self):
