@@ -28,7 +28,8 @@ IN_TABLE = ('Action', 'Host, provider', 'Aggregate')
 """The columns of a table, which fits a terminal: names come first."""
 
 LISTED = (State.MISSING, State.STALE, State.STALE_KEPT,
-          State.FOREIGN_AGGREGATE, State.FOREIGN_PROVIDER, State.ABSENT)
+          State.FOREIGN_AGGREGATE, State.FOREIGN_PROVIDER,
+          State.UNKNOWN_PROVIDER, State.ABSENT)
 """States of the associations that have a row, in this order."""
 
 MOST_LISTED = 10
@@ -49,6 +50,9 @@ def document(result: result.Result) -> dict[str, Any]:
         'stale_kept': entries(State.STALE_KEPT),
         'foreign_aggregates': entries(State.FOREIGN_AGGREGATE),
         'foreign_providers': entries(State.FOREIGN_PROVIDER),
+        'unknown_providers': [
+            {**entry, 'detail': nova.owners}
+            for entry in entries(State.UNKNOWN_PROVIDER)],
         'absent': [
             {**_entry(association), 'absent_for': association.absent_for}
             for association in result.select(State.ABSENT)],
@@ -90,7 +94,14 @@ def summary(result: result.Result, never: str = NEVER,
     :param never: text about foreign aggregates
     :param texts: of ``Result.summary``
     """
-    return [*result.summary(**texts).splitlines(), *foreign(result, never)]
+    lines = result.summary(**texts).splitlines()
+    unknown = {association.provider
+               for association in result.select(State.UNKNOWN_PROVIDER)}
+    if unknown:
+        lines.append('Unchanged: %s, which %s.' % (plurals.count(
+            len(unknown), 'resource provider', 'resource providers, each of'),
+            result.sync.nova.owners))
+    return [*lines, *foreign(result, never)]
 
 
 def foreign(result: result.Result, never: str = NEVER) -> abc.Iterator[str]:

@@ -107,7 +107,9 @@ def values(content: collect.Content) -> dict[str, Any]:
         'journal': journal,
         'pending': result.select(State.PENDING),
         'foreign': result.select(
-            State.FOREIGN_AGGREGATE, State.FOREIGN_PROVIDER, State.ABSENT),
+            State.FOREIGN_AGGREGATE, State.FOREIGN_PROVIDER,
+            State.UNKNOWN_PROVIDER, State.ABSENT),
+        'unknown': nova.owners if nova.unread else 'no compute node',
         'described': list(sync_result.foreign(
             result, sync_result.NEVER if journal.has_ledger
             else sync_result.UNKNOWN)),
@@ -129,7 +131,7 @@ def _figures(content: collect.Content
         ('missing or stale', '?', 'unknown')
     ] if content.sync.not_compared else [
         ('hosts', len({*nova.members, *nova.hosts()}), ''),
-        ('compute nodes', len(nova.compute_nodes()), ''),
+        ('compute nodes' + nova.extent, len(nova.compute_nodes()), ''),
         ('missing', len(result.select(State.MISSING)), 'missing'),
         ('stale', len(result.select(*STALE)), 'stale'),
         ('pending', len(result.select(State.PENDING)), 'pending')]

@@ -37,6 +37,8 @@ class State(str, enum.Enum):
     """On a compute node, with an aggregate that was never nova's."""
     FOREIGN_PROVIDER = 'foreign_provider'
     """With an aggregate of nova, on a provider that is not a compute node."""
+    UNKNOWN_PROVIDER = 'unknown_provider'
+    """On a provider that may be a compute node which could not be read."""
     IN_SYNC = 'in_sync'
 
     @property
@@ -116,6 +118,9 @@ def compare(compared: comparison.Comparison, prune: bool = True
     for node in compared.nodes - compared.current.keys():
         add(State.PENDING, node, compared.requested(nova.wanted(node)))
     for provider, aggregates in compared.other_providers().items():
+        if nova.unread:
+            add(State.UNKNOWN_PROVIDER, provider, aggregates)
+            continue
         add(State.FOREIGN_PROVIDER, provider,
             aggregates & nova.aggregates.keys())
         add(State.ABSENT, provider, aggregates - nova.aggregates.keys())

@@ -163,6 +163,8 @@ class TestOutage(ReportTest):
         self.assertIn('its cell did not answer', page)
         self.assertIn('Cell cell2 (', page)
         self.assertIn('<td class="unknown">', page)
+        self.assertIn('compute nodes (2 cells, one not read)', page)
+        self.assertIn('<td><bdi>may be a compute node of cell cell2 (', page)
         for state in ('stale', 'without_compute_node'):
             self.assertNotIn('<td class="%s">' % state, page)
 

@@ -21,7 +21,7 @@ CONF = fixtures.CONF
 PATIENCE = patience.seconds(300)
 FOREIGN = uuidutils.generate_uuid()
 LISTS = ('add', 'remove', 'stale_kept', 'foreign_aggregates',
-         'foreign_providers', 'absent', 'pending')
+         'foreign_providers', 'unknown_providers', 'absent', 'pending')
 
 
 class SyncTest(test_manage.ManageTest):
@@ -98,6 +98,28 @@ class TestPreview(SyncTest):
         self.assertEqual(set(), self.placement.aggregates(late.nodes[0]))
         self.assertEqual([], self.journal.rows.all())
 
+    def test_cell_that_does_not_answer(self):
+        """A provider that may be its compute node is not called foreign."""
+        host = self.host('h1')
+        far = self.host('far', cell='cell2')
+        for node in host.nodes + far.nodes:
+            self.placement.set_aggregates(node, [self.zone.uuid])
+        self.cloud.nova.break_cell('cell2')
+        cell = 'may be a compute node of cell cell2 (%s)' % (
+            self.cloud.nova.cell('cell2').uuid)
+        plan = self.plan('--dry-run', '--prune', status=5)
+        self.assertEqual([], plan['foreign_providers'])
+        self.assertEqual(
+            [(far.nodes[0], self.zone.uuid, cell)],
+            [(entry['provider'], entry['aggregate_uuid'], entry['detail'])
+             for entry in plan['unknown_providers']])
+        done = self.sync('--dry-run', '--prune')
+        self.assertRegex(done.stdout, 'unknown_provider +.*%s' % far.nodes[0])
+        self.assertIn('Unchanged: 1 resource provider, which ' + cell,
+                      done.stdout)
+        self.assertIn('Nova has 2 aggregates and 1 compute node (2 cells, '
+                      'one not read)', done.stderr)
+
     def test_status_shows_drift(self):
         """Drift exits with 7, in sync with 0; a preview has no journal."""
         host = self.host('h1')
@@ -109,7 +131,7 @@ class TestPreview(SyncTest):
                          [row['provider'] for row in plan['add']])
         self.plan(status=0)
         plan = self.plan('--dry-run', status=0)
-        self.assertEqual([[]] * 7, [plan[key] for key in LISTS])
+        self.assertEqual([[]] * 8, [plan[key] for key in LISTS])
         self.placement.set_aggregates(
             host.nodes[0], [self.zone.uuid, self.rack.uuid])
         plan = self.plan('--dry-run', '--no-prune', status=7)

@@ -14,11 +14,11 @@ class TestRows(testtools.TestCase):
         for write in True, False:
             self.assertEqual(
                 ['add', 'remove', 'stale_kept', 'foreign_aggregate',
-                 'foreign_provider', 'absent'],
+                 'foreign_provider', 'unknown_provider', 'absent'],
                 [row[0] for row in sync_result.rows(test_result.judged(
-                    'absent', 'foreign_provider', 'foreign_aggregate',
-                    'stale_kept', 'stale', 'missing', 'pending', 'unknown',
-                    'disputed', write=write))])
+                    'absent', 'unknown_provider', 'foreign_provider',
+                    'foreign_aggregate', 'stale_kept', 'stale', 'missing',
+                    'pending', 'unknown', 'disputed', write=write))])
 
     def test_table(self):
         """Names come first; an aggregate without a name has its UUID."""

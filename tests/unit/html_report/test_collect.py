@@ -61,7 +61,7 @@ class TestRepair(doubles.TestCase):
             self.assertEqual(repaired, report.REPAIR in page)
             self.assertNotEqual(repaired, 'The agent only observes.' in page)
             for text in ('attention: 0 of 0;', 'Provider n11 is not compared',
-                         '<b>12 providers without a compute node</b>'):
+                         '<b>12 providers without a known host</b>'):
                 self.assertIn(text, page)
 
 

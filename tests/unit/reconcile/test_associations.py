@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The state of each association, as compared and after a sync."""
 
+import dataclasses
+
 import testtools
 
 from nova_aggregate_mirror import exceptions
@@ -50,6 +52,21 @@ class TestCompare(testtools.TestCase):
         self.assertEqual({('x', 60.0)}, {
             (one.provider, one.absent_for) for one in self.compare()
             if one.absent_for})
+
+    def test_provider_that_may_be_a_compute_node(self):
+        """Of a cell, a row or a host that was not read: it is not foreign."""
+        row = source.NodeRow('cell1', 'no UUID', 'odd')
+        for unread in ({'cells_down': {'cell2': 'refused'}},
+                       {'invalid_nodes': frozenset({row})},
+                       {'unlisted': frozenset({'h4'})}):
+            compared = states(self.compare(
+                nova=dataclasses.replace(NOVA, **unread)))
+            self.assertEqual({
+                ('x', 'a'): 'unknown_provider',
+                ('x', 'b'): 'unknown_provider', ('x', 'd'): 'stale',
+                ('x', 'g'): 'unknown_provider',
+            }, {pair: state for pair, state in compared.items()
+                if pair[0] == 'x'})
 
     def test_without_prune(self):
         """Aggregates that users deleted are removed nevertheless."""
