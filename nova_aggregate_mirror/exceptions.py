@@ -102,6 +102,10 @@ class MirrorError(Exception):
     """Whether the party refused the account."""
     is_of_provider = True
     """Whether it may be about a single provider, which was asked about."""
+    is_of_placement = True
+    """Whether placement, or the way to it, failed."""
+    is_unwritten = False
+    """Whether it is known that nothing was written to the journal."""
     is_of_configuration = False
     """Whether an option or an argument is to be corrected."""
     is_repeatable = False
@@ -204,12 +208,14 @@ class CellUnavailable(Retriable):
 class NovaUnavailable(Retriable):
     """Nova's API database could not be read."""
 
+    is_of_placement = False
     is_of_provider = False
 
 
 class JournalUnavailable(Retriable):
     """The journal could not be read or written."""
 
+    is_of_placement = False
     is_of_provider = False
 
 
@@ -218,6 +224,8 @@ class JournalLocked(JournalUnavailable):
 
     Its database is available: other rows can be written meanwhile.
     """
+
+    is_unwritten = True
 
 
 class JournalNotAsked(JournalUnavailable):
@@ -279,6 +287,9 @@ class WrongPlacement(Permanent):
 class WrongNova(Permanent):
     """The journal belongs to another nova."""
 
+    is_unwritten = True
+    is_of_placement = False
+
 
 class RemovalsRefused(Permanent):
     """The brake of a full sync: too much would be removed, or everything."""
@@ -291,16 +302,20 @@ class Contradiction(Permanent):
 class UnknownName(Permanent):
     """There is no host, aggregate, zone, server or other thing of a name."""
 
+    is_of_placement = False
+
 
 class MissingCredentials(Permanent):
     """The section of a service in nova.conf has no complete credentials."""
 
+    is_of_placement = False
     is_of_configuration = True
 
 
 class InvalidConfiguration(Permanent):
     """An option, an argument or a file that was given cannot be used."""
 
+    is_of_placement = False
     is_of_configuration = True
     may_have_moved = True
 
@@ -308,6 +323,10 @@ class InvalidConfiguration(Permanent):
 class MissingPackage(Permanent):
     """A package that only some commands require is not installed."""
 
+    is_of_placement = False
+
 
 class UnexpectedNova(Permanent):
     """Nova's internals differ from those that this release supports."""
+
+    is_of_placement = False

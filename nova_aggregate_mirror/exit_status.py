@@ -21,13 +21,6 @@ BROKEN_PIPE = 141
 TERMINATED = 143
 COULD_NOT_RUN = 255
 
-_COULD_NOT_RUN = (
-    exceptions.NovaUnavailable, exceptions.UnexpectedNova,
-    exceptions.JournalUnavailable, exceptions.WrongNova,
-    exceptions.UnknownName, exceptions.InvalidConfiguration,
-    exceptions.MissingCredentials, exceptions.MissingPackage)
-"""Errors of nova, the journal or the configuration; others are placement's."""
-
 
 def of(error: exceptions.MirrorError, unwritten: bool = False) -> int:
     """Return the exit status for an error.
@@ -38,6 +31,6 @@ def of(error: exceptions.MirrorError, unwritten: bool = False) -> int:
         return NO_NODE
     if isinstance(error, exceptions.RemovalsRefused):
         return REFUSED
-    if isinstance(error, _COULD_NOT_RUN):
+    if not error.is_of_placement:
         return COULD_NOT_RUN
     return NOT_UPDATED if unwritten else NOT_READ

@@ -156,9 +156,7 @@ class Mirror:
             except (exceptions.JournalUnavailable,
                     exceptions.WrongNova) as exc:
                 request.failure = exc
-                # After these two errors it is known that no row was written.
-                may_exist = not isinstance(exc, (
-                    exceptions.JournalLocked, exceptions.WrongNova))
+                may_exist = not exc.is_unwritten
         if not request.is_reported:
             request.is_reported = True
             LOG.error('%s: %s. This operation and the next ones of its '

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A convention that flake8 and mypy do not check."""
+"""Conventions that flake8 and mypy do not check."""
 
 import ast
 from collections import abc
@@ -8,6 +8,7 @@ import pathlib
 import testtools
 
 ROOT = pathlib.Path(__file__).parents[3]
+PACKAGE = ROOT / 'nova_aggregate_mirror'
 
 
 class TestConventions(testtools.TestCase):
@@ -16,10 +17,45 @@ class TestConventions(testtools.TestCase):
         """A default value is one object for all calls of a process."""
         self.assertEqual([], [
             '%s:%d' % (path, default.lineno)
-            for path in sorted((ROOT / 'nova_aggregate_mirror').rglob('*.py'))
+            for path in sorted(PACKAGE.rglob('*.py'))
             for default in _defaults(ast.parse(path.read_text()))
             if any(isinstance(node, (ast.Dict, ast.List, ast.Set))
                    for node in ast.walk(default))])
+
+    def test_class_decides(self):
+        """A property of our classes answers, and no list of some of them."""
+        trees = {path: ast.parse(path.read_text())
+                 for path in sorted(PACKAGE.rglob('*.py'))}
+        nodes = [node for tree in trees.values() for node in ast.walk(tree)]
+        ours = {node.name for node in nodes if isinstance(node, ast.ClassDef)}
+        lists = {target.id: node.value for node in nodes
+                 if isinstance(node, ast.Assign)
+                 and isinstance(node.value, ast.Tuple)
+                 for target in node.targets if isinstance(target, ast.Name)}
+        self.assertEqual([], [
+            '%s:%d' % (path, node.lineno) for path, tree in trees.items()
+            for node in ast.walk(tree) if _tests_class(node)
+            and ours.intersection(_listed(node.args[1], lists))])
+
+
+def _tests_class(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func) in (
+        'isinstance', 'issubclass')
+
+
+def _listed(classes: ast.expr, lists: dict[str, ast.Tuple]
+            ) -> abc.Iterator[str]:
+    """Yield the names in a tuple that is inline, or has a name."""
+    if not isinstance(classes, ast.Tuple):
+        name = ast.unparse(classes).rpartition('.')[2]
+        if name not in lists:
+            return
+        classes = lists[name]
+    for element in classes.elts:
+        if isinstance(element, ast.Starred):
+            yield from _listed(element.value, lists)
+        else:
+            yield ast.unparse(element).rpartition('.')[2]
 
 
 def _defaults(module: ast.Module) -> abc.Iterator[ast.expr]:
