@@ -14,7 +14,6 @@ from nova import exception as nova_exception
 from nova import objects
 from nova import rpc
 from oslo_config import cfg
-from oslo_db import exception as db_exception
 import oslo_messaging as messaging
 from oslo_utils import importutils
 
@@ -72,7 +71,7 @@ def bound(conf: cfg.ConfigOpts) -> None:
 
 PARTY = causes.database(
     'a database of nova', '[api_database] or [database] connection',
-    'run "nova-manage db sync"')
+    'run "nova-manage api_db sync" and "nova-manage db sync"')
 
 
 @contextlib.contextmanager
@@ -84,7 +83,7 @@ def translated() -> abc.Iterator[None]:
     """
     try:
         yield
-    except db_exception.DBError as exc:
+    except engines.LIBRARY_ERRORS as exc:
         raise exceptions.NovaUnavailable.of(
             driver_failures.of_database(exc), PARTY) from exc
     except (nova_exception.NovaException, NotImplementedError,

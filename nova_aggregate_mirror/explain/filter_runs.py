@@ -10,11 +10,11 @@ from typing import Any
 from nova.objects import instance_pci_requests
 from nova.scheduler import filters as nova_filters
 from nova.scheduler import host_manager
-from oslo_db import exception as db_exception
 
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.scheduler import filters
 
 # A pattern for each host would be compiled for each host.
@@ -52,7 +52,7 @@ def failures_of(plugin: Any) -> abc.Iterator[None]:
     """
     try:
         yield
-    except db_exception.DBError:
+    except engines.LIBRARY_ERRORS:
         raise
     except Exception as exc:  # It may be the operator's own code.
         raise PluginFailed(plugin, exc) from exc

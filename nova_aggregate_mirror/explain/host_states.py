@@ -11,13 +11,13 @@ from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
 from nova.scheduler import host_manager
-from oslo_db import exception as db_exception
 
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.limits import driver_failures
+from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror.source import cells as nova_cells
@@ -66,7 +66,7 @@ class HostManager(host_manager.HostManager):
                  ) -> None:
         try:
             super().__init__()
-        except (exceptions.MirrorError, db_exception.DBError):
+        except (exceptions.MirrorError, *engines.LIBRARY_ERRORS):
             raise
         except nova_exception.SchedulerHostFilterNotFound as exc:
             raise exceptions.InvalidConfiguration(

@@ -29,11 +29,13 @@ from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import driver_failures
 
 # Errors of a database that is unavailable, misconfigured or partly migrated.
-# ImportError is a driver that is not installed; SQLAlchemy 2.1 has a class of
-# errors for drivers that have none.
-ERRORS = (db_exc.DBError, db_exc.CantStartEngineError, sa_exc.SQLAlchemyError,
-          getattr(sa_exc, 'EmulatedDBAPIException', sa_exc.SQLAlchemyError),
-          ImportError, OSError)
+# Oslo.db leaves some to SQLAlchemy, such as a connection too many; SQLAlchemy
+# 2.1 has a class of errors for drivers that have none.
+LIBRARY_ERRORS = (
+    db_exc.DBError, db_exc.CantStartEngineError, sa_exc.SQLAlchemyError,
+    getattr(sa_exc, 'EmulatedDBAPIException', sa_exc.SQLAlchemyError))
+# With those of a driver that is not installed, and of a socket or file.
+ERRORS = (*LIBRARY_ERRORS, ImportError, OSError)
 
 # Timeout parameters per driver, and their units per second; by default a hung
 # server hangs the caller.
