@@ -5,7 +5,6 @@ from collections import abc
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
-from nova_aggregate_mirror.checks import nova
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
@@ -40,13 +39,6 @@ def find(deployment: inputs.Deployment) -> checks.Findings:
             raise sync.not_compared
     except exceptions.WrongPlacement as exc:
         return [checks.warning('%s.' % exc)]
-    except exceptions.NovaUnavailable as exc:
-        return [nova.unavailable(exc)]
-    except exceptions.JournalUnavailable:
-        # It could be read a moment ago; the command reports it.
-        raise
-    except exceptions.MirrorError as exc:
-        return [checks.failed(exc)]
     findings = [
         *_differences(sync, zones),
         *_repair(sync, observes=conf.observes(deployment.conf)),

@@ -25,10 +25,7 @@ MIRROR_HOOK = ('[aggregate_mirror]', 'hooks = mirror')
 
 def database(deployment: inputs.Deployment) -> checks.Findings:
     """Check that nova's API database can be read."""
-    try:
-        deployment.source.aggregates()
-    except exceptions.NovaUnavailable as exc:
-        return [unavailable(exc)]
+    deployment.source.aggregates()
     return []
 
 
@@ -53,11 +50,6 @@ def galera(deployment: inputs.Deployment) -> checks.Findings:
         'nova\'s services, and restart them:' % cluster, *(
             line for section in unset
             for line in ('[%s]' % section, WAIT)))]
-
-
-def unavailable(exc: exceptions.NovaUnavailable) -> checks.Finding:
-    """Return the finding for an API database that cannot be read."""
-    return checks.failed(exc)
 
 
 def hook(deployment: inputs.Deployment) -> checks.Findings:

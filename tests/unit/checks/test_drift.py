@@ -66,19 +66,6 @@ class TestDrift(doubles.TestCase):
             'In placement, deleted aggregate marked still has provider '
             'segment.'], [finding.text for finding in self.find()[:2]])
 
-    def test_what_cannot_be_read(self):
-        """It is the sentence of the failure, with its step."""
-        self.placement.broken = {('LIST', ''): exceptions.ServiceFailed(
-            'answered 500', 'placement', step='see its log')}
-        one, = self.find()
-        self.assertEqual(
-            (checks.Code.FAILURE, 'placement answered 500: see its log.'),
-            (one.code, one.text))
-        self.nova.broken = exceptions.NovaUnavailable('refused')
-        one, = self.find()
-        self.assertEqual((checks.Code.FAILURE, 'refused.'),
-                         (one.code, one.text))
-
     def test_journal_that_cannot_be_read(self):
         """Placement's log is no remedy."""
         self.cloud({'zone': {'h1'}}, n1=set())

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Failures of nova's API database, with the next step."""
+
+import fixtures
+from oslo_db import exception as db_exc
+import testtools
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.source import connections
+
+
+class TestApiDatabase(testtools.TestCase):
+
+    def test_table_or_column_that_is_missing(self) -> None:
+        """The step is nova's command, which advises no other one."""
+        for code, text in (1146, 'lacks a table'), (1054, 'lacks a column'):
+            self.useFixture(fixtures.MockPatchObject(
+                connections.Pool, '_opened', side_effect=db_exc.DBError(
+                    Exception(code, 'any text'))))
+            error = self.assertRaises(exceptions.NovaUnavailable, self.read)
+            self.assertEqual('nova\'s API database %s: run "nova-manage '
+                             'api_db sync"' % text, str(error))
+
+    def read(self) -> None:
+        with connections.ApiDatabase().reading():
+            pass
