@@ -191,10 +191,11 @@ POOL = Cause(
     'pool_exhausted', 'was not asked: each connection that this process may '
     'open is in use', 'raise max_overflow in the section of {address}')
 # An SQLite file.
-DAMAGED = Cause('damaged', 'is not an SQLite database, or is damaged',
-                'move it to another directory')
 FILE_FAILED = Cause('failed', 'failed: %s')
 FAILED = _log('failed', 'failed: %s')
+MOVE = 'move %s* to another directory, and restart nova-api and the agent'
+"""The step for an SQLite journal that nothing repairs: nova-api creates one,
+and the next full sync mirrors what was to be mirrored."""
 
 
 def catalog(service: str) -> str:
@@ -259,6 +260,12 @@ def file_locked(file: str) -> Cause:
     """Return the row for an SQLite file, quoted for a shell."""
     return _of_path('locked', 'is locked by another process',
                     'find it with "fuser -v %s"', file)
+
+
+def file_damaged(file: str) -> Cause:
+    """Return the row for an SQLite file, quoted for a shell."""
+    return _of_path('damaged', 'is not an SQLite database, or is damaged',
+                    MOVE, file)
 
 
 def io_error(directory: object) -> Cause:

@@ -236,7 +236,7 @@ class JournalNotAsked(JournalUnavailable):
 
 
 class JournalDamaged(JournalUnavailable):
-    """The SQLite file is damaged, or is no database."""
+    """The SQLite file is damaged, incomplete, or no database."""
 
 
 class WrongDatabase(JournalUnavailable):

@@ -510,6 +510,7 @@ def altered(*statements: str) -> Make:
                 databases.execute(databases.find('mysql'), *(
                     verb % url.database for verb in (
                         'DROP DATABASE %s', 'CREATE DATABASE %s')))
+                scene.manage('db', 'sync')
             scene.type(printed)
         return follow
     return make
@@ -525,10 +526,29 @@ def foreign(scene: Scene) -> None:
         % uuidutils.generate_uuid())
 
 
-def damaged(scene: Scene) -> None:
+def journal_file(scene: Scene) -> pathlib.Path:
+    """Create the journal's tables in its file."""
     scene.manage('db', 'sync')
     path = pathlib.Path(CONF.state_path, 'aggregate_mirror/journal.sqlite')
     scene.test.assertTrue(path.exists())
+    return path
+
+
+def wiki_file(scene: Scene) -> Step:
+    """Use the file of another program."""
+    url = 'sqlite:///%s' % (scene.folder / 'wiki.sqlite')
+    databases.execute(url, 'CREATE TABLE pages (id INTEGER)')
+    scene.set(JOURNAL, connection=url)
+    return lambda _text: scene.restore()
+
+
+def without_rows(scene: Scene) -> None:
+    databases.execute('sqlite:///%s' % journal_file(scene),
+                      'DROP TABLE dirty')
+
+
+def damaged(scene: Scene) -> None:
+    path = journal_file(scene)
     for file in path.parent.iterdir():
         file.unlink()
     path.write_bytes(b'no database any more' * 999)

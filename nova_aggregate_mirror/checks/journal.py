@@ -66,9 +66,9 @@ def _check_version(conf: cfg.ConfigOpts,
     try:
         schema = engine.Database(conf).compare()
     except exceptions.WrongDatabase as exc:
-        # The database of a development version's journal is used again.
-        server = () if exc.failure.step == migration.DROP else SERVER
-        return [checks.failure('%s:' % exc, *server, engine.SYNC_COMMAND)]
+        if exc.failure.step != migration.USE_ANOTHER:
+            return [checks.failed(exc)]
+        return [checks.failure('%s:' % exc, *SERVER, migration.SYNC_COMMAND)]
     except exceptions.JournalUnavailable as exc:
         return [_unusable_database(path, exc)]
     if not schema.is_outdated:
@@ -79,7 +79,7 @@ def _check_version(conf: cfg.ConfigOpts,
                             'next use.' % text)]
     return [checks.failure(
         '%s; this release needs version %s. Run once, on one controller:'
-        % (text, migration.HEAD), engine.SYNC_COMMAND)]
+        % (text, migration.HEAD), migration.SYNC_COMMAND)]
 
 
 def space(deployment: inputs.Deployment) -> checks.Findings:
@@ -329,15 +329,13 @@ def _check_access(path: pathlib.Path) -> checks.Findings:
 
 def _unusable_database(path: pathlib.Path | None,
                        error: exceptions.JournalUnavailable) -> checks.Finding:
-    # Nova-api creates a new journal, and a sync mirrors the operations of
-    # the old one.
-    folder = path.parent / 'broken' if path else ''
-    return checks.failed(error, {
-        causes.DAMAGED.kind: (
-            'mkdir %s' % _quoted(folder),
-            'mv %s* %s' % (_quoted(path), _quoted(folder)), RESTART,
-            checks.SYNC)} if path else {})
+    if path is None or not isinstance(error, exceptions.JournalDamaged):
+        return checks.failed(error)
+    other = _quoted(path.parent / time.strftime('broken-%Y%m%d%H%M%S'))
+    return checks.failure(
+        '%s:' % error, 'mkdir ' + other,
+        'mv %s* %s' % (_quoted(path), other), RESTART, checks.SYNC)
 
 
-def _quoted(path: object) -> str:
+def _quoted(path: pathlib.Path) -> str:
     return shlex.quote(str(path))

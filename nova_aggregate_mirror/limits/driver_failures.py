@@ -131,8 +131,6 @@ def of_database(exc: BaseException, waited: float = 0.0,
         if cause:
             is_silent = cause == causes.silent(0)
             return causes.silent(waited) if is_silent else cause
-    if is_damage(exc):
-        return causes.DAMAGED
     lines = str(exc).strip().splitlines()
     # With an @ in a password, the rest of the password is parsed as host.
     text = re.sub(r'''(?<=['"])[^'"\s]*@(?=[^'"\s@]+['"])''', '',
@@ -169,11 +167,3 @@ def _of_libpq(error: BaseException) -> causes.Cause | None:
             return cause
     return next((of_socket(OSError(number, '')) for number in errno.errorcode
                  if ': ' + os.strerror(number) in text), None)
-
-
-def is_damage(exc: BaseException) -> bool:
-    """Check whether an SQLite file is damaged, or is none.
-
-    Python has subclasses for all other errors of SQLite.
-    """
-    return any(type(error) is sqlite3.DatabaseError for error in chain(exc))

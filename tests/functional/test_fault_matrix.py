@@ -13,6 +13,7 @@ import testtools
 from testtools import content
 from testtools import matchers
 
+from nova_aggregate_mirror.journal.db import migration
 from tests import faults
 from tests.unit import servers
 
@@ -192,6 +193,8 @@ KEYSTONE: dict[str, Fault] = {
         'A valid value is:\n  [aggregate_mirror]\n  inline_timeout = 5.0',
         (STATUS, SYNC, ROWS)),
 }
+MOVED = 'to another directory, and restart nova-api and the agent'
+MOVING = MOVED + ':\n  mkdir '
 JOURNALS: dict[str, Fault] = {
     'stopped': Fault(
         faults.moved(port=1), 'the journal refused the connection',
@@ -238,10 +241,17 @@ JOURNALS: dict[str, Fault] = {
         faults.altered('DROP TABLE dirty', 'CREATE TABLE wiki (id INT)'),
         'is not a journal: it has the tables wiki, but no table dirty',
         'give the journal an empty database of its own', EVERY),
-    'development': Fault(
+    'file of another program': Fault(
+        faults.wiki_file, 'has the tables pages, but no table dirty',
+        migration.USE_ANOTHER_FILE, EVERY),
+    'column': Fault(
         faults.altered('ALTER TABLE dirty DROP COLUMN attempts'),
-        'lacks a column', 'drop the database and create it again',
+        'the table dirty lacks a column, attempts', migration.DROP,
         (STATUS, ROWS, API)),
+    'table': Fault(
+        faults.altered('DROP TABLE dirty'),
+        'is not a journal of this release: the table dirty is missing',
+        migration.DROP, EVERY),
     'another nova': Fault(
         faults.foreign,
         'the journal belongs to another nova, with the cells',
@@ -260,7 +270,10 @@ JOURNALS: dict[str, Fault] = {
         'cannot use', 'correct [aggregate_mirror_database] connection', EVERY),
     'damaged': Fault(
         faults.damaged, 'the journal is not an SQLite database, or is damaged',
-        'move it to another directory', EVERY),
+        MOVING, EVERY, line=MOVED),
+    'file without a table': Fault(
+        faults.without_rows, 'of this release: the table dirty is missing',
+        MOVING, EVERY, line=MOVED),
 }
 DATABASE = 'nova-api has its databases open'
 NOVA: dict[str, Fault] = {
@@ -365,9 +378,10 @@ RUNBOOK = {
         'no tables', 'password', 'limit', 'no URL', 'in memory',
         'parameter'),
     'journal-read-only': select(JOURNALS, 'reader', 'replica'),
-    'wrong-database': select(JOURNALS, 'wiki', 'development'),
+    'wrong-database': select(
+        JOURNALS, 'wiki', 'file of another program', 'column', 'table'),
     'another-nova': select(JOURNALS, 'another nova'),
-    'journal-lost': select(JOURNALS, 'damaged'),
+    'journal-lost': select(JOURNALS, 'damaged', 'file without a table'),
     'nova-database': select(NOVA, 'stopped', 'no tables'),
     'cell-down': select(NOVA, 'cell'),
     'no-mapping': select(NOVA, 'unmapped'),

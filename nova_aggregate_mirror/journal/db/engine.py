@@ -4,6 +4,7 @@
 from collections import abc
 import contextlib
 import pathlib
+import sqlite3
 import sys
 import time
 from typing import Any
@@ -19,8 +20,6 @@ from nova_aggregate_mirror.journal.db import sqlite
 from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.limits import engines
 
-SYNC_COMMAND = 'nova-aggregate-mirror-manage db sync'
-
 # Attempts at a migration, during which other controllers migrate, too. Each
 # table, and the version, can make one fail.
 ATTEMPTS = 20
@@ -33,8 +32,7 @@ CHANGED = 1020
 
 # Its name in failures.
 JOURNAL = 'the journal'
-PARTY = causes.database(
-    JOURNAL, '[aggregate_mirror_database] connection', migration.DROP)
+PARTY = causes.database(JOURNAL, migration.OPTION, migration.DROP)
 
 
 @contextlib.contextmanager
@@ -53,8 +51,18 @@ def _kind(exc: Exception) -> type[exceptions.JournalUnavailable]:
         return exceptions.JournalLocked
     if isinstance(exc, engines.NotAsked):
         return exceptions.JournalNotAsked
-    return (exceptions.JournalDamaged if driver_failures.is_damage(exc)
-            else exceptions.JournalUnavailable)
+    if isinstance(exc, sqlite.DamagedFile):
+        return exceptions.JournalDamaged
+    return exceptions.JournalUnavailable
+
+
+def is_about_tables(error: exceptions.JournalUnavailable) -> bool:
+    """Check whether a table or a column may be missing."""
+    if error.failure.kind in (causes.TABLE.kind, causes.COLUMN.kind):
+        return True
+    # SQLite has one code for both, and for statements that it cannot read.
+    return any(getattr(cause, 'sqlite_errorcode', 0) == sqlite3.SQLITE_ERROR
+               for cause in driver_failures.chain(error))
 
 
 def is_conflict(exc: Exception) -> bool:
@@ -195,7 +203,7 @@ class Database:
             raise exceptions.JournalUnavailable(
                 'has %s; this release needs version %s'
                 % (schema, migration.HEAD), JOURNAL,
-                step='run "%s" once' % SYNC_COMMAND)
+                step='run "%s" once' % migration.SYNC_COMMAND)
 
     def prepare(self) -> None:
         """Check the tables; migrate those of an SQLite file.

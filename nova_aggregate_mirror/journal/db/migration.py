@@ -4,10 +4,12 @@
 from collections import abc
 import dataclasses
 import pathlib
+import shlex
 from typing import Any
 
 import sqlalchemy as sa
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror import plurals
@@ -18,13 +20,17 @@ HEAD = VERSIONS[-1]
 
 # Alembic's table: a database has one, for all programs that use it.
 STAMP = 'alembic_version'
-USE_ANOTHER = ('give the journal an empty database of its own in '
-               '[aggregate_mirror_database] connection')
+OPTION = '[aggregate_mirror_database] connection'
+USE_ANOTHER = 'give the journal an empty database of its own in ' + OPTION
+USE_ANOTHER_FILE = 'name another file in ' + OPTION
+SYNC_COMMAND = 'nova-aggregate-mirror-manage db sync'
 # Its ledger is lost: what only that knew is foreign from then on.
-DROP = ('drop the database and create it again; the next full sync mirrors '
-        'all of nova')
+DROP = ('drop the database, create it again, and run "%s"; the next full sync '
+        'mirrors all of nova' % SYNC_COMMAND)
 # Names of tables in a message.
 NAMES = 3
+DIFFERENT = 'is not a journal of this release: the table %s %s'
+MISSING = 'is missing'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,8 +48,15 @@ class Schema:
         version it has no table but this release's: a migration of an empty
         database that was interrupted.
         """
-        return models.dirty.name not in self.tables and bool(
-            self.version or self._unknown_tables)
+        return (models.dirty.name not in self.tables
+                and bool(self.version or self._unknown_tables)
+                and not self.is_of_journal_only)
+
+    @property
+    def is_of_journal_only(self) -> bool:
+        """Whether the database has a version, and nothing but a journal."""
+        return bool(self.version and not self._unknown_tables
+                    and self.tables - {STAMP})
 
     @property
     def is_outdated(self) -> bool:
@@ -69,7 +82,8 @@ class Schema:
 def read(connection: sa.engine.Connection) -> Schema:
     """Read the names of the tables, and their version.
 
-    :raises WrongDatabase: when they belong to another program
+    :raises WrongDatabase: when they belong to another program, or are not all
+    :raises JournalDamaged: when that is a file with nothing but a journal
     """
     inspector, version = sa.inspect(connection), None
     if inspector.has_table(STAMP):
@@ -82,8 +96,11 @@ def read(connection: sa.engine.Connection) -> Schema:
         # SQLite's own, which older SQLAlchemy also lists.
         if not name.startswith('sqlite_')), version)
     if schema.is_foreign:
-        raise _wrong(connection, 'is not a journal: it has the tables %s, but '
-                     'no table %s' % (schema, models.dirty.name))
+        raise _wrong(connection, schema, 'is not a journal: it has the tables '
+                     '%s, but no table %s' % (schema, models.dirty.name))
+    if schema.version and models.dirty.name not in schema.tables:
+        raise _wrong(connection, schema, DIFFERENT % (
+            models.dirty.name, MISSING))
     return schema
 
 
@@ -92,6 +109,7 @@ def compare(connection: sa.engine.Connection) -> Schema:
 
     :returns: what ``read`` returns; a migration may be pending
     :raises WrongDatabase: names the first difference
+    :raises JournalDamaged: like ``read``, and names the first difference
     """
     schema = read(connection)
     if schema.version is None:
@@ -103,14 +121,10 @@ def compare(connection: sa.engine.Connection) -> Schema:
     inspector = sa.inspect(connection)
     for table in tables:
         difference = (next(_differences(inspector, table), '')
-                      if table.name in schema.tables else 'is missing')
+                      if table.name in schema.tables else MISSING)
         if difference:
-            raise _wrong(connection, 'is not a journal of this release%s: the '
-                         'table %s %s' % (
-                             ' but of a development version'
-                             if schema.version else '', table.name,
-                             difference),
-                         DROP if schema.version else USE_ANOTHER)
+            raise _wrong(connection, schema,
+                         DIFFERENT % (table.name, difference))
     return schema
 
 
@@ -170,9 +184,16 @@ def _is_text(column_type: Any) -> bool:
     return hasattr(column_type, 'length')
 
 
-def _wrong(connection: sa.engine.Connection, problem: str,
-           step: str = USE_ANOTHER) -> exceptions.WrongDatabase:
+def _wrong(connection: sa.engine.Connection, schema: Schema, problem: str
+           ) -> exceptions.JournalUnavailable:
+    url = connection.engine.url
+    is_file = url.get_backend_name() == 'sqlite'
+    party = 'the database %s' % url.set(query={}).render_as_string(
+        hide_password=True)
+    if schema.is_of_journal_only and is_file:
+        return exceptions.JournalDamaged(
+            problem, party, step=causes.MOVE % shlex.quote(url.database or ''))
+    if schema.is_of_journal_only:
+        return exceptions.WrongDatabase(problem, party, step=DROP)
     return exceptions.WrongDatabase(
-        problem, 'the database %s' % connection.engine.url.set(
-            query={}).render_as_string(hide_password=True),
-        step=step)
+        problem, party, step=USE_ANOTHER_FILE if is_file else USE_ANOTHER)

@@ -34,6 +34,7 @@ _FULL = errno.ENOSPC, errno.EDQUOT
 _KIND = 0xff
 _OF_SYSTEM = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR,
               sqlite3.SQLITE_READONLY)
+_DAMAGED = sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB
 
 
 class FileFailure(driver_failures.Observed):
@@ -41,6 +42,10 @@ class FileFailure(driver_failures.Observed):
 
     # As each error of a file has one: its cause is not looked at.
     filename = 'journal'
+
+
+class DamagedFile(FileFailure):
+    """The file is no SQLite database, or is damaged."""
 
 
 def create(url: sa.engine.URL) -> sa.engine.Engine:
@@ -108,6 +113,8 @@ def _classify(file: pathlib.Path, error: BaseException) -> None:
         raise FileFailure(causes.file_full(file.parent))
     if kind == sqlite3.SQLITE_BUSY:
         raise FileFailure(causes.file_locked(shlex.quote(str(file))))
+    if kind in _DAMAGED:
+        raise DamagedFile(causes.file_damaged(shlex.quote(str(file))))
     if kind in _OF_SYSTEM:
         os.close(os.open(file, os.O_RDWR))
         try_write(file.parent)

@@ -55,20 +55,30 @@ class Transactions:
         :raises JournalUnavailable: when the database is unavailable; nothing
             was written, unless only the response to the COMMIT was lost
         """
-        with engine.translated():
-            for attempt in range(ATTEMPTS):
-                try:
-                    with self._breaker.attempt(insist), self._open() \
-                            .transaction(lock_wait) as connection:
-                        return work(connection)
-                except db_exc.DBError as exc:
-                    # Servers roll back one of two deadlocked transactions;
-                    # Galera detects conflicts at commit.
-                    if not (engine.is_conflict(exc) and deadline.remaining()):
-                        raise
-                    error = exc
-                time.sleep(random.random() * PAUSE * attempt)
-            raise error
+        try:
+            with engine.translated():
+                return self._run(work, insist, lock_wait)
+        except exceptions.JournalUnavailable as exc:
+            if engine.is_about_tables(exc):
+                # It names what is missing, with the step for this database.
+                self._open().compare()
+            raise
+
+    def _run(self, work: abc.Callable[[Any], T], insist: bool,
+             lock_wait: float | None) -> T:
+        for attempt in range(ATTEMPTS):
+            try:
+                with self._breaker.attempt(insist), self._open().transaction(
+                        lock_wait) as connection:
+                    return work(connection)
+            except db_exc.DBError as exc:
+                # Servers roll back one of two deadlocked transactions;
+                # Galera detects conflicts at commit.
+                if not (engine.is_conflict(exc) and deadline.remaining()):
+                    raise
+                error = exc
+            time.sleep(random.random() * PAUSE * attempt)
+        raise error
 
     def _open(self) -> engine.Database:
         """Return the database; try to open it until that succeeds once."""

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What databases did, by the errors of their drivers."""
 
-import sqlite3
 import sys
 import types
 from unittest import mock
@@ -115,13 +114,6 @@ class TestObservations(testtools.TestCase):
             error.__cause__ = socket_error
             self.assertEqual(cause, driver_failures.of_database(
                 db_exc.DBConnectionError(error), 2.0))
-
-    def test_damage(self) -> None:
-        """Only SQLite's own error for it."""
-        self.assertTrue(driver_failures.is_damage(
-            db_exc.DBError(sqlite3.DatabaseError('any text'))))
-        self.assertFalse(driver_failures.is_damage(
-            db_exc.DBError(sqlite3.OperationalError('any text'))))
 
     def test_every_class_is_translated(self) -> None:
         """No error class of oslo.db or SQLAlchemy can reach the callers."""

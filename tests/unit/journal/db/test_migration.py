@@ -44,14 +44,15 @@ class TestTables(testtools.TestCase):
         self.execute('UPDATE alembic_version SET version_num = \'%s\''
                      % version)
 
-    def assert_refused(self, text, *statements,
-                       step='an empty database of its own'):
+    def assert_refused(self, text, *statements, step='name another file in '
+                       '[aggregate_mirror_database] connection',
+                       error_class=exceptions.WrongDatabase):
         """Assert that everything refuses the database and creates nothing."""
         self.execute(*statements)
         names = self.names()
         for attempt in (self.database.migrate, self.database.prepare,
                         self.database.compare):
-            error = self.assertRaises(exceptions.WrongDatabase, attempt)
+            error = self.assertRaises(error_class, attempt)
             self.assertIn(text, str(error))
             self.assertIn('journal.sqlite', str(error))
             self.assertIn(step, str(error))
@@ -125,8 +126,20 @@ class TestTables(testtools.TestCase):
     def test_journal_without_its_rows(self):
         """A table that was dropped is not created by guesswork."""
         self.database.migrate()
-        self.assert_refused('alembic_version, cells, lease and 3 more, but '
-                            'no table dirty', 'DROP TABLE dirty')
+        file = engine.sqlite_file(self.conf)
+        self.assert_refused(
+            'is not a journal of this release: the table dirty is missing',
+            'DROP TABLE dirty', step='move %s* to another directory' % file,
+            error_class=exceptions.JournalDamaged)
+
+    def test_journal_in_the_database_of_another_program(self):
+        """The step does not move that program's file."""
+        self.database.migrate()
+        self.execute(
+            *NOVA, 'ALTER TABLE lease RENAME COLUMN seconds TO duration')
+        error = self.assertRaises(
+            exceptions.WrongDatabase, self.database.compare)
+        self.assertEqual(migration.USE_ANOTHER_FILE, error.failure.step)
 
     def test_many_tables(self):
         """A few of their names identify the database."""
@@ -160,7 +173,7 @@ class TestTables(testtools.TestCase):
                 self.execute('DROP TABLE %s' % table)
             self.execute(statement)
             for attempt in self.database.migrate, self.database.compare:
-                with self.assertRaisesRegex(exceptions.WrongDatabase, text):
+                with self.assertRaisesRegex(exceptions.JournalDamaged, text):
                     attempt()
             with self.database.transaction() as connection:
                 models.metadata.tables[table].drop(connection, checkfirst=True)

@@ -4,6 +4,7 @@
 import os
 import pathlib
 import resource
+import subprocess
 
 import fixtures
 
@@ -120,6 +121,47 @@ class TestFailures(doubles.TestCase):
             self.assert_reported(
                 'is locked by another process: find it with "fuser -v %s"'
                 % (self.directory / 'journal.sqlite'))
+
+    def test_file_that_nothing_repairs(self) -> None:
+        """A command and the check name the same; what they say is followed.
+
+        Nova-api creates a new journal.
+        """
+        file = self.directory / 'journal.sqlite'
+        for cause, damage in (
+                ('is not an SQLite database, or is damaged',
+                 self.overwrite),
+                ('is not a journal of this release: the table dirty is '
+                 'missing', lambda: self.execute('DROP TABLE dirty')),
+                ('is not a journal of this release: the table dirty lacks a '
+                 'column, attempts', lambda: self.execute(
+                     'ALTER TABLE dirty DROP COLUMN attempts'))):
+            self.journal = self.open_journal()
+            self.record('h1')
+            damage()
+            self.journal = self.open_journal()
+            error = self.assertRaises(
+                exceptions.JournalDamaged, self.record, 'h2')
+            step = ('%s: move %s* to another directory, and restart nova-api '
+                    'and the agent' % (cause, file))
+            self.assertEqual(step, str(error)[-len(step):])
+            finding, = journal_checks.tables(self.deployment)
+            self.assertEqual('%s:' % error, finding.text)
+            for command in finding.cure[:2]:
+                subprocess.run(command, shell=True, check=True)
+            moved, = file.parent.glob('broken-*')
+            moved.rename(moved.with_name(cause))
+        self.journal = self.open_journal()
+        self.record('h3')
+
+    def overwrite(self) -> None:
+        for file in self.directory.glob('journal.sqlite*'):
+            file.unlink()
+        file.with_name('journal.sqlite').write_bytes(b'no database' * 999)
+
+    def execute(self, statement: str) -> None:
+        with engine.Database(self.conf).transaction() as connection:
+            connection.exec_driver_sql(statement)
 
     def test_file_that_was_removed(self) -> None:
         """The error has its name, and no text of SQLite."""
