@@ -17,7 +17,7 @@ from tests.functional import test_fault_matrix
 from tests.unit import servers
 
 ROOT = pathlib.Path(nova_aggregate_mirror.__file__).parent
-CHECKS = 'drift', 'journal', 'nova', 'placement', 'status'
+CHECKS = 'drift', 'journal', 'nova', 'placement', 'runner'
 """Modules with checks of the mirror; others check what nova is set to."""
 FINDINGS = {'failure': 0, 'warning': 0}
 """The argument of a finding that has the step; what it announces follows."""
@@ -42,6 +42,8 @@ UNFOLLOWED = {
     'find it with "fuser -v %s"': LISTS,
     'free space in %s': 'needs a full disk: tests.unit.journal.db.test_sqlite',
     'Run nova-api, the agent and the commands as %s, then run': USERS,
+    'Restart nova-api on each controller':
+        'the matrix runs no nova-api: tests.unit.checks.test_journal',
     'Run this command as the user that nova-api runs as': USERS,
     'Run:\n  chmod u+rwX %s': USERS,
     'Set this for all of nova\'s services, and restart them':
@@ -63,6 +65,7 @@ UNFOLLOWED = {
     '%s.\n  nova-aggregate-mirror-manage journal bind':
         'the step of its error, with a command',
     'complete this section': 'the status check has the lines',
+    'run "openstack aggregate add host': 'tests.unit.console.test_wait_run',
     'run "%s" once': 'the status check has it as a command',
     'see which session': 'tests.functional.test_row_locks',
     'let this host reach': 'needs a network with several hosts',
