@@ -201,14 +201,6 @@ class Scene:
                 self.folder / 'clouds.yaml')}, self.folder)
         return done.stdout + done.stderr
 
-    def expect(self, line: str) -> None:
-        """Let keystone accept the configured password of this user alone."""
-        self.test.assertEqual(
-            self.options['placement', 'username'], line.split()[-1])
-        self.keystone.secret = (
-            '"password": "%s"' % self.options['placement', 'password']
-        ).encode()
-
     def type(self, text: str) -> None:
         """Run the printed commands, and set the printed options."""
         group = ''
@@ -223,8 +215,6 @@ class Scene:
                 self.manage(*line.split()[1:])
             elif line.startswith('nova-manage cell_v2 discover_hosts'):
                 host_mapping.discover_hosts(nova_context.get_admin_context())
-            elif line.startswith('openstack user set --password-prompt '):
-                self.expect(line)
             elif line == 'openstack role add --project %s --user %s %s' % (
                     'service', self.options['placement', 'username'],
                     'service'):

@@ -255,6 +255,17 @@ class Cells:
 
     def _read(self, cell: Cell, query: abc.Callable[[Any], Any],
               full: bool) -> Any:
+        """Run a query in a cell, and translate its errors."""
+        began, handled = time.monotonic(), sys.exception()
+        try:
+            return self._query(cell, query, full)
+        except connections.ERRORS as exc:
+            raise exceptions.CellUnavailable.of(driver_failures.of_database(
+                exc, engines.waited_since(began), handled), cell.party
+            ) from exc
+
+    def _query(self, cell: Cell, query: abc.Callable[[Any], Any],
+               full: bool) -> Any:
         if not cell.connection.strip():
             raise exceptions.CellUnavailable(
                 'its row in the table cell_mappings has no '
@@ -263,14 +274,8 @@ class Cells:
             (cell.connection, full), connections.Pool(
                 lambda: cell.connection, CONF.database,
                 self._limits if full else self._limits_some))
-        began, handled = time.monotonic(), sys.exception()
-        try:
-            with pool.reading() as connection:
-                return query(connection)
-        except connections.ERRORS as exc:
-            raise exceptions.CellUnavailable.of(driver_failures.of_database(
-                exc, engines.waited_since(began), handled), cell.party
-            ) from exc
+        with pool.reading() as connection:
+            return query(connection)
 
 
 def cell_of(row: Any) -> Cell:

@@ -115,8 +115,8 @@ class Cells(cells.Cells):
         self._clock.catch_up()
         return super().rows(*arguments, **options)
 
-    def _read(self, cell: cells.Cell, query: abc.Callable[[Any], Any],
-              full: bool) -> Any:
+    def _query(self, cell: cells.Cell, query: abc.Callable[[Any], Any],
+               full: bool) -> Any:
         fault = self._nova.bad_cells.get(cell.connection)
         if fault:
             limits = self._limits if full else self._limits_some
