@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exit statuses of the commands, and the mapping from errors in a result.
+"""Exit statuses: the one table of what each means, and those of errors.
 
 An error that ends a command on a nova host is always ``COULD_NOT_RUN``, except
 for ``placement wait``.
@@ -8,6 +8,7 @@ for ``placement wait``.
 from nova_aggregate_mirror import exceptions
 
 OK = 0
+NO_HOST = 1
 NOT_READ = 2
 NOT_UPDATED = 3
 NOT_MAPPED = 4
@@ -17,9 +18,44 @@ DRIFT = 7
 REFUSED = 8
 INTERRUPTED = 130
 BROKEN_PIPE = 141
-"""The status that a shell reports for a program killed by SIGPIPE."""
 TERMINATED = 143
 COULD_NOT_RUN = 255
+
+TEXTS = {
+    OK: 'everything mirrored',
+    NO_HOST: 'no host is left, or too few',
+    NOT_READ: 'placement, or a provider in it, could not be read',
+    NOT_UPDATED:
+    'a provider could not be updated, or records of nova cannot be used',
+    NOT_MAPPED: 'a host has no host mapping',
+    NO_NODE: 'a host has no compute node, or its cell did not answer',
+    NO_PROVIDER: 'a compute node has no resource provider yet',
+    DRIFT: 'placement differs from nova',
+    REFUSED: 'refused without --force',
+    INTERRUPTED: 'interrupted by Ctrl-C',
+    TERMINATED: 'interrupted by SIGTERM',
+    COULD_NOT_RUN:
+    'a service, a database, an option or an argument could not be used'}
+_ALWAYS = (INTERRUPTED, TERMINATED, COULD_NOT_RUN)
+
+
+def _select(*statuses: int) -> dict[int, str]:
+    return {status: TEXTS[status]
+            for status in sorted({OK, *statuses, *_ALWAYS})}
+
+
+# What the exit statuses of each command mean.
+COMPARISON = _select(
+    NOT_READ, NOT_UPDATED, NOT_MAPPED, NO_NODE, NO_PROVIDER, DRIFT)
+SYNC = _select(*COMPARISON, REFUSED)
+LISTING = _select(NOT_READ) | {OK: 'everything could be read'}
+JOURNAL = _select(REFUSED) | {OK: 'nothing was refused'}
+EXPLANATION = _select(NO_HOST) | {
+    OK: 'a host is left; with --count, one for each server'}
+AUDIT = _select(NO_NODE, DRIFT) | {
+    OK: 'no server is on a host that contradicts its request',
+    NO_NODE: 'a cell did not answer; its other servers are not audited',
+    DRIFT: 'a server is on a host that contradicts its request'}
 
 
 def of(error: exceptions.MirrorError, unwritten: bool = False) -> int:

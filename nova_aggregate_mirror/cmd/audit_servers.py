@@ -12,14 +12,6 @@ request filter is enabled. --rule selects others.
 
 The cells are read one after another, page by page. Servers whose request nova
 does not have, or cannot read, are counted and not audited.
-
-Exit status, the lowest that applies:
-    0  no server is on a host that contradicts its request
-    5  a cell did not answer; its other servers are not audited
-    7  a server is on a host that contradicts its request
-  130  interrupted by Ctrl-C
-  255  nova, neutron, placement or the configuration could not be read, or no
-       request of a server; or nova has no such zone, host or project
 """
 
 import argparse

@@ -21,15 +21,6 @@ others, and every filter is run for them.
   %(prog)s --flavor m1.large --zone az-1 --project demo
   # the same as a page with the conditions drawn as bars
   %(prog)s --flavor m1.large --zone az-1 --html /var/lib/nova/explained.html
-
-Exit status:
-    0  a host is left; with --count, one for each server
-    1  no host is left, or too few
-  130  interrupted by Ctrl-C; 143 by SIGTERM; no page is written
-  255  the request could not be explained: nova, placement or the
-       configuration could not be read, there is no such server, flavor or
-       zone, or an option of nova needs a further argument; or the output
-       could not be written; no page is written
 """
 
 from collections import abc
@@ -48,6 +39,7 @@ from nova_aggregate_mirror.cmd import report
 from nova_aggregate_mirror.cmd import start
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import rendering
 from nova_aggregate_mirror.html_report import output
@@ -73,7 +65,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     else:
         answer = _explain(conf, nova)
         _show(args.format, answer)
-    return 0 if answer.possible else 1
+    return exit_status.OK if answer.possible else exit_status.NO_HOST
 
 
 def _write_page(conf: cfg.ConfigOpts, nova: database.DatabaseSource,

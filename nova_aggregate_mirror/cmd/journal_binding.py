@@ -5,11 +5,6 @@ Agents bind a journal by themselves, and recognize their nova by each cell and
 by each aggregate that the journal has. This is for a nova that has none of
 them any more. Do not run it while another nova uses the journal: what only
 that nova has would be removed from placement as deleted.
-
-Exit status:
-    1  the journal has rows: with --force their hosts are mirrored as this
-       nova has them
-    2  nova has no cell but cell0
 """
 
 import argparse
@@ -26,13 +21,11 @@ from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.source import database
 
-HAS_ROWS = 1
-NO_CELL = 2
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--force', action='store_true',
-                        help='also bind a journal with rows')
+                        help='also bind a journal with rows, whose hosts are '
+                             'mirrored as this nova has them')
 
 
 def run(conf: cfg.ConfigOpts) -> int:
@@ -51,7 +44,7 @@ def bind(journal: store.Journal, nova: database.DatabaseSource, force: bool
     if not mappings:
         print('Nova has no cell but cell0, which every nova has',
               file=sys.stderr)
-        return NO_CELL
+        return exit_status.COULD_NOT_RUN
     binding = nova_identity.Binding(
         journal.database, nova.cell_mappings, nova.aggregates)
     try:
@@ -62,7 +55,7 @@ def bind(journal: store.Journal, nova: database.DatabaseSource, force: bool
             print('The journal has rows of %s. If these are hosts of this '
                   'nova, bind it with --force' % plurals.some(hosts),
                   file=sys.stderr)
-            return HAS_ROWS
+            return exit_status.REFUSED
     binding.replace(mappings)
     print('The journal belongs to this nova, with the cells %s'
           % ', '.join(sorted(mappings.values())))

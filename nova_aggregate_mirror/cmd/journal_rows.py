@@ -17,11 +17,8 @@ from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import printable
 from nova_aggregate_mirror import terminal_tables
 
-NO_SUCH_ROW = 1
-STILL_RUNNING = 2
-
-COLUMNS = ('id', 'host', 'state', 'age', 'attempts', 'last_error')
-IN_TABLE = ('host, id', 'state', 'age', 'attempts')
+COLUMNS = ('id', 'host', 'state', 'detail', 'age', 'attempts', 'last_error')
+IN_TABLE = ('host, id', 'detail', 'age', 'attempts')
 """The columns of a table; below it, each error has its hosts."""
 
 
@@ -35,7 +32,7 @@ def show(journal_rows: rows.Rows, form: str, name: str,
          now: abc.Callable[[], float] = time.time) -> int:
     """Print all rows of the journal with this name; return the status."""
     rows = journal_rows.all()
-    cells = [[row.id, row.dirty.host, row.state,
+    cells = [[row.id, row.dirty.host, row.state, row.detail,
               '%d s' % max(0, now() - row.created_at), row.attempts,
               row.last_error] for row in rows]
     if form != 'table':
@@ -46,7 +43,7 @@ def show(journal_rows: rows.Rows, form: str, name: str,
         print('Journal: %s' % name)
         print(terminal_tables.render(IN_TABLE, [
             ((host, identifier), *others)
-            for identifier, host, *others, _error in cells]))
+            for identifier, host, _state, *others, _error in cells]))
         _show_errors(rows)
     return exit_status.OK
 
@@ -77,13 +74,13 @@ def forget(journal_rows: rows.Rows, ids: abc.Collection[str],
             ', '.join(sorted(unknown)), plurals.some(
                 '%s of host %s' % (row.id, row.dirty.host)
                 for row in journal_rows.all()) or 'none'), file=sys.stderr)
-        status = NO_SUCH_ROW
+        status = exit_status.COULD_NOT_RUN
     for row in running:
         print('Row %s was kept: its operation may still run. The agent closes '
               'it once its host is mirrored and [aggregate_mirror] '
               'max_call_age has passed; --force deletes it now' % row.id,
               file=sys.stderr)
-        status = STILL_RUNNING
+        status = exit_status.REFUSED
     return status
 
 
@@ -94,6 +91,7 @@ def _document(row: journal.Row) -> dict[str, Any]:
         'nodes': sorted(row.dirty.nodes),
         'request_id': row.dirty.request_id or None,
         'state': row.state,
+        'detail': row.detail,
         'created_at': _time(row.created_at),
         'mirrored_at': (None if row.mirrored_at is None
                         else _time(row.mirrored_at)),

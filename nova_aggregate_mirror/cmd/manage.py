@@ -70,10 +70,6 @@ def journal_forget(conf: cfg.ConfigOpts) -> int:
 
     Their hosts are mirrored by the next full sync. A row whose operation may
     still run is kept unless --force is given; the agent closes it.
-
-    Exit status:
-        1  there is no row with a given ID
-        2  a row was kept
     """
     return journal_rows.forget(
         components.journal().rows, conf.command.id, conf.command.force)
@@ -90,27 +86,35 @@ class Command:
     """Arguments of an example."""
     add_arguments: abc.Callable[[argparse.ArgumentParser], None] = (
         lambda parser: None)
+    statuses: abc.Mapping[int, str] = dataclasses.field(default_factory=dict)
+    """What its exit statuses mean; empty if only 0 is no failure."""
 
 
 COMMANDS = (
     Command('placement sync_aggregates', sync_aggregates.run,
             sync_aggregates.__doc__, '--dry-run',
-            sync_aggregates.add_arguments),
+            sync_aggregates.add_arguments, exit_status.SYNC),
     Command('placement wait', wait_hosts.run, wait_hosts.__doc__,
-            '--host cmp-1', wait_hosts.add_arguments),
+            '--host cmp-1', wait_hosts.add_arguments,
+            exit_status.COMPARISON),
     Command('placement audit_servers', audit_servers.run,
-            audit_servers.__doc__, '--zone az-1', audit_servers.add_arguments),
+            audit_servers.__doc__, '--zone az-1', audit_servers.add_arguments,
+            exit_status.AUDIT),
     Command('report', report.run, report.__doc__,
-            '--html /var/lib/nova/report.html', report.add_arguments),
+            '--html /var/lib/nova/report.html', report.add_arguments,
+            exit_status.COMPARISON),
     Command('scheduling explain', explain.run, explain.__doc__,
-            '--flavor m1.large', explain_arguments.add_arguments),
+            '--flavor m1.large', explain_arguments.add_arguments,
+            exit_status.EXPLANATION),
     Command('db sync', db_sync, db_sync.__doc__),
     Command('journal list', journal_list, journal_list.__doc__,
             '--format json', formats.add_argument),
     Command('journal forget', journal_forget, journal_forget.__doc__,
-            '1d9b1dca-0b0a-4d8a-8b5f-2a4e9a3c9a55', journal_rows.add_forget),
+            '1d9b1dca-0b0a-4d8a-8b5f-2a4e9a3c9a55', journal_rows.add_forget,
+            exit_status.JOURNAL),
     Command('journal bind', journal_binding.run, journal_binding.__doc__, '',
-            journal_binding.add_arguments),
+            journal_binding.add_arguments,
+            exit_status.JOURNAL),
 )
 
 
@@ -129,10 +133,18 @@ def add_commands(subparsers: Subparsers) -> None:
         manual = inspect.cleandoc(command.manual or '')
         parser = groups[group].add_parser(
             name, help=manual.partition('\n')[0], description=manual,
-            epilog=('example:\n  %(prog)s ' + command.example).rstrip(),
+            epilog=_epilog(command),
             formatter_class=argparse.RawDescriptionHelpFormatter)
         command.add_arguments(parser)
         parser.set_defaults(run=command.run)
+
+
+def _epilog(command: Command) -> str:
+    lines = ['example:', ('  %(prog)s ' + command.example).rstrip()]
+    if command.statuses:
+        lines += ['', 'exit status, the lowest that applies:']
+    lines += ['%5d  %s' % status for status in command.statuses.items()]
+    return '\n'.join(lines)
 
 
 def _configure() -> None:

@@ -10,20 +10,6 @@ With --servers it also shows the servers that "placement audit_servers" lists.
 They do not change the exit status, because a sync moves no server.
 
 What cannot be read is reported on the page, which is written nevertheless.
-
-Exit status, the lowest that applies; the page is written except where noted:
-    0  everything is mirrored
-    2  placement, or a provider in it, could not be read
-    3  a provider cannot be updated, because records of it conflict, or an
-       aggregate has no UUID
-    4  a member host has no host mapping
-    5  a member host has no compute node, or its cell did not answer
-    6  a compute node has no resource provider yet
-    7  there is something to add or to remove, including removals that a sync
-       would refuse
-  130  interrupted by Ctrl-C; 143 by SIGTERM; no page is written
-  255  nova's database or the journal could not be read; or the configuration
-       or the file could not be used, and then no page is written
 """
 
 import argparse

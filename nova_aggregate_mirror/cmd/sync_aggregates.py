@@ -9,18 +9,6 @@ does not end the run: changes and failures are reported at the end.
 Associations that are not nova's are never changed: aggregates that were never
 host aggregates, and providers that are no compute nodes, unless their
 aggregate was deleted.
-
-Exit status, the lowest that applies:
-    0  everything is mirrored
-    2  placement, or a provider in it, could not be read
-    3  a provider could not be updated, or an aggregate has no UUID
-    4  a member host has no host mapping
-    5  a member host has no compute node, or its cell did not answer
-    6  a compute node has no resource provider yet
-    7  --dry-run found something to add or to remove
-    8  too many associations would have been removed, so none was; see --force
-  130  interrupted by Ctrl-C; 143 by SIGTERM
-  255  nova's database, the journal or the configuration could not be used
 """
 
 import argparse

@@ -5,20 +5,6 @@ Every compute node of the host must have a resource provider that is in each
 aggregate that nova has for the host. Add the host to its aggregates first, and
 enable its compute service afterwards. Nothing is changed, neither in nova and
 placement nor in the journal.
-
-Exit status:
-    0  placement has each host in all its aggregates
-  130  interrupted by Ctrl-C
-  255  the host is in no aggregate, or the configuration could not be used
-and after the timeout, the lowest that applies:
-    2  placement could not be read
-    3  nova has a compute node on several hosts with different aggregates, or
-       no UUID of an aggregate
-    4  the host has no host mapping
-    5  the host has no compute node, or its cell did not answer
-    6  a compute node has no resource provider yet
-    7  a provider is not in an aggregate
-  255  nova's database could not be read
 """
 
 import argparse

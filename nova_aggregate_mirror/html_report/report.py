@@ -31,20 +31,6 @@ SYMBOLS = {
     State.UNKNOWN: ('?', 'unknown',
                     'in nova; could not be compared with placement')}
 
-MEANINGS = {
-    exit_status.OK: 'everything mirrored',
-    exit_status.NOT_READ: 'placement could not be read',
-    exit_status.NOT_UPDATED:
-    'a provider could not be updated, or an aggregate has no UUID',
-    exit_status.NOT_MAPPED: 'a host has no host mapping',
-    exit_status.NO_NODE: 'a host has no compute node, or its cell is down',
-    exit_status.NO_PROVIDER: 'a compute node has no provider yet',
-    exit_status.DRIFT: 'placement differs from nova',
-    exit_status.REFUSED: 'too many associations would have been removed',
-    exit_status.COULD_NOT_RUN: 'nova or the journal could not be read',
-    exit_status.INTERRUPTED: 'interrupted',
-    exit_status.TERMINATED: 'interrupted'}
-
 
 def render(content: collect.Content, now: float) -> abc.Iterator[str]:
     """Render the page, part by part."""
@@ -99,7 +85,7 @@ def values(content: collect.Content) -> dict[str, Any]:
         'faults': faults, 'endpoint': content.endpoint,
         'figures': _figures(content),
         'columns': columns,
-        'names': names, 'zones': content.zones, 'meanings': MEANINGS,
+        'names': names, 'zones': content.zones, 'meanings': exit_status.TEXTS,
         'rows': [(row, _spans(row, places)) for row in rows],
         'hosts': len({*nova.members, *nova.hosts()}),
         'differing': sum(bool(host.name) for row in rows if row.differs

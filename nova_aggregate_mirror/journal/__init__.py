@@ -15,6 +15,14 @@ class Dirty:
     request_id: str = ''
 
 
+STATES = {
+    'running': 'may still run',
+    'running_mirrored': 'mirrored, may still run',
+    'to_mirror': 'to be mirrored',
+    'waiting_for_cell': 'mirrored, waits for a cell'}
+"""States of a row for programs, each with its text."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Row:
     """A journal row: the dirty host and the progress of mirroring it."""
@@ -34,12 +42,16 @@ class Row:
 
     @property
     def state(self) -> str:
-        """The state of the row, as commands display it."""
+        """The state of the row, one of ``STATES``."""
         if not self.running:
-            return ('to be mirrored' if self.mirrored_at is None
-                    else 'mirrored, waits for a cell')
-        return ('mirrored, may still run' if self.mirrored_at is not None
-                else 'may still run')
+            return ('to_mirror' if self.mirrored_at is None
+                    else 'waiting_for_cell')
+        return ('running' if self.mirrored_at is None
+                else 'running_mirrored')
+
+    @property
+    def detail(self) -> str:
+        return STATES[self.state]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections import abc
 from typing import Any
 
 from nova_aggregate_mirror.console import arguments
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror.reconcile import associations
 
@@ -25,7 +26,7 @@ class ListAggregates(command.Lister):
     resource providers of compute nodes that are in the placement aggregate.
     """
 
-    _epilog = command.READS
+    _epilog = command.epilog(exit_status.LISTING)
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -79,7 +80,7 @@ class ShowAggregate(command.Lister):
     storage, a network segment, or a node of a host without a mapping.
     """
 
-    _epilog = command.READS
+    _epilog = command.epilog(exit_status.LISTING)
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)

@@ -34,10 +34,6 @@ from nova_aggregate_mirror import terminal_tables
 Table = tuple[tuple[str, ...], list[tuple[Any, ...]]]
 tell = formats.tell
 
-READS = ('Exit status: 0 when nova and placement could be read, 1 when the '
-         'client itself could not authenticate, 2 when placement could not be '
-         'read, 255 when nova-api could not be read or has no such aggregate.')
-
 FOREIGN = 'Also list the aggregates of compute nodes that nova does not have'
 
 # Hosts converged together: nova-api takes as long to list some nodes as all.
@@ -161,6 +157,15 @@ def reported_errors(command: Any) -> abc.Iterator[None]:
         tell([str(exc)])
         # A status that was set before the error stays, as of an interruption.
         command.status = command.status or exit_status.of(exc)
+
+
+def epilog(statuses: abc.Mapping[int, str]) -> str:
+    """Return the part of a manual about exit statuses."""
+    # Nova-api shows no host mappings.
+    meanings = {1: 'the client itself could not authenticate', **statuses}
+    meanings.pop(exit_status.NOT_MAPPED, '')
+    return 'Exit status, the lowest that applies: %s.' % '; '.join(
+        '%d %s' % status for status in sorted(meanings.items()))
 
 
 def clients_of(app: Any) -> clients.Clients:

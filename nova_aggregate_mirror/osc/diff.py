@@ -7,6 +7,7 @@ from typing import Any
 
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror.osc import sync
 from nova_aggregate_mirror.reconcile import full_sync
@@ -19,7 +20,7 @@ class Diff(command.Lister):
     Nothing is changed.
     """
 
-    _epilog = sync.STATUS % ('nothing differs', '7 something differs')
+    _epilog = command.epilog(exit_status.COMPARISON)
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)

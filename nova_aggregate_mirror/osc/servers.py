@@ -19,12 +19,6 @@ from nova_aggregate_mirror.scheduler import metadata_rules
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api_connection
 
-STATUS = (
-    'Exit status: 0 when no server is on a host outside of the zone that it '
-    'requests, 1 when the client itself could not authenticate, 5 when a cell '
-    'is down, 7 when a server is misplaced, 255 when nova-api could not be '
-    'read, or has no such zone, host or project. The lowest applies.')
-
 
 class ListServers(command.Lister):
     """List servers on hosts outside of the availability zone they request.
@@ -33,7 +27,7 @@ class ListServers(command.Lister):
     only zones are checked. Nothing is changed.
     """
 
-    _epilog = STATUS
+    _epilog = command.epilog(exit_status.AUDIT)
     parallel = False
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:

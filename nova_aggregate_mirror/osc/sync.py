@@ -11,18 +11,10 @@ from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror.console import sync_run
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import result
-
-STATUS = (
-    'Exit status, the lowest that applies: 0 %s; 1 the client itself could '
-    'not authenticate; 2 placement, or a provider in it, could not be read; '
-    '3 a provider cannot be updated, or an aggregate has no UUID; 5 nova-api '
-    'lists no compute node of a member host, or its cell is down; 6 a compute '
-    'node has no resource provider yet; %s; 130 interrupted by Ctrl-C, 143 by '
-    'SIGTERM; 255 nova-api could not be read, or has no such host or '
-    'aggregate.')
 
 
 def add_scope(parser: argparse.ArgumentParser) -> None:
@@ -43,10 +35,7 @@ class Sync(command.Lister):
     that are no host aggregates, and providers that are no compute nodes.
     """
 
-    _epilog = STATUS % (
-        'everything is mirrored',
-        '7 --dry-run found something to add or to remove; 8 too many '
-        'associations would have been removed, so none was, see --force')
+    _epilog = command.epilog(exit_status.SYNC)
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)

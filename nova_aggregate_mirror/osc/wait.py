@@ -10,16 +10,6 @@ from nova_aggregate_mirror.console import wait_run
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.osc import command
 
-STATUS = (
-    'Exit status: 0 when placement has everything; 1 when the client itself '
-    'could not authenticate; 130 when interrupted by Ctrl-C; 255 when the '
-    'host is in no aggregate. After the timeout, the lowest that applies: 2 '
-    'placement could not be read, 3 nova-api lists a compute node on several '
-    'hosts with different aggregates, or no UUID of an aggregate, 5 nova-api '
-    'lists no compute node of the host, or its cell is down, 6 a compute node '
-    'has no resource provider yet, 7 a provider is not in an aggregate, 255 '
-    'nova-api could not be read.')
-
 
 class Wait(osc_command.Command):
     """Wait until placement has hosts in all their aggregates.
@@ -31,7 +21,8 @@ class Wait(osc_command.Command):
 
     status = exit_status.OK
     # Cliff annotates it by its default, None.
-    _epilog: str = STATUS  # type: ignore[assignment]
+    _epilog: str = command.epilog(  # type: ignore[assignment]
+        exit_status.COMPARISON)
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)

@@ -179,7 +179,7 @@ class TestJournal(ManageTest):
         rows.record(row)
         rows.hand_over(row, 'refused')
         done = self.run_command('journal', 'forget', row.id, 'unknown')
-        self.assertEqual((1, '1 row forgotten\n'),
+        self.assertEqual((255, '1 row forgotten\n'),
                          (done.returncode, done.stdout))
         self.assertEqual('The journal has no row unknown; it has none\n',
                          done.stderr)

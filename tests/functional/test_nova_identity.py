@@ -104,7 +104,7 @@ class TestSameNova(IdentityTest):
         # Whether agents run is not known.
         self.assertNotIn('Agent', details)
         done = self.run_command('journal', 'bind')
-        self.assertEqual((1, '', 'The journal has rows of h1. If these are '
+        self.assertEqual((8, '', 'The journal has rows of h1. If these are '
                           'hosts of this nova, bind it with --force\n'),
                          (done.returncode, done.stdout, done.stderr))
         self.assertEqual(set(self.ours), self.stored())

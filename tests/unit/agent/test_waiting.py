@@ -177,7 +177,7 @@ class TestCells(WaitingTest):
         self.step(BRIEFLY)
         row, = self.left()
         self.assertEqual({'a'}, self.placement.aggregates['n1'])
-        self.assertEqual(('mirrored, waits for a cell', self.now),
+        self.assertEqual(('waiting_for_cell', self.now),
                          (row.state, row.mirrored_at))
         self.assertIn('cell9', row.last_error)
         self.assertEqual((0, 1), (self.journal.rows.backlog().pending,

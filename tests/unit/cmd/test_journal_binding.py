@@ -4,6 +4,7 @@
 import fixtures
 
 from nova_aggregate_mirror.cmd import journal_binding
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal import nova_identity
 from tests.unit import doubles
 
@@ -42,7 +43,7 @@ class TestBind(doubles.TestCase):
         """They are kept as well, and only with --force."""
         self.belong_to_another()
         row = self.hand_over('h1')
-        self.assertEqual(journal_binding.HAS_ROWS, self.bind())
+        self.assertEqual(exit_status.REFUSED, self.bind())
         self.assertEqual({'other'}, self.stored())
         self.assertEqual(0, self.bind(force=True))
         self.assertEqual({doubles.CELL}, self.stored())
@@ -60,5 +61,5 @@ class TestBind(doubles.TestCase):
         """Nothing would tell it from another nova."""
         self.belong_to_another()
         self.nova.mapped = {}
-        self.assertEqual(journal_binding.NO_CELL, self.bind(force=True))
+        self.assertEqual(exit_status.COULD_NOT_RUN, self.bind(force=True))
         self.assertEqual({'other'}, self.stored())

@@ -6,6 +6,7 @@ import json
 import fixtures
 
 from nova_aggregate_mirror.cmd import journal_rows
+from nova_aggregate_mirror import exit_status
 from tests.unit import doubles
 
 
@@ -77,12 +78,14 @@ class TestJournalRows(doubles.TestCase):
         self.show('json')
         self.assertEqual([{
             'id': failed.id, 'host': 'h1', 'nodes': ['n1'],
-            'request_id': None, 'state': 'to be mirrored',
+            'request_id': None,
+            'state': 'to_mirror', 'detail': 'to be mirrored',
             'created_at': '1970-01-01T00:16:40+00:00', 'mirrored_at': None,
             'attempts': 1, 'last_error': 'refused',
         }, {
             'id': mirrored.id, 'host': 'h2', 'nodes': [],
-            'request_id': None, 'state': 'mirrored, may still run',
+            'request_id': None,
+            'state': 'running_mirrored', 'detail': 'mirrored, may still run',
             'created_at': '1970-01-01T00:17:40+00:00',
             'mirrored_at': '1970-01-01T00:17:40+00:00',
             'attempts': 0, 'last_error': None,
@@ -91,14 +94,15 @@ class TestJournalRows(doubles.TestCase):
     def test_forget(self):
         """A row of an operation that may still run is kept."""
         failed, running = self.hand_over('h1'), self.record('h2')
-        self.assertEqual(2, journal_rows.forget(
+        self.assertEqual(exit_status.REFUSED, journal_rows.forget(
             self.rows, [running.id, failed.id]))
         self.assertEqual([running], self.rows.all())
         self.assertIn(
             'Row %s was kept: its operation may still run. The agent closes '
             'it once its host is mirrored and [aggregate_mirror] max_call_age '
             'has passed; ' % running.id, self.text(self.err))
-        self.assertEqual(1, journal_rows.forget(self.rows, [failed.id]))
+        self.assertEqual(exit_status.COULD_NOT_RUN, journal_rows.forget(
+            self.rows, [failed.id]))
         self.assertIn('no row %s; it has %s of host h2\n' % (
             failed.id, running.id), self.text(self.err))
 
