@@ -57,9 +57,9 @@ class Misplacement:
     server: placed_servers.PlacedServer
     rule: str
     """One of ``rules.NAMES``, or the name of a plugin."""
-    requirement: str
+    requested: str
     """What the request requires, such as ``zone az-1``."""
-    contradiction: str
+    actual: str
     """What the host has instead."""
     cause: Cause
     can_unpin: bool = False
@@ -68,7 +68,7 @@ class Misplacement:
     """Of the host; empty if it is in none."""
 
     @property
-    def command(self) -> str:
+    def step(self) -> str:
         """Command that moves or unpins the server; a sentence if none does."""
         uuid, state = self.server.uuid, self.server.state
         if self.rule != DEFAULT_ZONE:
@@ -83,7 +83,7 @@ class Misplacement:
         return command.replace('%s', uuid)
 
     @property
-    def stay_command(self) -> str:
+    def keep_step(self) -> str:
         """Command that pins the server to the zone of its host.
 
         It only unpins the server if the host is in no zone. Empty for other

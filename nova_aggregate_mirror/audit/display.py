@@ -11,8 +11,8 @@ from nova_aggregate_mirror import terminal_tables
 
 COLUMNS = ('Server, host', 'Why')
 
-FIELDS = ('server', 'name', 'host', 'project', 'state', 'rule', 'asked',
-          'found', 'cause', 'why', 'since', 'command', 'stay')
+FIELDS = ('server', 'name', 'host', 'project', 'state', 'rule', 'requested',
+          'actual', 'cause', 'detail', 'since', 'step', 'keep_step')
 
 
 def table(misplacements: abc.Iterable[audit.Misplacement]) -> str:
@@ -27,13 +27,13 @@ def cells(misplacement: audit.Misplacement
     return (
         (server.name, server.uuid, 'project %s' % server.project,
          'host %s' % server.host),
-        ('Asked for: %s' % misplacement.requirement,
-         'Found: %s' % misplacement.contradiction, 'Why: %s' % cause.text,
+        ('Requested: %s' % misplacement.requested,
+         'Actual: %s' % misplacement.actual, 'Why: %s' % cause.text,
          *(['Since: %s' % audit.moment(cause.since)] if cause.since else ()),
          '%s: %s' % ('To unpin it' if misplacement.rule == audit.DEFAULT_ZONE
-                     else 'To move it', misplacement.command),
-         *(['To keep it there: %s' % misplacement.stay_command]
-           if misplacement.stay_command else ())))
+                     else 'To move it', misplacement.step),
+         *(['To keep it there: %s' % misplacement.keep_step]
+           if misplacement.keep_step else ())))
 
 
 def fields(misplacement: audit.Misplacement) -> dict[str, Any]:
@@ -42,12 +42,12 @@ def fields(misplacement: audit.Misplacement) -> dict[str, Any]:
     return {
         'server': server.uuid, 'name': server.name, 'host': server.host,
         'project': server.project, 'state': server.state,
-        'rule': misplacement.rule, 'asked': misplacement.requirement,
-        'found': misplacement.contradiction, 'cause': cause.kind,
-        'why': cause.text,
+        'rule': misplacement.rule, 'requested': misplacement.requested,
+        'actual': misplacement.actual, 'cause': cause.kind,
+        'detail': cause.text,
         'since': audit.moment(cause.since) if cause.since else None,
-        'command': misplacement.command,
-        'stay': misplacement.stay_command or None}
+        'step': misplacement.step,
+        'keep_step': misplacement.keep_step or None}
 
 
 def row(misplacement: audit.Misplacement) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ COMMAND = 'nova-aggregate-mirror-manage placement audit_servers'
 
 @dataclasses.dataclass
 class Group:
-    """Servers with the same host, requirement, finding and cause."""
+    """Servers with the same host, request and cause."""
 
     servers: list[audit.Misplacement]
     """Those that the page names, in the order of their creation."""
@@ -59,7 +59,7 @@ class Misplacements:
         for misplacement in page:
             cause = misplacement.cause
             key = (misplacement.server.host, misplacement.rule,
-                   misplacement.requirement, misplacement.contradiction,
+                   misplacement.requested, misplacement.actual,
                    cause.kind, cause.text)
             if key not in self._groups and len(self._groups) >= MAX_GROUPS:
                 self.omitted += 1
@@ -76,7 +76,7 @@ class Misplacements:
 
     @property
     def groups(self) -> list[Group]:
-        """The groups by host, rule, requirement, finding and cause."""
+        """The groups by host, rule, request and cause."""
         return [self._groups[key] for key in sorted(self._groups)]
 
     @property

@@ -68,7 +68,7 @@ class TestZones(AuditTest):
         found = self.misplacement(server)
         self.assertEqual(
             ('zone', 'zone az-1', 'no zone', 'third', audit.UNKNOWN, None),
-            (found.rule, found.requirement, found.contradiction,
+            (found.rule, found.requested, found.actual,
              found.server.host,
              found.cause.kind, found.cause.since))
         arrived = found.server.arrived
@@ -125,7 +125,7 @@ class TestZones(AuditTest):
         self.set_aggregates('third')
         [found] = self.audit()
         self.assertEqual('openstack server migrate --live-migration %s'
-                         % found.server.uuid, found.command)
+                         % found.server.uuid, found.step)
         self.admin_api.post_server_action(found.server.uuid, {
             'os-migrateLive': {'host': None, 'block_migration': 'auto'}})
         self.become({'id': found.server.uuid},
@@ -147,7 +147,7 @@ class TestZones(AuditTest):
         found = self.misplacement(server)
         self.assertEqual(
             ('zone az-2', audit.CHANGED, LATE),
-            (found.contradiction, found.cause.kind, found.cause.since))
+            (found.actual, found.cause.kind, found.cause.since))
         self.assertIn('the host was added to empty (', found.cause.text)
         if not UNPINS:
             self.skipTest('the compute API pins no server to its zone')
@@ -219,7 +219,7 @@ class TestZones(AuditTest):
         self.assertEqual([], self.audit())
         self.flags(request_filters=['default_availability_zone'],
                    group='aggregate_mirror')
-        self.assertEqual('zone az-1', self.misplacement(server).contradiction)
+        self.assertEqual('zone az-1', self.misplacement(server).actual)
         # A host without a zone is in it.
         self.audit(zone=CONF.default_availability_zone, hosts=['third'])
         self.set_aggregates('third', self.uuid(self.east))
@@ -236,16 +236,16 @@ class TestZones(AuditTest):
         [found] = self.audit(rules=['default_zone'])
         self.assertEqual(
             (server['id'], audit.REQUESTED, 'zone nova'),
-            (found.server.uuid, found.cause.kind, found.requirement))
+            (found.server.uuid, found.cause.kind, found.requested))
         self.assertEqual((1, False), server_pages.count_pinned('nova'))
         self._shelve_server(server, 'SHELVED_OFFLOADED')
         self.assertRaises(client.OpenStackApiException, self.unshelve, server)
         if UNPINS:
-            self.assertIn('server unset --pinned-avail', found.command)
+            self.assertIn('server unset --pinned-avail', found.step)
             self.pin(server, None)
             self.unshelve(server)
         else:
-            self.assertIn('unshelve --no-availability-zone', found.command)
+            self.assertIn('unshelve --no-availability-zone', found.step)
             self.unshelve(server, availability_zone=None)
         self.become(server, **{'OS-EXT-SRV-ATTR:host': 'second'})
         self.assertEqual([], self.audit(rules=['default_zone']))
@@ -278,11 +278,11 @@ class TestRules(AuditTest):
                          found.keys())
         self.assertEqual(
             'in mixed (%s), which is for others' % self.uuid(number),
-            found['tenant_isolation'].contradiction)
+            found['tenant_isolation'].actual)
         self.assertEqual('no aggregate matches',
-                         found['flavor_extra_specs'].contradiction)
+                         found['flavor_extra_specs'].actual)
         for one in found.values():
             self.assertEqual(audit.CHANGED, one.cause.kind)
             self.assertIn('the metadata of mixed (', one.cause.text)
         [typed] = self.audit(['type_affinity'])
-        self.assertEqual('flavor m1.tested', typed.requirement)
+        self.assertEqual('flavor m1.tested', typed.requested)

@@ -92,15 +92,16 @@ class TestAuditServers(AuditTest):
             'rules': {'zone': 1}, 'cells_down': {}}, answer)
         self.assertEqual({
             'server': moved, 'name': 'web', 'host': 'far', 'rule': 'zone',
-            'project': placed.PROJECT, 'state': 'active', 'asked': 'zone az1',
-            'found': 'no zone', 'cause': 'unknown', 'since': None,
-            'why': 'not recorded: the host was removed from an aggregate, an '
-            'aggregate was changed, or placement differed from nova',
-            'command': 'openstack server migrate --live-migration ' + moved,
-            'stay': one['stay'],
+            'project': placed.PROJECT, 'state': 'active',
+            'requested': 'zone az1', 'actual': 'no zone', 'cause': 'unknown',
+            'since': None,
+            'detail': 'not recorded: the host was removed from an aggregate, '
+            'an aggregate was changed, or placement differed from nova',
+            'step': 'openstack server migrate --live-migration ' + moved,
+            'keep_step': one['keep_step'],
         }, one)
         # Which the compute API has since nova 34.
-        self.assertIn(one['stay'], (
+        self.assertIn(one['keep_step'], (
             None, 'openstack --os-compute-api-version 2.104 server unset '
             '--pinned-availability-zone ' + moved))
 

@@ -56,15 +56,15 @@ class TestServers(test_openstack_client.ClientTest):
         since = row.pop('since')
         self.assertRegex(since, r'20\d\d-\d\d-\d\dT')
         # Which the compute API has since nova 34.
-        self.assertIn(row.pop('stay'), (
+        self.assertIn(row.pop('keep_step'), (
             None, 'openstack --os-compute-api-version 2.104 server unset '
             '--pinned-availability-zone ' + moved))
         self.assertEqual({
             'server': moved, 'name': 'web', 'host': 'far',
             'project': placed.PROJECT, 'state': 'stopped', 'rule': 'zone',
-            'asked': 'zone az1', 'found': 'no zone', 'cause': 'moved',
-            'why': 'moved to the host by a cold migration',
-            'command': 'openstack server migrate --wait %s && openstack '
+            'requested': 'zone az1', 'actual': 'no zone', 'cause': 'moved',
+            'detail': 'moved to the host by a cold migration',
+            'step': 'openstack server migrate --wait %s && openstack '
             'server migration confirm %s' % (moved, moved)}, row)
         self.assertIn('1 of 2 servers are on a host', errors)
 

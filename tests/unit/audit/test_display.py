@@ -48,7 +48,7 @@ class TestRender(testtools.TestCase):
                 ('shelved', 'openstack server unshelve --wait the-uuid, then '
                  'audit it again'),
                 ('error', 'no command moves a server in state error')):
-            self.assertEqual(expected, found(state).command)
+            self.assertEqual(expected, found(state).step)
 
     def test_command_that_pins_the_server_to_its_host(self):
         """If the compute API has it, and only for a zone."""
@@ -60,7 +60,7 @@ class TestRender(testtools.TestCase):
                 (found(can_unpin=True, zone='my az'), unset + ' && ' + (
                     unset.replace('unset', 'set').replace(
                         'the-uuid', "'my az' the-uuid")))):
-            self.assertEqual(expected, misplacement.stay_command)
+            self.assertEqual(expected, misplacement.keep_step)
         self.assertIn('To keep it there: openstack', display.table(
             [found(can_unpin=True)]))
 
@@ -72,9 +72,9 @@ class TestRender(testtools.TestCase):
         for state, unpins, expected in (
                 ('active', False, offload), ('suspended', False, offload),
                 ('error', False, 'no command unpins a server in state error'),
-                ('error', True, found(can_unpin=True).stay_command)):
+                ('error', True, found(can_unpin=True).keep_step)):
             self.assertEqual(expected, found(
-                state, rule='default_zone', can_unpin=unpins).command)
+                state, rule='default_zone', can_unpin=unpins).step)
         self.assertIn('To unpin it: openstack', display.table(
             [found(rule='default_zone')]))
 

@@ -95,8 +95,8 @@ class TestRules(testtools.TestCase):
             constraints.ServerRequest('p', 'f', {}, {}, zone),
             segments=segments or {})])]
         self.totals = auditing.totals
-        return [(misplacement.rule, misplacement.requirement,
-                 misplacement.contradiction)
+        return [(misplacement.rule, misplacement.requested,
+                 misplacement.actual)
                 for misplacement in misplacements]
 
     def test_zone(self):
