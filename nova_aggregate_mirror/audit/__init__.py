@@ -41,7 +41,7 @@ def moment(seconds: float) -> str:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Cause:
+class Event:
     """The cause of a misplacement."""
 
     kind: str
@@ -61,7 +61,7 @@ class Misplacement:
     """What the request requires, such as ``zone az-1``."""
     actual: str
     """What the host has instead."""
-    cause: Cause
+    cause: Event
     can_unpin: bool = False
     """Whether the compute API can change the zone of a server on a host."""
     zone: str = ''

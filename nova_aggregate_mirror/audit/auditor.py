@@ -5,7 +5,7 @@ from collections import abc
 import dataclasses
 
 from nova_aggregate_mirror import audit
-from nova_aggregate_mirror.audit import causes
+from nova_aggregate_mirror.audit import events
 from nova_aggregate_mirror.audit import placed_servers
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.scheduler import constraints
@@ -53,7 +53,7 @@ class Auditor:
     audit_rules: abc.Sequence[rules.AuditRule]
     aggregates: source.Aggregates
     settings: rules.Settings = rules.Settings()
-    syncs: abc.Sequence[causes.PastSync] = ()
+    syncs: abc.Sequence[events.PastSync] = ()
     """Full syncs that compared everything, oldest first."""
     zone: str = ''
     """Only servers that request it, or are on its hosts."""
@@ -123,9 +123,9 @@ class Auditor:
             for name, rule in broken:
                 yield audit.Misplacement(
                     server, name, rule.subject,
-                    causes.contradiction(rule, uuids, self.aggregates),
-                    causes.PINNED if name == audit.DEFAULT_ZONE
-                    else causes.cause(server, rule, audited.forced,
+                    events.contradiction(rule, uuids, self.aggregates),
+                    events.PINNED if name == audit.DEFAULT_ZONE
+                    else events.cause(server, rule, audited.forced,
                                       self.aggregates, self.syncs),
                     self.can_unpin, zones[0] if zones else '')
 

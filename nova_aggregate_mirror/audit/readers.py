@@ -7,7 +7,7 @@ from oslo_config import cfg
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
-from nova_aggregate_mirror.audit import causes
+from nova_aggregate_mirror.audit import events
 from nova_aggregate_mirror.audit import network_segments
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.audit import server_pages
@@ -117,8 +117,8 @@ def read_settings(conf: cfg.ConfigOpts, names: abc.Collection[str]
          if hasattr(plugin, 'rules')})
 
 
-def past_syncs(syncs: abc.Iterable[full_syncs.Entry]) -> list[causes.PastSync]:
+def past_syncs(syncs: abc.Iterable[full_syncs.Entry]) -> list[events.PastSync]:
     """Return the full syncs that compared everything, oldest first."""
-    return sorted((causes.PastSync(
+    return sorted((events.PastSync(
         entry.started_at, entry.ended_at, entry.added + entry.removed)
         for entry in syncs if entry.compared), key=lambda sync: sync.ended)

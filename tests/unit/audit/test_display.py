@@ -15,7 +15,7 @@ def found(state='active', since=100.0, rule='zone', **pinning):
         placed_servers.PlacedServer(
             'the-uuid', 'web-1', 'cmp-3', 'p1', state, 50.0),
         rule, 'zone az-1', 'zone az-2',
-        audit.Cause(audit.FORCED, 'forced to the host when created', since),
+        audit.Event(audit.FORCED, 'forced to the host when created', since),
         **pinning)
 
 
@@ -89,7 +89,7 @@ class TestRender(testtools.TestCase):
         text = display.table([audit.Misplacement(
             placed_servers.PlacedServer(
                 'the-uuid', evil, evil, evil, 'active', 50.0),
-            'zone', evil, evil, audit.Cause(audit.FORCED, evil, 1.0))])
+            'zone', evil, evil, audit.Event(audit.FORCED, evil, 1.0))])
         self.assertEqual(printable.lines(text), text)
         self.assertEqual(6, text.count('a\\x1b[2J\\nb\\u202e'))
 

@@ -30,7 +30,7 @@ def server(number, host='cmp-1', asked='zone az-1', why='forced to the host',
             str(uuid.UUID(int=number << 64)), name % number if '%d' in name
             else name, host, 'project-1', state),
         'zone', asked, 'zone az-2',
-        audit.Cause(audit.FORCED, why, since))
+        audit.Event(audit.FORCED, why, since))
 
 
 def findings(servers, **options):

@@ -76,7 +76,7 @@ PURE = {
         'nova_aggregate_mirror.explain', 'nova_aggregate_mirror.html_report'),
     # The query and the guard decide alike, in any process.
     'scheduler/constraints scheduler/metadata_rules scheduler/filter_table '
-    'audit/rules audit/causes source/__init__': (
+    'audit/rules audit/events source/__init__': (
         'bisect', 'functools', 'time', 'urllib', 'oslo_config',
         'nova_aggregate_mirror.audit', 'nova_aggregate_mirror.scheduler',
         'nova_aggregate_mirror.source'),

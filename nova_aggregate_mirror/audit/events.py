@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contradictions of a request, and their causes: pure, no I/O."""
+"""Contradictions of a request, and the events behind them: pure, no I/O."""
 
 from collections import abc
 import dataclasses
@@ -16,7 +16,7 @@ _MOVES = {
     placed_servers.LIVE: 'a live migration', 'evacuation': 'an evacuation',
     'migration': 'a cold migration', 'resize': 'a resize'}
 
-PINNED = audit.Cause(
+PINNED = audit.Event(
     audit.REQUESTED, 'a user requested the zone, or [DEFAULT] '
     'default_schedule_zone is set in nova-api')
 
@@ -35,7 +35,7 @@ class PastSync:
 
 def cause(server: placed_servers.PlacedServer, rule: constraints.Rule,
           forced: bool, aggregates: source.Aggregates,
-          syncs: abc.Sequence[PastSync] = ()) -> audit.Cause:
+          syncs: abc.Sequence[PastSync] = ()) -> audit.Event:
     """Return the cause, as far as nova and the history of syncs show it.
 
     :param forced: whether the request names its host
@@ -48,21 +48,21 @@ def cause(server: placed_servers.PlacedServer, rule: constraints.Rule,
     if server.moved:
         text = 'moved to the host by %s' % _MOVES.get(
             server.moved, 'a ' + server.moved)
-        return audit.Cause(
+        return audit.Event(
             audit.DRIFT if drift else audit.MOVED, text + drift, arrived)
     if forced:
-        return audit.Cause(audit.FORCED, 'forced to the host when created',
+        return audit.Event(audit.FORCED, 'forced to the host when created',
                            arrived)
     if drift:
-        return audit.Cause(audit.DRIFT, 'created' + drift, arrived)
-    return _change(server, rule, aggregates, guess=True) or audit.Cause(
+        return audit.Event(audit.DRIFT, 'created' + drift, arrived)
+    return _change(server, rule, aggregates, guess=True) or audit.Event(
         audit.UNKNOWN, 'not recorded: the host was removed from an aggregate, '
         'an aggregate was changed, or placement differed from nova')
 
 
 def _change(server: placed_servers.PlacedServer, rule: constraints.Rule,
             aggregates: source.Aggregates, guess: bool = False
-            ) -> audit.Cause | None:
+            ) -> audit.Event | None:
     """Return the change of the host's aggregates that may have broken a rule.
 
     Nova keeps no record of a host that was removed from an aggregate.
@@ -91,7 +91,7 @@ def _change(server: placed_servers.PlacedServer, rule: constraints.Rule,
     at, text = select(changes or additions, default=(0.0, ''))
     if at <= server.arrived:
         return None
-    return audit.Cause(
+    return audit.Event(
         audit.CHANGED, text + ' after the server had arrived', at)
 
 

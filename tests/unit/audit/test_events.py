@@ -4,7 +4,7 @@
 import testtools
 
 from nova_aggregate_mirror import audit
-from nova_aggregate_mirror.audit import causes
+from nova_aggregate_mirror.audit import events
 from nova_aggregate_mirror.audit import placed_servers
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import metadata_rules
@@ -33,7 +33,7 @@ class TestCause(testtools.TestCase):
 
     def cause(self, aggregates, arrived=100.0, forced=False, syncs=(),
               moved='', rule=RULE):
-        return causes.cause(
+        return events.cause(
             placed_servers.PlacedServer(
                 'u', 'n', 'h1', 'p', 'active', arrived, moved),
             rule, forced, aggregates, syncs)
@@ -74,8 +74,8 @@ class TestCause(testtools.TestCase):
         for options, kind in (
                 ({'forced': True}, audit.FORCED),
                 ({'moved': 'evacuation'}, audit.MOVED),
-                ({'syncs': [causes.PastSync(50.0, 60.0, 0),
-                            causes.PastSync(110.0, 120.0, 1)]}, audit.DRIFT),
+                ({'syncs': [events.PastSync(50.0, 60.0, 0),
+                            events.PastSync(110.0, 120.0, 1)]}, audit.DRIFT),
                 ({}, audit.CHANGED)):
             self.assertEqual(
                 kind, self.cause(known(200.0), **options).kind, options)
@@ -99,7 +99,7 @@ class TestCause(testtools.TestCase):
             rule = constraints.Rule(
                 "the flavor's extra spec %s" % key, frozenset(),
                 required=True, keys=source.Keys(frozenset({key})))
-            self.assertEqual(kind, causes.cause(
+            self.assertEqual(kind, events.cause(
                 placed_servers.PlacedServer(
                     'u', 'n', 'h1', 'p', 'active', 100.0),
                 rule, False, source.Aggregates(
@@ -117,25 +117,25 @@ class TestCause(testtools.TestCase):
         """Nothing can be called later than it."""
         self.assertEqual(audit.UNKNOWN, self.cause(
             known(101.0, 200.0), arrived=None,
-            syncs=[causes.PastSync(0.0, 1.0, 5)]).kind)
+            syncs=[events.PastSync(0.0, 1.0, 5)]).kind)
 
     def test_first_sync_after_the_arrival_tells(self):
         """If an earlier sync is known as well."""
-        before = causes.PastSync(50.0, 60.0, 0)
+        before = events.PastSync(50.0, 60.0, 0)
         for syncs, kind in (
-                ([before, causes.PastSync(110.0, 120.0, 3)], audit.DRIFT),
-                ([before, causes.PastSync(90.0, 110.0, 3)], audit.DRIFT),
-                ([before, causes.PastSync(101.0, 110.0, 0),
-                  causes.PastSync(120.0, 130.0, 3)], audit.UNKNOWN),
-                ([causes.PastSync(110.0, 120.0, 3)], audit.UNKNOWN),
+                ([before, events.PastSync(110.0, 120.0, 3)], audit.DRIFT),
+                ([before, events.PastSync(90.0, 110.0, 3)], audit.DRIFT),
+                ([before, events.PastSync(101.0, 110.0, 0),
+                  events.PastSync(120.0, 130.0, 3)], audit.UNKNOWN),
+                ([events.PastSync(110.0, 120.0, 3)], audit.UNKNOWN),
                 ([before], audit.UNKNOWN)):
             self.assertEqual(kind, self.cause(known(), syncs=syncs).kind,
                              syncs)
 
     def test_move_during_drift(self):
         """Both are told, and it is later than the creation."""
-        syncs = [causes.PastSync(50.0, 60.0, 0),
-                 causes.PastSync(110.0, 120.0, 1)]
+        syncs = [events.PastSync(50.0, 60.0, 0),
+                 events.PastSync(110.0, 120.0, 1)]
         found = self.cause(known(), forced=True, syncs=syncs,
                            moved='live-migration')
         self.assertEqual(
