@@ -63,19 +63,24 @@ def _credentials(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
         return [checks.failed(exc)]
     if not names:
         return []
-    lines = ['[%s]' % section]
-    # Without auth_type it is unknown which of the other options are used.
-    for name in EXAMPLE if 'auth_type' in names else names:
-        value = EXAMPLE.get(name, name.upper())
-        lines.append('%s = %s' % (name, value % {'group': group}))
-    now, next_release = CONSEQUENCES[group]
-    if conf.aggregate_mirror.missing_credentials == 'fail':
-        return [checks.failure(
-            '%s: %s. Add any of these that are missing:'
-            % (reason, next_release), *lines)]
-    return [checks.warning(
-        '%s: %s, and from version 2 of this package on %s. Add any of these '
-        'that are missing:' % (reason, now, next_release), *lines)]
+    if 'auth_type' in names:
+        # It is unknown which of the other options are used.
+        names = ['auth_type', *auth.unset(conf, group, [*EXAMPLE][1:])]
+    report, consequence = checks.failure, CONSEQUENCES[group][1]
+    if conf.aggregate_mirror.missing_credentials != 'fail':
+        report, consequence = checks.warning, (
+            '%s, and from version 2 of this package on %s'
+            % CONSEQUENCES[group])
+    return [report('%s: %s. Set:' % (reason, consequence),
+                   *_examples(conf, group, names))]
+
+
+def _examples(conf: cfg.ConfigOpts, group: str, names: abc.Iterable[str]
+              ) -> tuple[str, ...]:
+    """Return the lines that set these options."""
+    return ('[%s]' % auth.section(conf, group), *(
+        '%s = %s' % (name, EXAMPLE.get(name, name.upper()) % {'group': group})
+        for name in names))
 
 
 def _authentication(service: discovery.Discovery) -> checks.Findings:
@@ -121,12 +126,15 @@ def _catalog(service: discovery.Discovery) -> checks.Findings:
     try:
         service.endpoint()
     except exceptions.MirrorError as exc:
+        # Keystone is asked again only after an answer.
+        unlisted = exc.failure.kind == causes.NO_ENDPOINT.kind
         return [checks.failed(exc, {
-            causes.NO_ENDPOINT.kind: _registration(service),
-            causes.NO_CATALOG.kind: (
-                '[%s]' % auth.section(service.conf, service.group),
-                *('%s = %s' % (name, EXAMPLE[name])
-                  for name in ('project_name', 'project_domain_name')))})]
+            causes.NO_ENDPOINT.kind:
+            _registration(service) if unlisted else (),
+            causes.NO_CATALOG.kind: _examples(
+                service.conf, service.group, auth.unset(
+                    service.conf, service.group,
+                    ('project_name', 'project_domain_name')))})]
     return []
 
 
@@ -142,17 +150,15 @@ def _registration(service: discovery.Discovery) -> tuple[str, ...]:
             'openstack endpoint create --region %s %s %s URL' % (
                 shlex.quote(options.region_name or 'RegionOne'),
                 options.service_type, interfaces[0]))
-    regions = sorted({region for region, interface in offered
-                      if interface in interfaces})
-    if regions:
-        return '[%s]' % service.group, 'region_name = %s' % regions[0]
-    in_region = sorted({interface for region, interface in offered
-                        if region == options.region_name})
-    if in_region or not options.region_name:
-        return ('[%s]' % service.group, 'valid_interfaces = %s' % (
-            in_region or [offered[0][1]])[0])
-    return ('[%s]' % service.group, 'region_name = %s' % offered[0][0],
-            'valid_interfaces = %s' % offered[0][1])
+    # Of the endpoints, one with most that is right; the region counts more.
+    region, interface = max(offered, key=lambda endpoint: (
+        endpoint[0] == options.region_name, endpoint[1] in interfaces))
+    lines = []
+    if options.region_name and options.region_name != region:
+        lines.append('region_name = %s' % region)
+    if interface not in interfaces:
+        lines.append('valid_interfaces = %s' % interface)
+    return ('[%s]' % service.group, *lines) if lines else ()
 
 
 def microversions(deployment: inputs.Deployment) -> checks.Findings:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Authentication to a service with the options of its nova.conf section."""
 
+from collections import abc
 import contextlib
 import functools
 import shlex
@@ -70,7 +71,7 @@ class Account:
             auth_url='auth_url of [%s] in nova.conf' % section_name,
             selection='%s of [%s] in nova.conf' % (
                 'endpoint_override' if override
-                else 'region_name and valid_interfaces', service),
+                else 'region_name or valid_interfaces', service),
             project='project_name and project_domain_name to [%s] in '
                     'nova.conf' % section_name,
             tokens=causes.tokens(service),
@@ -167,6 +168,18 @@ def missing(conf: cfg.ConfigOpts, group: str) -> list[str]:
         if refusal and not absent:
             raise refusal
         return absent
+
+
+def unset(conf: cfg.ConfigOpts, group: str, names: abc.Iterable[str]
+          ) -> list[str]:
+    """Return which options for a password are not set, nor an ID instead."""
+    values = conf[section(conf, group)]
+    for option in loading.get_auth_plugin_conf_options('password'):
+        # Another plugin may have it, with another help.
+        with contextlib.suppress(cfg.DuplicateOptError):
+            conf.register_opt(option, group=section(conf, group))
+    return [name for name in names if not values[name] and not values[
+        name.replace('username', 'user_name').replace('_name', '_id')]]
 
 
 def load(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin:

@@ -62,7 +62,7 @@ EARLIER = ' (role admin before placement 9.0.0)'
 RENEWAL = ('create another application credential, with the role service'
            + EARLIER + '.\n  openstack application credential create --role '
            'service placement-2')
-SELECTION = ('correct region_name and valid_interfaces of [placement] in '
+SELECTION = ('correct region_name or valid_interfaces of [placement] in '
              'nova.conf')
 ON_EACH = 'On each listed host, run:\n  systemctl restart nova-compute'
 SYNCED = faults.MANAGE + 'placement sync_aggregates'
@@ -172,7 +172,7 @@ KEYSTONE: dict[str, Fault] = {
         'because the token has no catalog'),
     'credentials': Fault(
         faults.option('placement', password=None),
-        '[placement] has no password', 'Add any of these that are missing:\n'
+        '[placement] has no password', 'Set:\n'
         '  [placement]\n  password = secret'),
     'unknown option': Fault(
         faults.restored(faults.MIRROR, sync_intervall=10),
@@ -286,7 +286,7 @@ NOVA: dict[str, Fault] = {
         'compute nodes; ',
         'if that is nova\'s placement, restart nova-compute on each compute '
         'host, then run "nova-manage placement heal_allocations" for the '
-        'servers; otherwise correct region_name and valid_interfaces of '
+        'servers; otherwise correct region_name or valid_interfaces of '
         '[placement] in nova.conf',
         (STATUS, SYNC, AGENT)),
     'stopped': Fault(

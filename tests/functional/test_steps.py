@@ -158,7 +158,7 @@ def steps() -> abc.Iterator[str]:
                            ).stem + '.').items()}
     # Of what gives access to placement, as its clients have it.
     everywhere['context.placement.options'] = ast.Constant(
-        'region_name and valid_interfaces of [placement] in nova.conf')
+        'region_name or valid_interfaces of [placement] in nova.conf')
     for path, tree in trees.items():
         names = {**everywhere, **assigned(tree)}
         for node in ast.walk(tree):

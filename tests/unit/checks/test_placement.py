@@ -60,7 +60,7 @@ class TestPlacement(ChecksTest):
                 ({'auth_type': 'pasword'}, 'pasword', 'auth_type = password'),
                 ({'auth_type': 'password', 'username': 'nova',
                   'password': 'p'},
-                 'missing:\n[placement]\n'
+                 'Set:\n[placement]\n'
                  'auth_url = https://keystone.example.org/v3\n'
                  'user_domain_name = Default'),
                 ({'auth_type': 'v3applicationcredential',
@@ -73,8 +73,47 @@ class TestPlacement(ChecksTest):
                 'missing_credentials', 'fail', 'aggregate_mirror')
             self.assert_found(placement.credentials, FAILURE,
                               ('nova-api does not start',), conf)
-        self.assertEqual([], self.find(
-            placement.credentials, servers.make_conf(**self.cloud.account())))
+        conf = servers.make_conf(**self.cloud.account(
+            project_name=None, project_id='5f'))
+        self.assertEqual([], self.find(placement.credentials, conf))
+        conf.set_override('auth_type', None, 'placement')
+        [(_code, text)] = self.find(placement.credentials, conf)
+        self.assertEqual(
+            ['[placement]', 'auth_type = password'], text.splitlines()[1:])
+
+    def test_endpoint_that_is_not_selected(self) -> None:
+        """Only what is wrong is to be set; the region is kept if it exists."""
+        def endpoint(region: str, interface: str) -> dict[str, str]:
+            return {'id': region + interface, 'url': 'http://placement',
+                    'region': region, 'region_id': region,
+                    'interface': interface}
+
+        self.cloud.grant(others=[{
+            'type': 'placement', 'name': 'placement', 'id': 'placement',
+            'endpoints': [endpoint('one', 'admin'),
+                          endpoint('two', 'internal')]}])
+        region, interface = 'region_name = ', 'valid_interfaces = '
+        for selection, expected in (
+                (('three', 'internal'), [region + 'two']),
+                (('three', 'admin'), [region + 'one']),
+                (('two', 'admin'), [interface + 'internal']),
+                (('two', 'public'), [interface + 'internal']),
+                ((None, 'public'), [interface + 'admin']),
+                (('three', 'public'), [region + 'one', interface + 'admin'])):
+            conf = servers.make_conf(**self.cloud.account(
+                region_name=selection[0], valid_interfaces=[selection[1]]))
+            [(code, text)] = self.find(placement.endpoint, conf)
+            self.assertEqual(
+                (FAILURE, ['[placement]', *expected]),
+                (code, text.splitlines()[1:]))
+
+    def test_keystone_that_fails(self) -> None:
+        """It is not asked again for a catalog to choose from."""
+        self.cloud.answers['/v3/auth/tokens'] = (503, {})
+        self.assert_found(
+            placement.endpoint, FAILURE, ('answered 503',),
+            servers.make_conf(**self.cloud.account()))
+        self.assertEqual(1, self.cloud.count('/v3/auth/tokens'))
 
     def test_role_of_an_account_in_a_domain(self) -> None:
         """Its domain is named, unless it is the one that keystone assumes."""
