@@ -16,7 +16,6 @@ does not have, or cannot read, are counted and not audited.
 
 import argparse
 from collections import abc
-import sys
 import time
 from typing import Any
 
@@ -77,11 +76,10 @@ def run(conf: cfg.ConfigOpts) -> int:
         _show(arguments.format, with_progress(pages, totals, counter), totals,
               source)
     status = _judge(arguments, totals, source)
-    for line in _unknown_names(
-            arguments, server_audit, source, components.source()):
-        _tell(line)
-        status = status or exit_status.COULD_NOT_RUN
-    return status
+    unknown = _unknown_names(
+        arguments, server_audit, source, components.source())
+    formats.tell(unknown)
+    return status or (exit_status.COULD_NOT_RUN if unknown else 0)
 
 
 def _unknown_names(arguments: argparse.Namespace, server_audit: Any,
@@ -168,19 +166,21 @@ def _judge(arguments: argparse.Namespace, totals: auditor.Totals,
            source: server_pages.ServerPages) -> int:
     """Print what was not audited; return the exit status."""
     down = source.cells_down
-    for name, reason in sorted(down.items()):
-        _tell('Cell %s did not answer; its other servers are not audited: %s'
-              % (name, reason))
+    lines = ['Cell %s did not answer; its other servers are not audited: %s'
+             % cell for cell in sorted(down.items())]
     if totals.unknown:
-        _tell('%s not audited: nova has no request that it can read (%s)'
-              % (plurals.count(totals.unknown, 'server is', 'servers are'),
-                 totals.error))
+        lines.append('%s not audited: nova has no request that it can read '
+                     '(%s)' % (plurals.count(
+                         totals.unknown, 'server is', 'servers are'),
+                         totals.error))
     unreadable = totals.unknown and not totals.readable
     if not (totals.servers or unreadable or down) and (
             arguments.zone or arguments.hosts or arguments.project):
-        _tell('No server is selected: check --zone, --host and --project')
+        lines.append('No server is selected: check --zone, --host and '
+                     '--project')
     if arguments.format in formats.LINES:
-        _tell(display.summary(totals))
+        lines.append(display.summary(totals))
+    formats.tell(lines)
     if down:
         return exit_status.NO_NODE
     if unreadable:
@@ -193,9 +193,5 @@ def _past_syncs() -> list[full_syncs.Entry]:
     try:
         return components.journal().history.newest()
     except exceptions.JournalUnavailable as exc:
-        _tell('The history of full syncs is not used: %s' % exc)
+        formats.tell(['The history of full syncs is not used: %s' % exc])
         return []
-
-
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -80,8 +80,6 @@ class Command:
     words: str
     """Its name, after the name of its group if it has one."""
     run: abc.Callable[[cfg.ConfigOpts], int]
-    manual: str | None
-    """Its help, whose first line is also in the list of commands."""
     example: str = ''
     """Arguments of an example."""
     add_arguments: abc.Callable[[argparse.ArgumentParser], None] = (
@@ -89,32 +87,33 @@ class Command:
     statuses: abc.Mapping[int, str] = dataclasses.field(default_factory=dict)
     """What its exit statuses mean; empty if only 0 is no failure."""
 
+    @property
+    def manual(self) -> str:
+        """Its help, whose first line is also in the list of commands."""
+        module = sys.modules[self.run.__module__]
+        documented = self.run if module.__name__ == __name__ else module
+        return inspect.cleandoc(documented.__doc__ or '')
+
 
 COMMANDS = (
-    Command('placement sync_aggregates', sync_aggregates.run,
-            sync_aggregates.__doc__, '--dry-run',
+    Command('placement sync_aggregates', sync_aggregates.run, '--dry-run',
             sync_aggregates.add_arguments, exit_status.SYNC),
-    Command('placement wait', wait_hosts.run, wait_hosts.__doc__,
-            '--host cmp-1', wait_hosts.add_arguments,
-            exit_status.COMPARISON),
-    Command('placement audit_servers', audit_servers.run,
-            audit_servers.__doc__, '--zone az-1', audit_servers.add_arguments,
-            exit_status.AUDIT),
-    Command('report', report.run, report.__doc__,
-            '--html /var/lib/nova/report.html', report.add_arguments,
-            exit_status.COMPARISON),
-    Command('scheduling explain', explain.run, explain.__doc__,
-            '--flavor m1.large', explain_arguments.add_arguments,
-            exit_status.EXPLANATION),
-    Command('db sync', db_sync, db_sync.__doc__),
-    Command('journal list', journal_list, journal_list.__doc__,
-            '--format json', formats.add_argument),
-    Command('journal forget', journal_forget, journal_forget.__doc__,
+    Command('placement wait', wait_hosts.run, '--host cmp-1',
+            wait_hosts.add_arguments, exit_status.COMPARISON),
+    Command('placement audit_servers', audit_servers.run, '--zone az-1',
+            audit_servers.add_arguments, exit_status.AUDIT),
+    Command('report', report.run, '--html /var/lib/nova/report.html',
+            report.add_arguments, exit_status.COMPARISON),
+    Command('scheduling explain', explain.run, '--flavor m1.large',
+            explain_arguments.add_arguments, exit_status.EXPLANATION),
+    Command('db sync', db_sync),
+    Command('journal list', journal_list, '--format json',
+            formats.add_argument),
+    Command('journal forget', journal_forget,
             '1d9b1dca-0b0a-4d8a-8b5f-2a4e9a3c9a55', journal_rows.add_forget,
             exit_status.JOURNAL),
-    Command('journal bind', journal_binding.run, journal_binding.__doc__, '',
-            journal_binding.add_arguments,
-            exit_status.JOURNAL),
+    Command('journal bind', journal_binding.run, '',
+            journal_binding.add_arguments, exit_status.JOURNAL),
 )
 
 
@@ -130,10 +129,9 @@ def add_commands(subparsers: Subparsers) -> None:
                     for member in COMMANDS
                     if member.words.startswith(group + ' '))
             ).add_subparsers(metavar='COMMAND', required=True)
-        manual = inspect.cleandoc(command.manual or '')
         parser = groups[group].add_parser(
-            name, help=manual.partition('\n')[0], description=manual,
-            epilog=_epilog(command),
+            name, help=command.manual.partition('\n')[0],
+            description=command.manual, epilog=_epilog(command),
             formatter_class=argparse.RawDescriptionHelpFormatter)
         command.add_arguments(parser)
         parser.set_defaults(run=command.run)
