@@ -2,12 +2,16 @@
 """Configuration files that the user of a command may not read."""
 
 from collections import abc
+import contextlib
 import os
 import pathlib
 import pwd
 
 from nova_aggregate_mirror import accounts
 from nova_aggregate_mirror import exceptions
+
+STATE = pathlib.Path('/var/lib/nova')
+"""Nova's state_path in all packages: its owner is the user of nova-api."""
 
 
 def check(paths: abc.Iterable[str | pathlib.Path], program: str) -> None:
@@ -32,18 +36,25 @@ def _check(path: pathlib.Path, right: int, program: str) -> None:
             'user %s may not read %s, which belongs to user %s and group %s'
             % (accounts.user(os.geteuid()), path,
                accounts.user(status.st_uid), accounts.group(status.st_gid)),
-            step='%s %s ...' % (_sudo(status), program))
+            step=_step(status, right, program))
 
 
-def _sudo(status: os.stat_result) -> str:
-    """Return the sudo command for a user or group that may read a file."""
-    if status.st_uid and status.st_mode & 0o400:
-        return 'sudo -u %s' % accounts.user(status.st_uid, accounts.SUDO)
-    if status.st_gid and status.st_mode & 0o040:
+def _step(status: os.stat_result, right: int, program: str) -> str:
+    """Return the command of a user who may read a file, or can be let to.
+
+    Root reads each file, but leaves files that nova's user cannot use.
+    """
+    owner, group = (status.st_mode >> bits & right == right for bits in (6, 3))
+    if status.st_uid and owner:
+        return 'sudo -u %s %s ...' % (
+            accounts.user(status.st_uid, accounts.SUDO), program)
+    if status.st_gid and group:
         # A service's user and group have the same name.
         name = accounts.group(status.st_gid, accounts.SUDO)
-        try:
-            return 'sudo -u %s' % pwd.getpwnam(name).pw_name
-        except KeyError:
-            return 'sudo -g %s' % name
-    return 'sudo'
+        with contextlib.suppress(KeyError):
+            return 'sudo -u %s %s ...' % (pwd.getpwnam(name).pw_name, program)
+        return 'sudo -g %s %s ...' % (name, program)
+    if STATE.is_dir() and STATE.stat().st_uid:
+        return ('let the owner of %s read it, and run: sudo -u %s %s ...' % (
+            STATE, accounts.user(STATE.stat().st_uid, accounts.SUDO), program))
+    return 'sudo %s ...' % program
