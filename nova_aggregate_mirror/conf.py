@@ -4,18 +4,12 @@
 Long because it has every option with its help text.
 """
 
-from collections import abc
-import contextlib
 import copy
 from importlib import metadata
-import math
-import pathlib
 from typing import Any
 
 from oslo_config import cfg
 from oslo_db import options as db_options
-
-from nova_aggregate_mirror import exceptions
 
 GROUP = cfg.OptGroup(
     'aggregate_mirror',
@@ -33,9 +27,6 @@ DATABASE_GROUP = cfg.OptGroup(
 
 DEFAULT_CONNECTION = 'sqlite:///$state_path/aggregate_mirror/journal.sqlite'
 
-# Of oslo.db: empty leaves the mode to the database server.
-MEANINGFUL_WHEN_EMPTY = frozenset({'mysql_sql_mode'})
-
 MIRROR, OBSERVE = 'mirror', 'observe'
 """Values of ``mode``."""
 
@@ -43,6 +34,9 @@ MAX_REMOVED_SHARE = 0.3
 SYNC_WORKERS = 8
 
 PACKAGE = 'nova-aggregate-mirror'
+
+SECONDS = 'seconds'
+"""The unit of most options, for the message about a wrong value."""
 
 
 def missing_credentials(version: str) -> str:
@@ -89,7 +83,7 @@ OPTS = [
                  if entry_point.group.endswith('.request_filters'))),
     cfg.IntOpt(
         'max_member_of_bytes',
-        default=1200, min=0, max=65536,
+        default=1200, min=0, max=65536, metavar='bytes',
         help='Maximum bytes of the aggregate conditions in one query to '
              'placement; 39 per aggregate. ``AggregateMembershipFilter`` '
              'checks those that do not fit. The default suits an unconfigured '
@@ -97,7 +91,7 @@ OPTS = [
              '6000 with Apache, or as ``buffer-size`` of uWSGI allows.'),
     cfg.FloatOpt(
         'inline_timeout',
-        default=5.0, min=0.1, max=120.0,
+        default=5.0, min=0.1, max=120.0, metavar=SECONDS,
         help='Seconds that mirroring may add to one aggregate request, and '
              '``segment_addresses`` to one scheduling request. Changes that '
              'are not mirrored in time stay in the journal. Lower it if API '
@@ -105,19 +99,19 @@ OPTS = [
              'ironic nodes should be complete when the request returns.'),
     cfg.FloatOpt(
         'inline_backoff',
-        default=30.0, min=0.0, max=3600.0,
+        default=30.0, min=0.0, max=3600.0, metavar=SECONDS,
         help='Seconds for which a nova-api process does not ask placement, '
              'the journal or a cell that has not answered in time, so that a '
              'hung one does not occupy every worker. After a fast failure of '
              'placement it is at most one second. 0 disables it.'),
     cfg.FloatOpt(
         'request_timeout',
-        default=60.0, min=1.0, max=3600.0,
+        default=60.0, min=1.0, max=3600.0, metavar=SECONDS,
         help='Maximum seconds of one placement request of a full sync. Raise '
              'it if placement needs longer to list all resource providers.'),
     cfg.FloatOpt(
         'cell_timeout',
-        default=60.0, min=0.1, max=3600.0,
+        default=60.0, min=0.1, max=3600.0, metavar=SECONDS,
         help='Maximum seconds that a full sync waits for a cell\'s database. '
              'The hosts of a cell that does not answer are not changed.'),
     cfg.IntOpt(
@@ -130,14 +124,14 @@ OPTS = [
         'max_call_age',
         # More than four times the longest inline_timeout: a journal row must
         # not be closed while its operation still runs.
-        default=600, min=500, max=86400,
+        default=600, min=500, max=86400, metavar=SECONDS,
         help='Maximum seconds that one aggregate request can run in nova-api: '
              'for this time the host of a request whose end is unknown is '
              'mirrored repeatedly. Raise it if the load balancer allows '
              'longer requests.'),
     cfg.FloatOpt(
         'sync_interval',
-        default=60.0, min=1.0, max=86400.0,
+        default=60.0, min=1.0, max=86400.0, metavar=SECONDS,
         help='Seconds between two full syncs of the agent, within which a '
              'recreated resource provider or a change by another tool is '
              'reconciled. Raise it to reduce the load on placement.'),
@@ -158,14 +152,14 @@ OPTS = [
              'temporarily for a planned change of that size.'),
     cfg.IntOpt(
         'audit_interval',
-        default=0, min=0, max=7 * 86400,
+        default=0, min=0, max=7 * 86400, metavar=SECONDS,
         help='Seconds between two audits of the agent, which count the '
              'servers that ``placement audit_servers`` lists; 0 disables '
              'them. An audit reads every server: use 3600 or more for tens of '
              'thousands. The agent then needs nova-scheduler\'s options.'),
     cfg.IntOpt(
         'leader_lease',
-        default=10, min=3, max=3600,
+        default=10, min=3, max=3600, metavar=SECONDS,
         help='Seconds after which another agent takes over from one that does '
              'not renew its lease; one that is stopped releases it. Raise it '
              'if the journal is often unavailable for longer.'),
@@ -220,105 +214,6 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     conf.register_group(copy.deepcopy(DATABASE_GROUP))
     if 'connection' not in conf[DATABASE_GROUP.name]:
         conf.register_opts(_database_opts(), group=DATABASE_GROUP.name)
-
-
-def forget_mistakes(conf: cfg.ConfigOpts) -> None:
-    """Clear what ``override_mistakes`` set, so that files count again."""
-    for group, options in list_opts():
-        for option in options:
-            conf.clear_override(option.dest, group.name)
-
-
-def values(conf: cfg.ConfigOpts) -> dict[tuple[str, str], Any]:
-    """Return the value of every option, by group and option."""
-    return {(group.name, option.dest): conf[group.name][option.dest]
-            for group, options in list_opts() for option in options}
-
-
-def override_mistakes(conf: cfg.ConfigOpts,
-                      valid: abc.Mapping[tuple[str, str], Any] | None = None
-                      ) -> dict[tuple[str, str], str]:
-    """Read every option once and override each invalid value.
-
-    :param valid: earlier ``values`` to override with, instead of the defaults
-    :returns: (group, option) to the reason why the value is invalid
-    """
-    reasons = {}
-    for group, options in list_opts():
-        for option in options:
-            try:
-                _check_meaning(option, conf[group.name][option.dest])
-            except (cfg.Error, ValueError) as exc:
-                # Without the text about where oslo.config has read it.
-                reasons[group.name, option.dest] = str(
-                    exc.__context__ if isinstance(
-                        exc, cfg.ConfigFileValueError) and exc.__context__
-                    else exc)
-                # Nova-api reads every option again to log it, and would
-                # fail to start.
-                conf.set_override(
-                    option.dest, valid[group.name, option.dest]
-                    if valid else option.default, group.name)
-    return reasons
-
-
-def unknown_names(conf: cfg.ConfigOpts) -> list[tuple[str, str, str]]:
-    """List what the files set in this package's groups, but is no option.
-
-    :returns: file, group and name; a file that cannot be read is left out,
-        as it was when nova read it
-    """
-    options_of = {group.name: {name for option in options
-                               for name in (option.name, option.dest)}
-                  for group, options in list_opts()}
-    files = [*(conf.config_file or ()), *(
-        str(path) for directory in conf.config_dir or ()
-        for path in sorted(pathlib.Path(directory).glob('*.conf')))]
-    names = []
-    for file in files:
-        sections: dict[str, dict[str, list[str]]] = {}
-        with contextlib.suppress(OSError, ValueError, cfg.Error):
-            cfg.ConfigParser(file, sections).parse()
-        names += [(file, group, name) for group in options_of
-                  for name in sections.get(group, ())
-                  if name not in options_of[group]]
-    return names
-
-
-def _check_meaning(option: cfg.Opt, value: Any) -> None:
-    """Raise ValueError if a value has the right type, but no meaning.
-
-    Oslo.config reads the empty value of a number as None, and compares limits
-    with ``<`` and ``>``, which are false for nan and for -0. Without a hook,
-    nova would mirror as in mode ``observe``, and the agent would still write.
-    """
-    if option.name == 'hooks' and value == []:
-        raise ValueError('the list is empty; nova\'s own mirroring stays in '
-                         'effect with mode = observe')
-    for element in value if isinstance(value, list) else [value]:
-        if element is None or isinstance(element, str) and not element.strip():
-            if (option.default not in (None, '')
-                    and option.name not in MEANINGFUL_WHEN_EMPTY):
-                raise ValueError(
-                    'the value is empty; without the option the default '
-                    'applies')
-        elif isinstance(element, float) and (
-                not math.isfinite(element)
-                or element == 0 and math.copysign(1, element) < 0):
-            raise ValueError('%r is not a usable number' % element)
-
-
-def check(conf: cfg.ConfigOpts,
-          valid: abc.Mapping[tuple[str, str], Any] | None = None) -> None:
-    """Check every option; parameters and effect as ``override_mistakes``.
-
-    :raises InvalidConfiguration: names each option with an invalid value
-    """
-    reasons = override_mistakes(conf, valid)
-    if reasons:
-        raise exceptions.InvalidConfiguration('; '.join(
-            '[%s] %s: %s' % (group, name, reason)
-            for (group, name), reason in reasons.items()))
 
 
 def list_opts() -> list[tuple[Any, list[cfg.Opt]]]:

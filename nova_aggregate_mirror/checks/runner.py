@@ -4,6 +4,7 @@
 from collections import abc
 import dataclasses
 
+from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
 from nova_aggregate_mirror import checks
@@ -16,6 +17,7 @@ from nova_aggregate_mirror.checks import options
 from nova_aggregate_mirror.checks import placement
 from nova_aggregate_mirror.checks import scheduler
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import option_values
 
 DATABASE = 'Nova\'s API database'
 JOURNAL = 'Journal of this nova'
@@ -114,6 +116,16 @@ class Runner:
         return results
 
     def _findings(self, check: Check) -> checks.Findings:
+        """Run a check; what breaks in it is its finding."""
+        try:
+            return self._find(check)
+        except exceptions.MirrorError as exc:
+            return [checks.failed(exc)]
+        except cfg.Error as exc:
+            return [checks.failed(
+                option_values.of_error(self._deployment.conf, exc))]
+
+    def _find(self, check: Check) -> checks.Findings:
         """Run a check, unless it does not apply or one it needs failed."""
         reason = check.unless(self._deployment)
         if reason:
@@ -124,10 +136,7 @@ class Runner:
             self._causes[check.name] = causes[0]
             return [checks.warning('Not checked: resolve "%s" first.'
                                    % causes[0])]
-        try:
-            return check.find(self._deployment)
-        except exceptions.MirrorError as exc:
-            return [checks.failed(exc)]
+        return check.find(self._deployment)
 
     def _result(self, check: Check, findings: checks.Findings
                 ) -> upgradecheck.Result:

@@ -35,6 +35,7 @@ from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import store
+from nova_aggregate_mirror import option_values
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import modes
 from nova_aggregate_mirror.reconcile import outcome
@@ -131,8 +132,10 @@ def _build_audit(figures: metrics.Metrics
         from nova_aggregate_mirror.audit import readers
         settings = readers.read_settings(CONF, ())
         enforced = rules.enforced(CONF)
-    except (exceptions.MirrorError, cfg.Error) as exc:
+    except exceptions.MirrorError as exc:
         trouble = str(exc)
+    except cfg.Error as exc:
+        trouble = str(option_values.of_error(CONF, exc))
     if trouble:
         # No reason to exit: mirroring does not depend on the audit.
         LOG.error('The servers are not audited: %s', trouble)
@@ -225,7 +228,7 @@ def _reload() -> None:
 
     Invalid values of this package's options are logged and not used.
     """
-    before = nova_aggregate_mirror.conf.values(CONF)
+    before = option_values.read(CONF)
     try:
         readable = CONF.reload_config_files()
     except (OSError, ValueError):
@@ -234,10 +237,10 @@ def _reload() -> None:
     if not readable:
         LOG.error('The configuration cannot be read; the previous values '
                   'stay in effect')
-    nova_aggregate_mirror.conf.forget_mistakes(CONF)
+    option_values.forget_mistakes(CONF)
     mistakes = ''
     try:
-        nova_aggregate_mirror.conf.check(CONF, before)
+        option_values.check(CONF, before)
     except exceptions.MirrorError as exc:
         mistakes = str(exc)
     if mistakes:
@@ -253,7 +256,7 @@ def _configure() -> None:
     logging.set_defaults(
         default_log_levels=logging.get_default_log_levels() + AGENT_LEVELS)
     log.set_up(CONF)
-    nova_aggregate_mirror.conf.check(CONF)
+    option_values.check(CONF)
     components.check_configuration()
     auth.load(CONF, 'placement')
 

@@ -33,9 +33,17 @@ def read_configuration(argv: abc.Sequence[str], program: str, description: str,
     longer than most commands.
     """
     logging.register_options(CONF)
-    CONF(argv, project='nova', prog=program, description=description,
-         epilog=epilog, version=importlib.metadata.version(
-             nova_aggregate_mirror.conf.PACKAGE))
+    try:
+        CONF(argv, project='nova', prog=program, description=description,
+             epilog=epilog, version=importlib.metadata.version(
+                 nova_aggregate_mirror.conf.PACKAGE))
+    except SystemExit as exc:
+        # Oslo.config has printed what it does not accept.
+        if exc.code == 1:
+            raise exceptions.InvalidConfiguration(
+                'that value cannot be used', step='correct the argument, or '
+                'the option of its name in nova.conf') from exc
+        raise
     _check_readable()
 
 

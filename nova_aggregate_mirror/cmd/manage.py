@@ -32,6 +32,7 @@ import nova_aggregate_mirror.conf
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror import option_values
 
 PROGRAM = 'nova-aggregate-mirror-manage'
 DESCRIPTION = ('Mirror host aggregates to placement. "COMMAND --help" has the '
@@ -156,7 +157,7 @@ def _configure() -> None:
             default_log_levels=logging.get_default_log_levels() + QUIET)
     log.to_stderr(CONF)
     log.set_up(CONF)
-    nova_aggregate_mirror.conf.check(CONF)
+    option_values.check(CONF)
 
 
 def main() -> int:

@@ -7,6 +7,7 @@ import logging
 import math
 from typing import Any
 
+from nova.conf import CONF
 from nova import context as nova_context
 from nova.db.api import api as api_db
 from nova.db.main import api as main_db
@@ -22,6 +23,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror import option_values
 
 
 def prepare(conf: cfg.ConfigOpts) -> Any:
@@ -86,6 +88,8 @@ def translated() -> abc.Iterator[None]:
     except engines.LIBRARY_ERRORS as exc:
         raise exceptions.NovaUnavailable.of(
             driver_failures.of_database(exc), PARTY) from exc
+    except cfg.Error as exc:
+        raise option_values.of_error(CONF, exc) from exc
     except (nova_exception.NovaException, NotImplementedError,
             ValueError) as exc:
         raise exceptions.InvalidConfiguration(

@@ -12,11 +12,13 @@ from typing import Any
 from typing import cast
 from typing import TextIO
 
+from nova.conf import CONF
 from oslo_config import cfg
 
 from nova_aggregate_mirror.cmd import unreadable_files
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
+from nova_aggregate_mirror import option_values
 from nova_aggregate_mirror import printable
 
 STDOUT = 1
@@ -49,7 +51,7 @@ def run(program: str, command: abc.Callable[[], int]) -> int:
     except cfg.ConfigFilesPermissionDeniedError as exc:
         problem = str(_refusal(exc, program))
     except cfg.Error as exc:
-        problem = 'the configuration cannot be used: %s' % exc
+        problem = str(option_values.of_error(CONF, exc))
     except exceptions.MirrorError as exc:
         problem = str(exc)
     except KeyboardInterrupt:

@@ -10,12 +10,18 @@ from typing import Any
 from nova.objects import instance_pci_requests
 from nova.scheduler import filters as nova_filters
 from nova.scheduler import host_manager
+from oslo_config import cfg
 
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.scheduler import filters
+
+# Of nova's databases and configuration: no plugin is at fault.
+NO_PLUGIN_FAILURES = (
+    exceptions.MirrorError, *engines.LIBRARY_ERRORS, cfg.Error)
 
 # A pattern for each host would be compiled for each host.
 _NAME = re.compile(r'[\w.-]+')
@@ -48,11 +54,11 @@ def reason(exc: Exception) -> str:
 def failures_of(plugin: Any) -> abc.Iterator[None]:
     """Translate the exceptions of a filter or weigher.
 
-    :raises PluginFailed: for any but those of nova's databases
+    :raises PluginFailed: for any but ``NO_PLUGIN_FAILURES``
     """
     try:
         yield
-    except engines.LIBRARY_ERRORS:
+    except NO_PLUGIN_FAILURES:
         raise
     except Exception as exc:  # It may be the operator's own code.
         raise PluginFailed(plugin, exc) from exc

@@ -17,7 +17,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.limits import driver_failures
-from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror.source import cells as nova_cells
@@ -66,7 +65,7 @@ class HostManager(host_manager.HostManager):
                  ) -> None:
         try:
             super().__init__()
-        except (exceptions.MirrorError, *engines.LIBRARY_ERRORS):
+        except filter_runs.NO_PLUGIN_FAILURES:
             raise
         except nova_exception.SchedulerHostFilterNotFound as exc:
             raise exceptions.InvalidConfiguration(

@@ -15,6 +15,7 @@ from oslo_log import log as logging
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror.hooks import contract
 from nova_aggregate_mirror.hooks import requirements
+from nova_aggregate_mirror import option_values
 from nova_aggregate_mirror import plugins
 
 LOG = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ def install(conf: cfg.ConfigOpts) -> None:
     api = compute_api.AggregateAPI
     if isinstance(api.placement_client, _ClientProperty):
         return
-    nova_aggregate_mirror.conf.check(conf)
+    option_values.check(conf)
     requirements.check()
     hooks = load(conf)
     mutes = not nova_aggregate_mirror.conf.observes(conf)

@@ -19,6 +19,7 @@ from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import adapter
 from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror import option_values
 
 # Keystoneauth declares these options as optional because any option of a row
 # is sufficient. Plugins that have the option in the key need one of each row.
@@ -148,7 +149,7 @@ def missing(conf: cfg.ConfigOpts, group: str) -> list[str]:
     :raises MissingCredentials: when the auth_type does not exist
     :raises InvalidConfiguration: when an option has an invalid value
     """
-    with errors.translated(_call(conf, group)):
+    with _reading(conf, group):
         values = conf[section(conf, group)]
         if not values.auth_type:
             return ['auth_type']
@@ -201,7 +202,7 @@ def load(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin:
 def session(conf: cfg.ConfigOpts, group: str) -> ks_session.Session:
     """Create a session with bounded adapters, without network access."""
     auth = load(conf, group)
-    with errors.translated(_call(conf, group)):
+    with _reading(conf, group):
         session = loading.load_session_from_conf_options(
             conf, group, session=_Transport(), auth=auth,
             # The list of timings would grow for the lifetime of the process.
@@ -218,9 +219,15 @@ def check_catalog(session: ks_session.Session) -> None:
         raise ks_exceptions.EmptyCatalog
 
 
-def _call(conf: cfg.ConfigOpts, group: str) -> errors.Call:
-    return errors.Call(
-        lambda: Account(conf, group).party, 'reading [%s]' % group)
+@contextlib.contextmanager
+def _reading(conf: cfg.ConfigOpts, group: str) -> abc.Iterator[None]:
+    """Translate the errors of reading a section."""
+    with errors.translated(errors.Call(
+            lambda: Account(conf, group).party, 'reading [%s]' % group)):
+        try:
+            yield
+        except cfg.Error as exc:
+            raise option_values.of_error(conf, exc) from exc
 
 
 class _Transport(requests.Session):

@@ -19,6 +19,7 @@ from oslo_log import log as logging
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
+from nova_aggregate_mirror import option_values
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import metadata_rules
 from nova_aggregate_mirror.scheduler import narrowing
@@ -92,7 +93,7 @@ def install() -> None:
 def _load() -> request_filters.LoadedFilters:
     """Check the options, and load the request filters that they name."""
     conf.register_opts(CONF)
-    conf.check(CONF)
+    option_values.check(CONF)
     return request_filters.load(CONF)
 
 

@@ -9,12 +9,14 @@ import time
 from typing import Any
 
 from nova.conf import CONF
+from oslo_config import cfg
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror import option_values
 
 PARTY = causes.database(
     'nova\'s API database', '[api_database] connection',
@@ -52,9 +54,15 @@ class Pool:
     def _opened(self) -> sa.engine.Engine:
         with self._mutex:
             if self._engine is None:
-                self._engine = engines.create(
-                    sa.engine.make_url(self._find_url()), self._settings,
-                    self._limits, max_pool_size=1)
+                try:
+                    self._engine = engines.create(
+                        sa.engine.make_url(self._find_url()), self._settings,
+                        self._limits, max_pool_size=1)
+                except cfg.Error as exc:
+                    failure = option_values.of_error(CONF, exc).failure
+                    raise driver_failures.Observed(causes.Cause(
+                        failure.kind, 'cannot be asked: '
+                        + failure.observation, failure.step)) from exc
             return self._engine
 
 

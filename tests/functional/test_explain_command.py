@@ -230,6 +230,12 @@ class TestRefusals(ExplainTest):
                 ('[DEFAULT] transport_url', MORE.replace(
                     '[DEFAULT]', '[DEFAULT]\n'
                     'transport_url = nonsense://u:%s@h/' % PASSWORD)),
+                ('[filter_scheduler] ram_weight_multiplier in %s is "high": '
+                 'set it to a number' % self.conf,
+                 MORE + 'ram_weight_multiplier = high\n'),
+                ('[DEFAULT] service_down_time in %s is "1m": set it to a '
+                 'whole number' % self.conf, MORE.replace(
+                     'service_down_time = 100000', 'service_down_time = 1m')),
                 ('[filter_scheduler] enabled_filters: ',
                  MORE + 'enabled_filters = None\n'),
                 ('[filter_scheduler] available_filters or weight_classes: ',

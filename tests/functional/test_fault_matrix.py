@@ -179,7 +179,7 @@ KEYSTONE: dict[str, Fault] = {
         'sets sync_intervall, which is no option',
         'the option is sync_interval.', (STATUS,)),
     'no hook': Fault(
-        faults.option(faults.MIRROR, hooks=''), 'hooks: the list is empty',
+        faults.option(faults.MIRROR, hooks=''), 'nova.conf is empty',
         'A valid value is:\n  [aggregate_mirror]\n  hooks = mirror',
         (STATUS,)),
     'unknown hook': Fault(
@@ -188,10 +188,17 @@ KEYSTONE: dict[str, Fault] = {
         'The default is:\n  [aggregate_mirror]\n  hooks = mirror', (STATUS,)),
     'invalid option': Fault(
         faults.option(faults.MIRROR, inline_timeout='soon'),
-        '[aggregate_mirror] inline_timeout: could not convert string to '
-        'float: \'soon\'',
+        'nova.conf is "soon": set it to a number of seconds from 0.1 to 120',
         'A valid value is:\n  [aggregate_mirror]\n  inline_timeout = 5.0',
         (STATUS, SYNC, ROWS)),
+    'option of a section': Fault(
+        faults.restored('placement', timeout='1m'),
+        '[placement] timeout in ', 'is "1m": set it to a number',
+        (STATUS, SYNC), unseen='the option is not in its configuration'),
+    'option of a database': Fault(
+        faults.restored('api_database', max_pool_size='many'),
+        '[api_database] max_pool_size in ', 'is "many": set it to a whole '
+        'number', (STATUS, SYNC), unseen='nova has its database open'),
 }
 MOVED = 'to another directory, and restart nova-api and the agent'
 MOVING = MOVED + ':\n  mkdir '
@@ -367,7 +374,7 @@ RUNBOOK = {
     'keystone-down': select(KEYSTONE, 'refuses', 'silent', '503', 'proxy'),
     'option-wrong': select(
         KEYSTONE, 'unknown option', 'invalid option', 'no hook',
-        'unknown hook'),
+        'unknown hook', 'option of a section', 'option of a database'),
     'wrong-placement': [
         *select(PLACEMENT, 'page'), *select(
             KEYSTONE, 'region', 'interface', 'no endpoint'),

@@ -89,7 +89,12 @@ class TestSyncAggregates(ManageTest):
                 # Without a check, it would switch off the limit of removals.
                 (self.cloud.nova_conf('[aggregate_mirror]\n'
                                       'max_removed_share = nan'),
-                 'manage: [aggregate_mirror] max_removed_share: '),
+                 'manage: [aggregate_mirror] max_removed_share in %s is '
+                 '"nan": set it to a number from 0 to 1\n' % self.conf),
+                ('[DEFAULT]\ndebug = maybe', 'argument --debug: Invalid '
+                 'Boolean value: maybe\nnova-aggregate-mirror-manage: that '
+                 'value cannot be used: correct the argument, or the option '
+                 'of its name in nova.conf\n'),
                 ('[DEFAULT]\nlog_file = /none/log', 'the log cannot be set '
                  'up: [Errno 2] No such file or directory: \'/none/log\'; '
                  'run the command as the user of nova-api, '),

@@ -27,6 +27,7 @@ LISTS = 'it lists more, and cures nothing'
 PACKAGES = 'the tests have this package: '
 USERS = 'needs the files of two users: tests.unit.checks.test_journal'
 AGENT = 'the matrix runs no agent of its own: tests.unit.checks.test_journal'
+OPTIONS = 'the status check has the lines: tests.unit.test_option_values'
 LIMITED = 'needs other users: tests.functional.test_journal_databases'
 UNFOLLOWED = {
     'connect each placement that answers for %s to the same database':
@@ -58,6 +59,9 @@ UNFOLLOWED = {
     'give its properties with': 'tests.functional.test_explain_command',
     'give the user a role that nova\'s policy':
         CLIENT + 'tests.functional.test_api_source',
+    'correct the argument, or': 'tests.functional.test_manage',
+    'delete it; the default then applies': OPTIONS,
+    'name a hook, or set mode = observe': OPTIONS,
     'correct the clock of this host':
         'needs a host whose clock is wrong: tests.unit.checks.test_placement',
     'see the kernel log of this host': LISTS,
@@ -81,7 +85,6 @@ UNFOLLOWED = {
     'pip install python-novaclient': PACKAGES + 'tests.unit.source',
     'correct the row that has NULL':
         'nova-api fails beside such rows: tests.functional.test_odd_columns',
-    '%s %s ...': 'needs two users: tests.unit.cmd',
 }
 """Beginnings of steps that no row has, with the reason."""
 

@@ -315,7 +315,8 @@ class TestInstall(InstalledTest):
         self.conf([], default_config_files=[path], default_config_dirs=[])
         error = self.assertRaises(exceptions.InvalidConfiguration,
                                   attach.install, self.conf)
-        self.assertIn('[aggregate_mirror] inline_timeout: ', str(error))
-        self.assertIn('[aggregate_mirror_database] max_retries: ', str(error))
+        self.assertIn('[aggregate_mirror] inline_timeout in ', str(error))
+        self.assertIn(
+            '[aggregate_mirror_database] max_retries in ', str(error))
         self.assertEqual(before, dict(vars(api)))
         self.conf.log_opt_values(logging.getLogger(__name__), logging.DEBUG)

@@ -15,6 +15,7 @@ import yaml
 
 from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror import conf
+from nova_aggregate_mirror import option_values
 
 ETC = pathlib.Path(__file__).parents[3] / 'etc'
 DASHBOARD = ETC / 'grafana' / 'nova-aggregate-mirror.json'
@@ -32,7 +33,7 @@ def load(case, text):
     options = cfg.ConfigOpts()
     conf.register_opts(options)
     options(['--config-file', str(path)], project='nova')
-    conf.check(options)
+    option_values.check(options)
     parser = configparser.RawConfigParser()
     parser.read_string(text)
     for section in parser.sections():

@@ -25,7 +25,7 @@ LAYERS = (
     ('reconcile',),
     ('journal', 'source', 'placement'),
     ('http',),
-    ('limits',),
+    ('limits', 'option_values'),
     ('conf', 'exit_status', 'plugins', 'plurals', 'nova_signatures'),
     ('accounts', 'exceptions', 'terminal_tables', 'uuids'),
     ('causes', 'printable'),

@@ -123,7 +123,7 @@ class TestAllFilters(testtools.TestCase):
             config.write('[aggregate_mirror]\nmax_member_of_bytes = lots\n')
         CONF(['--config-file', path], project='nova')
         self.addCleanup(CONF.reset)
-        self.assertIn('[aggregate_mirror] max_member_of_bytes: ',
+        self.assertIn('[aggregate_mirror] max_member_of_bytes in ',
                       self.refusal())
         CONF.clear_override('max_member_of_bytes', 'aggregate_mirror')
 

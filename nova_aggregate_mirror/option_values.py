@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options whose values cannot be used: where they are, and what is expected.
+
+The errors of oslo.config lack the section, and its texts are Python's.
+"""
+
+from collections import abc
+import contextlib
+import difflib
+import math
+import os
+import pathlib
+from typing import Any
+
+from oslo_config import cfg
+from oslo_config import types
+
+from nova_aggregate_mirror import conf as package_options
+from nova_aggregate_mirror import exceptions
+
+# Of oslo.db: empty leaves the mode to the database server.
+MEANINGFUL_WHEN_EMPTY = frozenset({'mysql_sql_mode'})
+
+Values = abc.Mapping[tuple[str, str], Any]
+"""By section and option."""
+Mistakes = dict[tuple[str, str], exceptions.InvalidConfiguration]
+
+
+def read(conf: cfg.ConfigOpts) -> Values:
+    """Return the values of this package's options."""
+    return {(group, option.dest): conf[group][option.dest]
+            for group, option in _options()}
+
+
+def forget_mistakes(conf: cfg.ConfigOpts) -> None:
+    """Clear what ``override_mistakes`` set, so that files count again."""
+    for group, option in _options():
+        conf.clear_override(option.dest, group)
+
+
+def override_mistakes(conf: cfg.ConfigOpts, valid: Values | None = None
+                      ) -> Mistakes:
+    """Read this package's options once and override each invalid value.
+
+    :param valid: earlier values to override with, instead of the defaults
+    """
+    mistakes: Mistakes = {}
+    for group, option in _options():
+        mistake = _mistake(conf, group, option)
+        if mistake:
+            mistakes[group, option.dest] = mistake
+            # Nova-api reads every option again to log it, and would fail to
+            # start.
+            conf.set_override(
+                option.dest, valid[group, option.dest] if valid
+                else option.default, group)
+    return mistakes
+
+
+def check(conf: cfg.ConfigOpts, valid: Values | None = None) -> None:
+    """Check this package's options, as ``override_mistakes``.
+
+    :raises InvalidConfiguration: names each option with an invalid value
+    """
+    mistakes = override_mistakes(conf, valid)
+    if mistakes:
+        raise exceptions.InvalidConfiguration(
+            '; '.join(map(str, mistakes.values())))
+
+
+def of_error(conf: cfg.ConfigOpts, error: cfg.Error
+             ) -> exceptions.InvalidConfiguration:
+    """Return the error for what oslo.config raises about any option."""
+    for group, name in _registered(conf):
+        try:
+            _section(conf, group)[name]
+        except cfg.Error as exc:
+            if str(exc) == str(error):
+                option: cfg.Opt = conf._get_opt_info(
+                    name, None if group == 'DEFAULT' else group)['opt']
+                return _invalid(conf, group, option, exc)
+    return exceptions.InvalidConfiguration(
+        'the configuration cannot be used: %s' % error)
+
+
+def unknown_names(conf: cfg.ConfigOpts) -> list[str]:
+    """Describe what the files set in this package's sections in vain."""
+    names: dict[str, set[str]] = {}
+    for group, option in _options():
+        names.setdefault(group, set()).update((option.name, option.dest))
+    return [
+        '[%s] in %s sets %s, which is no option%s' % (
+            group, file, name, _suggestion(name, names[group]))
+        for file, sections in _files(conf) for group in names
+        for name in sections.get(group, ()) if name not in names[group]]
+
+
+def _suggestion(name: str, names: abc.Collection[str]) -> str:
+    similar = difflib.get_close_matches(name, sorted(names), 1)
+    return '; the option is %s' % similar[0] if similar else ': delete it'
+
+
+def _options() -> abc.Iterator[tuple[str, cfg.Opt]]:
+    """List this package's options, each with its section."""
+    for group, options in package_options.list_opts():
+        for option in options:
+            yield group.name, option
+
+
+def _registered(conf: cfg.ConfigOpts) -> abc.Iterator[tuple[str, str]]:
+    """List all options, each with its section."""
+    for name in conf:
+        with contextlib.suppress(cfg.Error):
+            section = conf[name]
+            if isinstance(section, cfg.ConfigOpts.GroupAttr):
+                yield from ((name, option) for option in section)
+                continue
+        yield 'DEFAULT', name
+
+
+def _section(conf: cfg.ConfigOpts, group: str) -> Any:
+    return conf if group == 'DEFAULT' else conf[group]
+
+
+def _mistake(conf: cfg.ConfigOpts, group: str, option: cfg.Opt
+             ) -> exceptions.InvalidConfiguration | None:
+    """Return the error for an option, if its value cannot be used."""
+    try:
+        value = conf[group][option.dest]
+    except (cfg.Error, ValueError) as exc:
+        return _invalid(conf, group, option, exc)
+    if option.name == 'hooks' and value == []:
+        return exceptions.InvalidConfiguration(
+            '%s is empty' % _place(conf, group, option)[0],
+            step='name a hook, or set mode = observe, in which nova\'s own '
+            'mirroring stays in effect')
+    if any(_is_empty(option, element) for element in _elements(value)):
+        return exceptions.InvalidConfiguration(
+            '%s is empty' % _place(conf, group, option)[0],
+            step='delete it; the default then applies')
+    if any(map(_is_odd, _elements(value))):
+        return _invalid(conf, group, option, ValueError(
+            '%r is not a usable number' % value))
+    return None
+
+
+def _elements(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _is_empty(option: cfg.Opt, value: Any) -> bool:
+    """Check whether a value is empty that must not be.
+
+    Oslo.config reads the empty value of a number as None.
+    """
+    return (option.default not in (None, '')
+            and option.name not in MEANINGFUL_WHEN_EMPTY
+            and (value is None
+                 or isinstance(value, str) and not value.strip()))
+
+
+def _is_odd(value: Any) -> bool:
+    """Check for nan and -0, for which limits are compared in vain."""
+    return isinstance(value, float) and (
+        not math.isfinite(value)
+        or value == 0 and math.copysign(1, value) < 0)
+
+
+def _invalid(conf: cfg.ConfigOpts, group: str, option: cfg.Opt,
+             error: Exception) -> exceptions.InvalidConfiguration:
+    """Return the error for a value that oslo.config, or we, cannot use."""
+    place, value = _place(conf, group, option)
+    text = '%s cannot be used' % place
+    if value is not None and not option.secret:
+        text = '%s is "%s"' % (place, value)
+    expected = _expected(option)
+    if expected:
+        return exceptions.InvalidConfiguration(
+            text, step='set it to ' + expected)
+    # Without the text about where oslo.config has read it.
+    reason = error.__context__ if isinstance(
+        error, cfg.ConfigSourceValueError) and error.__context__ else error
+    if not option.secret:
+        text += ' (%s)' % reason
+    return exceptions.InvalidConfiguration(text, step='correct it')
+
+
+def _place(conf: cfg.ConfigOpts, group: str, option: cfg.Opt
+           ) -> tuple[str, str | None]:
+    """Return the option with its file, and the value there, if any has it."""
+    place = '[%s] %s' % (group, option.name)
+    variable = 'OS_%s__%s' % (group.upper(), option.dest.upper())
+    if variable in os.environ:
+        return '%s in the environment (%s)' % (
+            place, variable), os.environ[variable]
+    for file, sections in reversed(_files(conf)):
+        values = sections.get(group, {}).get(option.name)
+        if values:
+            return '%s in %s' % (place, file), values[-1]
+    return place, None
+
+
+def _files(conf: cfg.ConfigOpts
+           ) -> list[tuple[str, dict[str, dict[str, list[str]]]]]:
+    """Return the files in nova's order, each with its sections.
+
+    A file that cannot be read is left out, as it was when nova read it.
+    """
+    files = [*(conf.config_file or ()), *(
+        str(path) for directory in conf.config_dir or ()
+        for path in sorted(pathlib.Path(directory).glob('*.conf')))]
+    parsed = []
+    for file in files:
+        sections: dict[str, dict[str, list[str]]] = {}
+        with contextlib.suppress(OSError, ValueError, cfg.Error):
+            cfg.ConfigParser(file, sections).parse()
+        parsed.append((file, sections))
+    return parsed
+
+
+def _expected(option: cfg.Opt) -> str:
+    """Return what a value has to be; empty if only oslo.config knows."""
+    kind: Any = option.type
+    if isinstance(kind, types.Boolean):
+        return 'true or false'
+    if getattr(kind, 'choices', None):
+        return 'one of ' + ', '.join(map(str, kind.choices))
+    if not isinstance(kind, types.Number):
+        return ''
+    text = ('a whole number' if isinstance(kind, types.Integer)
+            else 'a number')
+    if option.metavar:
+        text += ' of ' + option.metavar
+    if kind.min is not None:
+        text += ' from %g' % kind.min
+    return text + (' to %g' % kind.max if kind.max is not None else '')

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values of options that cannot be used: the file, and what is expected."""
+
+import pathlib
+
+import fixtures
+from oslo_config import cfg
+from oslo_config import types
+import testtools
+
+from nova_aggregate_mirror import conf
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import option_values
+from tests.unit import doubles
+
+OF_NOVA = (
+    cfg.IntOpt('workers', min=1), cfg.FloatOpt('timeout'),
+    cfg.BoolOpt('insecure'), cfg.StrOpt('interface', choices=('a', 'b')),
+    cfg.HostAddressOpt('address'), cfg.IntOpt('pin', secret=True))
+
+
+class TestValues(testtools.TestCase):
+
+    def test_what_is_expected(self) -> None:
+        """The option, its file, its value and what it has to be."""
+        for group, name, text, expected in (
+                ('aggregate_mirror', 'sync_interval', '1m',
+                 'is "1m": set it to a number of seconds from 1 to 86400'),
+                ('aggregate_mirror', 'max_call_age', '5',
+                 'is "5": set it to a whole number of seconds from 500 to '
+                 '86400'),
+                ('aggregate_mirror', 'max_removed_share', '30%',
+                 'is "30%": set it to a number from 0 to 1'),
+                ('aggregate_mirror', 'prune', 'si',
+                 'is "si": set it to true or false'),
+                ('aggregate_mirror', 'mode', 'mirrors',
+                 'is "mirrors": set it to one of mirror, observe'),
+                ('aggregate_mirror', 'sync_interval', '',
+                 'is empty: delete it; the default then applies'),
+                ('aggregate_mirror', 'metrics_host', 'a b',
+                 'is "a b" (a b is not a valid host address): correct it'),
+                ('aggregate_mirror_database', 'max_pool_size', 'many',
+                 'is "many": set it to a whole number')):
+            options = self.read(group, name, text)
+            error = self.assertRaises(exceptions.InvalidConfiguration,
+                                      option_values.check, options)
+            self.assertEqual('[%s] %s in %s %s' % (
+                group, name, options.config_file[0], expected), str(error))
+
+    def test_options_of_nova(self) -> None:
+        """The error of a value that was read has no section of its own."""
+        for group in 'DEFAULT', 'placement':
+            for name, text, expected in (
+                    ('workers', '0', 'is "0": set it to a whole number from '
+                     '1'),
+                    ('timeout', '1m', 'is "1m": set it to a number'),
+                    ('insecure', 'si', 'is "si": set it to true or false'),
+                    ('interface', 'c', 'is "c": set it to one of a, b'),
+                    ('address', 'a b', 'is "a b" (a b is not a valid host '
+                     'address): correct it')):
+                options = self.read(group, name, text)
+                options.register_opts(
+                    OF_NOVA, None if group == 'DEFAULT' else group)
+                section = options if group == 'DEFAULT' else options[group]
+                error = self.assertRaises(
+                    cfg.ConfigFileValueError, getattr, section, name)
+                self.assertEqual('[%s] %s in %s %s' % (
+                    group, name, options.config_file[0], expected), str(
+                        option_values.of_error(options, error)))
+
+    def test_secret(self) -> None:
+        """It is not shown, whatever it is."""
+        options = self.read('placement', 'pin', '1234x')
+        options.register_opts(OF_NOVA, 'placement')
+        error = self.assertRaises(
+            cfg.ConfigFileValueError, getattr, options.placement, 'pin')
+        self.assertEqual(
+            '[placement] pin in %s cannot be used: set it to a whole number'
+            % options.config_file[0],
+            str(option_values.of_error(options, error)))
+
+    def test_place(self) -> None:
+        """The last file counts, and the environment more than any."""
+        options = self.read('aggregate_mirror', 'sync_interval', '1m')
+        directory = pathlib.Path(
+            self.useFixture(fixtures.TempDir()).path)
+        for name in '1', '2':
+            (directory / ('%s.conf' % name)).write_text(
+                '[aggregate_mirror]\nsync_interval = %sh\n' % name)
+        options(['--config-file', options.config_file[0],
+                 '--config-dir', str(directory)])
+        self.assert_refused(options, '[aggregate_mirror] sync_interval in '
+                            '%s/2.conf is "2h": ' % directory)
+        self.useFixture(fixtures.EnvironmentVariable(
+            'OS_AGGREGATE_MIRROR__SYNC_INTERVAL', '3h'))
+        self.assert_refused(
+            options, '[aggregate_mirror] sync_interval in the environment '
+            '(OS_AGGREGATE_MIRROR__SYNC_INTERVAL) is "3h": ')
+
+    def assert_refused(self, options: cfg.ConfigOpts, text: str) -> None:
+        option_values.forget_mistakes(options)
+        error = self.assertRaises(exceptions.InvalidConfiguration,
+                                  option_values.check, options)
+        self.assertEqual(text, str(error)[:len(text)])
+
+    def read(self, group, name, text):
+        """Return the configuration of a file that sets one option."""
+        path = pathlib.Path(
+            self.useFixture(doubles.fixtures.TempDir()).path, 'nova.conf')
+        path.write_text('[%s]\n%s = %s\n' % (group, name, text))
+        options = cfg.ConfigOpts()
+        options.register_opt(cfg.StrOpt('state_path', default='/state'))
+        conf.register_opts(options)
+        options(['--config-file', str(path)])
+        return options
+
+    def test_value_without_a_meaning(self):
+        """Every option that a template leaves empty is named, and harmless.
+
+        So is a number that no limit excludes, because it compares as neither
+        smaller nor greater. The default applies.
+        """
+        empty = {('aggregate_mirror', 'request_filters'): [],
+                 ('aggregate_mirror_database', 'mysql_sql_mode'): ''}
+        for text in ('', '  ', 'nan', 'NaN', '-nan', 'inf', '-inf', '-0.0'):
+            for group, options in conf.list_opts():
+                for option in options:
+                    key = group.name, option.dest
+                    if text.strip() and not isinstance(
+                            option.type, types.Number):
+                        continue
+                    configured = self.read(group.name, option.name, text)
+                    default = self.read(
+                        'DEFAULT', 'debug', 'true')[group.name][option.dest]
+                    found = option_values.override_mistakes(configured)
+                    value = configured[group.name][option.dest]
+                    if not text.strip() and key in empty:
+                        self.assertEqual(({}, empty[key]), (found, value))
+                    elif default not in (None, ''):
+                        self.assertEqual(({key}, default),
+                                         (found.keys(), value), (key, text))
+
+    def test_no_hook(self):
+        """The error names the mode in which nova mirrors by itself."""
+        error, = option_values.override_mistakes(
+            self.read('aggregate_mirror', 'hooks', '')).values()
+        self.assertIn('mode = observe', str(error))
+
+    def test_reload_with_a_value_without_a_meaning(self):
+        """The previous value stays, and the brake with it."""
+        for text in '', 'nan', '-0.0':
+            options = self.read('aggregate_mirror', 'max_removed_share', text)
+            before = {**option_values.read(options),
+                      ('aggregate_mirror', 'max_removed_share'): 0.2}
+            error = self.assertRaises(exceptions.InvalidConfiguration,
+                                      option_values.check, options, before)
+            self.assertIn(
+                '[aggregate_mirror] max_removed_share in ', str(error))
+            self.assertEqual(0.2, options.aggregate_mirror.max_removed_share)
+
+    def test_reload_with_an_invalid_value(self):
+        """The previous value stays, not the default: prune must not begin."""
+        options = self.read('aggregate_mirror', 'prune', 'false')
+        path = pathlib.Path(options.config_file[0])
+        before = option_values.read(options)
+        for text, expected in (('flase', False), ('', False), ('true', True)):
+            path.write_text('[aggregate_mirror]\nprune = %s\n' % text)
+            options.reload_config_files()
+            option_values.forget_mistakes(options)
+            found = option_values.override_mistakes(options, before)
+            self.assertEqual(expected, options.aggregate_mirror.prune)
+            self.assertEqual(not expected, bool(found))
