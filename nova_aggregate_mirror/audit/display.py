@@ -36,23 +36,15 @@ def cells(misplacement: audit.Misplacement
            if misplacement.keep_step else ())))
 
 
-def fields(misplacement: audit.Misplacement) -> dict[str, Any]:
-    """Return a misplacement for a program; see the command's page."""
-    server, cause = misplacement.server, misplacement.cause
-    return {
-        'server': server.uuid, 'name': server.name, 'host': server.host,
-        'project': server.project, 'state': server.state,
-        'rule': misplacement.rule, 'requested': misplacement.requested,
-        'actual': misplacement.actual, 'cause': cause.kind,
-        'detail': cause.text,
-        'since': audit.moment(cause.since) if cause.since else None,
-        'step': misplacement.step,
-        'keep_step': misplacement.keep_step or None}
-
-
 def row(misplacement: audit.Misplacement) -> tuple[Any, ...]:
-    """Return the values of ``FIELDS``."""
-    return tuple(fields(misplacement).values())
+    """Return the values of ``FIELDS``; see the command's page."""
+    server, cause = misplacement.server, misplacement.cause
+    return (
+        server.uuid, server.name, server.host, server.project, server.state,
+        misplacement.rule, misplacement.requested, misplacement.actual,
+        cause.kind, cause.text,
+        audit.moment(cause.since) if cause.since else None,
+        misplacement.step, misplacement.keep_step or None)
 
 
 def document(pages: abc.Iterable[abc.Iterable[audit.Misplacement]],
@@ -62,7 +54,7 @@ def document(pages: abc.Iterable[abc.Iterable[audit.Misplacement]],
 
     :param totals: complete after the last page, as ``cells_down`` is
     """
-    misplacements = [fields(misplacement) for page in pages
+    misplacements = [dict(zip(FIELDS, row(misplacement))) for page in pages
                      for misplacement in page]
     return {'misplacements': misplacements, 'servers': totals.servers,
             'misplaced': totals.misplaced, 'without_request': totals.unknown,

@@ -257,7 +257,7 @@ class TestOddColumns(testscenarios.WithScenarios, test_source.SourceTest):
         for page in audited.run(pages):
             if page:
                 display.table(page)
-                json.dumps(list(map(display.fields, page)))
+                json.dumps(list(map(display.row, page)))
 
     def servers(self):
         """Read what an explanation shows of servers and migrations."""
