@@ -187,8 +187,7 @@ def agent(deployment: inputs.Deployment) -> checks.Findings:
             'the [aggregate_mirror_database] of nova-api:' % mode,
             checks.START_AGENT)]
     name = 'the agent on %s, which took the lease on %s' % (
-        row.host, time.strftime(
-            '%Y-%m-%d at %H:%M:%S UTC', time.gmtime(row.taken_at)))
+        row.host, modes.date(row.taken_at))
     if not row.holder:
         return [checks.warning(
             'No agent leads; the last leader was %s. Start an agent:' % name,
@@ -242,7 +241,7 @@ def processes(deployment: inputs.Deployment) -> checks.Findings:
     return [checks.good('Nova-api with the hook, in the last 7 days: %s.' % (
         '; '.join('%s, version %s, mode %s, %s, last seen on %s' % (
             *key, plurals.count(len(seen_at), 'process', 'processes'),
-            time.strftime('%Y-%m-%d at %H:%M UTC', time.gmtime(max(seen_at))))
+            modes.date(max(seen_at)))
             for key, seen_at in sorted(moments.items()))))]
 
 

@@ -3,12 +3,12 @@
 
 import argparse
 from collections import abc
-import datetime
 import sys
 import textwrap
 import time
 from typing import Any
 
+from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import journal
@@ -92,14 +92,9 @@ def _document(row: journal.Row) -> dict[str, Any]:
         'request_id': row.dirty.request_id or None,
         'state': row.state,
         'detail': row.detail,
-        'created_at': _time(row.created_at),
+        'created_at': audit.moment(row.created_at),
         'mirrored_at': (None if row.mirrored_at is None
-                        else _time(row.mirrored_at)),
+                        else audit.moment(row.mirrored_at)),
         'attempts': row.attempts,
         'last_error': row.last_error or None,
     }
-
-
-def _time(seconds: float) -> str:
-    return datetime.datetime.fromtimestamp(
-        seconds, datetime.timezone.utc).isoformat(timespec='seconds')

@@ -35,14 +35,14 @@ def find(journal: store.Journal, wanted: str) -> list[Disagreement]:
         Disagreement(
             'Nova-api on %s' % process.host,
             'had mode %s at its last operation, ' % process.mode
-            + text % (_date(process.seen_at), wanted, 'restarted'), RESTART)
+            + text % (date(process.seen_at), wanted, 'restarted'), RESTART)
         for process in _latest(journal) if process.mode != wanted]
     sync = next((sync for sync in journal.history.newest() if sync.mode), None)
     if sync and sync.mode != wanted:
         disagreements.append(Disagreement(
             'The agent on %s' % sync.host,
             'had mode %s in its last sync, ' % sync.mode
-            + text % (_date(sync.ended_at), wanted, 'reloaded'), RELOAD))
+            + text % (date(sync.ended_at), wanted, 'reloaded'), RELOAD))
     if sync and sync.observed and journal.rows.backlog().pending:
         disagreements.append(Disagreement(
             'Operations', 'wait in the journal, and the agent observed in its '
@@ -58,7 +58,7 @@ def find_for_agent(journal: store.Journal, mode: str) -> list[Disagreement]:
             'Nova-api on %s' % process.host,
             'had mode %s at its last operation, on %s, and this agent has '
             'mode %s. Unless it was restarted since, run' % (
-                process.mode, _date(process.seen_at), mode),
+                process.mode, date(process.seen_at), mode),
             '"%s" there for mode %s, or "%s" for mode %s' % (
                 RESTART, mode, RELOAD, process.mode))
         for process in _latest(journal) if process.mode != mode]
@@ -76,5 +76,6 @@ def _latest(journal: store.Journal) -> list[api_processes.ProcessRecord]:
     return sorted({process.host: process for process in processes}.values())
 
 
-def _date(seconds: float) -> str:
+def date(seconds: float) -> str:
+    """Render seconds since the epoch for a sentence."""
     return time.strftime('%Y-%m-%d at %H:%M:%S UTC', time.gmtime(seconds))

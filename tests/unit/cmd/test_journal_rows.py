@@ -80,14 +80,14 @@ class TestJournalRows(doubles.TestCase):
             'id': failed.id, 'host': 'h1', 'nodes': ['n1'],
             'request_id': None,
             'state': 'to_mirror', 'detail': 'to be mirrored',
-            'created_at': '1970-01-01T00:16:40+00:00', 'mirrored_at': None,
+            'created_at': '1970-01-01T00:16:40Z', 'mirrored_at': None,
             'attempts': 1, 'last_error': 'refused',
         }, {
             'id': mirrored.id, 'host': 'h2', 'nodes': [],
             'request_id': None,
             'state': 'running_mirrored', 'detail': 'mirrored, may still run',
-            'created_at': '1970-01-01T00:17:40+00:00',
-            'mirrored_at': '1970-01-01T00:17:40+00:00',
+            'created_at': '1970-01-01T00:17:40Z',
+            'mirrored_at': '1970-01-01T00:17:40Z',
             'attempts': 0, 'last_error': None,
         }], json.loads(self.text(self.out)))
 
