@@ -11,6 +11,7 @@ from typing import Generic
 from typing import TypeVar
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import repeats
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import parallel
 
@@ -85,6 +86,7 @@ class _Run(Generic[Item, Result]):
 
     def ask(self, item: Item) -> None:
         """Send the request of an item, unless it would be in vain."""
+        pauses = 0
         while not self._is_over():
             patience, began = self._patience, time.monotonic()
             try:
@@ -98,6 +100,11 @@ class _Run(Generic[Item, Result]):
                     self._slowest, time.monotonic() - began)
                 self._failed_in_a_row = 0
                 return
+            if pauses < repeats.REPEATS and _may_pause(error):
+                # The service asks for it: this is no wait for an answer.
+                pauses += 1
+                time.sleep(error.retry_after)
+                continue
             is_silent = error.is_outage
             # Before the check: others may end at the same time, and none of
             # them is to begin with a further item.
@@ -164,3 +171,8 @@ class _Run(Generic[Item, Result]):
             self._patience = math.inf
         except exceptions.MirrorError:
             self.answers.outage = error
+
+
+def _may_pause(error: exceptions.MirrorError) -> bool:
+    """Check whether a service asks for a short pause before a repetition."""
+    return 0.0 < error.retry_after <= min(PATIENCE, deadline.remaining())

@@ -19,7 +19,6 @@ from oslo_log import log as logging
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror.reconcile import context
@@ -290,17 +289,22 @@ class _Requests:
             with self._deciding:
                 return outside.copy().run(decide, {state.uuid: state})
 
+        refusals = dict[str, exceptions.MirrorError]()
+
         def write(provider: str) -> None:
-            try:
-                self._put(states[provider], changes[provider], decision.truth)
-            except exceptions.MirrorError as exc:
-                if not _may_repeat(exc):
-                    raise
-                error = exc
-            else:
-                return
-            time.sleep(error.retry_after)
-            self._put_again(provider, decide_again, error)
+            if provider not in refusals:
+                try:
+                    self._put(
+                        states[provider], changes[provider], decision.truth)
+                    return
+                except exceptions.MirrorError as exc:
+                    if not exc.is_repeatable:
+                        raise
+                    refusals[provider] = exc
+                    if exc.retry_after:
+                        # It is called again after the pause, if that is short.
+                        raise
+            self._put_again(provider, decide_again, refusals[provider])
 
         failures = self._ask(write, changes).failures
         self._outcome.unwritten |= {
@@ -370,12 +374,6 @@ class _Requests:
                         'not tried after %d other providers without an answer'
                         % len(self._silent)))
         return answers
-
-
-def _may_repeat(error: exceptions.MirrorError) -> bool:
-    """Check whether a PUT begins again, after an answer of something else."""
-    return error.is_repeatable and error.retry_after <= min(
-        isolation.PATIENCE, deadline.remaining())
 
 
 def _put(placement: client.Client, state: client.Provider,

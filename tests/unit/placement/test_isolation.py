@@ -4,6 +4,7 @@
 import math
 import threading
 
+import fixtures
 import testtools
 
 from nova_aggregate_mirror import exceptions
@@ -48,6 +49,24 @@ class TestAsk(testtools.TestCase):
         return isolation.ask(
             self.request, self.items, parallel.Workers(count).each,
             self.probe, **options)
+
+    def test_pause_that_the_service_asks_for(self):
+        """It is not a wait for an answer; a long one is not made."""
+        pauses = []
+        self.useFixture(fixtures.MonkeyPatch('time.sleep', pauses.append))
+        for seconds, expected in ((1.0, [1.0, 1.0]), (30.0, [])):
+            busy = exceptions.ServiceFailed('answered 429')
+            busy.retry_after = seconds
+            self.errors, self.requests = {2: busy}, []
+            pauses.clear()
+            self.assertEqual({2: busy}, self.ask(range(4)).failures)
+            self.assertEqual(expected, pauses)
+            self.assertEqual([0, 1, *[2] * (len(expected) + 1), 3],
+                             self.requests)
+        with deadline.within(0.5):
+            busy.retry_after = 1.0
+            self.ask([2])
+        self.assertEqual([], pauses)
 
     def test_result_or_failure_for_every_item(self):
         """Each failure is that of its item, in threads and in turn."""

@@ -248,7 +248,7 @@ class TestHosts(doubles.TestCase):
         """A short pause is made; a long one would delay the others."""
         pauses = []
         self.useFixture(fixtures.MonkeyPatch('time.sleep', pauses.append))
-        for seconds, puts in (0.5, 2), (30.0, 1):
+        for seconds, puts in (0.5, 3), (30.0, 1):
             error = exceptions.ServiceFailed('429')
             error.retry_after = seconds
             self.placement.broken['PUT', 'n1'] = error
