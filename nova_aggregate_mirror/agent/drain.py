@@ -41,7 +41,20 @@ DELAY_FACTOR = 5.0
 READ_INTERVAL, LONG_INTERVAL = 1.0, 10.0
 LONG_JOURNAL = 10000
 
+# Minimum seconds for a request, however short users' requests are: it may
+# include a token and the discovery of placement, which would start again with
+# each request that times out.
+LEAST_TIMEOUT = 5.0
+
 Errors = abc.Mapping[journal.Row, exceptions.MirrorError]
+
+
+def timeout(conf: cfg.ConfigOpts) -> float:
+    """Return the seconds for a request, and for a row that hangs.
+
+    New rows wait as long for it: more would delay the recovery.
+    """
+    return max(float(conf.aggregate_mirror.inline_timeout), LEAST_TIMEOUT)
 
 
 class Drain:
@@ -53,6 +66,7 @@ class Drain:
                  stopping: abc.Callable[[], bool] = lambda: False) -> None:
         options = conf.aggregate_mirror
         self._is_observer = nova_aggregate_mirror.conf.observes(conf)
+        self._patience = timeout(conf)
         self._rows = rows
         self._reconciler = reconciler
         self._context = reconciler.context
@@ -153,7 +167,7 @@ class Drain:
             self._schedule.isolate(
                 row.id, LONGEST_BACKOFF if alone else 0.0, stays=alone)
         outcome = self._reconciler.drain(
-            rows, locks, math.inf if alone else 0.0)
+            rows, locks, self._patience if alone else 0.0)
         errors = {row: outcome.unfinished[row.dirty] for row in rows
                   if row.dirty in outcome.unfinished}
         if alone:

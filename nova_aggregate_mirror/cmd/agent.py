@@ -55,13 +55,6 @@ AGENT_LEVELS = ['nova=WARNING', 'nova_aggregate_mirror=INFO',
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)
 
-LEAST_TIMEOUT = 5.0
-"""Seconds for a request of the drain, however short users' requests are.
-
-It may include a token and the discovery of placement, which would start again
-with each request that times out.
-"""
-
 
 def _build(journal: store.Journal, figures: metrics.Metrics) -> service.Agent:
     """Build an agent by the current configuration."""
@@ -71,7 +64,7 @@ def _build(journal: store.Journal, figures: metrics.Metrics) -> service.Agent:
     drain_source, sync_source = (
         components.source(skip_late=True), components.source())
     stop, failing = threading.Event(), outcome.Failing()
-    placement = _client(request_timeout=_drain_timeout())
+    placement = _client(request_timeout=drain.timeout(CONF))
     observes = nova_aggregate_mirror.conf.observes(CONF)
     figures.set_mode(observes)
     return service.Agent(
@@ -107,14 +100,9 @@ def _start(agent: service.Agent) -> None:
     The loops of an agent on standby send placement no request.
     """
     agent.start()
-    placement = _client(request_timeout=_drain_timeout(), announces=True)
+    placement = _client(request_timeout=drain.timeout(CONF), announces=True)
     placement.check_access()
     placement.release()
-
-
-def _drain_timeout() -> float:
-    """Return the seconds per request; more would delay the recovery."""
-    return max(float(CONF.aggregate_mirror.inline_timeout), LEAST_TIMEOUT)
 
 
 def _build_audit(figures: metrics.Metrics
@@ -208,7 +196,7 @@ def _longest_step() -> float:
     """Return the seconds that a step takes if each of its requests fails."""
     options = CONF.aggregate_mirror
     return float(options.request_timeout + options.cell_timeout
-                 + drain.ROWS * _drain_timeout())
+                 + drain.ROWS * drain.timeout(CONF))
 
 
 def _limits() -> dict[str, float]:
