@@ -16,10 +16,13 @@ from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import modes
+from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
 
 LOG = logging.getLogger(__name__)
+
+LISTING = modes.SYNC + ' --dry-run'
 
 Note = abc.Callable[[float, result.Result], None]
 """Writes a sync to the history: duration in seconds, and result; raises
@@ -131,11 +134,10 @@ class PeriodicSync:
             LOG.info('Full sync: %s in %.1f seconds',
                      plurals.associations(added, removed), seconds)
         if refused:
-            LOG.error('Full sync: removals refused: %s',
-                      result.refusal(refused))
+            LOG.error('Full sync: removals refused: %s', refused)
         self._log_failures(
-            [failure for failure in judged.failures
-             if not failure.error or failure.error is not sync.refused])
+            [failure for failure in judged.failures if not sync.refused
+             or failure.failure is not sync.refused.failure])
         self._figures.observe_sync(
             judged.judgement, seconds, added, removed,
             None if sync.not_compared else self._by_zone(sync.drift),
@@ -163,15 +165,13 @@ class PeriodicSync:
                    missing if association.in_nova else stale] += 1
         return counts
 
-    def _log_failures(self, failures: abc.Iterable[result.Fault]
-                      ) -> None:
+    def _log_failures(self, failures: abc.Sequence[problems.Problem]) -> None:
         """Log lasting failures once, not at each sync."""
-        failures = list(failures)
-        keys = frozenset(
-            (failure.subject, failure.error and failure.error.failure.key)
-            for failure in failures)
+        keys = frozenset((failure.subject, failure.key)
+                         for failure in failures)
         if keys and keys != self._logged_failures:
-            LOG.warning('Full sync: %s', '; '.join(map(str, failures)))
+            LOG.warning('Full sync: %s', '; '.join(
+                problems.lines(failures, '"%s"' % LISTING)))
         elif self._logged_failures and not keys:
             LOG.info('Full sync: the previous errors are resolved')
         self._logged_failures = keys

@@ -82,14 +82,14 @@ def _repair(sync: full_sync.SyncOutcome, observes: bool
     """Report the repair; where nova is only observed, refusals alone."""
     if observes:
         if sync.refused:
-            yield checks.failure('Removals refused: %s.' % sync.refused)
+            yield checks.failure(
+                'Removals refused: %s.' % sync.refused.failure.observed)
         return
     states = {association.state for association in sync.associations}
     stale = states & {State.STALE, State.STALE_KEPT}
     if sync.refused:
         yield checks.failure(
-            'Removals refused: %s. If they are correct, list them, then apply '
-            'them:' % sync.refused,
+            'Removals refused: %s:' % sync.refused,
             checks.SYNC + ' --prune --dry-run',
             checks.SYNC + ' --prune --force')
     elif stale or State.MISSING in states:

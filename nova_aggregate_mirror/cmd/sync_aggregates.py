@@ -122,4 +122,4 @@ def _print(result: result.Result, form: str, advice: str) -> None:
     elif form != 'table':
         formats.show(form, sync_result.document(result), sync_result.COLUMNS,
                      rows)
-    formats.tell(sync_result.faults(result))
+    formats.tell(result.lines())

@@ -5,7 +5,6 @@ from collections import abc
 import socket
 import time
 
-from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
@@ -42,14 +41,14 @@ def note(history: full_syncs.History, name: str, seconds: float,
     request = result.request
     if not request.feeds_ledger:
         return
-    ended, faults = now(), sync_result.faults(result)
+    ended, lines = now(), result.lines()
     removals = result.select(State.STALE)
     history.note(full_syncs.Entry(
         command(name, request), socket.gethostname(), ended - seconds, ended,
         seconds, added=len(result.select(State.MISSING)),
         removed=len(removals), stale=len(result.select(State.STALE_KEPT)),
-        failed=len(result.all_faults), status=result.status(),
-        reason=faults[0] if faults else '',
+        failed=len(result.problems), status=result.status(),
+        reason=lines[0] if lines else '',
         compared=request.write and not (
             request.hosts or request.aggregates or result.interruption
             or result.sync.not_compared),

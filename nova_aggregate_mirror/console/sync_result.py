@@ -2,12 +2,12 @@
 """Display of the result of a full sync: text, table and JSON."""
 
 from collections import abc
-import itertools
 from typing import Any
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
+from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import terminal_tables
 
@@ -31,9 +31,6 @@ LISTED = (State.MISSING, State.STALE, State.STALE_KEPT,
           State.FOREIGN_AGGREGATE, State.FOREIGN_PROVIDER,
           State.UNKNOWN_PROVIDER, State.ABSENT)
 """States of the associations that have a row, in this order."""
-
-MOST_LISTED = 10
-"""Faults of one kind, and foreign aggregates, that are listed each."""
 
 
 def document(result: result.Result) -> dict[str, Any]:
@@ -112,31 +109,13 @@ def foreign(result: result.Result, never: str = NEVER) -> abc.Iterator[str]:
     for association in result.select(State.FOREIGN_AGGREGATE):
         by_aggregate.setdefault(association.aggregate_uuid, set()).add(
             association.host)
-    for uuid, hosts in sorted(by_aggregate.items())[:MOST_LISTED]:
+    for uuid, hosts in sorted(by_aggregate.items())[:problems.MOST_LISTED]:
         yield 'Aggregate %s of %s: %s; its owner is unknown.%s' % (
             uuid, plurals.some(hosts), never,
             HOW_TO_REMOVE if uuid in result.sync.removable else '')
-    if len(by_aggregate) > MOST_LISTED:
-        yield '... and %d more aggregates' % (len(by_aggregate) - MOST_LISTED)
-
-
-def faults(result: result.Result, listing: str = '"--format json"'
-           ) -> list[str]:
-    """List what is not mirrored, each with the reason or the remedy.
-
-    :param listing: what lists more than the first ``MOST_LISTED`` errors of
-        one kind
-    """
-    lines: list[str] = []
-    for key, group in itertools.groupby(
-            result.all_faults, key=lambda fault: fault.key):
-        texts = [str(fault) for fault in group]
-        if any(key) and len(texts) > MOST_LISTED:
-            texts[MOST_LISTED:] = [
-                '... and %d more of the same kind; %s lists all'
-                % (len(texts) - MOST_LISTED, listing)]
-        lines += texts
-    return lines
+    if len(by_aggregate) > problems.MOST_LISTED:
+        yield '... and %d more aggregates' % (
+            len(by_aggregate) - problems.MOST_LISTED)
 
 
 def in_table(rows: abc.Iterable[tuple[str, ...]]

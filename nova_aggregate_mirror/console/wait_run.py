@@ -16,6 +16,7 @@ from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import source
 
@@ -37,7 +38,7 @@ SETTLE = 5.0
 """Seconds after which a host that is in no aggregate is an error. A Galera
 node may return a host's memberships a little after they were committed."""
 
-Fault = result.Fault
+Problem = problems.Problem
 State = result.State
 
 
@@ -65,27 +66,32 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
         allowed = min(LONGEST, began + timeout - start)
         with deadline.within(max(LEAST, min(LAST, timeout), allowed)):
             sync = full_sync.of_hosts(cloud, hosts, nodes, PATIENCE)
-        faults, seconds = _faults(sync, hosts, repair), now() - began
-        errors = [fault.error for fault in faults if fault.error]
+        errors, seconds = _errors(sync, hosts), now() - began
+        missing = _missing(sync, hosts, repair) + [
+            Problem.of(error) for error in errors
+            if isinstance(error, exceptions.UnknownName)]
         for error in errors:
             if _is_final(error, was_refused, seconds >= min(SETTLE, timeout)):
                 raise error
         if not quiet:
-            formats.tell(plurals.lines(fault.text for fault in faults
-                                       if _identity(fault) not in reported))
-        if not faults or seconds >= timeout:
+            formats.tell(plurals.lines(
+                str(problem) if problem.failure else problem.text
+                for problem in missing if _identity(problem) not in reported))
+        if not missing or seconds >= timeout:
             break
-        reported = set(map(_identity, faults))
+        reported = set(map(_identity, missing))
         was_refused = any(error.is_refusal for error in errors)
         # Nova need not be read before placement is asked about these. One that
         # nova does not have any more is searched for in all cells, but once.
         nodes = sync.nova.nodes_of(hosts) & (
             sync.outcome.missing | sync.outcome.current.keys())
         sleep(min(max(INTERVAL, now() - start), timeout - seconds))
-    if faults:
-        formats.tell(['Timeout after %.0f s; placement: %s' % (
-            seconds, placement.endpoint()), *plurals.lines(map(str, faults))])
-        return min(fault.status for fault in faults)
+    if missing:
+        formats.tell([
+            'Timeout after %.0f s; placement: %s' % (
+                seconds, placement.endpoint()),
+            *plurals.lines(map(str, missing))])
+        return min(problem.status for problem in missing)
     names = sync.nova.aggregates
     for host, uuids in sorted(sync.nova.members.items()):
         aggregates = ['%s (%s)' % (names[uuid], uuid) for uuid in uuids]
@@ -99,27 +105,33 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
     return exit_status.OK
 
 
-def _faults(sync: full_sync.SyncOutcome, hosts: frozenset[str], repair: str
-            ) -> list[Fault]:
-    """List what keeps the hosts from being in all their aggregates."""
-    request = full_sync.Request(write=False, hosts=hosts)
-    faults = result.Result(sync, request).all_faults + [
-        Fault(exit_status.DRIFT, str(association), 'Missing: %s' % association,
-              'run "%s %s"' % (repair, shlex.quote(association.hosts[0])))
-        for association in sync.associations
-        if association.state is State.MISSING]
+def _errors(sync: full_sync.SyncOutcome, hosts: frozenset[str]
+            ) -> list[exceptions.MirrorError]:
+    """List what failed, and the hosts that are in no aggregate."""
+    errors = [sync.not_compared] if sync.not_compared else list(
+        sync.outcome.failed.values())
     nova = sync.outcome.truth
     memberless = hosts.difference(nova.members, *(
         aggregate.hosts for aggregate in nova.invalid_aggregates)
     ) if nova else ()
     if memberless:
-        error = exceptions.UnknownName(
+        errors.append(exceptions.UnknownName(
             'nova has no host %s in any aggregate'
             % ', '.join(sorted(memberless)),
-            step='run "openstack aggregate add host AGGREGATE HOST"')
-        faults.append(Fault(exit_status.of(error), '', str(error),
-                            error=error))
-    return faults
+            step='run "openstack aggregate add host AGGREGATE HOST"'))
+    return errors
+
+
+def _missing(sync: full_sync.SyncOutcome, hosts: frozenset[str], repair: str
+             ) -> list[Problem]:
+    """List what keeps the hosts from being in all their aggregates."""
+    request = full_sync.Request(write=False, hosts=hosts)
+    return result.Result(sync, request).problems + [
+        Problem(str(association), 'Missing: %s' % association,
+                'run "%s %s"' % (repair, shlex.quote(association.hosts[0])),
+                exit_status.DRIFT)
+        for association in sync.associations
+        if association.state is State.MISSING]
 
 
 def _is_final(error: exceptions.MirrorError, was_refused: bool,
@@ -134,6 +146,6 @@ def _is_final(error: exceptions.MirrorError, was_refused: bool,
         error, exceptions.Contradiction)
 
 
-def _identity(fault: Fault) -> tuple[str, str]:
-    """Return what stays the same while an error has another text."""
-    return fault.subject, '' if fault.error else fault.text
+def _identity(problem: Problem) -> tuple[str, str]:
+    """Return what stays the same while a failure has another text."""
+    return problem.subject, '' if problem.failure else problem.text

@@ -54,7 +54,7 @@ def summary(content: collect.Content) -> str:
     parts = ['%d %s' % (len(drift), word) for word, drift in (
         ('missing', result.select(State.MISSING)),
         ('stale', result.select(*STALE))) if drift]
-    problems = len(result.all_faults) + bool(content.journal.trouble)
+    problems = len(result.problems) + bool(content.journal.trouble)
     count = plurals.count(problems, 'problem')
     if not parts:
         return ('%s on the page; otherwise no difference was found' % count
@@ -71,18 +71,18 @@ def values(content: collect.Content) -> dict[str, Any]:
     rows = matrix.rows(nova, compared, collect.marks(content))
     columns = matrix.columns(nova, compared)
     places = {column.uuid: place for place, column in enumerate(columns)}
-    faults = ['%s: %s' % (found, found.step)
-              for found in journal.disagreements]
-    faults += map(str, result.all_faults)
+    problems = ['%s: %s' % (found, found.step)
+                for found in journal.disagreements]
+    problems += map(str, result.problems)
     if journal.trouble:
-        faults.insert(0, '%s. The information about deleted aggregates and '
-                         'operations is not complete.' % journal.trouble)
+        problems.insert(0, '%s. The information about deleted aggregates and '
+                           'operations is not complete.' % journal.trouble)
     names = {column.uuid: column.name or 'deleted ' + column.uuid
              for column in columns}
     return {
         'status': status(content), 'summary': summary(content),
         'compared': not content.sync.not_compared,
-        'faults': faults, 'endpoint': content.endpoint,
+        'problems': problems, 'endpoint': content.endpoint,
         'figures': _figures(content),
         'columns': columns,
         'names': names, 'zones': content.zones, 'meanings': exit_status.TEXTS,

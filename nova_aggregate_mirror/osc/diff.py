@@ -42,7 +42,7 @@ class Diff(command.Lister):
             summary += '\nTo change placement, run "%s".' % _sync(parsed_args)
         listing = _sync(parsed_args, '--dry-run', '-f', 'json')
         command.tell([*summary.splitlines(),
-                      *sync_result.faults(result, '"%s"' % listing)])
+                      *result.lines('"%s"' % listing)])
         return sync_result.COLUMNS, rows
 
     def in_table(self, columns: Any, rows: Any) -> command.Table:

@@ -60,7 +60,7 @@ class Sync(command.Lister):
         self._result = run(self, parsed_args, request)
         command.tell([
             *sync_result.summary(self._result, sync_result.UNKNOWN),
-            *sync_result.faults(self._result)])
+            *self._result.lines()])
         return sync_result.COLUMNS, sync_result.rows(self._result)
 
     def in_table(self, columns: Any, rows: Any) -> command.Table:

@@ -11,6 +11,8 @@ ALWAYS_SAFE = 10
 """Removals that the brake always allows."""
 UNLIMITED = math.inf
 """A share of removals that no sync exceeds."""
+STEP = ('if they are correct, run a sync with "--prune --force"; if not, '
+        'correct nova\'s host aggregates')
 
 
 def refusal(compared: comparison.Comparison, max_removed_share: float | None
@@ -34,13 +36,14 @@ def refusal(compared: comparison.Comparison, max_removed_share: float | None
         # An empty answer from nova looks exactly like "remove everything".
         return exceptions.RemovalsRefused(
             'nova reports no host in any aggregate; %s would be removed'
-            % plurals.count(removed, 'association'))
+            % plurals.count(removed, 'association'), step=STEP)
     ours = foreign + sum(
         len(compared.current[node] & compared.owned)
         for node in nova.nodes.keys() & compared.current.keys())
     if removed > ALWAYS_SAFE and removed > max_removed_share * ours:
         return exceptions.RemovalsRefused(
             '%.2f%% of the associations would be removed, which is over '
-            '%.2f%% (%d of %d)' % (100 * removed / ours,
-                                   100 * max_removed_share, removed, ours))
+            '%.2f%% (%d of %d)' % (
+                100 * removed / ours, 100 * max_removed_share, removed, ours),
+            step=STEP)
     return None

@@ -2,7 +2,6 @@
 """The judgement of a full sync or of a dry run, and what it left to do."""
 
 from collections import abc
-import dataclasses
 import functools
 
 from nova_aggregate_mirror import exceptions
@@ -11,9 +10,11 @@ from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror import source
 
 Association = associations.Association
+Problem = problems.Problem
 State = associations.State
 
 DISCOVER = 'run "nova-manage cell_v2 discover_hosts"'
@@ -25,26 +26,6 @@ RETIRED = ('if it was retired as a member, nova-api answers 404 to its '
 NODE_UUID = 'correct its uuid in the table compute_nodes of its cell'
 AGAIN = 'run this command again'
 PRUNE = '--prune removes stale associations'
-
-
-@dataclasses.dataclass(frozen=True)
-class Fault:
-    """Something that is not mirrored."""
-
-    status: int
-    subject: str
-    text: str
-    remedy: str = ''
-    error: exceptions.MirrorError | None = None
-    """None if nova has to change."""
-
-    def __str__(self) -> str:
-        return ': '.join(filter(None, (self.text, self.remedy)))
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Kind of the error, and whose it is: other faults may share it."""
-        return self.error.failure.key if self.error else ('', '')
 
 
 class Result:
@@ -64,7 +45,7 @@ class Result:
         """Return the lowest exit status that applies."""
         if self.interruption:
             return self.interruption
-        codes = [fault.status for fault in self.all_faults]
+        codes = [problem.status for problem in self.problems]
         if not self.request.write and self.select(*associations.DRIFT):
             codes.append(exit_status.DRIFT)
         return min(codes, default=exit_status.OK)
@@ -127,13 +108,13 @@ class Result:
             pending) if pending else ''
 
     @property
-    def failures(self) -> list[Fault]:
+    def failures(self) -> list[Problem]:
         """List what keeps the sync from a success: all but what is pending.
 
         Nova-compute creates a provider that is missing, as soon as it runs.
         """
-        return [fault for fault in self.all_faults
-                if fault.status != exit_status.NO_PROVIDER]
+        return [problem for problem in self.problems
+                if problem.status != exit_status.NO_PROVIDER]
 
     @functools.cached_property
     def unprocessed(self) -> list[str]:
@@ -146,17 +127,22 @@ class Result:
             and isinstance(exc, exceptions.Stopped)})
 
     @functools.cached_property
-    def all_faults(self) -> list[Fault]:
-        """Faults by exit status, including those that are not listed."""
-        return sorted([*self._obstacles(), *self._errors()],
-                      key=lambda fault: (fault.status, fault.key, fault.text))
+    def problems(self) -> list[Problem]:
+        """What is not mirrored or compared, by exit status."""
+        return sorted([*self._obstacles(), *self._failed()],
+                      key=lambda problem: (
+                          problem.status, problem.key, problem.text))
 
-    def _obstacles(self) -> abc.Iterator[Fault]:
+    def lines(self, listing: str = '"--format json"') -> list[str]:
+        """List the problems for a person; see ``problems.lines``."""
+        return problems.lines(self.problems, listing)
+
+    def _obstacles(self) -> abc.Iterator[Problem]:
         """List what nova, an operator or nova-compute has to correct."""
         nova = self._nova
         yield from without_uuid(nova)
         nodeless = nova.nodeless()
-        for status, hosts, text, remedy in (
+        for status, hosts, text, step in (
                 (exit_status.NOT_MAPPED, nova.unmapped & nodeless,
                  'has neither host mapping nor compute node', RETIRED),
                 (exit_status.NOT_MAPPED, nova.unmapped - nodeless,
@@ -164,38 +150,34 @@ class Result:
                 (exit_status.NO_NODE, nodeless - nova.unmapped,
                  'has no compute node that nova lists', NO_NODE)):
             for host in hosts:
-                yield Fault(status, host, 'Host %s %s' % (host, text), remedy)
+                yield Problem(host, 'Host %s %s' % (host, text), step, status)
         for provider, names in sorted({
                 (association.provider, ', '.join(association.hosts))
                 for association in self.select(State.PENDING)
                 if outcome.Subject(outcome.PROVIDER, association.provider)
                 not in self.sync.outcome.failed}):
-            yield Fault(
-                exit_status.NO_PROVIDER, provider, 'Host %s: compute node %s '
-                'has no resource provider yet' % (names, provider), RESTART)
+            yield Problem(
+                provider, 'Host %s: compute node %s has no resource provider '
+                'yet' % (names, provider), RESTART, exit_status.NO_PROVIDER)
 
-    def _errors(self) -> abc.Iterator[Fault]:
+    def _failed(self) -> abc.Iterator[Problem]:
         """List what failed: comparison, cells, removals and writes."""
-        missed = self.sync.not_compared
+        missed, refused = self.sync.not_compared, self.sync.refused
         if missed and not isinstance(missed, exceptions.Stopped):
-            yield Fault(exit_status.of(missed), '',
-                        'Nothing could be compared: %s' % missed, error=missed)
+            yield Problem.of(missed, text='Nothing could be compared')
         for name, reason in self._nova.cells_down.items():
             text = 'Cell %s did not answer: %s; its hosts are unchanged' % (
                 name, reason)
-            yield Fault(exit_status.NO_NODE, name, text,
-                        error=exceptions.CellUnavailable(text, [name]))
-        if self.sync.refused:
-            yield Fault(exit_status.of(self.sync.refused), '',
-                        'Removals refused: %s' % refusal(self.sync.refused),
-                        error=self.sync.refused)
+            error = exceptions.CellUnavailable(text, [name])
+            yield Problem(name, '', status=exit_status.NO_NODE,
+                          failure=error.failure)
+        if refused:
+            yield Problem.of(refused, text='Removals refused')
         for subject, exc in self.sync.outcome.failed.items():
             if not isinstance(exc, exceptions.Stopped):
-                yield Fault(
-                    exit_status.of(
-                        exc, unwritten=subject in self.sync.outcome.unwritten),
-                    str(subject), '%s: %s' % (self._effect(subject), exc),
-                    error=exc)
+                yield Problem.of(
+                    exc, str(subject), self._effect(subject),
+                    unwritten=subject in self.sync.outcome.unwritten)
 
     def _effect(self, subject: outcome.Subject) -> str:
         """Return what a failure of the subject leaves undone."""
@@ -216,23 +198,17 @@ class Result:
             _capitalized(text), 'mirrored' if is_compared else 'compared')
 
 
-def without_uuid(nova: source.Nova) -> abc.Iterator[Fault]:
+def without_uuid(nova: source.Nova) -> abc.Iterator[Problem]:
     """List the aggregates, and compute nodes of members, without a UUID."""
     for aggregate in sorted(nova.invalid_aggregates):
-        yield Fault(exit_status.NOT_UPDATED, str(aggregate),
-                    _capitalized(aggregate.problem), aggregate.step)
+        yield Problem(str(aggregate), _capitalized(aggregate.problem),
+                      aggregate.step, exit_status.NOT_UPDATED)
     for row in sorted(nova.invalid_nodes):
         if row.host in nova.hosts_of_invalid_nodes():
-            yield Fault(
-                exit_status.NO_NODE, row.host,
-                '%s: the UUID of its compute node in nova is %r'
-                % (_capitalized(str(row)), row.node), NODE_UUID)
-
-
-def refusal(error: exceptions.RemovalsRefused) -> str:
-    """Return why the brake refused removals, and what to do."""
-    return ('%s. If they are correct, run a sync with "--prune --force"; if '
-            'not, correct nova\'s host aggregates' % error)
+            yield Problem(
+                row.host, '%s: the UUID of its compute node in nova is %r'
+                % (_capitalized(str(row)), row.node), NODE_UUID,
+                exit_status.NO_NODE)
 
 
 def _capitalized(text: str) -> str:

@@ -66,8 +66,9 @@ SELECTION = ('correct region_name or valid_interfaces of [placement] in '
              'nova.conf')
 ON_EACH = 'On each listed host, run:\n  systemctl restart nova-compute'
 SYNCED = faults.MANAGE + 'placement sync_aggregates'
-APPLY = ('If they are correct, list them, then apply them:\n  {0} --prune '
-         '--dry-run\n  {0} --prune --force'.format(SYNCED))
+APPLY = 'if they are correct, run a sync with "--prune --force"; if not, '
+BRAKED = (APPLY + 'correct nova\'s host aggregates:\n  {0} --prune '
+          '--dry-run\n  {0} --prune --force'.format(SYNCED))
 LOGGED = 'see the log of placement'
 STARTED = ('start placement, or correct host and port in the URL of placement '
            'in the catalog')
@@ -343,11 +344,11 @@ NOVA: dict[str, Fault] = {
         'runs it, then restart nova-compute on the other',
         (STATUS, SYNC, AGENT), 'partial'),
     'brake': Fault(
-        faults.removed, 'removals refused', APPLY, (STATUS, SYNC, AGENT),
-        'partial', 'associations to remove.'),
+        faults.removed, 'removals refused', BRAKED, (STATUS, SYNC, AGENT),
+        'partial', 'associations to remove.', line=APPLY),
     'no members': Fault(
-        faults.emptied, 'removals refused', APPLY, (STATUS, SYNC, AGENT),
-        'partial', 'associations to remove.'),
+        faults.emptied, 'removals refused', BRAKED, (STATUS, SYNC, AGENT),
+        'partial', 'associations to remove.', line=APPLY),
 }
 for _table, _reason in (
         (KEYSTONE, 'the client authenticates before a command begins'),

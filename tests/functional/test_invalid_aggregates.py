@@ -114,9 +114,9 @@ class TestTexts(testscenarios.WithScenarios, InvalidTest):
         self.assertEqual({self.other.uuid}, self.placed('h3'))
         self.assertEqual({self.odd.uuid}, self.placed('h2'))
         self.assertEqual('partial', result.judgement)
-        fault, = sync_result.faults(result)
-        self.assertIn(self.title, fault)
-        self.assertIn('id %d in the table aggregates' % self.odd.id, fault)
+        problem, = result.lines()
+        self.assertIn(self.title, problem)
+        self.assertIn('id %d in the table aggregates' % self.odd.id, problem)
         document = json.loads(json.dumps(sync_result.document(result)))
         entry, = document['without_uuid']
         self.assertEqual({'id': self.odd.id, 'aggregate': 'odd',
@@ -329,7 +329,7 @@ class TestDisplay(InvalidTest):
             journal.Ledger(), source, client.Client(CONF)))
         result = self.judge(sync)
         self.assertEqual({self.zone.uuid}, self.placed('h1'))
-        self.assertIn(self.title, *sync_result.faults(result))
+        self.assertIn(self.title, *result.lines())
         named = clients.Clients.__new__(clients.Clients)
         named.nova = source
         for name in 'odd', str(self.odd.id):

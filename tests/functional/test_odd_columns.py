@@ -191,13 +191,13 @@ class TestOddColumns(testscenarios.WithScenarios, test_source.SourceTest):
             self.add_host, self.display, self.client, self.wait]
         for act in acts:
             try:
-                faults = act()
+                problems = act()
             except Exception as exc:
                 raise AssertionError('%s: %s' % (where, act.__name__)
                                      ) from exc
             if act == self.sync and (self.table, column) in NAMED and (
                     not uuidutils.is_uuid_like(value)):
-                self.assertNotEqual([], faults, where)
+                self.assertNotEqual([], problems, where)
 
     def placed(self, host):
         return self.cloud.placement.aggregates(self.hosts[host].nodes[0])
@@ -206,7 +206,7 @@ class TestOddColumns(testscenarios.WithScenarios, test_source.SourceTest):
         self.cloud.placement.set_aggregates(self.hosts[host].nodes[0], uuids)
 
     def sync(self):
-        """Run a full sync; return its faults."""
+        """Run a full sync; return its problems."""
         self.place('h1')
         request = full_sync.Request(0.5)
         judged = result.Result(self.agent.sync(), request)
@@ -214,7 +214,7 @@ class TestOddColumns(testscenarios.WithScenarios, test_source.SourceTest):
         json.dumps(sync_result.document(judged))
         self.assertNotEqual('failure', judged.judgement)
         self.assertNotEqual('', judged.summary())
-        return sync_result.faults(judged)
+        return judged.lines()
 
     def add_host(self):
         """Let nova add a healthy host to an aggregate, and remove it."""

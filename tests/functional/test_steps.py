@@ -50,6 +50,8 @@ UNFOLLOWED = {
     'Set this for all of nova\'s services, and restart them':
         'needs a Galera cluster: tests.functional.test_galera',
     'Start an agent': AGENT, 'Start one with the': AGENT,
+    'Removals refused: %s:\n  nova-aggregate-mirror-manage':
+        'the step of its error, with commands',
     'To list all, run': LISTS, 'To list the reason of each, run': LISTS,
     'Upgrade placement to 2.0.0': PACKAGES + 'tests.unit.checks',
     'free space on %s': 'needs a disk that is full',

@@ -27,10 +27,3 @@ class TestRows(testtools.TestCase):
              ('absent', ('n', 'aggregate a'), '')],
             sync_result.in_table([('add', 'h', 'n', 'zone', 'a'),
                                   ('absent', '', 'n', '', 'a')]))
-
-    def test_many_faults_of_one_kind(self):
-        """The first of them are listed; something else lists all."""
-        self.assertEqual(
-            '... and 2 more of the same kind; "-f json" lists all',
-            sync_result.faults(
-                test_result.judged(failed='abcdefghijkl'), '"-f json"')[-1])

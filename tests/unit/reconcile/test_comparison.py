@@ -101,7 +101,9 @@ class TestRefusal(testtools.TestCase):
                  '30.00% (11 of 21)'),
                 (1, 0, 1.0, 'nova reports no host in any aggregate; '
                  '1 association would be removed')):
-            self.assertEqual(text, str(self.check(stale, right, share)))
+            refusal = self.check(stale, right, share).failure
+            self.assertEqual((text, brake.STEP),
+                             (refusal.observation, refusal.step))
 
     def test_members_of_a_cell_that_did_not_answer(self):
         """Nova reports them, so that its answer is not empty."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judgement of a full sync, its summary and its faults."""
+"""The judgement of a full sync, its summary and its problems."""
 
 import dataclasses
 
@@ -134,7 +134,7 @@ class TestJudgement(testtools.TestCase):
 class TestStatus(testtools.TestCase):
 
     def test_lowest_that_applies(self):
-        """Of all faults and, in a dry run, the drift."""
+        """Of all problems and, in a dry run, the drift."""
         down = source.Nova({}, {}, {}, cells_down={'cell2': 'refused'})
         for status, states, options in (
                 (0, ['missing', 'stale', 'stale_kept'], {}),
@@ -154,34 +154,33 @@ class TestStatus(testtools.TestCase):
             self.assertEqual(
                 status, judged(*states, **options).status(), options)
 
-    def test_faults(self):
-        """Each has a remedy, or the reason."""
-        discover = 'run "nova-manage cell_v2 discover_hosts"'
-        restart = 'restart nova-compute on that host'
-        for faulty, text in (
-                (judged('pending'), 'Host h0: compute node n0 has no resource '
-                 'provider yet: ' + restart),
-                (judged(nova=NODELESS),
-                 'Host h1 has no compute node that nova lists: %s, and '
-                 '%s if the host has no mapping' % (restart, discover)),
-                (judged(nova=UNMAPPED),
-                 'Host h1 has no host mapping: ' + discover),
-                (judged(failed=['n1'], nova=MAPPED),
-                 'Host h1 (provider n1) is not mirrored: 500'),
-                (judged(failed=['n1'], nova=MAPPED, kind=outcome.FOREIGN),
-                 'Host h1: the foreign aggregates of provider n1 are unknown: '
-                 '500'),
-                (judged(refused=REFUSED),
-                 'Removals refused: too many. If they are correct, run a sync '
-                 'with "--prune --force"; if not, correct nova\'s host '
-                 'aggregates')):
-            self.assertEqual([text], list(map(str, faulty.all_faults)))
+    def test_problems(self):
+        """Each has one next step, its own or that of the failure."""
+        for faulty, (text, step, failure) in (
+                (judged('pending'), (
+                    'Host h0: compute node n0 has no resource provider yet',
+                    result.RESTART, None)),
+                (judged(nova=NODELESS), (
+                    'Host h1 has no compute node that nova lists',
+                    result.NO_NODE, None)),
+                (judged(nova=UNMAPPED), (
+                    'Host h1 has no host mapping', result.DISCOVER, None)),
+                (judged(failed=['n1'], nova=MAPPED), (
+                    'Host h1 (provider n1) is not mirrored', '',
+                    FAILED.failure)),
+                (judged(failed=['n1'], nova=MAPPED, kind=outcome.FOREIGN), (
+                    'Host h1: the foreign aggregates of provider n1 are '
+                    'unknown', '', FAILED.failure)),
+                (judged(refused=REFUSED), (
+                    'Removals refused', '', REFUSED.failure))):
+            problem, = faulty.problems
+            self.assertEqual((text, step, failure), (
+                problem.text, problem.step, problem.failure))
 
     def test_failures_of_a_dry_run(self):
         """It mirrors nothing; what it could not read is not compared."""
         for unwritten, text in ((), 'compared'), (('n1',), 'mirrored'):
             dry_run = judged(failed=['n1'], unwritten=unwritten, nova=MAPPED,
                              write=False)
-            self.assertEqual(
-                ['Host h1 (provider n1) is not %s: 500' % text],
-                list(map(str, dry_run.all_faults)))
+            self.assertEqual(['Host h1 (provider n1) is not %s' % text], [
+                problem.text for problem in dry_run.problems])

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an operator is told of: what is wrong, and the one next step."""
+
+from collections import abc
+import dataclasses
+import itertools
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
+
+MOST_LISTED = 10
+"""Problems with the same failure that are listed each."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """Something that is not mirrored, compared or audited."""
+
+    subject: str
+    """What it is about: a host, a provider, a cell."""
+    text: str
+    """What was observed, or what the failure leaves undone."""
+    step: str = ''
+    """The next step; empty if the failure has it."""
+    status: int = 0
+    """Exit status of a command that ends with this problem."""
+    failure: exceptions.Failure | None = None
+
+    @classmethod
+    def of(cls, error: exceptions.MirrorError, subject: str = '',
+           text: str = '', unwritten: bool = False) -> 'Problem':
+        """Return the problem for an error; see ``exit_status.of``."""
+        return cls(subject, text, failure=error.failure,
+                   status=exit_status.of(error, unwritten))
+
+    def __str__(self) -> str:
+        return ': '.join(filter(None, (
+            self.text, str(self.failure) if self.failure else '',
+            self.step)))
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Kind of the failure, and whose it is; several may share it."""
+        return self.failure.key if self.failure else ('', '')
+
+
+def lines(problems: abc.Iterable[Problem], listing: str) -> list[str]:
+    """Return a line for each, but few of those with the same failure.
+
+    :param problems: those with the same failure after one another
+    :param listing: a command that lists all
+    """
+    texts: list[str] = []
+    for key, group in itertools.groupby(
+            problems, key=lambda problem: problem.key):
+        same = list(map(str, group))
+        if any(key) and len(same) > MOST_LISTED:
+            same[MOST_LISTED:] = [
+                '... and %d more of the same kind; %s lists all'
+                % (len(same) - MOST_LISTED, listing)]
+        texts += same
+    return texts
