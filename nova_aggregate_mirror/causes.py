@@ -131,6 +131,8 @@ NO_PROVIDER = Cause('provider_not_found', '%s')
 CHANGED = Cause('generation_conflict', '%s')
 CONFIGURATION = Cause('invalid_configuration', 'cannot be asked: %s',
                       'correct {address}')
+STATUS_UNKNOWN = _log('cell_down', 'reports status UNKNOWN for %s')
+UNLISTED = Cause('node_unlisted', 'no longer lists %s', 'run this again')
 OUT_OF_TIME = Cause('out_of_time', 'was not waited for: no time is left')
 
 # Databases.

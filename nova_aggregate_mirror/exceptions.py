@@ -133,6 +133,13 @@ class MirrorError(Exception):
         return cls(cause.phrase, party=party.name, occasion=occasion,
                    step=cause.step_for(party), kind=cause.kind)
 
+    @classmethod
+    def again(cls, failure: Failure) -> Self:
+        """Create the error for a failure that was observed before."""
+        error = cls(failure.observation)
+        error.failure = failure
+        return error
+
     def __str__(self) -> str:
         return str(self.failure)
 
@@ -199,10 +206,14 @@ class CellUnavailable(Retriable):
 
     is_of_provider = False
 
-    def __init__(self, observation: str, cells: abc.Iterable[str] = (),
-                 **parts: str) -> None:
-        super().__init__(observation, **parts)
-        self.cells = frozenset(cells)
+    cells = frozenset[str]()
+
+    @classmethod
+    def of_any(cls, down: abc.Mapping[str, Failure]) -> 'CellUnavailable':
+        """Create the error for what may be in any of these cells."""
+        error = cls.again(down[min(down)])
+        error.cells = frozenset(down)
+        return error
 
 
 class NovaUnavailable(Retriable):

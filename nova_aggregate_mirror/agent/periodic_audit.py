@@ -10,13 +10,14 @@ from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror.reconcile import problems
 
 LOG = logging.getLogger(__name__)
 
 LOOP = 'audit'
 
-Progress = tuple[auditor.Totals, int]
-"""Totals after a page of servers; number of cells that did not answer."""
+Progress = tuple[auditor.Totals, abc.Sequence[problems.Problem]]
+"""Totals after a page of servers, and what was not audited."""
 
 
 class PeriodicAudit:
@@ -30,7 +31,7 @@ class PeriodicAudit:
         self._figures = figures
         self._now = now
         self._due = now()
-        self._logged_identity: object = None
+        self._logged_keys = frozenset[tuple[tuple[str, str], str]]()
         self._misplaced = 0
 
     def step(self, stopping: abc.Callable[[], bool]) -> None:
@@ -39,10 +40,10 @@ class PeriodicAudit:
         if start < self._due:
             return
         self._due = start + self._interval
-        totals, cells_down, trouble = auditor.Totals(), 0, ''
-        identity: object = None
+        totals = auditor.Totals()
+        troubles: abc.Sequence[problems.Problem] = ()
         try:
-            for totals, cells_down in self._audit():
+            for totals, troubles in self._audit():
                 # An audit of many servers takes minutes.
                 self._figures.beat(LOOP)
                 if stopping():
@@ -50,15 +51,13 @@ class PeriodicAudit:
                     self._due = start
                     return
         except exceptions.MirrorError as exc:
-            trouble, identity = str(exc), exc.failure.key
-        if cells_down and not trouble:
-            trouble = '%s did not answer' % plurals.count(cells_down, 'cell')
-        if totals.unknown and not totals.servers and not trouble:
-            trouble = ('nova has no request that it can read: %s'
-                       % totals.error)
-        self._log_trouble(trouble, identity or trouble)
+            troubles = [problems.Problem.of(exc)]
+        if totals.unknown and not totals.servers and not troubles:
+            troubles = [problems.Problem(
+                '', 'nova has no request that it can read: %s' % totals.error)]
+        self._log_troubles(troubles)
         seconds = self._now() - start
-        if trouble:
+        if troubles:
             self._figures.observe_audit('failure', seconds)
             return
         self._figures.observe_audit(
@@ -71,10 +70,12 @@ class PeriodicAudit:
                     totals.misplaced, 'server is', 'servers are'))
         self._misplaced = totals.misplaced
 
-    def _log_trouble(self, text: str, identity: object) -> None:
-        """Log a lasting problem once, not at each audit."""
-        if text and identity != self._logged_identity:
-            LOG.warning('The audit of the servers is incomplete: %s', text)
-        elif self._logged_identity and not text:
+    def _log_troubles(self, troubles: abc.Sequence[problems.Problem]) -> None:
+        """Log lasting problems once, not at each audit."""
+        keys = frozenset((problem.key, problem.text) for problem in troubles)
+        if keys and keys != self._logged_keys:
+            LOG.warning('The audit of the servers is incomplete: %s',
+                        '; '.join(map(str, troubles)))
+        elif self._logged_keys and not keys:
             LOG.info('The audit of the servers is complete again')
-        self._logged_identity = identity
+        self._logged_keys = keys

@@ -7,6 +7,7 @@ from typing import Any
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror import source
 from nova_aggregate_mirror import terminal_tables
 
 COLUMNS = ('Server, host', 'Why')
@@ -48,7 +49,7 @@ def row(misplacement: audit.Misplacement) -> tuple[Any, ...]:
 
 
 def document(pages: abc.Iterable[abc.Iterable[audit.Misplacement]],
-             totals: auditor.Totals, cells_down: abc.Mapping[str, str]
+             totals: auditor.Totals, cells_down: source.Down
              ) -> dict[str, Any]:
     """Return the misplacements and the totals for a program.
 
@@ -58,7 +59,9 @@ def document(pages: abc.Iterable[abc.Iterable[audit.Misplacement]],
                      for misplacement in page]
     return {'misplacements': misplacements, 'servers': totals.servers,
             'misplaced': totals.misplaced, 'without_request': totals.unknown,
-            'rules': dict(totals.by_rule), 'cells_down': dict(cells_down)}
+            'rules': dict(totals.by_rule), 'cells_down': {
+                cell: str(failure)
+                for cell, failure in sorted(cells_down.items())}}
 
 
 def summary(totals: auditor.Totals) -> str:

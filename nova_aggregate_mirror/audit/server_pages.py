@@ -10,7 +10,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from nova_aggregate_mirror.audit import placed_servers
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import database_servers
@@ -70,8 +72,13 @@ class ServerPages:
     def __init__(self, limits: engines.Limits) -> None:
         self._api = connections.ApiDatabase(limits.answer)
         self._cells = cells.Cells(limits, threads=True, skip_late=False)
-        self.cells_down: dict[str, str] = {}
-        """Cells that did not answer so far, name to the reason."""
+        self.cells_down: dict[str, exceptions.Failure] = {}
+        """Cells that did not answer so far."""
+
+    def problems(self) -> list[problems.Problem]:
+        """List the cells that did not answer so far."""
+        return problems.of_cells(
+            self.cells_down, 'its other servers are not audited')
 
     def pages(self, hosts: abc.Collection[str] = (), project: str = ''
               ) -> abc.Iterator[Page]:

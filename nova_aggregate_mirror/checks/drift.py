@@ -12,6 +12,7 @@ from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.source import database
@@ -122,10 +123,9 @@ def _failures(sync: full_sync.SyncOutcome) -> abc.Iterator[checks.Finding]:
     """List what could not be compared."""
     for fault in result.without_uuid(sync.nova):
         yield checks.failure('%s.' % fault)
-    for name, reason in sorted(sync.nova.cells_down.items()):
-        yield checks.warning(
-            'Cell %s did not answer: %s; its hosts are not compared.'
-            % (name, reason))
+    for problem in problems.of_cells(
+            sync.nova.cells_down, 'its hosts are not compared'):
+        yield checks.warning('%s.' % problem)
     failed = {subject: exc for subject, exc in sync.outcome.failed.items()
               if not isinstance(exc, exceptions.CellUnavailable)}
     if failed:

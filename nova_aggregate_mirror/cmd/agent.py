@@ -138,8 +138,8 @@ def _build_audit(figures: metrics.Metrics
         database_audit = readers.DatabaseAudit(
             CONF, _client(), settings=settings)
         for _misplaced in database_audit.run(source.pages()):
-            yield database_audit.totals, 0
-        yield database_audit.totals, len(source.cells_down)
+            yield database_audit.totals, ()
+        yield database_audit.totals, source.problems()
 
     return periodic_audit.PeriodicAudit(audit, interval, figures)
 

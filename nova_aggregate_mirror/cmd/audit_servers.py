@@ -166,8 +166,7 @@ def _judge(arguments: argparse.Namespace, totals: auditor.Totals,
            source: server_pages.ServerPages) -> int:
     """Print what was not audited; return the exit status."""
     down = source.cells_down
-    lines = ['Cell %s did not answer; its other servers are not audited: %s'
-             % cell for cell in sorted(down.items())]
+    lines = list(map(str, source.problems()))
     if totals.unknown:
         lines.append('%s not audited: nova has no request that it can read '
                      '(%s)' % (plurals.count(

@@ -49,6 +49,7 @@ from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database
 
@@ -137,8 +138,8 @@ def _check_hosts(hosts: abc.Iterable[str], nova: source.Nova) -> None:
         raise exceptions.UnknownName(
             'nova has no compute node of host %s; it has %s%s' % (
                 ', '.join(unknown), plurals.some(nova.hosts()) or 'none',
-                ''.join('; cell %s did not answer: %s' % cell
-                        for cell in sorted(nova.cells_down.items()))))
+                ''.join('; %s' % problem for problem in problems.of_cells(
+                    nova.cells_down, 'it may have the host'))))
 
 
 def _show(form: str, answer: explanation.Answer) -> None:

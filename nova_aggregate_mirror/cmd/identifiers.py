@@ -10,6 +10,7 @@ from oslo_utils import uuidutils
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror.http import resources
+from nova_aggregate_mirror.reconcile import problems
 
 
 class Identifiers:
@@ -36,8 +37,8 @@ class Identifiers:
         if not name or uuidutils.is_uuid_like(name):
             return name
         uuids = self._servers.servers_named(name)
-        down = ''.join('; cell %s did not answer: %s' % cell for cell in
-                       sorted(self._servers.cells_down.items()))
+        down = ''.join('; %s' % problem for problem in problems.of_cells(
+            self._servers.cells_down, 'it may have the server'))
         if down and uuids:
             print('Server %s is %s%s' % (name, ', '.join(uuids), down),
                   file=sys.stderr)

@@ -31,6 +31,7 @@ from nova_aggregate_mirror.html_report import misplaced
 from nova_aggregate_mirror.html_report import output
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.reconcile import context
+from nova_aggregate_mirror.reconcile import problems
 
 INTERRUPTED = ('Interrupted before the page was complete; nothing was '
                'written')
@@ -90,10 +91,10 @@ def _audit(conf: cfg.ConfigOpts, stopping: abc.Callable[[], bool],
             if stopping():
                 break
     except exceptions.MirrorError as exc:
-        findings.trouble = str(exc)
+        findings.troubles = [problems.Problem.of(exc)]
     if stopping():
         raise exceptions.Stopped('interrupted')
-    findings.cells_down = source.cells_down
+    findings.troubles = [*findings.troubles, *source.problems()]
     return findings
 
 

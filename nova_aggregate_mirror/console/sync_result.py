@@ -60,8 +60,8 @@ def document(result: result.Result) -> dict[str, Any]:
             {'id': aggregate.id, 'aggregate': aggregate.name,
              'hosts': sorted(aggregate.hosts)}
             for aggregate in sorted(nova.invalid_aggregates)],
-        'cells_down': [{'cell': cell, 'reason': reason} for cell, reason
-                       in sorted(nova.cells_down.items())],
+        'cells_down': [{'cell': cell, 'reason': str(failure)}
+                       for cell, failure in sorted(nova.cells_down.items())],
         'failed': [{'subject': str(subject), 'reason': str(exc),
                     'kind': exc.failure.kind, 'who': exc.failure.party}
                    for subject, exc in sorted(

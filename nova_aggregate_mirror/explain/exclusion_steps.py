@@ -221,9 +221,7 @@ def _answer(facts: Facts, steps: abc.Sequence[explanation.Step], nodes: Nodes,
 
 
 def _notes(facts: Facts) -> list[str]:
-    notes = ['Cell %s did not answer, so that its hosts are not explained: %s'
-             % cell for cell in sorted(facts.nova.cells_down.items())]
-    notes += facts.notes
+    notes = list(facts.notes)
     if facts.omitted:
         notes.append(OMITTED % facts.omitted)
     # They are candidates only because placement is stale.

@@ -23,6 +23,7 @@ from nova_aggregate_mirror.explain import resource_holders
 from nova_aggregate_mirror.explain import unread
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror.scheduler import filters
 from nova_aggregate_mirror import source
@@ -86,7 +87,7 @@ def gather(cloud: Cloud, request: requests.SchedulingRequest,
 
 def _before_scheduling(cloud: Cloud, request: requests.SchedulingRequest,
                        manager: host_states.HostManager,
-                       down: abc.Mapping[str, str],
+                       down: source.Down,
                        hosts: abc.Collection[str]) -> Facts:
     """Observe the request, and the hosts and services of nova.
 
@@ -97,8 +98,7 @@ def _before_scheduling(cloud: Cloud, request: requests.SchedulingRequest,
     services = dict(itertools.chain.from_iterable(
         of_cell.items() for of_cell in manager.services.values()))
     if down and not services:
-        name, reason = min(down.items())
-        raise exceptions.CellUnavailable(reason, party='cell ' + name)
+        raise exceptions.CellUnavailable.of_any(down)
     if down:
         # Hosts without a service may be in these cells.
         nova = dataclasses.replace(
@@ -110,7 +110,10 @@ def _before_scheduling(cloud: Cloud, request: requests.SchedulingRequest,
     request.check_source(cloud.nova)
     return Facts(
         nova, {name: value for name, value in request.about.items() if value},
-        request.record, request.notes, _disk(request.spec),
+        request.record, [
+            *map(str, problems.of_cells(
+                nova.cells_down, 'its hosts are not explained')),
+            *request.notes], _disk(request.spec),
         scope=nova.nodes_of(hosts) if hosts else frozenset(nova.nodes),
         disabled={host: service.disabled_reason or '' for host, service
                   in services.items() if service.disabled},

@@ -19,6 +19,7 @@ from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.scheduler import request_spec
+from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import cells as nova_cells
 from nova_aggregate_mirror.source import connections
 
@@ -141,19 +142,18 @@ class HostManager(host_manager.HostManager):
                         type(weigher).__name__] = weighed.weight
         return scores
 
-    def read_services(self, context: Any) -> abc.Mapping[str, str]:
+    def read_services(self, context: Any) -> source.Down:
         """Read the nova-compute services once; leave out cells that fail.
 
-        :returns: the full name of each such cell, to the reason
+        :returns: these cells
         """
-        down: dict[str, str] = {}
+        down: dict[str, exceptions.Failure] = {}
         for cell, services in self._ask(
                 context, self.cells.values(), lambda target:
                 objects.ServiceList.get_by_binary(
                     target, 'nova-compute', include_disabled=True)):
             if isinstance(services, exceptions.CellUnavailable):
-                down[nova_cells.full_name(cell)] = (
-                    services.failure.observation)
+                down[nova_cells.full_name(cell)] = services.failure
             else:
                 self.services[cell.uuid] = {
                     service.host: service for service in services}

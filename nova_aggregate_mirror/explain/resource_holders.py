@@ -7,6 +7,7 @@ import dataclasses
 from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database_servers
 
 # Nova's audit skips an allocation that has none of these classes of resources,
@@ -71,7 +72,7 @@ def largest(holders: Holders, resource_class: str) -> Holders:
 
 def _holder(uuid: str, amounts: abc.Mapping[str, int],
             consumer: database_servers.Consumer | None, provider: str,
-            host: str, cells_down: abc.Mapping[str, str]) -> Holder:
+            host: str, cells_down: source.Down) -> Holder:
     stale_advice = (
         'check it with "nova-manage placement audit --verbose '
         '--resource_provider %s"; with --delete it is removed' % provider

@@ -23,6 +23,7 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.reconcile import modes
+from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror import source
 
 LOG = logging.getLogger(__name__)
@@ -214,9 +215,9 @@ class Mirror:
             repair = '' if operation.host else self._repair(operation)
             LOG.warning('%s: %s', operation, _clauses(str(failure), repair))
             return None
-        for cell, reason in sorted(scope.cells_down.items()):
-            LOG.warning('%s: cell %s did not answer: %s',
-                        operation, cell, reason)
+        for problem in problems.of_cells(
+                scope.cells_down, 'the agent mirrors what it has'):
+            LOG.warning('%s: a cell was not read: %s', operation, problem)
         _warn_of_invalid(operation, scope)
         # A cell that is down may have nodes of the previous operation.
         request.nodes = scope.nodes | (

@@ -8,6 +8,7 @@ import shlex
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import display
+from nova_aggregate_mirror.reconcile import problems
 
 MAX_GROUPS = 1000
 """Rows of the table; a browser stays fast with them."""
@@ -44,9 +45,7 @@ class Misplacements:
     """Result of an audit, which keeps a limited number of its servers."""
 
     totals: auditor.Totals = dataclasses.field(default_factory=auditor.Totals)
-    cells_down: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Cells that did not answer, name to the reason."""
-    trouble: str = ''
+    troubles: abc.Sequence[problems.Problem] = ()
     """Why the audit is incomplete; empty if it is not."""
     omitted: int = 0
     """Misplacements that are in no group."""
@@ -82,14 +81,12 @@ class Misplacements:
     @property
     def summary(self) -> str:
         """The result in one sentence."""
-        if self.trouble and not self.totals.servers:
+        if self.troubles and not self.totals.servers:
             return 'the servers could not be audited'
         return display.summary(self.totals) + (
-            ', as far as they could be audited'
-            if self.trouble or self.cells_down else '')
+            ', as far as they could be audited' if self.troubles else '')
 
     @property
     def figure(self) -> int | str:
         """The number of misplaced servers; ? rather than an unsure 0."""
-        incomplete = self.trouble or self.cells_down
-        return self.totals.misplaced or ('?' if incomplete else 0)
+        return self.totals.misplaced or ('?' if self.troubles else 0)

@@ -25,6 +25,7 @@ from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.reconcile import survey
@@ -115,8 +116,8 @@ class Lister(command.Lister):
             compared = survey.read(cloud, survey.select(cloud))
             if request.foreign:
                 removable = survey.find_foreign(cloud, compared, read)
-        tell('Cell %s did not answer: %s' % cell
-             for cell in sorted(compared.nova.cells_down.items()))
+        tell(map(str, problems.of_cells(
+            compared.nova.cells_down, 'its hosts are not compared')))
         tell(map(str, result.without_uuid(compared.nova)))
         others = associations.foreign(compared.nova, read.kept)
         tell(sync_result.foreign(result.Result(full_sync.SyncOutcome(

@@ -108,11 +108,14 @@ class Outcome:
             nodes |= truth.nodes_of({dirty.host})
         self.pending.update(filter(truth.wanted, nodes & self.missing))
         if whole and dirty.host in truth.hosts_down:
-            self.failed[Subject(HOST, dirty.host)] = cells_down(
-                truth, truth.hosts_down[dirty.host])
+            self.failed[Subject(HOST, dirty.host)] = (
+                exceptions.CellUnavailable.of_any({
+                    cell: truth.cells_down[cell]
+                    for cell in truth.hosts_down[dirty.host]}))
         for node in sorted(nodes - self.done - self.missing):
             self.failed.setdefault(Subject(PROVIDER, node), error or (
-                cells_down(truth, truth.cells_down) if node in truth.unknown
+                exceptions.CellUnavailable.of_any(truth.cells_down)
+                if node in truth.unknown
                 else exceptions.GenerationConflict(
                     'nova reported it only in the last attempt')))
         errors = [self.failed[subject] for subject in [
@@ -199,11 +202,3 @@ class Failing:
         with self._lock:
             return {uuid: error for uuid, error in self._errors.items()
                     if uuid in nodes}
-
-
-def cells_down(truth: source.Nova, cells: abc.Collection[str]
-               ) -> exceptions.CellUnavailable:
-    """Create the error for what these cells may have."""
-    return exceptions.CellUnavailable('; '.join(
-        'cell %s did not answer: %s' % (cell, truth.cells_down[cell])
-        for cell in sorted(cells)), cells)

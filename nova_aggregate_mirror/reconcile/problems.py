@@ -7,6 +7,7 @@ import itertools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
+from nova_aggregate_mirror import source
 
 MOST_LISTED = 10
 """Problems with the same failure that are listed each."""
@@ -42,6 +43,14 @@ class Problem:
     def key(self) -> tuple[str, str]:
         """Kind of the failure, and whose it is; several may share it."""
         return self.failure.key if self.failure else ('', '')
+
+
+def of_cells(down: source.Down, consequence: str) -> list[Problem]:
+    """Describe cells that did not answer, and what follows from that."""
+    return [
+        Problem(name, '', status=exit_status.NO_NODE,
+                failure=dataclasses.replace(failure, consequence=consequence))
+        for name, failure in sorted(down.items())]
 
 
 def lines(problems: abc.Iterable[Problem], listing: str) -> list[str]:

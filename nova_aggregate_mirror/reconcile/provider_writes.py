@@ -63,7 +63,7 @@ class Mode:
     """Otherwise only compute the changes."""
     only: frozenset[str] = frozenset()
     """Aggregates that may be changed; empty means all."""
-    down: abc.Mapping[str, str] | None = None
+    down: source.Down | None = None
     """The cells that did not answer the comparison, if the difference was
     found by one; see ``source.Source.read``. Only the given nodes of a host
     are converged then."""

@@ -165,12 +165,8 @@ class Result:
         missed, refused = self.sync.not_compared, self.sync.refused
         if missed and not isinstance(missed, exceptions.Stopped):
             yield Problem.of(missed, text='Nothing could be compared')
-        for name, reason in self._nova.cells_down.items():
-            text = 'Cell %s did not answer: %s; its hosts are unchanged' % (
-                name, reason)
-            error = exceptions.CellUnavailable(text, [name])
-            yield Problem(name, '', status=exit_status.NO_NODE,
-                          failure=error.failure)
+        yield from problems.of_cells(
+            self._nova.cells_down, 'its hosts are unchanged')
         if refused:
             yield Problem.of(refused, text='Removals refused')
         for subject, exc in self.sync.outcome.failed.items():

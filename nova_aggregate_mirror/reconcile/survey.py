@@ -113,7 +113,7 @@ def check_placement(context: context.Context, providers: abc.Collection[str],
     nodes = nova.compute_nodes()
     if nodes and nodes.isdisjoint(providers):
         if nova.cells_down:
-            raise outcome.cells_down(nova, nova.cells_down)
+            raise exceptions.CellUnavailable.of_any(nova.cells_down)
         raise exceptions.WrongPlacement(
             'placement has %s and nova has %s%s; %s' % (
                 plurals.count(len(providers), 'resource provider'),

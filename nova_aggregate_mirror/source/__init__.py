@@ -8,10 +8,13 @@ from collections import abc
 import dataclasses
 from typing import Protocol
 
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import uuids
 
 Memberships = abc.Mapping[str, frozenset[str]]
+Down = abc.Mapping[str, exceptions.Failure]
+"""Cells that did not answer, name to what their databases did."""
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -105,8 +108,7 @@ class Nova:
         default=frozenset(), compare=False)
     """Compute nodes of hosts without a host mapping; of ``read_all`` only."""
 
-    cells_down: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Cells that did not answer, name to the reason."""
+    cells_down: Down = dataclasses.field(default_factory=dict)
 
     hosts_down: Memberships = dataclasses.field(default_factory=dict)
     """Member hosts that may have a compute node in ``cells_down``, to the
@@ -235,7 +237,7 @@ class Scope:
     nodes: frozenset[str] = frozenset()
     """UUIDs of the host's compute nodes, in the cells that answered."""
 
-    cells_down: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    cells_down: Down = dataclasses.field(default_factory=dict)
     members: frozenset[str] = frozenset()
     """UUIDs of the host's aggregates."""
     invalid_aggregates: frozenset[InvalidAggregate] = frozenset()
@@ -290,14 +292,14 @@ class Source(Protocol):
 
     def read(self, hosts: abc.Iterable[str], nodes: abc.Iterable[str] = (),
              aggregates: abc.Iterable[str] = (),
-             down: abc.Mapping[str, str] | None = None) -> Nova:
+             down: Down | None = None) -> Nova:
         """Read nova's state for the given hosts, nodes and aggregates.
 
         :param aggregates: aggregate UUIDs to check for existence
-        :param down: cells that did not answer ``read_all``, name to the
-            reason: only the given nodes are searched for, in all other cells
-            and with the same patience. By default a mapped host is searched
-            for in its own cell, and then only undecided nodes in others
+        :param down: cells that did not answer ``read_all``: only the given
+            nodes are searched for, in all other cells and with the same
+            patience. By default a mapped host is searched for in its own
+            cell, and then only undecided nodes in others
         """
 
     def node_names(self, nodes: abc.Collection[str]) -> abc.Mapping[str, str]:

@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 from typing import Any
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror import plurals
@@ -62,7 +63,7 @@ class ApiSource:
 
     def read(self, hosts: abc.Iterable[str], nodes: abc.Iterable[str] = (),
              aggregates: abc.Iterable[str] = (),
-             down: abc.Mapping[str, str] | None = None) -> source.Nova:
+             down: source.Down | None = None) -> source.Nova:
         hosts, nodes = frozenset(hosts), frozenset(nodes)
         requested = frozenset(aggregates)
         rows = self._nodes()
@@ -81,8 +82,9 @@ class ApiSource:
         return dataclasses.replace(
             nova, cells_down=nova.cells_down if not gone else {
                 # They are deleted, or in a cell that the API does not name.
-                **nova.cells_down, 'unknown':
-                'nova-api no longer lists %s' % plurals.some(gone)},
+                **nova.cells_down, 'unknown': exceptions.CellUnavailable.of(
+                    causes.UNLISTED.with_detail(plurals.some(gone)),
+                    api_connection.PARTY).failure},
             aggregates={uuid: name for uuid, name in nova.aggregates.items()
                         if uuid in existing},
             members=members, hosts_down={
@@ -176,13 +178,16 @@ def _nova(aggregates: abc.Iterable[api_connection.ListedAggregate],
     members = collected.members
     cell = 'of %s %s' % ('hosts' if len(down) > 1 else 'host',
                          plurals.some(down))
+    failure = exceptions.CellUnavailable.of(
+        causes.STATUS_UNKNOWN.with_detail(plurals.some(down)),
+        api_connection.PARTY).failure
     # Each node that is listed counts: mappings and cells are not shown.
     located = node_locations.locate(rows, {}, complete=True)
     return source.Nova(
         aggregates=collected.names, members=members,
         nodes=located.nodes, shared=located.shared,
         unknown=dict.fromkeys(gone, frozenset()),
-        cells_down={cell: 'nova-api reports status UNKNOWN'} if down else {},
+        cells_down={cell: failure} if down else {},
         hosts_down=dict.fromkeys(
             members.keys() & down, frozenset({cell})),
         invalid_aggregates=collected.invalid, invalid_nodes=located.invalid)

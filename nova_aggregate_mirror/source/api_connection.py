@@ -21,7 +21,7 @@ MICROVERSION = '2.69'
 """The first that names the hosts of a cell that is down (19.0, Stein). From
 2.88 on, nova-api asks each nova-compute for its uptime."""
 
-_PARTY = causes.client(
+PARTY = causes.client(
     'nova-api', 'give the user a role that nova\'s policy allows for '
     'os-aggregates, os-hypervisors and os-services, such as the admin role')
 
@@ -44,7 +44,7 @@ class Api:
         :raises UnexpectedNova: nova does not have the microversion
         """
         call = errors.Call(
-            lambda: _PARTY, 'GET %s' % path,
+            lambda: PARTY, 'GET %s' % path,
             kind=exceptions.NovaUnavailable,
             selection=errors.selection(
                 self._client.region_name, self._client.interface))

@@ -132,9 +132,9 @@ class Threads:
         def work() -> None:
             began = time.monotonic()
             answer: Nodes | exceptions.CellUnavailable = (
-                exceptions.CellUnavailable(
-                    'the query failed unexpectedly: the traceback is on the '
-                    'standard error; check the cell mapping'))
+                exceptions.CellUnavailable.of(causes.UNASKED.with_detail(
+                    'an unexpected error, whose traceback is on the standard '
+                    'error'), causes.cell(name)))
             try:
                 answer = _attempt(read)
             finally:
@@ -217,21 +217,21 @@ class Cells:
                 if row.uuid != CELL0]
 
     def rows(self, queries: abc.Mapping[Cell, Query], full: bool = False
-             ) -> tuple[list[source.NodeRow], abc.Mapping[str, str]]:
+             ) -> tuple[list[source.NodeRow], source.Down]:
         """Run a query in each of the given cells.
 
         :param full: see ``Threads.read``
         :returns: the nodes of the cells that answered, and the cells that did
-            not answer: name to reason
+            not
         """
         answers = self._read_all({
             cell.name: functools.partial(self._read, cell, query, full)
             for cell, query in queries.items()}, full)
         rows: list[source.NodeRow] = []
-        down: dict[str, str] = {}
+        down: dict[str, exceptions.Failure] = {}
         for name, answer in sorted(answers.items()):
             if isinstance(answer, exceptions.CellUnavailable):
-                down[name] = str(answer)
+                down[name] = answer.failure
             else:
                 # Nova's column is nullable.
                 rows += [source.NodeRow(
@@ -240,16 +240,15 @@ class Cells:
         return rows, down
 
     def ask(self, cell: Cell, query: abc.Callable[[Any], Any], default: Any,
-            down: dict[str, str]) -> Any:
+            down: dict[str, exceptions.Failure]) -> Any:
         """Run a query in one cell; return the default without an answer.
 
-        :param down: receives the name of a cell that does not answer in time,
-            and the reason
+        :param down: receives a cell that does not answer in time
         """
         answer = self._read_all({cell.name: functools.partial(
             self._read, cell, query, True)}, True)[cell.name]
         if isinstance(answer, exceptions.CellUnavailable):
-            down[cell.name] = str(answer)
+            down[cell.name] = answer.failure
             return default
         return answer
 
@@ -267,9 +266,8 @@ class Cells:
     def _query(self, cell: Cell, query: abc.Callable[[Any], Any],
                full: bool) -> Any:
         if not cell.connection.strip():
-            raise exceptions.CellUnavailable(
-                'its row in the table cell_mappings has no '
-                'database_connection')
+            raise exceptions.CellUnavailable.of(
+                causes.UNASKED.with_detail('it has no URL'), cell.party)
         pool = self._pools.setdefault(
             (cell.connection, full), connections.Pool(
                 lambda: cell.connection, CONF.database,

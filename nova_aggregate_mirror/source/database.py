@@ -18,7 +18,6 @@ from nova_aggregate_mirror.source import statements
 from nova_aggregate_mirror import uuids
 
 Zones = abc.Mapping[str, str]
-Down = abc.Mapping[str, str]
 
 
 class _HostData:
@@ -125,7 +124,7 @@ class DatabaseSource:
 
     def read(self, hosts: abc.Iterable[str], nodes: abc.Iterable[str] = (),
              aggregates: abc.Iterable[str] = (),
-             down: Down | None = None) -> source.Nova:
+             down: source.Down | None = None) -> source.Nova:
         hosts, nodes = frozenset(hosts), frozenset(nodes)
         records = _HostData()
         with self._api.reading() as api:
@@ -193,7 +192,8 @@ class DatabaseSource:
 
     def _search(self, records: _HostData,
                 candidates: abc.Collection[cells.Cell], hosts: frozenset[str],
-                nodes: frozenset[str]) -> tuple[list[source.NodeRow], Down]:
+                nodes: frozenset[str]
+                ) -> tuple[list[source.NodeRow], source.Down]:
         """Search for the nodes of hosts, and for the given nodes.
 
         Each host is searched for in the cell of its mapping, or in all cells.
@@ -214,7 +214,7 @@ class DatabaseSource:
     def _query(self, records: _HostData,
                candidates: abc.Iterable[cells.Cell],
                hosts: abc.Collection[str], nodes: frozenset[str],
-               full: bool = False) -> tuple[list[source.NodeRow], Down]:
+               full: bool = False) -> tuple[list[source.NodeRow], source.Down]:
         """Query cells, and read the data of hosts that are new."""
         rows, down = self._cells.rows({cell: functools.partial(
             _find_nodes, nodes=nodes, hosts=frozenset(
@@ -285,8 +285,8 @@ def _names_of(cell: Any, nodes: abc.Collection[str]) -> dict[str, str]:
             statements.NODE_NAMES, {'some': chunk})}
 
 
-def _hidden(hosts: abc.Iterable[str], homes: abc.Mapping[str, str], down: Down
-            ) -> source.Memberships:
+def _hidden(hosts: abc.Iterable[str], homes: abc.Mapping[str, str],
+            down: source.Down) -> source.Memberships:
     """Return host to the cells that did not answer and may have its nodes."""
     hidden = {}
     for host in hosts:

@@ -8,6 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import connections
@@ -71,8 +72,8 @@ class DatabaseServers:
     def __init__(self, limits: engines.Limits) -> None:
         self._api = connections.ApiDatabase(limits.answer)
         self._cells = cells.Cells(limits, threads=True, skip_late=False)
-        self.cells_down: dict[str, str] = {}
-        """Cells that did not answer so far, name to the reason."""
+        self.cells_down: dict[str, exceptions.Failure] = {}
+        """Cells that did not answer so far."""
 
     def servers_named(self, name: str) -> list[str]:
         """Return the UUIDs of the servers with a name, in all cells."""

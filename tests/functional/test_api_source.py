@@ -109,7 +109,8 @@ class TestUnseen(ApiSourceTest):
         host = self.host('h1', self.zone)
         self.hide('h1')
         nova = self.api.read(['h1'], host.nodes)
-        self.assertIn(host.nodes[0], *nova.cells_down.values())
+        failure, = nova.cells_down.values()
+        self.assertIn(host.nodes[0], failure.observation)
         self.assertEqual({}, nova.nodes)
 
     def test_cell_whose_hosts_are_unknown(self):

@@ -143,8 +143,8 @@ class TestAuditServers(AuditTest):
         self.cloud.nova.break_cell('cell2')
         done = self.audit()
         self.assertEqual(5, done.returncode)
-        self.assertIn('Cell cell2', done.stderr)
-        self.assertIn('did not answer; its other servers', done.stderr)
+        self.assertIn('the database of cell cell2', done.stderr)
+        self.assertIn('; its other servers are not audited', done.stderr)
         self.assertIn('1 of 1 server is', done.stdout)
 
 

@@ -401,8 +401,9 @@ class TestCells(FiltersTest):
         self.assertEqual(
             '0 of 2 hosts: 2 without trait CUSTOM_FAST',
             rendering.sentence(answer))
-        [note] = [one for one in answer.notes if 'did not answer' in one]
-        self.assertTrue(note.startswith('Cell cell2 '), note)
+        [note] = [one for one in answer.notes if 'are not explained' in one]
+        self.assertTrue(
+            note.startswith('the database of cell cell2 '), note)
         self.refused(flavor_id=wanted)
 
     def test_cell_that_fails_while_it_is_explained(self):
@@ -417,8 +418,9 @@ class TestCells(FiltersTest):
         answer = self.compared(lambda: self.described(self.wanted))
         self.assertEqual({'first': 'acceptable', 'second': 'acceptable'},
                          self.reasons(answer))
-        [note] = [note for note in answer.notes if 'did not answer' in note]
-        self.assertTrue(note.startswith('Cell cell2 '), note)
+        [note] = [note for note in answer.notes if 'are not explained' in note]
+        self.assertTrue(
+            note.startswith('the database of cell cell2 '), note)
 
     def test_cell_that_is_silent_while_it_is_explained(self):
         """No other cell waits for it, nor for another one that is silent.

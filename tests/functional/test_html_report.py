@@ -161,7 +161,7 @@ class TestOutage(ReportTest):
         self.cloud.nova.break_cell('cell2')
         page = self.report(5)
         self.assertIn('its cell did not answer', page)
-        self.assertIn('Cell cell2 (', page)
+        self.assertIn('the database of cell cell2 (', page)
         self.assertIn('<td class="unknown">', page)
         self.assertIn('compute nodes (2 cells, one not read)', page)
         self.assertIn('<td><bdi>may be a compute node of cell cell2 (', page)

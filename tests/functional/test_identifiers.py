@@ -66,7 +66,7 @@ class TestIdentifiers(testtools.TestCase):
         """A server with the name may be in it."""
         self.cloud.nova.break_cell('cell2')
         self.assert_unknown(self.identifiers.server, 'web', 'cell cell2 (',
-                            'did not answer')
+                            'it may have the server')
         uuid = self.server('web')
         with contextlib.redirect_stderr(io.StringIO()) as stderr:
             self.assertEqual(uuid, self.identifiers.server('web'))

@@ -10,6 +10,7 @@ import fixtures
 from oslo_config import cfg
 import testtools
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
@@ -23,6 +24,8 @@ from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import node_locations
 
+SILENT = exceptions.CellUnavailable.of(
+    causes.silent(5.0), causes.cell('cell9')).failure
 CELL = '4ab0e6b1-3c2f-4f4c-8d8f-5f0e1c7f5a01'
 
 
@@ -189,7 +192,7 @@ class Nova:
                         if uuid in named},
             members=self.members(), nodes=located.nodes,
             unmapped=frozenset(self.unmapped),
-            cells_down={'cell9': 'silent'} if self.silent else {},
+            cells_down={'cell9': SILENT} if self.silent else {},
             hosts_down=dict.fromkeys(
                 self.silent & wanted, frozenset({'cell9'})),
             shared=located.shared, unknown=located.unknown,

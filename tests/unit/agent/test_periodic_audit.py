@@ -9,7 +9,9 @@ import testtools
 from nova_aggregate_mirror.agent import periodic_audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.reconcile import problems
 from tests.unit.agent import case
+from tests.unit import doubles
 
 
 class TestPeriodicAudit(testtools.TestCase):
@@ -29,9 +31,9 @@ class TestPeriodicAudit(testtools.TestCase):
         if self.broken:
             raise self.broken
 
-    def page(self, servers, misplaced, cells_down=0):
+    def page(self, servers, misplaced, *problems):
         return auditor.Totals(
-            servers, misplaced, by_rule={'zone': misplaced}), cells_down
+            servers, misplaced, by_rule={'zone': misplaced}), problems
 
     def again(self, *pages):
         self.pages, self.clock = pages, self.clock + 60
@@ -63,14 +65,15 @@ class TestPeriodicAudit(testtools.TestCase):
 
     def test_incomplete_audit(self):
         """It records no figures, and is logged once."""
-        self.again(self.page(9, 1, cells_down=1))
-        self.again(self.page(9, 1, cells_down=1))
+        silent, = problems.of_cells({'cell9': doubles.SILENT}, 'it waits')
+        self.again(self.page(9, 1, silent))
+        self.again(self.page(9, 1, silent))
         self.broken = exceptions.NovaUnavailable('refused')
         self.again()
         self.broken = None
         self.again(self.page(9, 0))
         self.assertEqual([
-            'The audit of the servers is incomplete: 1 cell did not answer',
+            'The audit of the servers is incomplete: %s' % silent,
             'The audit of the servers is incomplete: refused',
             'The audit of the servers is complete again',
         ], self.log.output.splitlines())
@@ -89,6 +92,6 @@ class TestPeriodicAudit(testtools.TestCase):
     def test_no_request_can_be_read(self):
         """An audit that compares nothing finds nothing, but is no success."""
         self.again((auditor.Totals(
-            unknown=3, error='IncompatibleObjectVersion: 1.99'), 0))
+            unknown=3, error='IncompatibleObjectVersion: 1.99'), ()))
         self.assertEqual([('failure', 0.0)], self.audited())
         self.assertIn('1.99', self.log.output)

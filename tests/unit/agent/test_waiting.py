@@ -13,6 +13,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import models
 from tests.unit.agent import case
+from tests.unit import doubles
 
 MANY = 2 * drain.BATCH
 BRIEFLY = 5
@@ -136,7 +137,7 @@ class TestCells(WaitingTest):
         """The journal shows what a row waits for."""
         self.fall_silent()
         self.step(10)
-        self.assertEqual({'cell cell9 did not answer: silent'},
+        self.assertEqual({str(doubles.SILENT)},
                          {row.last_error for row in self.left()})
         self.assertEqual(MANY, self.journal.rows.backlog().pending)
 

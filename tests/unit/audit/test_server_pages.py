@@ -14,6 +14,7 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import connections
 from tests import patience
+from tests.unit import doubles
 
 
 class TestPages(testtools.TestCase):
@@ -45,12 +46,13 @@ class TestPages(testtools.TestCase):
         """A document names it, and no longer once it answers."""
         self.cells.ask.side_effect = self.ask
         self.silent = {'cell1'}
-        self.assertEqual({'cell1': 'late'}, self.document()['cells_down'])
+        self.assertEqual({'cell1': str(doubles.SILENT)},
+                         self.document()['cells_down'])
         self.silent = set()
         self.assertEqual({}, self.document()['cells_down'])
 
     def ask(self, cell, query, default, down):
         """Answer that a cell has no server."""
         if cell.name in self.silent:
-            down[cell.name] = 'late'
+            down[cell.name] = doubles.SILENT
         return default

@@ -15,6 +15,7 @@ from nova_aggregate_mirror.cmd import audit_servers
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import source
+from tests.unit import doubles
 
 NONE = 'No server is selected: check --zone, --host and --project'
 
@@ -28,7 +29,9 @@ class TestSelection(testtools.TestCase):
                           totals=auditor.Totals(**totals))
         audit.run.return_value = iter([])
         servers = mock.Mock(spec=server_pages.ServerPages,
-                            cells_down=dict.fromkeys(cells_down, 'late'))
+                            cells_down=dict.fromkeys(
+                                cells_down, doubles.SILENT))
+        servers.problems.return_value = []
         errors = io.StringIO()
         for target, name, double in (
                 (audit_servers, 'build_audit', mock.Mock(return_value=audit)),
@@ -69,4 +72,4 @@ class TestSelection(testtools.TestCase):
             [NONE, 'nova has no compute node on host h1, and no server is on '
              'it; nova has none'], self.audit())
         self.assertEqual([NONE], self.audit(nova=source.Nova(
-            {}, {}, {}, cells_down={'cell1': 'late'})))
+            {}, {}, {}, cells_down={'cell1': doubles.SILENT})))

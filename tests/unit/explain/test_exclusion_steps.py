@@ -198,18 +198,15 @@ class TestNotes(testtools.TestCase):
     def test_notes(self):
         """They are in the order of the steps; the request's own are first."""
         notes = explain(
-            notes=['own'], omitted=3, nova=dataclasses.replace(
-                NOVA, cells_down={'cell2': 'refused'}),
+            notes=['own'], omitted=3,
             filter_runs=[facts.FilterRun(
                 'AggregateTypeAffinityFilter', {'a': ''})],
             unread_extra_specs={'SpecFilter': ['k', 'l']}).notes
-        self.assertEqual('Cell cell2 did not answer, so that its hosts are '
-                         'not explained: refused', notes[0])
-        self.assertEqual('own', notes[1])
-        self.assertIn('did not fit into the query to placement: 3', notes[2])
+        self.assertEqual('own', notes[0])
+        self.assertIn('did not fit into the query to placement: 3', notes[1])
         self.assertEqual(
             'Placement has these hosts in zone az, nova does not: host-b, '
             'host-c, host-d. Run "nova-aggregate-mirror-manage placement '
-            'sync_aggregates --prune".', notes[3])
-        self.assertIn('nova-scheduler has aggregates in its memory', notes[4])
-        self.assertIn('extra specs of the flavor: k, l. They', notes[5])
+            'sync_aggregates --prune".', notes[2])
+        self.assertIn('nova-scheduler has aggregates in its memory', notes[3])
+        self.assertIn('extra specs of the flavor: k, l. They', notes[4])

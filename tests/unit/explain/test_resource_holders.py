@@ -8,6 +8,7 @@ import testtools
 from nova_aggregate_mirror.explain import resource_holders
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.source import database_servers
+from tests.unit import doubles
 
 Consumer = database_servers.Consumer
 
@@ -23,7 +24,7 @@ class TestHolders(testtools.TestCase):
         servers = mock.Mock(spec=['consumers', 'cells_down'])
         servers.consumers.return_value = {
             uuid: consumer for uuid, consumer in consumers.items() if consumer}
-        servers.cells_down = dict.fromkeys(cells_down, 'silent')
+        servers.cells_down = dict.fromkeys(cells_down, doubles.SILENT)
         return resource_holders.read(
             reader, parallel.Workers().each, servers, {'n1': ['n1']},
             {'n1': 'h1'})['n1']

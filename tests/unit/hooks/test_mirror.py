@@ -94,7 +94,7 @@ class TestHandOver(doubles.TestCase):
         self.run_hook(
             exceptions.CellUnavailable('refused'), ADD, 'h1', scopes=[
                 source.Scope('agg', frozenset({'n1'})),
-                source.Scope('agg', cells_down={'cell1': 'refused'}),
+                source.Scope('agg', cells_down={'cell9': doubles.SILENT}),
                 source.Scope('agg')])
         self.assertEqual([[], ['n1'], ['n1']], sorted(
             sorted(row.dirty.nodes) for row in self.journal.rows.all()))

@@ -10,12 +10,15 @@ import testtools
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import placed_servers
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import misplaced
 from nova_aggregate_mirror.html_report import report
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror import source
+from tests.unit import doubles
 from tests.unit.html_report import test_answer
 
 NOW = test_answer.NOW
@@ -99,7 +102,7 @@ class TestGroups(testtools.TestCase):
         text = page(findings(
             [server(number, evil, evil, evil, name=evil)
              for number in range(misplaced.MAX_NAMED + 1)],
-            cells_down={evil: evil}, trouble=evil))
+            troubles=[problems.Problem(evil, evil)]))
         self.assertNotIn('<script>document', text)
         self.assertNotIn('<b title', text)
         self.assertIn('audit_servers --host &#39;&lt;script&gt;', text)
@@ -169,9 +172,12 @@ class TestSection(testtools.TestCase):
     def test_incomplete_audit(self):
         """Nothing found is not known to be nothing."""
         nothing = auditor.Totals()
-        for options, reason in (
-                ({'trouble': 'neutron is down'}, 'incomplete: <bdi>neutron'),
-                ({'cells_down': {'cell1': 'late'}}, 'Cell <bdi>cell1</bdi>')):
+        for reasons, reason in (
+                ([problems.Problem.of(exceptions.ServiceFailed('neutron'))],
+                 'incomplete: <bdi>neutron'),
+                (problems.of_cells({'cell9': doubles.SILENT}, 'it waits'),
+                 'incomplete: <bdi>the database of cell cell9')):
+            options = {'troubles': reasons}
             found = findings([], totals=nothing, **options)
             text = section(found)
             self.assertIn(reason, text)

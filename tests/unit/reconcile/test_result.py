@@ -12,6 +12,7 @@ from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import source
+from tests.unit import doubles
 
 STOPPED = exceptions.Stopped('stopping')
 FAILED = exceptions.ServiceFailed('500')
@@ -135,7 +136,7 @@ class TestStatus(testtools.TestCase):
 
     def test_lowest_that_applies(self):
         """Of all problems and, in a dry run, the drift."""
-        down = source.Nova({}, {}, {}, cells_down={'cell2': 'refused'})
+        down = source.Nova({}, {}, {}, cells_down={'cell9': doubles.SILENT})
         for status, states, options in (
                 (0, ['missing', 'stale', 'stale_kept'], {}),
                 (0, ['foreign_provider'], {'write': False}),

@@ -88,7 +88,7 @@ class TestThreads(testtools.TestCase):
         self.threads = cells.Threads(FOREVER, FOREVER)
         self.answering.set()
         found = self.threads.read({'first': lambda: {}[0]}, full=False)
-        self.assertIn('unexpectedly', str(found['first']))
+        self.assertIn('unexpected error', str(found['first']))
         self.assertFalse(self.read())
 
     def test_thread_that_cannot_be_started(self):

@@ -84,7 +84,7 @@ def cell_down(at: scene.Scene) -> Rounds:
     yield situation.Round(
         _create(at, zone), '', takes=HOST,
         summary='0 of 0 hosts: nova shows no compute node',
-        note='did not answer, so that its hosts are not explained',
+        note='; its hosts are not explained',
         action='start the database of the cell')
     database.answer()
 
