@@ -392,6 +392,8 @@ class TestLimits(WaitTest):
         super().setUp()
         self.limits = []
         self.placement.get = self.hang
+        self.useFixture(fixtures.MonkeyPatch(
+            'time.monotonic', lambda: self.clock))
 
     def hang(self, provider):
         self.limits.append(round(deadline.remaining(), 1))
@@ -417,8 +419,6 @@ class TestLimits(WaitTest):
             raise exceptions.DeadlineExceeded('silent')
 
         self.placement.get = self.placement.probe = hang
-        self.useFixture(fixtures.MonkeyPatch(
-            'time.monotonic', lambda: self.clock))
         self.wait(timeout=3)
         self.assertEqual(1003.0, self.clock)
 
