@@ -22,6 +22,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import migration
+from nova_aggregate_mirror.journal.db import sqlite
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import nova_identity
@@ -52,7 +53,8 @@ def tables(deployment: inputs.Deployment) -> checks.Findings:
         return [checks.failure(str(exc), *SERVER)]
     findings: checks.Findings = []
     if path is not None:
-        findings = _check_directory(path.parent) or _check_access(path)
+        findings = (_check_directory(deployment.conf, path.parent)
+                    or _check_access(path))
         if not findings and not os.path.exists(path):
             # An unusable URL is reported before there is a file, too.
             engine.open_existing(deployment.conf)
@@ -87,7 +89,7 @@ def space(deployment: inputs.Deployment) -> checks.Findings:
     path = engine.sqlite_file(deployment.conf)
     if path is None:
         return [checks.skipped(ON_SERVER)]
-    directory = _existing(path.parent)
+    directory = sqlite.existing(path.parent)
     file_system = os.statvfs(directory)
     # Root alone may use the rest of what is free.
     free = file_system.f_bavail * file_system.f_frsize / 2 ** 20
@@ -282,9 +284,10 @@ def backlog(deployment: inputs.Deployment) -> checks.Findings:
         if errors else '; no attempt to mirror one has failed'), LIST)]
 
 
-def _check_directory(directory: pathlib.Path) -> checks.Findings:
+def _check_directory(conf: cfg.ConfigOpts, directory: pathlib.Path
+                     ) -> checks.Findings:
     """Check that files can be created in a directory that may not exist."""
-    existing = _existing(directory)
+    existing = sqlite.existing(directory)
     # Another owner may be the user that nova-api runs as.
     if existing == directory or existing.stat().st_uid not in (
             0, os.geteuid()):
@@ -292,18 +295,12 @@ def _check_directory(directory: pathlib.Path) -> checks.Findings:
         if findings:
             return findings
     try:
-        engine.try_write(existing)
+        engine.check_absent(conf)
     except exceptions.JournalUnavailable as exc:
         user = accounts.user(os.geteuid()) if os.geteuid() else 'nova'
         return [checks.failed(exc, {causes.FILE.kind: (
             'install -d -m 700 -o %s %s' % (user, _quoted(directory)),)})]
     return []
-
-
-def _existing(directory: pathlib.Path) -> pathlib.Path:
-    """Return the directory, or the one above that it will be created in."""
-    return next(parent for parent in (directory, *directory.parents)
-                if os.path.exists(parent))
 
 
 def _check_access(path: pathlib.Path) -> checks.Findings:

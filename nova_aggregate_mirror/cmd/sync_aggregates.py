@@ -71,8 +71,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     components.check_configuration()
     options = conf.command
     source, placement = components.source(), components.placement()
-    journal = store.Journal(conf, database=(
-        engine.open_existing(conf) if options.dry_run else None))
+    journal, trouble = _open_journal(conf)
     nova_identity.Binding(journal.database, source.cell_mappings,
                           source.aggregates).check()
     request, advice = _request(conf, journal.history)
@@ -90,7 +89,23 @@ def run(conf: cfg.ConfigOpts) -> int:
         print('This sync is not recorded in the history: %s' % exc,
               file=sys.stderr)
     _print(sync, options.format, advice)
+    formats.tell(trouble)
     return sync.status()
+
+
+def _open_journal(conf: cfg.ConfigOpts) -> tuple[store.Journal, list[str]]:
+    """Open the journal; a dry run can do without one that was never used.
+
+    :returns: also what keeps another sync from creating it
+    """
+    if not conf.command.dry_run:
+        return store.Journal(conf), []
+    trouble = []
+    try:
+        engine.check_absent(conf)
+    except exceptions.JournalUnavailable as exc:
+        trouble = ['Without --dry-run, this cannot begin: %s' % exc]
+    return store.Journal(conf, database=engine.open_existing(conf)), trouble
 
 
 def _request(conf: cfg.ConfigOpts, history: full_syncs.History

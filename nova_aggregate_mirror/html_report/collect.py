@@ -104,6 +104,7 @@ def read_journal(conf: cfg.ConfigOpts,
     """Read the journal without creating a file or migrating a table."""
     try:
         if engine.is_missing(conf):
+            engine.check_absent(conf)
             return JournalContent()
         stored = store.Journal(conf, engine.open_existing(conf))
         with contextlib.suppress(exceptions.NovaUnavailable):

@@ -178,6 +178,8 @@ class Result:
     def _effect(self, subject: outcome.Subject) -> str:
         """Return what a failure of the subject leaves undone."""
         text = str(subject)
+        if subject == outcome.JOURNAL:
+            return 'The journal is not up to date'
         if subject.kind == outcome.UNREAD:
             return 'Aggregate %s (%s) is not compared' % (
                 self._nova.aggregates.get(subject.name, 'that was deleted'),

@@ -191,7 +191,7 @@ class TestCommand(test_sync_command.SyncTest):
         self.assertEqual(0, done.returncode, done.stderr)
         line, = done.stderr.splitlines()
         self.assertIn(
-            'This sync is not recorded in the history: the journal ', line)
+            'This sync is not recorded in the history: the database ', line)
         self.assertEqual([], self.cloud.drift())
         with self.assertRaises(exceptions.JournalUnavailable):
             self.history.newest()

@@ -113,6 +113,26 @@ class TestSyncAggregates(ManageTest):
             self.assertEqual(2, done.returncode)
             self.assertIn('usage:', done.stderr)
 
+    def test_journal_that_cannot_be_created(self):
+        """A dry run has its result, and a line; a sync does not begin."""
+        self.write_conf('[aggregate_mirror_database]\nconnection = '
+                        'sqlite:////proc/nowhere/journal.sqlite\n')
+        trouble = 'the journal cannot use /proc: '
+        host = self.host('h1')
+        for status, summary in ((7, 'Placement differs from nova: 1 '),
+                                (0, 'Placement matches nova: ')):
+            done = self.sync('--dry-run', '--quiet')
+            self.assertEqual(status, done.returncode)
+            self.assertEqual(summary, done.stdout[:len(summary)])
+            self.assertEqual('Without --dry-run, this cannot begin: '
+                             + trouble, done.stderr[:68])
+            self.cloud.placement.set_aggregates(
+                host.nodes[0], [self.zone.uuid])
+        for argv in ('placement', 'sync_aggregates'), ('journal', 'list'):
+            done = self.run_command(*argv)
+            self.assertEqual((255, ''), (done.returncode, done.stdout))
+            self.assertIn('the journal cannot use /proc', done.stderr)
+
 
 class TestWait(ManageTest):
 

@@ -67,6 +67,8 @@ UNFOLLOWED = {
     'correct the clock of this host':
         'needs a host whose clock is wrong: tests.unit.checks.test_placement',
     'see the kernel log of this host': LISTS,
+    'run this again': 'needs a node that is deleted meanwhile: '
+                      'tests.functional.test_api_source',
     'run "nova-manage db sync"': 'a cell has its tables before nova runs',
     '%s.\n  nova-aggregate-mirror-manage journal bind':
         'the step of its error, with a command',

@@ -107,12 +107,14 @@ def is_missing(conf: cfg.ConfigOpts) -> bool:
 
 
 @translated()
-def try_write(directory: pathlib.Path) -> None:
-    """Write a file without a name, and leave nothing.
+def check_absent(conf: cfg.ConfigOpts) -> None:
+    """Check that an SQLite file that does not exist can be created.
 
     :raises JournalUnavailable: when files cannot be written there
     """
-    sqlite.try_write(directory)
+    file = sqlite_file(conf)
+    if file and is_missing(conf):
+        sqlite.try_write(sqlite.existing(file.parent))
 
 
 @translated()

@@ -86,8 +86,14 @@ def create(url: sa.engine.URL) -> sa.engine.Engine:
     return engine
 
 
+def existing(directory: pathlib.Path) -> pathlib.Path:
+    """Return the directory, or the one above that it will be created in."""
+    return next(folder for folder in (directory, *directory.parents)
+                if os.path.exists(folder))
+
+
 def try_write(directory: pathlib.Path) -> None:
-    """Write a file without a name; raise what prevents it.
+    """Write a file without a name in an existing directory.
 
     :raises OSError: names the directory
     """
@@ -155,7 +161,7 @@ def _make_private(path: pathlib.Path) -> None:
     What root creates gets the owner of the directory above. All is done by
     descriptor, because that user can replace each name by a link.
     """
-    above = next((folder for folder in path.parents if folder.exists()), path)
+    above = existing(path.parent)
     try:
         with contextlib.ExitStack() as stack:
             folder = os.open(above, os.O_PATH | os.O_DIRECTORY)

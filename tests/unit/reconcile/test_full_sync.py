@@ -8,6 +8,7 @@ import dataclasses
 import fixtures
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import ledger
@@ -18,6 +19,7 @@ from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror import source
 from tests.unit import doubles
@@ -404,11 +406,16 @@ class TestSync(SyncTest):
     def test_journal_that_becomes_unavailable(self):
         """It is a failure, but nova's current state is still mirrored."""
         self.after_first(self.placement, 'get', self.lock_journal)
-        failed = self.sync().outcome.failed
+        sync = self.sync()
         self.assertEqual({'n1': {'a'}, 'n2': {'a', 'b'}, 'n3': set()},
                          self.placement.aggregates)
-        self.assertIsInstance(failed[outcome.JOURNAL],
-                              exceptions.JournalUnavailable)
+        judged = result.Result(sync, full_sync.Request())
+        [problem] = judged.problems
+        self.assertEqual((exit_status.COULD_NOT_RUN, 'partial'),
+                         (judged.status(), judged.judgement))
+        self.assertEqual(
+            'The journal is not up to date: the journal is locked by another '
+            'process: find it with', str(problem)[:85])
 
     def test_journal_that_is_unavailable_when_nova_was_read(self):
         """Without the ledger nothing is compared, and nothing is written."""
