@@ -7,6 +7,7 @@ The errors of oslo.config lack the section, and its texts are Python's.
 from collections import abc
 import contextlib
 import difflib
+import logging
 import math
 import os
 import pathlib
@@ -17,6 +18,8 @@ from oslo_config import types
 
 from nova_aggregate_mirror import conf as package_options
 from nova_aggregate_mirror import exceptions
+
+LOG = logging.getLogger(__name__)
 
 # Of oslo.db: empty leaves the mode to the database server.
 MEANINGFUL_WHEN_EMPTY = frozenset({'mysql_sql_mode'})
@@ -60,8 +63,12 @@ def override_mistakes(conf: cfg.ConfigOpts, valid: Values | None = None
 def check(conf: cfg.ConfigOpts, valid: Values | None = None) -> None:
     """Check this package's options, as ``override_mistakes``.
 
+    A name that is no option is only logged.
+
     :raises InvalidConfiguration: names each option with an invalid value
     """
+    for text in unknown_names(conf):
+        LOG.warning('Not used: %s', text)
     mistakes = override_mistakes(conf, valid)
     if mistakes:
         raise exceptions.InvalidConfiguration(
@@ -206,6 +213,9 @@ def _files(conf: cfg.ConfigOpts
 
     A file that cannot be read is left out, as it was when nova read it.
     """
+    # Oslo.config registers these options when it starts to read the files.
+    if 'config_file' not in conf:
+        return []
     files = [*(conf.config_file or ()), *(
         str(path) for directory in conf.config_dir or ()
         for path in sorted(pathlib.Path(directory).glob('*.conf')))]

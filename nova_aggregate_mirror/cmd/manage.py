@@ -44,6 +44,7 @@ Subparsers: TypeAlias = 'argparse._SubParsersAction[argparse.ArgumentParser]'
 # The commands print their own results and errors: oslo.db and nova.context
 # would add a traceback, others a line.
 QUIET = ['nova=WARNING', 'nova_aggregate_mirror=WARNING', 'alembic=WARNING',
+         'nova_aggregate_mirror.option_values=ERROR',
          'nova.context=CRITICAL', 'nova.scheduler.host_manager=ERROR',
          'oslo_db=CRITICAL', 'oslo_service=WARNING', 'keystoneauth=ERROR',
          # Neutronclient warns that it is deprecated; nova uses it.
@@ -168,7 +169,11 @@ def main() -> int:
             exit_status.TERMINATED))
         _configure()
         with program.printing():
-            status: int = CONF.command.run(CONF)
+            try:
+                status: int = CONF.command.run(CONF)
+            finally:
+                # The option that was meant has its default.
+                formats.tell(option_values.unknown_names(CONF))
         return status
 
     return program.run(PROGRAM, command)

@@ -178,7 +178,7 @@ KEYSTONE: dict[str, Fault] = {
     'unknown option': Fault(
         faults.restored(faults.MIRROR, sync_intervall=10),
         'sets sync_intervall, which is no option',
-        'the option is sync_interval.', (STATUS,)),
+        'the option is sync_interval', (STATUS, SYNC, ROWS)),
     'no hook': Fault(
         faults.option(faults.MIRROR, hooks=''), 'nova.conf is empty',
         'A valid value is:\n  [aggregate_mirror]\n  hooks = mirror',

@@ -97,6 +97,21 @@ class TestValues(testtools.TestCase):
             options, '[aggregate_mirror] sync_interval in the environment '
             '(OS_AGGREGATE_MIRROR__SYNC_INTERVAL) is "3h": ')
 
+    def test_name_that_is_no_option(self) -> None:
+        """It is logged, with the option that was probably meant, if any."""
+        for group, name, advice in (
+                ('aggregate_mirror', 'sync_intervall',
+                 '; the option is sync_interval'),
+                ('aggregate_mirror_database', 'colour', ': delete it'),
+                ('placement', 'colour', None)):
+            log = self.useFixture(fixtures.FakeLogger(format='%(message)s'))
+            options = self.read(group, name, '10')
+            option_values.check(options)
+            self.assertEqual([] if advice is None else [
+                'Not used: [%s] in %s sets %s, which is no option%s' % (
+                    group, options.config_file[0], name, advice)],
+                log.output.splitlines())
+
     def assert_refused(self, options: cfg.ConfigOpts, text: str) -> None:
         option_values.forget_mistakes(options)
         error = self.assertRaises(exceptions.InvalidConfiguration,
