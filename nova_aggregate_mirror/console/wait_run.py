@@ -92,6 +92,12 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
                 seconds, placement.endpoint()),
             *plurals.lines(map(str, missing))])
         return min(problem.status for problem in missing)
+    _report(sync, seconds)
+    return exit_status.OK
+
+
+def _report(sync: full_sync.SyncOutcome, seconds: float) -> None:
+    """Print what each host is in, and which associations are stale."""
     names = sync.nova.aggregates
     for host, uuids in sorted(sync.nova.members.items()):
         aggregates = ['%s (%s)' % (names[uuid], uuid) for uuid in uuids]
@@ -102,7 +108,6 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
         'Stale: %s: run a full sync with --prune' % association
         for association in sync.associations
         if association.state is State.STALE))
-    return exit_status.OK
 
 
 def _errors(sync: full_sync.SyncOutcome, hosts: frozenset[str]
