@@ -5,12 +5,15 @@ import importlib
 import inspect
 import pkgutil
 
+import fixtures
+from oslo_config import cfg
 import testtools
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import runner
 from nova_aggregate_mirror import exceptions
+from tests.unit import doubles
 
 
 class TestRows(testtools.TestCase):
@@ -72,6 +75,25 @@ class TestRows(testtools.TestCase):
         rows = self.results(self.check('a'), self.check('b'))
         self.assertEqual((2, 'gone.'), rows[0])
         self.assertEqual((0, None), rows[1])
+
+    def test_option_that_cannot_be_read(self):
+        """Whether a check applies may depend on it: it fails, and no other."""
+        path = self.useFixture(fixtures.TempDir()).join('nova.conf')
+        with open(path, 'w') as file:
+            file.write('[scheduler]\nrouted = si\n')
+        conf = doubles.make_conf(self)
+        conf.register_opt(cfg.BoolOpt('routed'), 'scheduler')
+        conf(['--config-file', path])
+        row = runner.Check('a', lambda deployment: [], (), lambda deployment:
+                           str(deployment.conf.scheduler.routed))
+        results = runner.Runner(
+            inputs.Deployment(conf, lambda: None),
+            [row, self.check('b')]).results()
+        self.assertEqual(
+            [(2, '[scheduler] routed in %s is "si": set it to true or false.'
+              % path), (0, None)],
+            [(int(result.code), result.details)
+             for result in results.values()])
 
     def test_needs_are_rows_before(self):
         """A check comes after the checks that it needs."""

@@ -58,6 +58,22 @@ class CredentialsTestCase(servers.LoopbackTestCase):
             auth_type='v3totp', auth_url='http://127.0.0.1:1', username='u',
             passcode='p'))
 
+    def test_option_that_cannot_be_used(self) -> None:
+        """It is named; the URL of the service is not at fault."""
+        path = self.useFixture(fixtures.TempDir()).join('nova.conf')
+        for name, text, expected in (
+                ('timeout', '1m', 'a number'),
+                ('insecure', 'si', 'true or false')):
+            with open(path, 'w') as file:
+                file.write('[placement]\n%s = %s\n' % (name, text))
+            conf = servers.make_conf(
+                auth_type='none', endpoint='http://127.0.0.1:1')
+            conf(['--config-file', path])
+            error = self.assertRaises(exceptions.InvalidConfiguration,
+                                      auth.session, conf, 'placement')
+            self.assertEqual('[placement] %s in %s is "%s": set it to %s' % (
+                name, path, text, expected), str(error))
+
     def test_client_says_it_too(self) -> None:
         """A call without credentials raises the same permanent error."""
         placement = client.Client(servers.make_conf())
