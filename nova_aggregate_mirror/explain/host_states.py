@@ -203,7 +203,7 @@ class HostManager(host_manager.HostManager):
             except connections.ERRORS as exc:
                 return cell, exceptions.CellUnavailable.of(
                     driver_failures.of_database(exc),
-                    causes.cell(cell.identity))
+                    causes.cell(nova_cells.full_name(cell)))
 
         return self._for_each(ask, cells)
 
