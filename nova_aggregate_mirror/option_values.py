@@ -78,13 +78,13 @@ def check(conf: cfg.ConfigOpts, valid: Values | None = None) -> None:
 def of_error(conf: cfg.ConfigOpts, error: cfg.Error
              ) -> exceptions.InvalidConfiguration:
     """Return the error for what oslo.config raises about any option."""
-    for group, name in _registered(conf):
+    for _file, group, name, _value in _entries(conf):
+        section = None if group == 'DEFAULT' else group
         try:
-            _section(conf, group)[name]
+            (conf[section] if section else conf)[name]
         except cfg.Error as exc:
             if str(exc) == str(error):
-                option: cfg.Opt = conf._get_opt_info(
-                    name, None if group == 'DEFAULT' else group)['opt']
+                option = conf._get_opt_info(name, section)['opt']
                 return _invalid(conf, group, option, exc)
     return exceptions.InvalidConfiguration(
         'the configuration cannot be used: %s' % error)
@@ -92,19 +92,17 @@ def of_error(conf: cfg.ConfigOpts, error: cfg.Error
 
 def unknown_names(conf: cfg.ConfigOpts) -> list[str]:
     """Describe what the files set in this package's sections in vain."""
-    names: dict[str, set[str]] = {}
+    names: dict[str, list[str]] = {}
     for group, option in _options():
-        names.setdefault(group, set()).update((option.name, option.dest))
-    return [
-        '[%s] in %s sets %s, which is no option%s' % (
-            group, file, name, _suggestion(name, names[group]))
-        for file, sections in _files(conf) for group in names
-        for name in sections.get(group, ()) if name not in names[group]]
-
-
-def _suggestion(name: str, names: abc.Collection[str]) -> str:
-    similar = difflib.get_close_matches(name, sorted(names), 1)
-    return '; the option is %s' % similar[0] if similar else ': delete it'
+        names.setdefault(group, []).append(option.name)
+    texts = []
+    for file, group, name, _value in _entries(conf):
+        if name not in names.get(group, [name]):
+            similar = difflib.get_close_matches(name, names[group], 1)
+            texts.append('[%s] in %s sets %s, which is no option%s' % (
+                group, file, name, '; the option is %s' % similar[0]
+                if similar else ': delete it'))
+    return texts
 
 
 def _options() -> abc.Iterator[tuple[str, cfg.Opt]]:
@@ -114,82 +112,75 @@ def _options() -> abc.Iterator[tuple[str, cfg.Opt]]:
             yield group.name, option
 
 
-def _registered(conf: cfg.ConfigOpts) -> abc.Iterator[tuple[str, str]]:
-    """List all options, each with its section."""
-    for name in conf:
-        with contextlib.suppress(cfg.Error):
-            section = conf[name]
-            if isinstance(section, cfg.ConfigOpts.GroupAttr):
-                yield from ((name, option) for option in section)
-                continue
-        yield 'DEFAULT', name
+def _entries(conf: cfg.ConfigOpts
+             ) -> abc.Iterator[tuple[str, str, str, str]]:
+    """List file, section, name and value of what is set, in nova's order.
 
-
-def _section(conf: cfg.ConfigOpts, group: str) -> Any:
-    return conf if group == 'DEFAULT' else conf[group]
+    A file that cannot be read is left out, as it was when nova read it.
+    """
+    # Oslo.config registers these options when it starts to read the files.
+    if 'config_file' not in conf:
+        return
+    for file in (*(conf.config_file or ()), *(
+            str(path) for directory in conf.config_dir or ()
+            for path in sorted(pathlib.Path(directory).glob('*.conf')))):
+        sections: dict[str, dict[str, list[str]]] = {}
+        with contextlib.suppress(OSError, ValueError, cfg.Error):
+            cfg.ConfigParser(file, sections).parse()
+        for group, values in sections.items():
+            for name in values:
+                yield file, group, name, values[name][-1]
 
 
 def _mistake(conf: cfg.ConfigOpts, group: str, option: cfg.Opt
              ) -> exceptions.InvalidConfiguration | None:
-    """Return the error for an option, if its value cannot be used."""
+    """Return the error for an option, if its value cannot be used.
+
+    Oslo.config reads the empty value of a number as None, and compares limits
+    in vain with nan and -0.
+    """
     try:
         value = conf[group][option.dest]
     except (cfg.Error, ValueError) as exc:
         return _invalid(conf, group, option, exc)
     if option.name == 'hooks' and value == []:
-        return exceptions.InvalidConfiguration(
-            '%s is empty' % _place(conf, group, option)[0],
-            step='name a hook, or set mode = observe, in which nova\'s own '
-            'mirroring stays in effect')
-    if any(_is_empty(option, element) for element in _elements(value)):
-        return exceptions.InvalidConfiguration(
-            '%s is empty' % _place(conf, group, option)[0],
-            step='delete it; the default then applies')
-    if any(map(_is_odd, _elements(value))):
-        return _invalid(conf, group, option, ValueError(
-            '%r is not a usable number' % value))
+        return _empty(conf, group, option,
+                      'name a hook, or set mode = observe, in which nova\'s '
+                      'own mirroring stays in effect')
+    may_be_empty = (option.default in (None, '')
+                    or option.name in MEANINGFUL_WHEN_EMPTY)
+    for element in value if isinstance(value, list) else [value]:
+        if isinstance(element, float) and (
+                not math.isfinite(element)
+                or element == 0 and math.copysign(1, element) < 0):
+            return _invalid(conf, group, option)
+        if not may_be_empty and (element is None or element == ''
+                                 or str(element).isspace()):
+            return _empty(conf, group, option,
+                          'delete it; the default then applies')
     return None
 
 
-def _elements(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-def _is_empty(option: cfg.Opt, value: Any) -> bool:
-    """Check whether a value is empty that must not be.
-
-    Oslo.config reads the empty value of a number as None.
-    """
-    return (option.default not in (None, '')
-            and option.name not in MEANINGFUL_WHEN_EMPTY
-            and (value is None
-                 or isinstance(value, str) and not value.strip()))
-
-
-def _is_odd(value: Any) -> bool:
-    """Check for nan and -0, for which limits are compared in vain."""
-    return isinstance(value, float) and (
-        not math.isfinite(value)
-        or value == 0 and math.copysign(1, value) < 0)
+def _empty(conf: cfg.ConfigOpts, group: str, option: cfg.Opt, step: str
+           ) -> exceptions.InvalidConfiguration:
+    return exceptions.InvalidConfiguration(
+        '%s is empty' % _place(conf, group, option)[0], step=step)
 
 
 def _invalid(conf: cfg.ConfigOpts, group: str, option: cfg.Opt,
-             error: Exception) -> exceptions.InvalidConfiguration:
-    """Return the error for a value that oslo.config, or we, cannot use."""
+             error: Exception | None = None
+             ) -> exceptions.InvalidConfiguration:
+    """Return the error for a value that cannot be used."""
     place, value = _place(conf, group, option)
-    text = '%s cannot be used' % place
-    if value is not None and not option.secret:
-        text = '%s is "%s"' % (place, value)
+    text = ('%s cannot be used' % place if value is None or option.secret
+            else '%s is "%s"' % (place, value))
     expected = _expected(option)
-    if expected:
-        return exceptions.InvalidConfiguration(
-            text, step='set it to ' + expected)
-    # Without the text about where oslo.config has read it.
-    reason = error.__context__ if isinstance(
-        error, cfg.ConfigSourceValueError) and error.__context__ else error
-    if not option.secret:
-        text += ' (%s)' % reason
-    return exceptions.InvalidConfiguration(text, step='correct it')
+    if not expected and not option.secret:
+        # Without the text about where oslo.config has read it.
+        text += ' (%s)' % (error.__context__ if isinstance(
+            error, cfg.ConfigSourceValueError) else error)
+    return exceptions.InvalidConfiguration(
+        text, step='set it to ' + expected if expected else 'correct it')
 
 
 def _place(conf: cfg.ConfigOpts, group: str, option: cfg.Opt
@@ -200,32 +191,10 @@ def _place(conf: cfg.ConfigOpts, group: str, option: cfg.Opt
     if variable in os.environ:
         return '%s in the environment (%s)' % (
             place, variable), os.environ[variable]
-    for file, sections in reversed(_files(conf)):
-        values = sections.get(group, {}).get(option.name)
-        if values:
-            return '%s in %s' % (place, file), values[-1]
-    return place, None
-
-
-def _files(conf: cfg.ConfigOpts
-           ) -> list[tuple[str, dict[str, dict[str, list[str]]]]]:
-    """Return the files in nova's order, each with its sections.
-
-    A file that cannot be read is left out, as it was when nova read it.
-    """
-    # Oslo.config registers these options when it starts to read the files.
-    if 'config_file' not in conf:
-        return []
-    files = [*(conf.config_file or ()), *(
-        str(path) for directory in conf.config_dir or ()
-        for path in sorted(pathlib.Path(directory).glob('*.conf')))]
-    parsed = []
-    for file in files:
-        sections: dict[str, dict[str, list[str]]] = {}
-        with contextlib.suppress(OSError, ValueError, cfg.Error):
-            cfg.ConfigParser(file, sections).parse()
-        parsed.append((file, sections))
-    return parsed
+    values = [(file, value) for file, section, name, value in _entries(conf)
+              if (section, name) == (group, option.name)]
+    file, text = values[-1] if values else ('', None)
+    return '%s in %s' % (place, file) if file else place, text
 
 
 def _expected(option: cfg.Opt) -> str:
