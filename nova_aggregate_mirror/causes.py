@@ -258,6 +258,17 @@ def file_full(directory: object) -> Cause:
                     directory)
 
 
+def file_denied(path: object, owner: str) -> Cause:
+    """Return the row for a path that its owner lets no other user use.
+
+    :param owner: empty if it is the user of this process
+    """
+    return _of_path(
+        'access_denied', 'cannot use %s: Permission denied' % path,
+        'run this as its owner, user %s' if owner else 'run "chmod u+rwX %s"',
+        owner or path)
+
+
 def file_locked(file: str) -> Cause:
     """Return the row for an SQLite file, quoted for a shell."""
     return _of_path('locked', 'is locked by another process',

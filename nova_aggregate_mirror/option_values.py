@@ -144,9 +144,9 @@ def _mistake(conf: cfg.ConfigOpts, group: str, option: cfg.Opt
     except (cfg.Error, ValueError) as exc:
         return _invalid(conf, group, option, exc)
     if option.name == 'hooks' and value == []:
-        return _empty(conf, group, option,
-                      'name a hook, or set mode = observe, in which nova\'s '
-                      'own mirroring stays in effect')
+        return _empty(
+            conf, group, option, step='name a hook, or set mode = observe, in '
+            'which nova\'s own mirroring stays in effect')
     may_be_empty = (option.default in (None, '')
                     or option.name in MEANINGFUL_WHEN_EMPTY)
     for element in value if isinstance(value, list) else [value]:
@@ -157,7 +157,7 @@ def _mistake(conf: cfg.ConfigOpts, group: str, option: cfg.Opt
         if not may_be_empty and (element is None or element == ''
                                  or str(element).isspace()):
             return _empty(conf, group, option,
-                          'delete it; the default then applies')
+                          step='delete it; the default then applies')
     return None
 
 

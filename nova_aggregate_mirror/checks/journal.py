@@ -51,16 +51,19 @@ def tables(deployment: inputs.Deployment) -> checks.Findings:
         path = engine.sqlite_file(deployment.conf)
     except exceptions.JournalUnavailable as exc:
         return [checks.failure(str(exc), *SERVER)]
-    findings: checks.Findings = []
-    if path is not None:
-        findings = (_check_directory(deployment.conf, path.parent)
-                    or _check_access(path))
-        if not findings and not os.path.exists(path):
-            # An unusable URL is reported before there is a file, too.
-            engine.open_existing(deployment.conf)
-            findings = [checks.skipped(
-                'nova-api creates %s at its first use' % path)]
-    return findings or _check_version(deployment.conf, path)
+    if path is None:
+        return _check_version(deployment.conf, path)
+    try:
+        if not engine.is_missing(deployment.conf):
+            return _check_version(deployment.conf, path)
+        engine.check_absent(deployment.conf)
+    except exceptions.JournalUnavailable as exc:
+        user = accounts.user(os.geteuid()) if os.geteuid() else 'nova'
+        return [checks.failed(exc, {causes.FILE.kind: (
+            'install -d -m 700 -o %s %s' % (user, _quoted(path.parent)),)})]
+    # An unusable URL is reported before there is a file, too.
+    engine.open_existing(deployment.conf)
+    return [checks.skipped('nova-api creates %s at its first use' % path)]
 
 
 def _check_version(conf: cfg.ConfigOpts,
@@ -282,45 +285,6 @@ def backlog(deployment: inputs.Deployment) -> checks.Findings:
     return [checks.warning('%s%s. To list the reason of each, run:' % (
         text, '; the last failure of one of them: %s' % errors[0]
         if errors else '; no attempt to mirror one has failed'), LIST)]
-
-
-def _check_directory(conf: cfg.ConfigOpts, directory: pathlib.Path
-                     ) -> checks.Findings:
-    """Check that files can be created in a directory that may not exist."""
-    existing = sqlite.existing(directory)
-    # Another owner may be the user that nova-api runs as.
-    if existing == directory or existing.stat().st_uid not in (
-            0, os.geteuid()):
-        findings = _check_access(existing)
-        if findings:
-            return findings
-    try:
-        engine.check_absent(conf)
-    except exceptions.JournalUnavailable as exc:
-        user = accounts.user(os.geteuid()) if os.geteuid() else 'nova'
-        return [checks.failed(exc, {causes.FILE.kind: (
-            'install -d -m 700 -o %s %s' % (user, _quoted(directory)),)})]
-    return []
-
-
-def _check_access(path: pathlib.Path) -> checks.Findings:
-    """Check that this user may read and write a file or directory."""
-    if not os.path.exists(path):
-        return []
-    access = os.R_OK | os.W_OK | (os.X_OK if path.is_dir() else 0)
-    if os.access(path, access):
-        return []
-    text = '%s cannot be read and written by %s' % (
-        path, accounts.user(os.geteuid()))
-    owner = path.stat().st_uid
-    if owner == os.geteuid():
-        return [checks.failure('%s, who owns it. Run:' % text,
-                               'chmod u+rwX %s' % _quoted(path))]
-    return [checks.failure(
-        '%s, because its owner is %s. Run this command as the user that '
-        'nova-api runs as:' % (text, accounts.user(owner)),
-        'sudo -u %s nova-aggregate-mirror-status upgrade check'
-        % accounts.user(owner, accounts.SUDO))]
 
 
 def _unusable_database(path: pathlib.Path | None,

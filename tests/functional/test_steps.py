@@ -45,8 +45,6 @@ UNFOLLOWED = {
     'Run nova-api, the agent and the commands as %s, then run': USERS,
     'Restart nova-api on each controller':
         'the matrix runs no nova-api: tests.unit.checks.test_journal',
-    'Run this command as the user that nova-api runs as': USERS,
-    'Run:\n  chmod u+rwX %s': USERS,
     'Set this for all of nova\'s services, and restart them':
         'needs a Galera cluster: tests.functional.test_galera',
     'Start an agent': AGENT, 'Start one with the': AGENT,

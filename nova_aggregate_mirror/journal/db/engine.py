@@ -104,6 +104,8 @@ def is_missing(conf: cfg.ConfigOpts) -> bool:
         return bool(file and not file.stat())
     except FileNotFoundError:
         return True
+    except OSError as exc:
+        raise sqlite.failure(exc, file or pathlib.Path()) from exc
 
 
 @translated()

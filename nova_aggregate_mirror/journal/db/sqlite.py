@@ -17,6 +17,7 @@ import weakref
 from oslo_db.sqlalchemy import exc_filters
 import sqlalchemy as sa
 
+from nova_aggregate_mirror import accounts
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import driver_failures
@@ -95,20 +96,25 @@ def existing(directory: pathlib.Path) -> pathlib.Path:
 def try_write(directory: pathlib.Path) -> None:
     """Write a file without a name in an existing directory.
 
-    :raises OSError: names the directory
+    :raises OSError: says what prevents it
     """
     try:
         with tempfile.TemporaryFile(dir=directory) as file:
             file.write(bytes(_STEP))
     except OSError as exc:
-        raise _failure(exc, directory, directory) from exc
+        raise failure(exc, directory) from exc
 
 
-def _failure(error: OSError, path: pathlib.Path, directory: pathlib.Path
-             ) -> OSError:
-    """Return what an error says about a path in a directory that exists."""
+def failure(error: OSError, path: pathlib.Path) -> OSError:
+    """Return what an error says about a path, which may not exist."""
+    place = existing(path)
     if error.errno in _FULL:
-        return FileFailure(causes.file_full(directory))
+        return FileFailure(causes.file_full(
+            place if place.is_dir() else place.parent))
+    owner = place.stat().st_uid
+    if error.errno == errno.EACCES and owner:
+        return FileFailure(causes.file_denied(
+            place, accounts.user(owner) if owner != os.geteuid() else ''))
     return OSError(error.errno, error.strerror, str(path))
 
 
@@ -122,7 +128,10 @@ def _classify(file: pathlib.Path, error: BaseException) -> None:
     if kind in _DAMAGED:
         raise DamagedFile(causes.file_damaged(shlex.quote(str(file))))
     if kind in _OF_SYSTEM:
-        os.close(os.open(file, os.O_RDWR))
+        try:
+            os.close(os.open(file, os.O_RDWR))
+        except OSError as exc:
+            raise failure(exc, file) from exc
         try_write(file.parent)
     if kind == sqlite3.SQLITE_IOERR:
         raise FileFailure(causes.io_error(file.parent))
@@ -186,7 +195,7 @@ def _make_private(path: pathlib.Path) -> None:
                 stack.callback(os.close, file)
                 _set_owner(file, owner)
     except OSError as exc:
-        raise _failure(exc, path, above) from exc
+        raise failure(exc, path) from exc
 
 
 def _set_owner(descriptor: int, owner: os.stat_result) -> None:

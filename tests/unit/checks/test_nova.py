@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Findings about nova and about the user who runs the checks."""
 
+from collections import abc
 import os
 import pathlib
 import shutil
@@ -12,6 +13,7 @@ from oslo_config import cfg
 import testtools
 
 from nova_aggregate_mirror import checks
+from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import journal
 from nova_aggregate_mirror.checks import nova
 from nova_aggregate_mirror import exceptions
@@ -21,6 +23,7 @@ from tests import processes
 from tests.unit import doubles
 
 USER = 4711
+Check = abc.Callable[[inputs.Deployment], checks.Findings]
 
 
 class TestHook(testtools.TestCase):
@@ -136,13 +139,14 @@ class UserTest(testtools.TestCase):
             'nova_aggregate_mirror.journal.db.migration.__file__',
             str(folder / 'migration.py')))
 
-    def find(self, user: int = USER) -> checks.Finding:
+    def find(self, user: int = USER, check: Check = journal.tables
+             ) -> checks.Finding:
         """Return the finding for a process of an unprivileged user."""
         def work(_number: int) -> checks.Findings:
             os.setgroups([])
             os.setgid(user)
             os.setuid(user)
-            return journal.tables(types.SimpleNamespace(conf=self.conf))
+            return check(inputs.Deployment(self.conf, lambda: None))
 
         (one,), = processes.at_once(1, work)
         return one
@@ -159,16 +163,16 @@ class UserTest(testtools.TestCase):
         one = self.find(USER + 1)
         self.assertEqual(checks.Code.FAILURE, one.code)
         self.assertEqual(
-            ("sudo -u '#%d' nova-aggregate-mirror-status upgrade check"
-             % USER,),
-            one.cure)
+            'the journal cannot use %s: Permission denied: run this as its '
+            'owner, user %d.' % (self.file.parent, USER), one.text)
 
     def test_state_path_of_another_user(self):
         """Its files can be neither read nor created."""
         self.own(self.state)
         self.state.chmod(0o700)
-        one = self.find(USER + 1)
-        self.assertIn("sudo -u '#%d' " % USER, one.cure[0])
+        self.assertEqual(
+            'the journal cannot use %s: Permission denied: run this as its '
+            'owner, user %d.' % (self.state, USER), self.find(USER + 1).text)
 
     def test_own_state_path(self):
         """The journal could be created; the check does not create it."""
@@ -197,5 +201,7 @@ class UserTest(testtools.TestCase):
         self.own(self.state)
         engine.Database(self.conf).migrate()
         self.file.chmod(stat.S_IRUSR)
-        one = self.find()
-        self.assertEqual(('chmod u+rwX %s' % self.file,), one.cure)
+        one = self.find(check=journal.writes)
+        self.assertEqual(
+            'the journal cannot use %s: Permission denied: run "chmod u+rwX '
+            '%s".' % (self.file, self.file), one.text)
