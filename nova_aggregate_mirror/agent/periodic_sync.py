@@ -41,7 +41,7 @@ class PeriodicSync:
                  note: Note = lambda *_result: None,
                  zones: abc.Callable[[], abc.Mapping[str, str]] = dict,
                  disagreements: abc.Callable[
-                     [], abc.Sequence[modes.Disagreement]] = tuple) -> None:
+                     [], abc.Sequence[problems.Problem]] = tuple) -> None:
         self._conf = conf
         self._is_observer = nova_aggregate_mirror.conf.observes(conf)
         self._reconciler = reconciler
@@ -116,8 +116,8 @@ class PeriodicSync:
             # Not their texts: the time in them changes with each operation.
             subjects = frozenset(each.subject for each in disagreements)
             if subjects and subjects != self._logged_subjects:
-                LOG.warning('The modes do not agree: %s', '; '.join(
-                    '%s: %s' % (each, each.step) for each in disagreements))
+                LOG.warning('The modes do not agree: %s',
+                            '; '.join(map(str, disagreements)))
             elif self._logged_subjects and not subjects:
                 LOG.info('The modes agree again')
             self._logged_subjects = subjects

@@ -13,6 +13,7 @@ from oslo_upgradecheck import upgradecheck
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror.reconcile import problems
 
 Code = upgradecheck.Code
 
@@ -33,24 +34,31 @@ class Finding:
 
     code: Code | None
     """None for a check that has nothing to look at."""
-    text: str
-    cure: tuple[str, ...] = ()
-    """Commands to run, or lines to set in a configuration file."""
+    problem: problems.Problem
+    """What was found; of a success, what is good."""
+    commands: tuple[str, ...] = ()
+    """Commands to copy, or lines of a configuration file."""
+
+    @property
+    def text(self) -> str:
+        """What is printed before the commands."""
+        text = str(self.problem)
+        return text if text.endswith(('.', ':')) else text + '.'
 
 
 Findings = list[Finding]
 
 
 def good(text: str) -> Finding:
-    return Finding(Code.SUCCESS, text)
+    return Finding(Code.SUCCESS, problems.Problem('', text))
 
 
-def warning(text: str, *cure: str) -> Finding:
-    return Finding(Code.WARNING, text, cure)
+def warning(text: str, *commands: str) -> Finding:
+    return Finding(Code.WARNING, problems.Problem('', text), commands)
 
 
-def failure(text: str, *cure: str) -> Finding:
-    return Finding(Code.FAILURE, text, cure)
+def failure(text: str, *commands: str) -> Finding:
+    return Finding(Code.FAILURE, problems.Problem('', text), commands)
 
 
 def failed(exc: exceptions.MirrorError,
@@ -60,7 +68,8 @@ def failed(exc: exceptions.MirrorError,
 
     :param commands: lines to copy for its step, by the kind of the failure
     """
-    return failure('%s.' % exc, *(commands or {}).get(exc.failure.kind, ()))
+    return Finding(Code.FAILURE, problems.Problem.of(exc),
+                   (commands or {}).get(exc.failure.kind, ()))
 
 
 def skipped(reason: str) -> Finding:
@@ -68,7 +77,7 @@ def skipped(reason: str) -> Finding:
 
     :param reason: a clause, such as "no agent has synced yet"
     """
-    return Finding(None, reason)
+    return Finding(None, problems.Problem('', reason))
 
 
 some = functools.partial(plurals.some, limit=NAMES)

@@ -7,11 +7,11 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
-from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
@@ -21,29 +21,43 @@ State = associations.State
 VERBS = {State.MISSING: 'lacks', State.STALE: 'still has',
          State.STALE_KEPT: 'still has'}
 
-DISCOVER = 'nova-manage cell_v2 discover_hosts'
+CODES = dict.fromkeys((
+    exit_status.NOT_MAPPED, exit_status.NO_NODE, exit_status.NO_PROVIDER,
+), checks.Code.WARNING)
+"""Results for problems by their status; others are failures."""
+LISTING = checks.SYNC + ' --dry-run --format json'
 RESTART = 'systemctl restart nova-compute'
+COMMANDS = {
+    result.DISCOVER: ('nova-manage cell_v2 discover_hosts',),
+    result.RESTART: (RESTART,), result.NO_NODE: (RESTART,),
+    'removals_refused': (checks.SYNC + ' --prune --dry-run',
+                         checks.SYNC + ' --prune --force')}
+"""Commands to copy, by the step, or by the kind of a failure."""
 
 
 def find(deployment: inputs.Deployment) -> checks.Findings:
     """Compare all of nova with all of placement."""
     options, store = deployment.conf.aggregate_mirror, deployment.journal
+    observes = conf.observes(deployment.conf)
     try:
         zones = deployment.source.zones()
         mirror = reconciler.Reconciler(
             store.ledger if store else journal.Ledger(),
             deployment.source, deployment.client,
             count=options.sync_workers)
-        sync = full_sync.run(mirror, request=full_sync.Request(
-            max_removed_share=options.max_removed_share, write=False))
+        # Where nova is only observed, no step writes to placement, not even
+        # that of the brake.
+        request = full_sync.Request(
+            None if observes else options.max_removed_share, write=False)
+        sync = full_sync.run(mirror, request=request)
         if sync.not_compared:
             raise sync.not_compared
     except exceptions.WrongPlacement as exc:
-        return [checks.warning('%s.' % exc)]
-    findings = [
-        *_differences(sync, zones),
-        *_repair(sync, observes=conf.observes(deployment.conf)),
-        *_unmirrored_hosts(sync), *_failures(sync)]
+        return [checks.Finding(
+            checks.Code.WARNING, problems.Problem.of(exc))]
+    judged = result.Result(sync, request)
+    findings = [*_differences(sync, zones),
+                *([] if observes else _repair(judged)), *_problems(judged)]
     if findings:
         return findings
     if not sync.nova.nodes:
@@ -78,64 +92,20 @@ def _differences(sync: full_sync.SyncOutcome,
             for verb, hosts in sorted(differences.items()))))
 
 
-def _repair(sync: full_sync.SyncOutcome, observes: bool
-            ) -> abc.Iterator[checks.Finding]:
-    """Report the repair; where nova is only observed, refusals alone."""
-    if observes:
-        if sync.refused:
-            yield checks.failure(
-                'Removals refused: %s.' % sync.refused.failure.observed)
-        return
-    states = {association.state for association in sync.associations}
+def _repair(judged: result.Result) -> abc.Iterator[checks.Finding]:
+    """Report how to repair the differences, unless the brake refuses it."""
+    states = {association.state for association in judged.sync.associations}
     stale = states & {State.STALE, State.STALE_KEPT}
-    if sync.refused:
-        yield checks.failure(
-            'Removals refused: %s:' % sync.refused,
-            checks.SYNC + ' --prune --dry-run',
-            checks.SYNC + ' --prune --force')
-    elif stale or State.MISSING in states:
+    if not judged.sync.refused and (stale or State.MISSING in states):
         yield checks.warning('To repair this now, run:', checks.SYNC + (
             ' --prune' if stale else ''))
 
 
-def _unmirrored_hosts(sync: full_sync.SyncOutcome
-                      ) -> abc.Iterator[checks.Finding]:
-    """List the member hosts that cannot be mirrored now."""
-    pending = {host for association in sync.associations
-               if association.state is State.PENDING
-               and outcome.Subject(outcome.PROVIDER, association.provider)
-               not in sync.outcome.failed
-               for host in association.hosts}
-    unmapped, nodeless = sync.nova.unmapped, sync.nova.nodeless()
-    for text, hosts, *cure in (
-            ('No resource provider yet for %s. On each listed host, run:',
-             pending, RESTART),
-            ('No compute node for %s. On each listed host, run:',
-             nodeless - unmapped, RESTART),
-            ('No host mapping for %s. Run:', unmapped - nodeless, DISCOVER),
-            ('Neither host mapping nor compute node for %%s: %s.'
-             % result.RETIRED, unmapped & nodeless)):
-        if hosts:
-            yield checks.warning(text % checks.some(hosts), *cure)
-
-
-def _failures(sync: full_sync.SyncOutcome) -> abc.Iterator[checks.Finding]:
-    """List what could not be compared."""
-    for fault in result.without_uuid(sync.nova):
-        yield checks.failure('%s.' % fault)
-    for problem in problems.of_cells(
-            sync.nova.cells_down, 'its hosts are not compared'):
-        yield checks.warning('%s.' % problem)
-    failed = {subject: exc for subject, exc in sync.outcome.failed.items()
-              if not isinstance(exc, exceptions.CellUnavailable)}
-    if failed:
-        subject = min(failed, key=str)
-        failure = failed[subject].failure
-        if len(failed) == 1:
-            yield checks.failure('Not mirrored: %s: %s.' % (subject, failure))
-            return
-        yield checks.failure(
-            'Not mirrored: %s. Reason for %s: %s. To list all, run:' % (
-                checks.some(map(str, failed)), subject,
-                failure.observed),
-            checks.SYNC + ' --dry-run')
+def _problems(judged: result.Result) -> abc.Iterator[checks.Finding]:
+    """List what is not mirrored, and the commands once for each kind."""
+    for group in problems.shortened(
+            judged.problems, '"%s"' % LISTING, checks.NAMES):
+        code = CODES.get(group[0].status, checks.Code.FAILURE)
+        yield from (checks.Finding(code, problem) for problem in group[:-1])
+        yield checks.Finding(
+            code, group[-1], COMMANDS.get(group[0].key[0], ()))

@@ -256,9 +256,9 @@ def agreement(deployment: inputs.Deployment) -> checks.Findings:
         return [checks.skipped(NO_JOURNAL)]
     mode = deployment.conf.aggregate_mirror.mode
     return [
-        (checks.failure if disagreement.is_current else checks.warning)(
-            '%s:' % disagreement, disagreement.step)
-        for disagreement in modes.find(deployment.journal, mode)
+        checks.Finding(checks.Code.FAILURE if problem.status
+                       else checks.Code.WARNING, problem)
+        for problem in modes.find(deployment.journal, mode)
     ] or [checks.good(
         'Neither nova-api\'s last operations nor an agent\'s last sync had '
         'another mode than %s.' % mode)]

@@ -105,7 +105,7 @@ class Runner:
         results, skipped = {}, []
         for check in self._rows:
             findings = self._findings(check)
-            skipped += ['%s: %s.' % (check.name, finding.text)
+            skipped += ['%s: %s' % (check.name, finding.text)
                         for finding in findings if finding.code is None]
             if not findings or findings[0].code is not None:
                 results[check.name] = self._result(check, findings)
@@ -145,7 +145,8 @@ class Runner:
                    default=checks.Code.SUCCESS)
         if code != checks.Code.SUCCESS:
             self._causes.setdefault(check.name, check.name)
-        return upgradecheck.Result(code, '\n'.join(
-            line for finding in findings for line in (
-                finding.text, *('  ' + command for command in finding.cure)))
-            or None)
+        lines = []
+        for finding in findings:
+            lines += [finding.text, *('  ' + line for line
+                                      in finding.commands)]
+        return upgradecheck.Result(code, '\n'.join(lines) or None)

@@ -74,7 +74,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     journal, trouble = _open_journal(conf)
     nova_identity.Binding(journal.database, source.cell_mappings,
                           source.aggregates).check()
-    request, advice = _request(conf, journal.history)
+    request, note = _request(conf, journal.history)
     start = time.monotonic()
     sync = sync_run.run(
         lambda stopping, display: components.mirror(
@@ -88,7 +88,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     except exceptions.JournalUnavailable as exc:
         print('This sync is not recorded in the history: %s' % exc,
               file=sys.stderr)
-    _print(sync, options.format, advice)
+    _print(sync, options.format, note)
     formats.tell(trouble)
     return sync.status()
 
@@ -110,24 +110,24 @@ def _open_journal(conf: cfg.ConfigOpts) -> tuple[store.Journal, list[str]]:
 
 def _request(conf: cfg.ConfigOpts, history: full_syncs.History
              ) -> tuple[full_sync.Request, str]:
-    """Return the request, and the advice about stale associations.
+    """Return the request, and a note about stale associations.
 
     :param history: without a sync in it nothing is removed by default
     """
     options, configuration = conf.command, conf.aggregate_mirror
-    prune, advice = options.prune, result.PRUNE
+    prune, note = options.prune, result.PRUNE
     if prune is None and configuration.prune:
         prune = any(entry.compared for entry in history.newest())
         if not prune:
-            advice = ('no full sync that mirrors is in the history of this '
-                      'journal yet; check the list, then run the command with '
-                      '--prune')
+            note = ('no full sync that mirrors is in the history of this '
+                    'journal yet; check the list, then run the command with '
+                    '--prune')
     return arguments.request(
-        options, bool(prune), configuration.max_removed_share), advice
+        options, bool(prune), configuration.max_removed_share), note
 
 
-def _print(result: result.Result, form: str, advice: str) -> None:
-    summary = '\n'.join(sync_result.summary(result, stale_advice=advice))
+def _print(result: result.Result, form: str, note: str) -> None:
+    summary = '\n'.join(sync_result.summary(result, note=note))
     if summary:
         print(summary, file=sys.stdout if form == 'table' else sys.stderr)
     rows = sync_result.rows(result)

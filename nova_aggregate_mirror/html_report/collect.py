@@ -23,9 +23,13 @@ from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import modes
 from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.source import database
+
+INCOMPLETE = ('The information about deleted aggregates and operations is not '
+              'complete')
 
 Audit = abc.Callable[[abc.Sequence[full_syncs.Entry]], misplaced.Misplacements]
 """Audits all servers, given the full syncs of the past, newest first."""
@@ -38,8 +42,8 @@ class JournalContent:
     ledger: journal.Ledger = journal.Ledger()
     rows: tuple[journal.Row, ...] = ()
     syncs: tuple[full_syncs.Entry, ...] = ()
-    disagreements: tuple[modes.Disagreement, ...] = ()
-    trouble: str = ''
+    disagreements: tuple[problems.Problem, ...] = ()
+    trouble: problems.Problem | None = None
     has_ledger: bool = False
     """Whether the ledger could be read, and is that of this nova."""
 
@@ -116,7 +120,8 @@ def read_journal(conf: cfg.ConfigOpts,
                                   stored, conf.aggregate_mirror.mode)),
                               has_ledger=True)
     except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
-        return JournalContent(trouble=str(exc))
+        return JournalContent(trouble=problems.Problem.of(
+            exc, text=INCOMPLETE))
 
 
 def associations_of(content: Content

@@ -71,12 +71,9 @@ def values(content: collect.Content) -> dict[str, Any]:
     rows = matrix.rows(nova, compared, collect.marks(content))
     columns = matrix.columns(nova, compared)
     places = {column.uuid: place for place, column in enumerate(columns)}
-    problems = ['%s: %s' % (found, found.step)
-                for found in journal.disagreements]
-    problems += map(str, result.problems)
+    problems = [*journal.disagreements, *result.problems]
     if journal.trouble:
-        problems.insert(0, '%s. The information about deleted aggregates and '
-                           'operations is not complete.' % journal.trouble)
+        problems.insert(0, journal.trouble)
     names = {column.uuid: column.name or 'deleted ' + column.uuid
              for column in columns}
     return {

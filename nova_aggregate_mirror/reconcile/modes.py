@@ -1,72 +1,75 @@
 # SPDX-License-Identifier: Apache-2.0
 """Agreement of nova-api and the agent on one mode, by the journal."""
 
-import dataclasses
 import time
 
 from nova_aggregate_mirror import conf
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal import store
+from nova_aggregate_mirror.reconcile import problems
 
+SYNC = 'nova-aggregate-mirror-manage placement sync_aggregates'
 RESTART = 'systemctl restart nova-api'
 RELOAD = 'systemctl reload nova-aggregate-mirror-agent'
-SYNC = 'nova-aggregate-mirror-manage placement sync_aggregates'
+STALE = 'unless it was %s since, run "%s" there'
+"""Step for a process whose mode is that of its last operation or sync."""
+
+Problem = problems.Problem
 
 
-@dataclasses.dataclass(frozen=True)
-class Disagreement:
-    """A process whose mode has to change, or rows that wait for that."""
+def find(journal: store.Journal, wanted: str) -> list[Problem]:
+    """List what keeps nova-api and the agent from having the wanted mode.
 
-    subject: str
-    text: str
-    """What was observed, up to the words that introduce the step."""
-    step: str
-    is_current: bool = False
-    """Whether it is so now, not only when a process last wrote."""
-
-    def __str__(self) -> str:
-        return '%s %s' % (self.subject, self.text)
-
-
-def find(journal: store.Journal, wanted: str) -> list[Disagreement]:
-    """List what keeps nova-api and the agent from having the wanted mode."""
-    text = 'on %s, instead of %s. Unless it was %s since, run there'
+    A process had another mode when it last wrote to the journal: only what is
+    so now has an exit status.
+    """
     disagreements = [
-        Disagreement(
-            'Nova-api on %s' % process.host,
-            'had mode %s at its last operation, ' % process.mode
-            + text % (date(process.seen_at), wanted, 'restarted'), RESTART)
+        _nova_api(process, 'instead of ' + wanted,
+                  STALE % ('restarted', RESTART))
         for process in _latest(journal) if process.mode != wanted]
     sync = next((sync for sync in journal.history.newest() if sync.mode), None)
     if sync and sync.mode != wanted:
-        disagreements.append(Disagreement(
-            'The agent on %s' % sync.host,
-            'had mode %s in its last sync, ' % sync.mode
-            + text % (date(sync.ended_at), wanted, 'reloaded'), RELOAD))
-    if sync and sync.observed and journal.rows.backlog().pending:
-        disagreements.append(Disagreement(
-            'Operations', 'wait in the journal, and the agent observed in its '
-            'last sync. Run', RELOAD if wanted == conf.MIRROR else SYNC,
-            is_current=True))
+        subject = 'The agent on %s' % sync.host
+        disagreements.append(Problem(
+            subject, '%s had mode %s in its last sync, on %s, instead of %s'
+            % (subject, sync.mode, date(sync.ended_at), wanted),
+            STALE % ('reloaded', RELOAD)))
+    if sync and sync.observed:
+        disagreements += _waiting(
+            journal, 'the agent observed in its last sync',
+            RELOAD if wanted == conf.MIRROR else SYNC)
     return disagreements
 
 
-def find_for_agent(journal: store.Journal, mode: str) -> list[Disagreement]:
+def find_for_agent(journal: store.Journal, mode: str) -> list[Problem]:
     """List what disagrees with an agent, whose mode may be the wrong one."""
     disagreements = [
-        Disagreement(
-            'Nova-api on %s' % process.host,
-            'had mode %s at its last operation, on %s, and this agent has '
-            'mode %s. Unless it was restarted since, run' % (
-                process.mode, date(process.seen_at), mode),
-            '"%s" there for mode %s, or "%s" for mode %s' % (
-                RESTART, mode, RELOAD, process.mode))
+        _nova_api(process, 'and this agent has mode ' + mode,
+                  'unless it was restarted since, run "%s" there for mode %s, '
+                  'or "%s" for mode %s' % (
+                      RESTART, mode, RELOAD, process.mode))
         for process in _latest(journal) if process.mode != mode]
-    if mode == conf.OBSERVE and journal.rows.backlog().pending:
-        disagreements.append(Disagreement(
-            'Operations', 'wait in the journal, and this agent only observes. '
-            'Run', SYNC, is_current=True))
+    if mode == conf.OBSERVE:
+        disagreements += _waiting(journal, 'this agent only observes', SYNC)
     return disagreements
+
+
+def _nova_api(process: api_processes.ProcessRecord, other: str, step: str
+              ) -> Problem:
+    subject = 'Nova-api on %s' % process.host
+    return Problem(subject, '%s had mode %s at its last operation, on %s, %s'
+                   % (subject, process.mode, date(process.seen_at), other),
+                   step)
+
+
+def _waiting(journal: store.Journal, reason: str, command: str
+             ) -> list[Problem]:
+    """Describe operations that no agent mirrors, if there are any."""
+    return [Problem(
+        'Operations', 'Operations wait in the journal, and ' + reason,
+        'run "%s"' % command, exit_status.NOT_UPDATED,
+    )] if journal.rows.backlog().pending else []
 
 
 def _latest(journal: store.Journal) -> list[api_processes.ProcessRecord]:

@@ -10,7 +10,7 @@ from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import source
 
 MOST_LISTED = 10
-"""Problems with the same failure that are listed each."""
+"""Problems of one kind that are listed each."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Problem:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Kind of the failure, and whose it is; several may share it."""
-        return self.failure.key if self.failure else ('', '')
+        """What several may share: kind and party of the failure, or a step."""
+        return self.failure.key if self.failure else (self.step, '')
 
 
 def of_cells(down: source.Down, consequence: str) -> list[Problem]:
@@ -53,19 +53,26 @@ def of_cells(down: source.Down, consequence: str) -> list[Problem]:
         for name, failure in sorted(down.items())]
 
 
-def lines(problems: abc.Iterable[Problem], listing: str) -> list[str]:
-    """Return a line for each, but few of those with the same failure.
+def shortened(problems: abc.Iterable[Problem], listing: str,
+              most: int = MOST_LISTED) -> list[list[Problem]]:
+    """Group problems of one kind; count those after the first of a group.
 
-    :param problems: those with the same failure after one another
+    :param problems: those of one kind after one another
     :param listing: a command that lists all
     """
-    texts: list[str] = []
+    groups = []
     for key, group in itertools.groupby(
             problems, key=lambda problem: problem.key):
-        same = list(map(str, group))
-        if any(key) and len(same) > MOST_LISTED:
-            same[MOST_LISTED:] = [
+        same = list(group)
+        if any(key) and len(same) > most:
+            same[most:] = [Problem('', (
                 '... and %d more of the same kind; %s lists all'
-                % (len(same) - MOST_LISTED, listing)]
-        texts += same
-    return texts
+                % (len(same) - most, listing)))]
+        groups.append(same)
+    return groups
+
+
+def lines(problems: abc.Iterable[Problem], listing: str) -> list[str]:
+    """Return a line for each, but few of those of one kind."""
+    return [str(problem) for group in shortened(problems, listing)
+            for problem in group]

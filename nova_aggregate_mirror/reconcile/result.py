@@ -66,8 +66,8 @@ class Result:
         return [association for association in self.sync.associations
                 if association.state in states]
 
-    def summary(self, stale_advice: str = PRUNE) -> str:
-        """Return the figures in lines, if any; stale ones with the advice."""
+    def summary(self, note: str = PRUNE) -> str:
+        """Return the figures in lines, if any; stale ones with the note."""
         verbs = ('added', 'removed') if self.request.write else (
             'to add', 'to remove')
         text = plurals.associations(
@@ -82,7 +82,7 @@ class Result:
         stale = self.select(State.STALE_KEPT)
         if stale and not self.sync.refused:
             lines.append('%s kept: %s.' % (plurals.count(
-                len(stale), 'stale association'), stale_advice))
+                len(stale), 'stale association'), note))
         if isinstance(self.sync.not_compared, exceptions.Stopped):
             lines.append('Interrupted before the comparison: %s.' % AGAIN)
         if self.unprocessed:

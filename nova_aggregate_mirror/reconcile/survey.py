@@ -244,5 +244,5 @@ def _removable(context: context.Context, nova: source.Nova,
         return frozenset(uuid for uuid in foreign
                          if context.placement.members(uuid) <= nodes)
     except exceptions.MirrorError:
-        # Only the advice depends on it.
+        # Only the step depends on it.
         return frozenset()

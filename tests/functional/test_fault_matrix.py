@@ -14,6 +14,7 @@ from testtools import content
 from testtools import matchers
 
 from nova_aggregate_mirror.journal.db import migration
+from nova_aggregate_mirror.reconcile import result
 from tests import faults
 from tests.unit import servers
 
@@ -64,10 +65,10 @@ RENEWAL = ('create another application credential, with the role service'
            'service placement-2')
 SELECTION = ('correct region_name or valid_interfaces of [placement] in '
              'nova.conf')
-ON_EACH = 'On each listed host, run:\n  systemctl restart nova-compute'
+RESTARTED = '.\n  systemctl restart nova-compute'
 SYNCED = faults.MANAGE + 'placement sync_aggregates'
 APPLY = 'if they are correct, run a sync with "--prune --force"; if not, '
-BRAKED = (APPLY + 'correct nova\'s host aggregates:\n  {0} --prune '
+BRAKED = (APPLY + 'correct nova\'s host aggregates.\n  {0} --prune '
           '--dry-run\n  {0} --prune --force'.format(SYNCED))
 LOGGED = 'see the log of placement'
 STARTED = ('start placement, or correct host and port in the URL of placement '
@@ -314,12 +315,12 @@ NOVA: dict[str, Fault] = {
         unseen=DATABASE),
     'unmapped': Fault(
         faults.unmapped, 'no host mapping',
-        'Run:\n  nova-manage cell_v2 discover_hosts',
+        result.DISCOVER + '.\n  nova-manage cell_v2 discover_hosts',
         (STATUS, SYNC),
-        client='has no compute node'),
+        client='has no compute node', line=result.DISCOVER),
     'no provider': Fault(
         faults.without_provider, 'no resource provider yet',
-        ON_EACH, (STATUS, SYNC)),
+        result.RESTART + RESTARTED, (STATUS, SYNC), line=result.RESTART),
     'reinstalled': Fault(
         faults.reinstalled, 'its nova-compute cannot create the resource '
         'provider, because another one has the name host1',
@@ -327,9 +328,9 @@ NOVA: dict[str, Fault] = {
         'provider delete ',
         (STATUS, SYNC, AGENT), 'partial'),
     'no node': Fault(
-        faults.without_node, 'no compute node for',
-        ON_EACH, (STATUS,),
-        client='has no compute node'),
+        faults.without_node, 'has no compute node that nova lists',
+        result.NO_NODE + RESTARTED, (STATUS, SYNC),
+        client='has no compute node', line=result.NO_NODE),
     'drift': Fault(
         faults.drift, 'in placement, aggregate rack lacks host host7',
         'To repair this now, run:\n  ' + SYNCED, (STATUS,),

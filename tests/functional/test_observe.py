@@ -99,10 +99,11 @@ class ModesTest(test_sync_command.SyncTest):
             CONF, database.DatabaseSource()).disagreements
         self.assertEqual(len(expected), len(found), found)
         self.assertEqual(len(expected), len(lines), lines)
-        for (code, text, step), finding, line in zip(expected, found, lines):
-            self.assertEqual((code, (step,)), (finding.code, finding.cure))
-            self.assertIn(text, finding.text)
-            self.assertEqual((step, '%s:' % line), (line.step, finding.text))
+        for (code, text, command), finding, problem in zip(
+                expected, found, lines):
+            self.assertEqual((code, problem), (finding.code, finding.problem))
+            self.assertIn(text, problem.text)
+            self.assertIn('"%s"' % command, problem.step)
         for text in log:
             self.assertIn(text, [
                 line for line in self.messages.output.splitlines()
@@ -126,8 +127,8 @@ class TestSwitch(ModesTest):
             (WARNING, 'The agent on %s had mode observe in its last sync, on '
              % HOST, RELOAD),
             (FAILURE, 'Operations wait in the journal', RELOAD),
-            log=(NOVA + 'mirror', 'and this agent has mode observe. ',
-                 '"%s" for mode mirror' % RELOAD, '. Run: ' + SYNC))
+            log=(NOVA + 'mirror', 'and this agent has mode observe: ',
+                 '"%s" for mode mirror' % RELOAD, ': run "%s"' % SYNC))
         self.start_agent('mirror')
         self.assert_mirrored()
         self.assert_disagreement()
@@ -186,11 +187,10 @@ class TestWayBack(ModesTest):
         self.assertEqual(1, len(self.journal.rows.all()))
         self.assert_disagreement(
             # It has had no operation since it was restarted.
-            (WARNING, ', instead of observe. Unless it was restarted since, '
-             'run there:', RESTART),
+            (WARNING, ', instead of observe', RESTART),
             (FAILURE, 'Operations wait in the journal', SYNC),
             log=(NOVA + 'mirror', '"%s" there for mode observe' % RESTART,
-                 '. Run: ' + SYNC))
+                 ': run "%s"' % SYNC))
         self.assertEqual(0, self.sync().returncode)
         self.assertEqual(([], []), (
             self.cloud.drift(), self.journal.rows.all()))

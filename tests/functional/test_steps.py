@@ -12,6 +12,7 @@ import nova_aggregate_mirror
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.source import connections
 from tests.functional import test_fault_matrix
 from tests.unit import servers
@@ -48,14 +49,13 @@ UNFOLLOWED = {
     'Set this for all of nova\'s services, and restart them':
         'needs a Galera cluster: tests.functional.test_galera',
     'Start an agent': AGENT, 'Start one with the': AGENT,
-    'Removals refused: %s:\n  nova-aggregate-mirror-manage':
-        'the step of its error, with commands',
-    'To list all, run': LISTS, 'To list the reason of each, run': LISTS,
+    'To list the reason of each, run': LISTS,
     'Upgrade placement to 2.0.0': PACKAGES + 'tests.unit.checks',
     'free space on %s': 'needs a disk that is full',
     'raise max_connections': 'the other tests use the same server',
     'raise [aggregate_mirror] inline_timeout':
         'needs several slow requests: tests.functional.test_budget',
+    'correct its uuid in the table': 'tests.functional.test_odd_columns',
     'give its properties with': 'tests.functional.test_explain_command',
     'give the user a role that nova\'s policy':
         CLIENT + 'tests.functional.test_api_source',
@@ -155,6 +155,8 @@ def steps() -> abc.Iterator[str]:
         yield from (party.tokens, party.role)
     for party in engine.PARTY, connections.PARTY, causes.cell('one'):
         yield party.schema
+    yield from (result.DISCOVER, result.RESTART, result.NO_NODE,
+                result.RETIRED, result.NODE_UUID)
     trees = {path: ast.parse(path.read_text())
              for path in sorted(ROOT.rglob('*.py'))}
     everywhere = {

@@ -81,4 +81,4 @@ class TestCauses(testtools.TestCase):
         self.assertEqual(
             ('line',), checks.failed(error, {
                 causes.NO_ENDPOINT.kind: ('line',),
-                causes.LOGIN.kind: ('other',)}).cure)
+                causes.LOGIN.kind: ('other',)}).commands)

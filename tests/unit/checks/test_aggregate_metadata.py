@@ -92,7 +92,7 @@ class TestZones(testtools.TestCase):
             self.assertEqual(checks.Code.WARNING, one.code)
             self.assertIn(option, one.text)
             self.assertEqual(
-                ("openstack aggregate set --zone NAME 'a b'",), one.cure)
+                ("openstack aggregate set --zone NAME 'a b'",), one.commands)
 
     def test_name_with_a_colon(self):
         one = self.one(known({'a': zone('east:1')}, a=['h1']), nova('h1'))
@@ -106,7 +106,7 @@ class TestZones(testtools.TestCase):
         self.assertIn('Host h1 is in availability zones east, west', one.text)
         self.assertEqual({'openstack aggregate remove host a h1',
                           'openstack aggregate remove host b h1'},
-                         set(one.cure))
+                         set(one.commands))
 
     def test_zone_without_hosts(self):
         """Hosts of which nova has no compute node do not count."""
@@ -116,14 +116,14 @@ class TestZones(testtools.TestCase):
         self.assertEqual(checks.Code.WARNING, one.code)
         self.assertIn('availability zone east.', one.text)
         self.assertEqual(('openstack aggregate unset --property '
-                          'availability_zone a',), one.cure)
+                          'availability_zone a',), one.commands)
         # Nova-api refuses each request without a zone then.
         self.conf.set_override('default_schedule_zone', 'east')
         _empty, one = self.find(found, nova('h1'))
         self.assertEqual(
             (checks.Code.FAILURE,
              ('[DEFAULT]', 'default_schedule_zone = east')),
-            (one.code, one.cure))
+            (one.code, one.commands))
         self.assertEqual([], self.find(found, nova('h1', cell1='refused')))
 
     def test_zone_of_requests_without_a_zone(self):
@@ -132,7 +132,7 @@ class TestZones(testtools.TestCase):
         self.assertEqual(
             (checks.Code.FAILURE,
              ('[DEFAULT]', 'default_schedule_zone = west')),
-            (one.code, one.cure))
+            (one.code, one.commands))
         # Nova's other services are in it, and nova-api accepts it.
         self.conf.set_override('default_schedule_zone', 'internal')
         self.assertEqual([], self.find(
@@ -146,7 +146,7 @@ class TestZones(testtools.TestCase):
         self.assertEqual(
             (checks.Code.FAILURE,
              ('[DEFAULT]', 'default_schedule_zone = nova')),
-            (one.code, one.cure))
+            (one.code, one.commands))
         for hosts in nova('h1', 'h2'), nova('h1', cell1='refused'):
             self.assertEqual([], self.find(found, hosts))
         self.assertEqual([], self.find(known({}), nova()))
@@ -167,7 +167,7 @@ class TestRatios(testtools.TestCase):
             'VCPU:allocation_ratio=2.5 --resource '
             "DISK_GB:allocation_ratio='$(halt)'" % uuids.a,
             'openstack aggregate unset --property cpu_allocation_ratio '
-            '--property disk_allocation_ratio a'), one.cure)
+            '--property disk_allocation_ratio a'), one.commands)
         self.assertIn('nova.conf of a host overrides', one.text)
 
 
@@ -201,8 +201,8 @@ class TestIsolated(testtools.TestCase):
         one, = self.find(a=['h1', 'h2'])
         self.assertEqual(checks.Code.WARNING, one.code)
         self.assertIn('hosts h2 do not have', one.text)
-        self.assertEqual(1, len(one.cure))
-        self.assertIn(uuids.h2, one.cure[0])
+        self.assertEqual(1, len(one.commands))
+        self.assertIn(uuids.h2, one.commands[0])
 
     def test_hosts_that_share_a_compute_node(self):
         """The one in the aggregate is named, whichever nova has first."""
@@ -219,7 +219,7 @@ class TestIsolated(testtools.TestCase):
         self.assertEqual(checks.Code.FAILURE, one.code)
         self.assertIn(TRAIT, one.text)
         self.assertEqual(('openstack --os-placement-api-version 1.29 trait '
-                          'create ' + TRAIT,), one.cure)
+                          'create ' + TRAIT,), one.commands)
 
     def test_placement_that_is_away(self):
         self.placement.refuse()
@@ -230,7 +230,7 @@ class TestIsolated(testtools.TestCase):
         one, = self.find(value='true', trait='A B', a=['h1'])
         self.assertIn('is not isolated by trait:A B: ', one.text)
         self.assertEqual(("openstack aggregate set --property "
-                          "'trait:A B'=required a",), one.cure)
+                          "'trait:A B'=required a",), one.commands)
 
 
 class TestUnread(testtools.TestCase):
@@ -247,7 +247,7 @@ class TestUnread(testtools.TestCase):
             aggregate_mirror=types.SimpleNamespace(
                 request_filters=[*request_filters]))
         return [(finding.text.partition(' reads ')[2].partition(':')[0],
-                 finding.cure[-1])
+                 finding.commands[-1])
                 for finding in aggregate_metadata.unread_keys(deployment(
                     known({'a': metadata}), conf=conf,
                     extra_specs=frozenset(specs)))]

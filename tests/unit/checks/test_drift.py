@@ -9,6 +9,8 @@ from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
+from nova_aggregate_mirror.reconcile import brake
+from nova_aggregate_mirror.reconcile import result
 from tests.unit import doubles
 
 
@@ -40,7 +42,7 @@ class TestDrift(doubles.TestCase):
             checks.warning('To repair this now, run:',
                            checks.SYNC + ' --prune')], self.find())
         self.placement.write('n3', ())
-        self.assertEqual((checks.SYNC,), self.find()[-1].cure)
+        self.assertEqual((checks.SYNC,), self.find()[-1].commands)
         self.placement.write('n1', {'zone'})
         self.placement.write('n2', {'rack'})
         self.assertEqual([checks.good(
@@ -82,11 +84,14 @@ class TestDrift(doubles.TestCase):
             self.placement.create(node)
         self.placement.broken = {
             ('GET', 'n1'): exceptions.MalformedAnswer('half of it.')}
-        place, _cure, unknown = self.find()
+        place, _repair, unknown = self.find()
         self.assertIn('lacks host h2.', place.text)
         self.assertEqual(checks.Code.FAILURE, unknown.code)
-        self.assertIn('n1: half of it.', unknown.text)
-        self.assertEqual((), unknown.cure)
+        self.assertEqual(
+            (exceptions.MalformedAnswer('half of it.').failure,
+             'provider n1'),
+            (unknown.problem.failure, unknown.problem.subject))
+        self.assertEqual((), unknown.commands)
 
     def test_hosts_that_share_a_compute_node(self):
         """Each of them is named."""
@@ -97,6 +102,39 @@ class TestDrift(doubles.TestCase):
         place, *_others = self.find()
         self.assertIn('lacks host h1, host twin.', place.text)
 
+    def test_hosts_that_are_not_mirrored(self):
+        """The problems of a sync, with the commands once for each kind."""
+        hosts = {'h%d' % number for number in range(checks.NAMES + 3)}
+        self.nova.hosts_of = {'a': hosts | {'nodeless', 'pending'}}
+        for host in hosts:
+            self.nova.nodes['n' + host] = host
+            self.placement.create('n' + host, 'a')
+        self.nova.nodes['n'] = 'pending'
+        self.nova.unmapped = hosts
+        findings = self.find()
+        self.assertEqual(
+            [(checks.Code.WARNING, step) for step in [
+                *[result.DISCOVER] * checks.NAMES, '', result.NO_NODE,
+                result.RESTART]],
+            [(finding.code, finding.problem.step) for finding in findings])
+        self.assertEqual(
+            [('nova-manage cell_v2 discover_hosts',), (drift.RESTART,),
+             (drift.RESTART,)],
+            [finding.commands for finding in findings if finding.commands])
+
+    def test_removals_that_are_refused(self):
+        """The step of the brake, with its commands, unless it would write."""
+        self.cloud({'zone': {'h1'}}, n1={'zone'})
+        self.journal.ledger.remember('%d' % number for number in range(20))
+        self.placement.write('n1', {'zone', *map(str, range(20))})
+        *_place, finding = self.find()
+        self.assertEqual(brake.STEP, finding.problem.failure.step)
+        self.assertIn(checks.SYNC + ' --prune --force', finding.commands)
+        self.conf.set_override('mode', conf.OBSERVE, 'aggregate_mirror')
+        self.assertEqual([(), ''], [
+            value for finding in self.find()[-1:]
+            for value in (finding.commands, finding.problem.step)])
+
     def test_many_hosts(self):
         """Only a few are named; a host with many nodes counts once."""
         self.nova.hosts_of = {'a': {'h%d' % i for i in range(9)}}
@@ -104,8 +142,8 @@ class TestDrift(doubles.TestCase):
             node = 'n%02d' % number
             self.nova.nodes[node] = 'h%d' % (number % 9)
             self.placement.create(node)
-        first, cure = self.find()
+        first, repair = self.find()
         self.assertEqual('In placement, aggregate name of a lacks host h0, '
                          'host h1, host h2, host h3, host h4 and 4 more.',
                          first.text)
-        self.assertEqual((checks.SYNC,), cure.cure)
+        self.assertEqual((checks.SYNC,), repair.commands)

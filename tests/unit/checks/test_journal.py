@@ -79,7 +79,7 @@ class TestJournal(doubles.TestCase):
             os.chown(other, USER, -1)
             findings = journal.users(self.deployment)
             self.assertEqual(['chown -R root: %s' % path.parent] * count,
-                             [finding.cure[0] for finding in findings])
+                             [finding.commands[0] for finding in findings])
 
     def test_operations_that_are_mirrored(self):
         """A row that only waits for its age is not in the backlog."""
@@ -99,7 +99,7 @@ class TestJournal(doubles.TestCase):
         self.hand_over('h2', error='placement refused')
         one, = journal.backlog(self.deployment)
         self.assertEqual((checks.Code.WARNING, (journal.LIST,)),
-                         (one.code, one.cure))
+                         (one.code, one.commands))
         self.assertIn('placement refused', one.text)
 
     def test_operation_of_a_host_whose_clock_was_ahead(self):
@@ -108,7 +108,7 @@ class TestJournal(doubles.TestCase):
         self.hand_over('h1')
         finding, = journal.backlog(self.deployment)
         self.assertEqual((checks.Code.WARNING, (journal.LIST,)),
-                         (finding.code, finding.cure))
+                         (finding.code, finding.commands))
         self.assertIn('recorded by a clock that was 86', finding.text)
         self.now = time.time() + 30
         self.hand_over('h2')
@@ -125,7 +125,7 @@ class TestJournal(doubles.TestCase):
         finding, = journal.tables(self.deployment)
         self.assertEqual(checks.Code.FAILURE, finding.code)
         self.assertIn('/proc', finding.text)
-        self.assertIn('install -d -m 700 -o ', finding.cure[0])
+        self.assertIn('install -d -m 700 -o ', finding.commands[0])
 
     def test_backlog_without_a_failure(self):
         """Nothing is claimed of who has tried what."""
@@ -176,7 +176,7 @@ class TestJournal(doubles.TestCase):
         self.journal.ledger.remember({'of other'})
         finding, = journal.ownership(self.deployment)
         self.assertEqual((checks.Code.FAILURE, (nova_identity.BIND,)),
-                         (finding.code, finding.cure))
+                         (finding.code, finding.commands))
         self.assertIn('with the cells other; this nova has the cells cell1',
                       finding.text)
         self.assertEqual('the journal belongs to another nova',
@@ -227,14 +227,14 @@ class TestJournal(doubles.TestCase):
             'observe.' % socket.gethostname())
         self.assertEqual(expected, self.agent(lambda _seconds:
                                               observer.step()))
-        self.assertEqual((checks.START_AGENT,), self.agent().cure)
+        self.assertEqual((checks.START_AGENT,), self.agent().commands)
         agent = lease.Lease(self.journal.database, 10)
         agent.step()
         agent.release()
         self.assertEqual(expected, self.agent(lambda _seconds:
                                               observer.step()))
         observer.release()
-        self.assertEqual((checks.START_AGENT,), self.agent().cure)
+        self.assertEqual((checks.START_AGENT,), self.agent().commands)
 
     def test_leader_that_ends_during_the_check(self):
         """The host that led is not reported as the leader."""
@@ -302,7 +302,7 @@ class TestJournal(doubles.TestCase):
             finding, = journal.processes(self.deployment)
             self.assertEqual(
                 (checks.Code.WARNING, ('systemctl restart nova-api',)),
-                (finding.code, finding.cure))
+                (finding.code, finding.commands))
             self.assertIn('has ever recorded an operation', finding.text)
         rows = store.Journal(self.conf, presence=api_processes.Presence(
             now=lambda: time.time() - 40.5 * 86400)).rows

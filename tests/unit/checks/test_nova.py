@@ -38,7 +38,7 @@ class TestHook(testtools.TestCase):
             lambda group: []))
         one, = self.find()
         self.assertEqual(checks.Code.FAILURE, one.code)
-        self.assertIn('pip install', one.cure[0])
+        self.assertIn('pip install', one.commands[0])
 
     def test_unknown_nova(self):
         """The differences are listed; nova mirrors by itself."""
@@ -48,7 +48,7 @@ class TestHook(testtools.TestCase):
         self.assertEqual(checks.Code.FAILURE, one.code)
         self.assertIn('placement_client is not a property', one.text)
         self.assertEqual(
-            ('pip install --upgrade WHEEL_OR_REPOSITORY',), one.cure)
+            ('pip install --upgrade WHEEL_OR_REPOSITORY',), one.commands)
 
     def test_nova_whose_scheduling_is_not_explained(self):
         """The mirror works, which the finding says."""
@@ -83,34 +83,34 @@ class TestGalera(testtools.TestCase):
         deployment = types.SimpleNamespace(
             conf=self.conf, source=types.SimpleNamespace(
                 galera=lambda: (nodes, sync_wait)))
-        return [(finding.code, finding.cure)
+        return [(finding.code, finding.commands)
                 for finding in nova.galera(deployment)]
 
     def test_database_without_other_nodes(self):
         """There is nothing to report, and nothing to wait for."""
         for nodes in 0, 1:
-            (code, _cure), = self.find(nodes)
+            (code, _commands), = self.find(nodes)
             self.assertIsNone(code)
 
     def test_nova_that_does_not_wait(self):
         """The lines to set are printed."""
-        (code, cure), = self.find(3)
+        (code, commands), = self.find(3)
         self.assertEqual((checks.Code.WARNING, (
             '[api_database]', 'mysql_wsrep_sync_wait = 1',
-            '[database]', 'mysql_wsrep_sync_wait = 1')), (code, cure))
+            '[database]', 'mysql_wsrep_sync_wait = 1')), (code, commands))
 
     def test_server_that_lets_every_reader_wait(self):
         """Only the bit for reads counts."""
         for value, code in ((1, checks.Code.SUCCESS), (6, checks.Code.WARNING),
                             (7, checks.Code.SUCCESS)):
-            (found, _cure), = self.find(3, value)
+            (found, _commands), = self.find(3, value)
             self.assertEqual(code, found)
 
     def test_value_that_is_set_is_a_decision(self):
         """Also if it is 0."""
         for section in 'api_database', 'database':
             self.conf.set_override('mysql_wsrep_sync_wait', 0, section)
-        (code, _cure), = self.find(3)
+        (code, _commands), = self.find(3)
         self.assertEqual(checks.Code.SUCCESS, code)
 
 
@@ -187,7 +187,7 @@ class UserTest(testtools.TestCase):
         one = self.find()
         self.assertEqual(checks.Code.FAILURE, one.code)
         self.assertEqual('install -d -m 700 -o %d %s' % (
-            USER, self.state / 'aggregate_mirror'), one.cure[0])
+            USER, self.state / 'aggregate_mirror'), one.commands[0])
 
     def test_own_journal(self):
         """It is read normally."""

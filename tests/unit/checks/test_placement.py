@@ -30,8 +30,8 @@ class ChecksTest(servers.LoopbackTestCase):
 
     def find(self, check: abc.Callable[[inputs.Deployment], checks.Findings],
              conf: cfg.ConfigOpts) -> list[tuple[checks.Code, str]]:
-        """Return the code of each finding, and its text with the cure."""
-        return [(finding.code, '\n'.join((finding.text, *finding.cure)))
+        """Return the code of each finding, and its text with the commands."""
+        return [(finding.code, '\n'.join((finding.text, *finding.commands)))
                 for finding in check(inputs.Deployment(
                     conf, lambda: doubles.Nova([])))]
 
@@ -158,12 +158,12 @@ class TestPlacement(ChecksTest):
         self.cloud.answers['/'] = (404, {})
         self.cloud.grant(self.cloud.url)
         account = self.cloud.account()
-        for options, cure in (
+        for options, commands in (
                 ({}, ': correct the URL of placement in the catalog.'),
                 ({'endpoint_override': self.cloud.url},
                  ': correct endpoint_override of [placement] in nova.conf.')):
             self.assert_found(
-                placement.endpoint, FAILURE, ('answered 404', cure),
+                placement.endpoint, FAILURE, ('answered 404', commands),
                 servers.make_conf(**account, **options))
 
     def test_microversions(self) -> None:

@@ -41,13 +41,13 @@ class TestRows(testtools.TestCase):
         """Every finding is printed, in order."""
         self.findings['a'] = [checks.good('fine'), checks.failure('bad', 'x'),
                               checks.warning('odd', 'y', 'z')]
-        self.assertEqual([(2, 'fine\nbad\n  x\nodd\n  y\n  z')],
+        self.assertEqual([(2, 'fine.\nbad.\n  x\nodd.\n  y\n  z')],
                          self.results(self.check('a')))
 
     def test_good_news_is_told(self):
         """Details of a success are printed."""
         self.findings['a'] = [checks.good('fine')]
-        self.assertEqual([(0, 'fine')], self.results(self.check('a')))
+        self.assertEqual([(0, 'fine.')], self.results(self.check('a')))
 
     def test_check_that_needs_another(self):
         """It is skipped, and names the check that failed."""
@@ -55,7 +55,7 @@ class TestRows(testtools.TestCase):
         rows = self.results(self.check('a'), self.check('b', 'a'),
                             self.check('c', 'b'), self.check('d'))
         self.assertEqual(['a', 'd'], self.ran)
-        self.assertEqual([(1, 'odd')] + 2 * [
+        self.assertEqual([(1, 'odd.')] + 2 * [
             (1, 'Not checked: resolve "a" first.')] + [(0, None)], rows)
 
     def test_check_that_does_not_apply(self):
@@ -65,7 +65,7 @@ class TestRows(testtools.TestCase):
         rows = self.results(self.check('a'), self.check(
             'b', 'a', reason='it is off'), self.check('c'))
         self.assertEqual(
-            [(2, 'bad'), (0, 'b: it is off.\nc: nova has no host yet.')],
+            [(2, 'bad.'), (0, 'b: it is off.\nc: nova has no host yet.')],
             rows)
         self.assertEqual(['a', 'c'], self.ran)
 

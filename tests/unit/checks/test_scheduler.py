@@ -63,9 +63,10 @@ class TestFilters(testtools.TestCase):
         return scheduler.filters(types.SimpleNamespace(conf=self.conf))
 
     def assert_failure(self, found: checks.Findings, text: str,
-                       *cure: str) -> None:
+                       *commands: str) -> None:
         one, = found
-        self.assertEqual((checks.Code.FAILURE, cure), (one.code, one.cure))
+        self.assertEqual((checks.Code.FAILURE, commands),
+                         (one.code, one.commands))
         self.assertIn(text, one.text)
 
     def test_nothing_is_asked_for(self):
@@ -91,7 +92,7 @@ class TestFilters(testtools.TestCase):
         one, = self.find('segment_addresses', enabled=(GUARD, COUNTING))
         self.assertEqual(
             (checks.Code.WARNING, ('[scheduler]', ROUTED + ' = true')),
-            (one.code, one.cure))
+            (one.code, one.commands))
         self.assertIn('segment_addresses has no effect', one.text)
 
     def test_servers_that_are_requested_together(self):
@@ -101,7 +102,7 @@ class TestFilters(testtools.TestCase):
         self.assertEqual(
             (checks.Code.WARNING, ('[filter_scheduler]', 'enabled_filters = '
              + ','.join([*self.enabled, GUARD, COUNTING]))),
-            (one.code, one.cure))
+            (one.code, one.commands))
 
     def test_unknown_name(self):
         """Nova-scheduler would not start: the line without it is printed."""
@@ -184,7 +185,8 @@ class TestFilters(testtools.TestCase):
         line = 'enabled_filters = ' + ','.join(
             [*self.enabled, GUARD, COUNTING])
         self.assertEqual([('[filter_scheduler]', line)] * 2, [
-            one.cure for one in self.find('segment_addresses', enabled=())])
+            one.commands
+            for one in self.find('segment_addresses', enabled=())])
 
     def test_guard_is_missing(self):
         """Nova has host filters for all rules but zones."""
@@ -193,7 +195,7 @@ class TestFilters(testtools.TestCase):
         self.assertIn('only placement checks availability zones', one.text)
         self.assertIn('_nova_check_type=rebuild', one.text)
         self.assertEqual('enabled_filters = ' + ','.join(
-            [*self.enabled, EXTRA_SPECS, GUARD]), one.cure[1])
+            [*self.enabled, EXTRA_SPECS, GUARD]), one.commands[1])
 
 
 class TestSharing(servers.LoopbackTestCase):
@@ -224,7 +226,7 @@ class TestSharing(servers.LoopbackTestCase):
         one, = self.find()
         self.assertEqual(checks.Code.WARNING, one.code)
         self.assertIn(PROVIDER, one.text)
-        command, = one.cure
+        command, = one.commands
         self.assertTrue(command.startswith(
             'openstack --os-placement-api-version 1.29 resource provider '
             'aggregate set '), command)

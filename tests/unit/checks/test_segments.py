@@ -61,7 +61,7 @@ class TestSegments(servers.LoopbackTestCase):
         self.assertIn(hidden, warning.text)
         self.assertEqual(
             ('openstack role add --project service --user neutron admin',),
-            warning.cure)
+            warning.commands)
 
     def test_neutron_that_refuses(self):
         self.segment()

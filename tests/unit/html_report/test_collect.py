@@ -108,5 +108,5 @@ class TestJournal(doubles.TestCase):
     def test_file_that_cannot_be_looked_up(self):
         """The page says so, and shows no empty journal."""
         doubles.hide_journal(self.conf)
-        self.assertIn('journal', collect.read_journal(
-            self.conf, doubles.Nova([])).trouble)
+        trouble = collect.read_journal(self.conf, doubles.Nova([])).trouble
+        self.assertEqual('file_unusable', trouble.failure.kind)

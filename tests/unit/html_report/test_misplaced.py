@@ -167,7 +167,7 @@ class TestSection(testtools.TestCase):
             '1 problem on the page; otherwise no difference was found',
             report.summary(dataclasses.replace(
                 found, journal=dataclasses.replace(
-                    found.journal, trouble='it is silent'))))
+                    found.journal, trouble=problems.Problem('', 'silent')))))
 
     def test_incomplete_audit(self):
         """Nothing found is not known to be nothing."""

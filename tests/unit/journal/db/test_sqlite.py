@@ -147,7 +147,7 @@ class TestFailures(doubles.TestCase):
             self.assertEqual(step, str(error)[-len(step):])
             finding, = journal_checks.tables(self.deployment)
             self.assertEqual('%s:' % error, finding.text)
-            for command in finding.cure[:2]:
+            for command in finding.commands[:2]:
                 subprocess.run(command, shell=True, check=True)
             moved, = file.parent.glob('broken-*')
             moved.rename(moved.with_name(cause))
