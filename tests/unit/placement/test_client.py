@@ -134,6 +134,10 @@ class PlacementTestCase(servers.LoopbackTestCase):
         If one of them has a provider, each of the fifty is read. A provider
         in none of them is left out.
         """
+        # However busy this machine is.
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.placement.isolation.PATIENCE',
+            patience.LONGEST_CALL))
         self.warm_up()
         self.placement.create_provider(uuidutils.generate_uuid(), 'lonely')
         self.placement.set_aggregates(

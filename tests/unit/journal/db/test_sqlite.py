@@ -46,8 +46,9 @@ class TestFailures(doubles.TestCase):
         disk.fill()
         text = 'has no space left: free space in %s' % self.directory
         self.assert_reported(text)
-        self.assertEqual([checks.failure('the journal %s.' % text)],
-                         journal_checks.writes(self.deployment))
+        finding, = journal_checks.writes(self.deployment)
+        self.assertEqual((checks.Code.FAILURE, 'the journal %s.' % text),
+                         (finding.code, finding.text))
         disk.clear()
         self.record('h1')
         self.assertEqual([], journal_checks.writes(self.deployment))
@@ -57,8 +58,9 @@ class TestFailures(doubles.TestCase):
         disk = self.use_small_disk()
         disk.fill()
         text = 'the journal has no space left: free space in %s' % disk.path
-        self.assertEqual([checks.failure(text + '.')],
-                         journal_checks.tables(self.deployment))
+        finding, = journal_checks.tables(self.deployment)
+        self.assertEqual((checks.Code.FAILURE, text + '.'),
+                         (finding.code, finding.text))
         self.assert_reported(
             'has no space left: free space in %s' % self.directory)
         disk.clear()
