@@ -248,8 +248,8 @@ def cell(name: str, mapping: str = '') -> Party:
         'the database of cell ' + name,
         '[database] connection, which fills in the URL of the cell mapping'
         if '{' in mapping else
-        'database_connection of the cell mapping (nova-manage cell_v2 '
-        'update_cell)', 'run "nova-manage db sync"')
+        # Nova's update_cell sets what it is not given from nova.conf.
+        'database_connection of the cell mapping', 'run "nova-manage db sync"')
 
 
 def file_full(directory: object) -> Cause:
