@@ -17,6 +17,7 @@ from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
+from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror import source
 from tests import chromium
 from tests.functional import test_html_report
@@ -151,7 +152,7 @@ class TestDrift(test_html_report.ReportTest):
             "document.querySelectorAll('.f[hidden]').length"))
         type_text(self, 'pending')
         self.assertEqual(
-            ['faults', 'matrix', 'pending', 'history'], self.browser.evaluate(
+            ['problems', 'matrix', 'pending', 'history'], self.browser.evaluate(
                 "[...document.querySelectorAll('section:not([hidden])')].map("
                 "one => one.id)"))
 
@@ -177,7 +178,8 @@ class TestDrift(test_html_report.ReportTest):
                     *zone, 'yes', 'no for 2 of 3 compute nodes']])):
             name, _text, found = self.aggregates_of(host)
             self.assertEqual((host, rows), (name, found))
-        self.assertIn('no host mapping', self.aggregates_of('unmapped')[1])
+        self.assertIn(
+            'not mapped to its cell', self.aggregates_of('unmapped')[1])
         self.assertIn(self.right.nodes[0], self.aggregates_of('right')[1])
         opened = """
             [document.querySelector('dialog').open,
@@ -382,7 +384,7 @@ class TestMisplaced(PageTest):
              server(40, 'h' * 99, 'zone ' + 'z' * 99, 'y' * 120,
                     name='n' * 99),
              server(41, 'cmp-2', state='error')],
-            cells_down={'cell7': 'x' * 150})))
+            troubles=[problems.Problem('Cell cell7', 'x' * 150)])))
 
     def test_look(self):
         """It is readable in both color schemes, narrow and wide."""
@@ -397,7 +399,7 @@ class TestMisplaced(PageTest):
             # On a phone each cell has the whole width.
             self.assertLess(200, self.browser.evaluate("""
                 Math.min(...[...document.querySelectorAll(
-                  '.servers .move')].map(one => one.clientWidth))"""))
+                  '.servers .step')].map(one => one.clientWidth))"""))
 
     def test_filter(self):
         """It finds a server, with its command only, and a host."""
