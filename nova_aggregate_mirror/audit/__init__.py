@@ -5,14 +5,25 @@ import dataclasses
 import shlex
 import time
 
-from nova_aggregate_mirror.audit import placed_servers
-
 FORCED, MOVED, CHANGED = 'forced', 'moved', 'aggregate_changed'
 DRIFT, UNKNOWN, REQUESTED = 'drift', 'unknown', 'requested'
 """Kinds of causes."""
 
 ZONE, DEFAULT_ZONE = 'zone', 'default_zone'
 """Rules about the zone that a server is pinned to."""
+
+ARRIVED = ('finished', 'confirmed', 'completed', 'done')
+"""Statuses of a migration after which the server is on its new host."""
+
+MOVING = ('resize_prep', 'resize_migrating', 'resize_migrated',
+          'resize_finish', 'resize_reverting')
+"""Task states in which host and flavor of a server may not belong together."""
+
+LIVE = 'live-migration'
+
+LAUNCH_DELAY = 60.0
+"""Seconds from a finished resize to the launch that nova records for it: its
+migration is saved first, in a call that may take rpc_response_timeout."""
 
 UNPIN_VERSION = '2.104'
 """The first compute API version that changes that zone (nova 34)."""
@@ -41,6 +52,39 @@ def moment(seconds: float) -> str:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class PlacedServer:
+    """A server that is on a host."""
+
+    uuid: str
+    name: str
+    host: str
+    project: str
+    state: str
+    """Nova's ``vm_state``."""
+    arrived: float | None = None
+    """When it arrived on its host, in seconds since the epoch, if known."""
+    moved: str = ''
+    """Type of the migration to its host; empty if none is recorded."""
+
+
+def with_move(server: PlacedServer, kind: str | None,
+              changed_at: float | None) -> PlacedServer:
+    """Add the last migration of a server to its host.
+
+    :param kind: type of the migration; None if there is none
+    :param changed_at: when it was last changed, which may be days after the
+        server has moved, except for a live migration
+    """
+    if kind is None or (changed_at or 0.0) + LAUNCH_DELAY < (
+            server.arrived or 0.0):
+        # It was launched afterwards, for example unshelved.
+        return server
+    return dataclasses.replace(
+        server, moved=kind,
+        arrived=changed_at if kind == LIVE else server.arrived or changed_at)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Event:
     """The cause of a misplacement."""
 
@@ -54,7 +98,7 @@ class Event:
 class Misplacement:
     """A rule that the host of a server does not pass."""
 
-    server: placed_servers.PlacedServer
+    server: PlacedServer
     rule: str
     """One of ``rules.NAMES``, or the name of a plugin."""
     requested: str

@@ -8,7 +8,7 @@ import operator
 from typing import Any
 import urllib.parse
 
-from nova_aggregate_mirror.audit import placed_servers
+from nova_aggregate_mirror import audit
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.source import api_connection
@@ -28,7 +28,7 @@ PAGE = 500
 class ListedServer:
     """A server as nova-api shows it."""
 
-    server: placed_servers.PlacedServer
+    server: audit.PlacedServer
     """Its host is empty if it is on none, or being resized."""
     zone: str
     """Availability zone that it is pinned to; empty if there is none."""
@@ -74,8 +74,7 @@ class ApiServers:
             return False
         return True
 
-    def with_move(self, server: placed_servers.PlacedServer
-                  ) -> placed_servers.PlacedServer:
+    def with_move(self, server: audit.PlacedServer) -> audit.PlacedServer:
         """Add the last migration of a server to its host, if there is one."""
         moves = [(at, kind) for host, at, kind in self._api.entries(
             '/os-migrations?instance_uuid=' + server.uuid, 'migrations',
@@ -83,7 +82,7 @@ class ApiServers:
         if not moves:
             return server
         at, kind = max(moves, key=operator.itemgetter(0))
-        return placed_servers.with_move(server, kind, at)
+        return audit.with_move(server, kind, at)
 
 
 def _migration(call: errors.Call, entry: dict[str, Any]
@@ -91,7 +90,7 @@ def _migration(call: errors.Call, entry: dict[str, Any]
     """Return the host that a server moved to, or empty, when, and how."""
     to = str(entry.get('dest_compute') or '')
     if to == entry.get('source_compute') or (
-            entry.get('status') not in placed_servers.MOVED):
+            entry.get('status') not in audit.ARRIVED):
         to = ''
     at = entry.get('updated_at') or entry.get('created_at')
     return (to, _time(call, at) or 0.0,
@@ -105,9 +104,9 @@ def _listed(call: errors.Call, entry: dict[str, Any]) -> ListedServer:
             'shows no hosts of the servers', call.party().name, call.occasion,
             step='give the user a role that nova\'s policy '
             'os_compute_api:os-extended-server-attributes allows')
-    moving = entry.get('OS-EXT-STS:task_state') in placed_servers.MOVING
+    moving = entry.get('OS-EXT-STS:task_state') in audit.MOVING
     return ListedServer(
-        placed_servers.PlacedServer(
+        audit.PlacedServer(
             uuid, str(entry.get('name') or ''),
             '' if moving else str(entry['OS-EXT-SRV-ATTR:host'] or ''),
             api_connection.text(call, entry, 'tenant_id'),

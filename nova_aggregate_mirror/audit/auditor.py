@@ -6,7 +6,6 @@ import dataclasses
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import events
-from nova_aggregate_mirror.audit import placed_servers
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror import source
@@ -16,7 +15,7 @@ from nova_aggregate_mirror import source
 class AuditedServer:
     """A server and its request."""
 
-    server: placed_servers.PlacedServer
+    server: audit.PlacedServer
     request: constraints.ServerRequest | None
     """None if nova has no request of the server that can be read."""
     error: str = ''
@@ -59,9 +58,8 @@ class Auditor:
     """Only servers that request it, or are on its hosts."""
     default_zone: str = ''
     """The zone of hosts that are in no zone."""
-    complete: abc.Callable[
-        [placed_servers.PlacedServer], placed_servers.PlacedServer
-    ] = lambda server: server
+    complete: abc.Callable[[audit.PlacedServer], audit.PlacedServer] = (
+        lambda server: server)
     """Adds when and how a server arrived on its host."""
     can_unpin: bool = False
     """Whether the compute API can change the zone of a server."""

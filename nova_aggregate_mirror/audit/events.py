@@ -5,7 +5,6 @@ from collections import abc
 import dataclasses
 
 from nova_aggregate_mirror import audit
-from nova_aggregate_mirror.audit import placed_servers
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.scheduler import constraints
@@ -13,7 +12,7 @@ from nova_aggregate_mirror.scheduler import metadata_rules
 from nova_aggregate_mirror import source
 
 _MOVES = {
-    placed_servers.LIVE: 'a live migration', 'evacuation': 'an evacuation',
+    audit.LIVE: 'a live migration', 'evacuation': 'an evacuation',
     'migration': 'a cold migration', 'resize': 'a resize'}
 
 PINNED = audit.Event(
@@ -33,9 +32,9 @@ class PastSync:
     """Associations that were repaired, of any host."""
 
 
-def cause(server: placed_servers.PlacedServer, rule: constraints.Rule,
-          forced: bool, aggregates: source.Aggregates,
-          syncs: abc.Sequence[PastSync] = ()) -> audit.Event:
+def cause(server: audit.PlacedServer, rule: constraints.Rule, forced: bool,
+          aggregates: source.Aggregates, syncs: abc.Sequence[PastSync] = ()
+          ) -> audit.Event:
     """Return the cause, as far as nova and the history of syncs show it.
 
     :param forced: whether the request names its host
@@ -60,7 +59,7 @@ def cause(server: placed_servers.PlacedServer, rule: constraints.Rule,
         'an aggregate was changed, or placement differed from nova')
 
 
-def _change(server: placed_servers.PlacedServer, rule: constraints.Rule,
+def _change(server: audit.PlacedServer, rule: constraints.Rule,
             aggregates: source.Aggregates, guess: bool = False
             ) -> audit.Event | None:
     """Return the change of the host's aggregates that may have broken a rule.

@@ -9,11 +9,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from nova_aggregate_mirror.audit import placed_servers
-from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.reconcile import problems
-from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import database_servers
 from nova_aggregate_mirror.source import nova_tables
@@ -34,7 +32,7 @@ _SERVERS = sa.select(
     sa.or_(_SERVER.vm_state.is_(None), _SERVER.vm_state != 'soft-delete'),
     # Nova stores the new flavor when it begins to resize a server.
     sa.or_(_SERVER.task_state.is_(None),
-           _SERVER.task_state.not_in(placed_servers.MOVING)),
+           _SERVER.task_state.not_in(audit.MOVING)),
     _SERVER.id > sa.bindparam('after'),
 ).order_by(_SERVER.id).limit(PAGE)
 _MOVES = sa.select(
@@ -42,7 +40,7 @@ _MOVES = sa.select(
     _MIGRATION.dest_compute, _MIGRATION.migration_type, _MIGRATION.updated_at,
 ).where(
     _MIGRATION.deleted == 0, _MIGRATION.instance_uuid.in_(engines.SOME),
-    _MIGRATION.status.in_(placed_servers.MOVED),
+    _MIGRATION.status.in_(audit.ARRIVED),
 ).order_by(_MIGRATION.updated_at, _MIGRATION.id)
 _REQUESTS = sa.select(_REQUEST.instance_uuid, _REQUEST.spec).where(
     _REQUEST.instance_uuid.in_(engines.SOME))
@@ -58,22 +56,13 @@ _EXISTING = sa.select(sa.func.count()).where(
 class Page:
     """Some servers of a cell."""
 
-    servers: abc.Sequence[placed_servers.PlacedServer]
+    servers: abc.Sequence[audit.PlacedServer]
     requests: abc.Mapping[str, str]
     """Server UUID to its RequestSpec, as nova stored it; JSON."""
 
 
-class ServerPages:
-    """The servers of all cells, which are read one after another.
-
-    Each method raises ``NovaUnavailable`` without nova's API database.
-    """
-
-    def __init__(self, limits: engines.Limits) -> None:
-        self._api = connections.ApiDatabase(limits.answer)
-        self._cells = cells.Cells(limits, threads=True, skip_late=False)
-        self.cells_down: dict[str, exceptions.Failure] = {}
-        """Cells that did not answer so far."""
+class ServerPages(database_servers.CellReader):
+    """The servers of all cells, page by page."""
 
     def problems(self) -> list[problems.Problem]:
         """List the cells that did not answer so far."""
@@ -105,7 +94,7 @@ class ServerPages:
                 # Also an empty page, so that the caller can stop.
                 yield Page(servers, self._requests(servers) if servers else {})
 
-    def _requests(self, servers: abc.Sequence[placed_servers.PlacedServer]
+    def _requests(self, servers: abc.Sequence[audit.PlacedServer]
                   ) -> abc.Mapping[str, str]:
         with self._api.reading() as api:
             return dict(map(tuple, api.execute(
@@ -134,7 +123,7 @@ def count_pinned(zone: str) -> tuple[int, bool]:
 
 
 def _page(cell: Any, statement: Any, after: int
-          ) -> tuple[int, list[placed_servers.PlacedServer]]:
+          ) -> tuple[int, list[audit.PlacedServer]]:
     """Read a page, and the ID after which the next one begins."""
     rows = cell.execute(statement, {'after': after}).all()
     if not rows:
@@ -149,9 +138,9 @@ def _page(cell: Any, statement: Any, after: int
                          for row in rows]
 
 
-def _server(row: Any, move: Any) -> placed_servers.PlacedServer:
-    return placed_servers.with_move(
-        placed_servers.PlacedServer(
+def _server(row: Any, move: Any) -> audit.PlacedServer:
+    return audit.with_move(
+        audit.PlacedServer(
             row.uuid, row.display_name or '', row.host, row.project_id or '',
             row.vm_state or '', nova_tables.epoch(row.launched_at)),
         move and (move.migration_type or 'migration'),

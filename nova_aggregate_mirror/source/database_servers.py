@@ -63,8 +63,8 @@ class Consumer:
     """Hosts that a server was evacuated from, and that have not noticed."""
 
 
-class DatabaseServers:
-    """The servers of all cells, which are read one after another.
+class CellReader:
+    """Reader of all cells, one after another.
 
     Each method raises ``NovaUnavailable`` without nova's API database.
     """
@@ -74,6 +74,10 @@ class DatabaseServers:
         self._cells = cells.Cells(limits, threads=True, skip_late=False)
         self.cells_down: dict[str, exceptions.Failure] = {}
         """Cells that did not answer so far."""
+
+
+class DatabaseServers(CellReader):
+    """Servers and server groups by name, and consumers of resources."""
 
     def servers_named(self, name: str) -> list[str]:
         """Return the UUIDs of the servers with a name, in all cells."""

@@ -3,8 +3,8 @@
 
 import testtools
 
+from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
-from nova_aggregate_mirror.audit import placed_servers
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror import source
@@ -35,7 +35,7 @@ class TestAuditor(testtools.TestCase):
         """Return the hosts that appear to have a misplaced server."""
         return sorted(self.auditor.suspects([
             auditor.AuditedServer(
-                placed_servers.PlacedServer('u', 'n', host, 'p', 'active'),
+                audit.PlacedServer('u', 'n', host, 'p', 'active'),
                 constraints.ServerRequest('p', 'f', {}, {}, 'az-1'))
             for host in ('h1', 'h2')]))
 

@@ -6,13 +6,12 @@ import testtools
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import display
-from nova_aggregate_mirror.audit import placed_servers
 from nova_aggregate_mirror import printable
 
 
 def found(state='active', since=100.0, rule='zone', **pinning):
     return audit.Misplacement(
-        placed_servers.PlacedServer(
+        audit.PlacedServer(
             'the-uuid', 'web-1', 'cmp-3', 'p1', state, 50.0),
         rule, 'zone az-1', 'zone az-2',
         audit.Event(audit.FORCED, 'forced to the host when created', since),
@@ -87,7 +86,7 @@ class TestRender(testtools.TestCase):
         """A tenant chooses the name of a server and the image's properties."""
         evil = 'a\x1b[2J\nb\u202e'
         text = display.table([audit.Misplacement(
-            placed_servers.PlacedServer(
+            audit.PlacedServer(
                 'the-uuid', evil, evil, evil, 'active', 50.0),
             'zone', evil, evil, audit.Event(audit.FORCED, evil, 1.0))])
         self.assertEqual(printable.lines(text), text)

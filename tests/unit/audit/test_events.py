@@ -5,7 +5,6 @@ import testtools
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import events
-from nova_aggregate_mirror.audit import placed_servers
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import metadata_rules
 from nova_aggregate_mirror import source
@@ -34,7 +33,7 @@ class TestCause(testtools.TestCase):
     def cause(self, aggregates, arrived=100.0, forced=False, syncs=(),
               moved='', rule=RULE):
         return events.cause(
-            placed_servers.PlacedServer(
+            audit.PlacedServer(
                 'u', 'n', 'h1', 'p', 'active', arrived, moved),
             rule, forced, aggregates, syncs)
 
@@ -100,7 +99,7 @@ class TestCause(testtools.TestCase):
                 "the flavor's extra spec %s" % key, frozenset(),
                 required=True, keys=source.Keys(frozenset({key})))
             self.assertEqual(kind, events.cause(
-                placed_servers.PlacedServer(
+                audit.PlacedServer(
                     'u', 'n', 'h1', 'p', 'active', 100.0),
                 rule, False, source.Aggregates(
                     {'a': 'fast'}, {'a': {'fast disk': 'false'}},

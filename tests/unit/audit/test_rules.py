@@ -6,8 +6,8 @@ from nova.conf import availability_zone
 from nova.conf import scheduler as nova_options
 import testtools
 
+from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
-from nova_aggregate_mirror.audit import placed_servers
 from nova_aggregate_mirror.audit import readers
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.scheduler import constraints
@@ -91,7 +91,7 @@ class TestRules(testtools.TestCase):
                 {'a': 'east', 'b': 'west'}, metadata, {'h1': {'a': None}}),
             rules.Settings(**settings))
         misplacements = [*auditing.run([auditor.AuditedServer(
-            placed_servers.PlacedServer('u', 'n', 'h1', 'p', 'active'),
+            audit.PlacedServer('u', 'n', 'h1', 'p', 'active'),
             constraints.ServerRequest('p', 'f', {}, {}, zone),
             segments=segments or {})])]
         self.totals = auditing.totals

@@ -9,7 +9,6 @@ import testtools
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
-from nova_aggregate_mirror.audit import placed_servers
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import misplaced
@@ -29,7 +28,7 @@ KILOBYTE = 1024
 def server(number, host='cmp-1', asked='zone az-1', why='forced to the host',
            since=NOW - DAY, state='active', name='web-%d'):
     return audit.Misplacement(
-        placed_servers.PlacedServer(
+        audit.PlacedServer(
             str(uuid.UUID(int=number << 64)), name % number if '%d' in name
             else name, host, 'project-1', state),
         'zone', asked, 'zone az-2',

@@ -8,8 +8,8 @@ from unittest import mock
 import fixtures
 import testtools
 
+from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import api_servers
-from nova_aggregate_mirror.audit import placed_servers
 from nova_aggregate_mirror.osc import servers
 from nova_aggregate_mirror.source import api_connection
 
@@ -28,7 +28,7 @@ class TestTable(testtools.TestCase):
         api.servers.zones.return_value = {'nova'}
         api.servers.with_move.side_effect = lambda server: server
         api.servers.pages.return_value = [[api_servers.ListedServer(
-            placed_servers.PlacedServer(
+            audit.PlacedServer(
                 uuid, uuid, host, 'p1', 'active', 50.0), 'az1')
             for uuid, host in (('first', 'h2'), ('second', 'h1'))]]
         self.useFixture(fixtures.MonkeyPatch('sys.stderr', io.StringIO()))
