@@ -72,11 +72,6 @@ class Failure:
         """Identity of a lasting failure, whose text may differ each time."""
         return self.kind, self.party
 
-    @property
-    def observed(self) -> 'Failure':
-        """The failure without its step, for a text that has another one."""
-        return dataclasses.replace(self, step='')
-
     def __str__(self) -> str:
         """Return the sentence; no other place makes one of the parts."""
         text = ' '.join(filter(None, (self.party, self.observation)))

@@ -27,7 +27,7 @@ TEXTS = {
     NOT_READ: 'placement, or a provider in it, could not be read',
     NOT_UPDATED:
     'a provider could not be updated, or records of nova cannot be used',
-    NOT_MAPPED: 'a host has no host mapping',
+    NOT_MAPPED: 'a host is not mapped to its cell',
     NO_NODE: 'a host has no compute node, or its cell did not answer',
     NO_PROVIDER: 'a compute node has no resource provider yet',
     DRIFT: 'placement differs from nova',

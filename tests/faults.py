@@ -8,6 +8,7 @@ because each fault needs its own way in and out.
 
 from collections import abc
 import contextlib
+import dataclasses
 import functools
 import html
 import json
@@ -23,10 +24,10 @@ import uuid
 
 import fixtures as base_fixtures
 from keystoneauth1 import loading
+from nova.cmd import manage
 from nova import context as nova_context
 from nova.db.api import api as api_db
 from nova import objects
-from nova.objects import host_mapping
 from oslo_utils import uuidutils
 import sqlalchemy as sa
 import testtools
@@ -204,7 +205,8 @@ class Scene:
     def type(self, text: str) -> None:
         """Run the printed commands, and set the printed options."""
         group = ''
-        for line in re.findall('(?m)^  (.*)|"(openstack role .*)"', text):
+        for line in re.findall(
+                '(?m)^  (.*)|"(openstack role .*|nova-manage cell.*?)"', text):
             line = ''.join(line)
             if line.startswith('['):
                 group = line.strip('[]')
@@ -213,8 +215,8 @@ class Scene:
                 self.set(group, **{name: value})
             elif line.startswith(MANAGE):
                 self.manage(*line.split()[1:])
-            elif line.startswith('nova-manage cell_v2 discover_hosts'):
-                host_mapping.discover_hosts(nova_context.get_admin_context())
+            elif line.startswith('nova-manage cell_v2 '):
+                self.map_hosts(line)
             elif line == 'openstack role add --project %s --user %s %s' % (
                     'service', self.options['placement', 'username'],
                     'service'):
@@ -222,6 +224,16 @@ class Scene:
                 self.placement.recover()
             elif line.startswith(('mkdir ', 'mv ')):
                 subprocess.run(line, shell=True, check=True)
+
+    def map_hosts(self, line: str) -> None:
+        """Run a command of nova in this process."""
+        name, *argv = line.split()[2:]
+        options = {option[2:]: value for option, value
+                   in zip(argv[::2], argv[1::2])}
+        if argv == ['--by-service']:
+            options = {'by_service': True}
+        self.test.assertIn(
+            getattr(manage.CellV2Commands(), name)(**options), (0, None))
 
 
 Step = abc.Callable[[str], Any]
@@ -613,19 +625,58 @@ def without_node(scene: Scene) -> Step:
 
 
 def retired(scene: Scene) -> Step:
-    context = nova_context.get_admin_context()
     host = scene.member('retired')
     destroy(scene, host.name)
     with scene.cloud.nova.in_cell('cell1') as target:
         objects.Service.get_by_compute_host(target, host.name).destroy()
-    objects.HostMapping.get_by_host(context, host.name).destroy()
 
     def follow(_text: str) -> None:
         scene.test.assertEqual(404, scene.cloud.remove_host(
             scene.rack, host).status)
-        returned = scene.cloud.create_host(host.name, providers=False)
+        scene.aggregate().delete_host(host.name)
+    return follow
+
+
+def renamed(scene: Scene) -> Step:
+    """Let nova-compute of a host have a name with a domain."""
+    host = scene.member('short')
+    name = 'short.example.org'
+    with scene.cloud.nova.in_cell('cell1') as target:
+        service = objects.Service.get_by_compute_host(target, 'short')
+        [node] = objects.ComputeNodeList.get_all_by_host(target, 'short')
+        service.host = node.host = name
+        node.mapped = 1
+        service.save()
+        node.save()
+
+    def follow(text: str) -> None:
+        url = str(api_db.get_engine().url)
+        databases.execute(url, 'UPDATE aggregate_hosts SET host = \'%s\' '
+                          'WHERE host = \'short\'' % name)
+        scene.type(text)
         scene.test.assertEqual(200, scene.cloud.remove_host(
-            scene.rack, returned).status)
+            scene.rack, dataclasses.replace(host, name=name)).status)
+    return follow
+
+
+def other_cell(scene: Scene) -> Step:
+    """Let the mapping of a host lead to another cell."""
+    host = scene.hosts[1]
+    context = nova_context.get_admin_context()
+    mapping = objects.HostMapping.get_by_host(context, host.name)
+    mapping.cell_mapping = scene.cloud.nova.cell('cell2')
+    mapping.save()
+    with scene.cloud.nova.in_cell('cell1') as target:
+        [node] = objects.ComputeNodeList.get_all_by_host(target, host.name)
+        node.mapped = 1
+        node.save()
+
+    def follow(text: str) -> None:
+        scene.test.assertEqual(404, scene.cloud.remove_host(
+            scene.rack, host).status)
+        scene.type(text)
+        for act in scene.cloud.remove_host, scene.cloud.add_host:
+            scene.test.assertEqual(200, act(scene.rack, host).status)
     return follow
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cloud of nova and placement, with or without this package."""
 
+from collections import abc
 import dataclasses
 import functools
 import inspect
@@ -81,7 +82,13 @@ class NovaAndPlacement(fixtures.Fixture):
     ``placement`` is the :class:`placement_service.PlacementService` and has
     the faults; ``nova`` is the :class:`nova_service.NovaService`. This class
     has the operations that need both.
+
+    :param urls: of ``nova_service.NovaService``
     """
+
+    def __init__(self, urls: abc.Mapping[str, str] | None = None) -> None:
+        super().__init__()
+        self._urls = urls or {}
 
     def token(self) -> str:
         """Return the options of [placement] with a token."""
@@ -107,7 +114,7 @@ class NovaAndPlacement(fixtures.Fixture):
         self.useFixture(fixtures.LogHandler(handler, level=logging.DEBUG))
         self.placement = self.useFixture(placement_service.PlacementService())
         self.nova = self.useFixture(nova_service.NovaService(
-            self.placement.url, placement_service.TOKEN))
+            self.placement.url, placement_service.TOKEN, self._urls))
         self._aggregates: list[Aggregate] = []
 
     def create_host(self, name: str, nodes: int = 1, cell: str = 'cell1',

@@ -19,7 +19,9 @@ from nova.compute import rpcapi
 import nova.conf
 from nova import context as nova_context
 from nova.db.api import api as api_db
+from nova.db.api import models as api_models
 from nova.db.main import api as main_db
+from nova.db.main import models as main_models
 from nova.db import migration
 from nova import objects
 from nova.scheduler.client import report
@@ -31,6 +33,7 @@ from oslo_messaging import conffixture as messaging
 from oslo_messaging.notify import _impl_test as notification_driver
 from oslo_utils import importutils
 from oslo_utils import uuidutils
+import sqlalchemy as sa
 import webob
 
 CONF = nova.conf.CONF
@@ -38,6 +41,7 @@ CONF = nova.conf.CONF
 THREAD_POOLS = importutils.try_import('nova.thread_pool_factory')
 _FILES: dict[str, bytes] = {}
 CELLS = ('cell0', 'cell1', 'cell2')
+LONG_INDEX = 'migrations_by_host_nodes_and_status_idx'
 # The headers that keystonemiddleware sets for an administrator's token.
 ADMINISTRATOR = {'X-User-Id': 'admin', 'X-Project-Id': 'admin',
                  'X-Roles': 'admin', 'OpenStack-API-Version': 'compute 2.96'}
@@ -58,12 +62,15 @@ class NovaService(fixtures.Fixture):
     :param placement_url: the endpoint in ``[placement]``, for nova and any
         other reader of nova's configuration
     :param placement_token: the token that placement requires
+    :param urls: empty databases to use, by name; others are SQLite files
     """
 
-    def __init__(self, placement_url: str, placement_token: str) -> None:
+    def __init__(self, placement_url: str, placement_token: str,
+                 urls: abc.Mapping[str, str]) -> None:
         super().__init__()
         self._placement_url = placement_url
         self._placement_token = placement_token
+        self._urls = urls
 
     def _setUp(self) -> None:
         self._configure(self.useFixture(fixtures.TempDir()).path)
@@ -83,7 +90,7 @@ class NovaService(fixtures.Fixture):
         self.conf.config(driver=['test'], group='oslo_messaging_notifications')
         self.useFixture(nova_fixtures.RPCFixture())
         for group, name in (('api_database', 'api'), ('database', 'cell0')):
-            self.conf.config(connection=_url(self.file(name)), group=group)
+            self.conf.config(connection=self._url(name), group=group)
         CONF.register_opts(ks_loading.get_auth_plugin_conf_options(
             'admin_token'), group='placement')
         self.conf.config(
@@ -126,15 +133,36 @@ class NovaService(fixtures.Fixture):
                 nova_db.context_manager, manager))
             nova_db.configure(CONF)
             self.addCleanup(manager.dispose_pool)
-        _fill('api', self.file('api'))
+        self._fill('api', 'api')
         for name in CELLS:
-            _fill('main', self.file(name))
+            self._fill('main', name)
             uuid = (objects.CellMapping.CELL0_UUID if name == 'cell0'
                     else uuidutils.generate_uuid())
             objects.CellMapping(
                 nova_context.get_admin_context(), uuid=uuid, name=name,
                 transport_url='fake:/',
-                database_connection=_url(self.file(name))).create()
+                database_connection=self._url(name)).create()
+
+    def _url(self, name: str) -> str:
+        return self._urls.get(name, 'sqlite:///%s' % self.file(name))
+
+    def _fill(self, database: str, name: str) -> None:
+        """Create the tables; only the first file is migrated."""
+        if name in self._urls:
+            models = api_models if database == 'api' else main_models
+            engine = sa.create_engine(
+                self._urls[name], poolclass=sa.pool.NullPool)
+            for table in models.BASE.metadata.sorted_tables:
+                # Its key is too long for MySQL, as the model has it.
+                table.indexes -= {index for index in table.indexes
+                                  if index.name == LONG_INDEX}
+            models.BASE.metadata.create_all(engine)
+            return
+        path = self.file(name)
+        if database not in _FILES:
+            migration.db_sync(database=database)
+            _FILES[database] = path.read_bytes()
+        path.write_bytes(_FILES[database])
 
     def request(self, method: str, path: str, body: Any = None
                 ) -> webob.Response:
@@ -230,21 +258,6 @@ class NovaService(fixtures.Fixture):
     @staticmethod
     def forget_notifications() -> None:
         notification_driver.reset()
-
-
-def _url(path: pathlib.Path) -> str:
-    return 'sqlite:///%s' % path
-
-
-def _fill(database: str, path: pathlib.Path) -> None:
-    """Create a database file of nova; only the first file is migrated.
-
-    :param path: where nova's configuration has that first file
-    """
-    if database not in _FILES:
-        migration.db_sync(database=database)
-        _FILES[database] = path.read_bytes()
-    path.write_bytes(_FILES[database])
 
 
 def node_name(host: str, index: int) -> str:

@@ -35,7 +35,7 @@ def zones(deployment: inputs.Deployment) -> checks.Findings:
         if ZONE in metadata:
             by_zone.setdefault(metadata[ZONE], []).append(uuid)
     return [*_names(deployment, by_zone), *_overlaps(deployment.aggregates),
-            *_empty_zones(deployment, by_zone),
+            *_empty_zones(deployment.aggregates, by_zone),
             *_default_zone(deployment, by_zone),
             *_pinned_servers(deployment, by_zone)]
 
@@ -83,20 +83,19 @@ def _overlaps(aggregates: source.Aggregates) -> abc.Iterator[checks.Finding]:
                   if ZONE in aggregates.metadata[uuid]))
 
 
-def _empty_zones(deployment: inputs.Deployment, by_zone: Zones
+def _empty_zones(aggregates: source.Aggregates, by_zone: Zones
                  ) -> abc.Iterator[checks.Finding]:
-    """Report zones that have no host with a compute node."""
-    aggregates, nova = deployment.aggregates, deployment.nova
-    if nova.cells_down:
-        # Their hosts may be in these zones.
-        return
-    used = frozenset[str]().union(*map(aggregates.of_host, nova.hosts()))
+    """Report zones that have no host.
+
+    The check of drift says what to do for hosts without a compute node.
+    """
+    used = frozenset[str]().union(*aggregates.members.values())
     empty = {zone: uuids for zone, uuids in by_zone.items()
              if used.isdisjoint(uuids)}
     if empty:
         yield checks.warning(
-            'No host can serve availability zone %s. Add a host, or remove '
-            'the zone:' % checks.some(empty), *(
+            'No host is in availability zone %s. Add a host, or remove the '
+            'zone:' % checks.some(empty), *(
                 'openstack aggregate unset --property %s %s' % (
                     ZONE, shlex.quote(aggregates.names[uuid]))
                 for _zone, uuids in sorted(empty.items())[:checks.NAMES]
@@ -114,7 +113,7 @@ def _default_zone(deployment: inputs.Deployment, by_zone: Zones
     default = conf.default_availability_zone
     has_host = any(zone in (rules.zones(
         aggregates.of_host(host), aggregates.metadata) or [default])
-        for host in nova.hosts())
+        for host in nova.hosts() | aggregates.members.keys())
     # A cell that is down, or a node still to be added, may have such a host.
     if zone in (*by_zone, default) and (
             has_host or nova.cells_down or not nova.nodes):

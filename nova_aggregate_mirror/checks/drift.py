@@ -15,7 +15,9 @@ from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
+from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database
+from nova_aggregate_mirror.source import obstacles
 
 State = associations.State
 VERBS = {State.MISSING: 'lacks', State.STALE: 'still has',
@@ -28,8 +30,7 @@ CODES = dict.fromkeys((
 LISTING = checks.SYNC + ' --dry-run --format json'
 RESTART = 'systemctl restart nova-compute'
 COMMANDS = {
-    result.DISCOVER: ('nova-manage cell_v2 discover_hosts',),
-    result.RESTART: (RESTART,), result.NO_NODE: (RESTART,),
+    obstacles.MAP: (obstacles.DISCOVER,), source.RESTART: (RESTART,),
     'removals_refused': (checks.SYNC + ' --prune --dry-run',
                          checks.SYNC + ' --prune --force')}
 """Commands to copy, by the step, or by the kind of a failure."""

@@ -50,7 +50,7 @@ def tables(deployment: inputs.Deployment) -> checks.Findings:
     try:
         path = engine.sqlite_file(deployment.conf)
     except exceptions.JournalUnavailable as exc:
-        return [checks.failure(str(exc), *SERVER)]
+        return [checks.failed(exc, {exc.failure.kind: SERVER})]
     if path is None:
         return _check_version(deployment.conf, path)
     try:
@@ -71,9 +71,9 @@ def _check_version(conf: cfg.ConfigOpts,
     try:
         schema = engine.Database(conf).compare()
     except exceptions.WrongDatabase as exc:
-        if exc.failure.step != migration.USE_ANOTHER:
-            return [checks.failed(exc)]
-        return [checks.failure('%s:' % exc, *SERVER, migration.SYNC_COMMAND)]
+        return [checks.failed(exc, {exc.failure.kind: (
+            *SERVER, migration.SYNC_COMMAND)}
+            if exc.failure.step == migration.USE_ANOTHER else {})]
     except exceptions.JournalUnavailable as exc:
         return [_unusable_database(path, exc)]
     if not schema.is_outdated:
@@ -130,7 +130,8 @@ def ownership(deployment: inputs.Deployment) -> checks.Findings:
     try:
         _check_owner(deployment)
     except exceptions.WrongNova as exc:
-        return [checks.failure('%s.' % exc, nova_identity.BIND)]
+        return [checks.failed(exc, {
+            exc.failure.kind: (nova_identity.BIND,)})]
     return []
 
 

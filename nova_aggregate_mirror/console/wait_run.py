@@ -2,6 +2,8 @@
 """Wait of a command until placement has hosts in all their aggregates."""
 
 from collections import abc
+import contextlib
+import dataclasses
 import shlex
 import sys
 import time
@@ -67,6 +69,12 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
         with deadline.within(max(LEAST, min(LAST, timeout), allowed)):
             sync = full_sync.of_hosts(cloud, hosts, nodes, PATIENCE)
         errors, seconds = _errors(sync, hosts), now() - began
+        if seconds >= timeout and sync.nova.lost() and (
+                not sync.nova.obstacles):
+            # Only this asks all cells.
+            with contextlib.suppress(exceptions.NovaUnavailable):
+                sync = dataclasses.replace(sync, nova=dataclasses.replace(
+                    sync.nova, obstacles=nova.read_all().obstacles))
         missing = _missing(sync, hosts, repair) + [
             Problem.of(error) for error in errors
             if isinstance(error, exceptions.UnknownName)]

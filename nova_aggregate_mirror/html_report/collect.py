@@ -144,7 +144,7 @@ def marks(content: Content) -> abc.Mapping[str, tuple[str, ...]]:
     for hosts, mark in (
             ({row.dirty.host for row in content.journal.rows
               if row.mirrored_at is None}, 'in the journal'),
-            (nova.unmapped, 'no host mapping'),
+            (nova.unmapped, 'not mapped to its cell'),
             (nova.nodeless(), 'no compute node'),
             (nova.hosts_down, 'its cell did not answer'),
             (frozenset[str]().union(*(

@@ -19,13 +19,11 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.osc import clients
-from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import printable
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
-from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.reconcile import survey
@@ -116,18 +114,14 @@ class Lister(command.Lister):
             compared = survey.read(cloud, survey.select(cloud))
             if request.foreign:
                 removable = survey.find_foreign(cloud, compared, read)
-        tell(map(str, problems.of_cells(
-            compared.nova.cells_down, 'its hosts are not compared')))
-        tell(map(str, result.without_uuid(compared.nova)))
         others = associations.foreign(compared.nova, read.kept)
-        tell(sync_result.foreign(result.Result(full_sync.SyncOutcome(
-            read, compared.nova, others, removable=removable), request),
-            sync_result.UNKNOWN))
         read.failed |= full_sync.unread(compared)
-        unread = ['The %s could not be read: %s' % failure
-                  for failure in read.failed.items()]
-        tell(plurals.lines(unread))
-        if unread:
+        judged = result.Result(full_sync.SyncOutcome(
+            read, compared.nova, others, removable=removable), request)
+        tell([*sync_result.foreign(judged, sync_result.UNKNOWN),
+              *judged.lines('"openstack aggregate mirror sync --dry-run '
+                            '-f json"')])
+        if read.failed:
             self.status = exit_status.NOT_READ
         return compared.nova, [*others, *associations.complete(
             compared.nova, associations.compare(compared),

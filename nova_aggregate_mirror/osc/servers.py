@@ -13,10 +13,11 @@ from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.osc import command
-from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import metadata_rules
 from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import api
 from nova_aggregate_mirror.source import api_connection
 
 
@@ -61,11 +62,8 @@ class ListServers(command.Lister):
         down = nova.hosts_down()
         if parsed_args.hosts:
             down &= frozenset(parsed_args.hosts)
-        if down:
-            command.tell(['Servers on %s are not audited: nova-api cannot '
-                          'read the cell of %s' % (
-                              plurals.count(len(down), 'host'),
-                              plurals.some(down))])
+        command.tell(map(str, problems.of_cells(
+            api.cells_of(down), 'their servers are not audited')))
         command.tell([display.summary(zone_audit.totals)])
         if zone_audit.totals.misplaced:
             self.status = exit_status.DRIFT

@@ -17,12 +17,6 @@ Association = associations.Association
 Problem = problems.Problem
 State = associations.State
 
-DISCOVER = 'run "nova-manage cell_v2 discover_hosts"'
-RESTART = 'restart nova-compute on that host'
-NO_NODE = '%s, and %s if the host has no mapping' % (RESTART, DISCOVER)
-RETIRED = ('if it was retired as a member, nova-api answers 404 to its '
-           'removal: start nova-compute with this host name once, %s, and '
-           'remove it from its aggregates' % DISCOVER)
 NODE_UUID = 'correct its uuid in the table compute_nodes of its cell'
 AGAIN = 'run this command again'
 PRUNE = '--prune removes stale associations'
@@ -141,16 +135,11 @@ class Result:
         """List what nova, an operator or nova-compute has to correct."""
         nova = self._nova
         yield from without_uuid(nova)
-        nodeless = nova.nodeless()
-        for status, hosts, text, step in (
-                (exit_status.NOT_MAPPED, nova.unmapped & nodeless,
-                 'has neither host mapping nor compute node', RETIRED),
-                (exit_status.NOT_MAPPED, nova.unmapped - nodeless,
-                 'has no host mapping', DISCOVER),
-                (exit_status.NO_NODE, nodeless - nova.unmapped,
-                 'has no compute node that nova lists', NO_NODE)):
-            for host in hosts:
-                yield Problem(host, 'Host %s %s' % (host, text), step, status)
+        for host in nova.lost():
+            text, step = nova.obstacle(host)
+            yield Problem(host, 'Host %s: %s' % (host, text), step,
+                          exit_status.NOT_MAPPED if host in nova.unmapped
+                          else exit_status.NO_NODE)
         for provider, names in sorted({
                 (association.provider, ', '.join(association.hosts))
                 for association in self.select(State.PENDING)
@@ -158,7 +147,8 @@ class Result:
                 not in self.sync.outcome.failed}):
             yield Problem(
                 provider, 'Host %s: compute node %s has no resource provider '
-                'yet' % (names, provider), RESTART, exit_status.NO_PROVIDER)
+                'yet' % (names, provider), source.RESTART,
+                exit_status.NO_PROVIDER)
 
     def _failed(self) -> abc.Iterator[Problem]:
         """List what failed: comparison, cells, removals and writes."""

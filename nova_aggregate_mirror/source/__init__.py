@@ -32,6 +32,9 @@ class NodeRow:
             self.host, ' in cell %s' % self.cell if self.cell else '')
 
 
+RESTART = 'restart nova-compute on that host'
+Obstacles = abc.Mapping[str, tuple[str, str]]
+"""Hosts to what is wrong with each, and the step."""
 CORRECT = ('in nova\'s API database, set the uuid of the row with id %d in '
            'the table aggregates to the one that it had, or to a new one')
 _BY_ID = 'ID '
@@ -102,7 +105,7 @@ class Nova:
     first one if it is in ``shared``."""
 
     unmapped: frozenset[str] = frozenset()
-    """Member hosts without a host mapping."""
+    """Member hosts without a mapping to a cell that has a node of them."""
 
     nodes_unmapped: frozenset[str] = dataclasses.field(
         default=frozenset(), compare=False)
@@ -133,6 +136,10 @@ class Nova:
     unlisted: frozenset[str] = dataclasses.field(
         default=frozenset(), compare=False)
     """Hosts with a nova-compute of which nova-api lists no compute node."""
+
+    obstacles: Obstacles = dataclasses.field(
+        default_factory=dict, compare=False)
+    """Of hosts that are ``lost``; of ``read_all`` only."""
 
     cells: int = dataclasses.field(default=0, compare=False)
     """Number of cells, those that did not answer included; 0 if unknown."""
@@ -220,6 +227,15 @@ class Nova:
         """Return the member hosts that are known to have no compute node."""
         return (frozenset(self.members) - self.hosts()
                 - self.hosts_down.keys() - self.hosts_of_invalid_nodes())
+
+    def lost(self) -> list[str]:
+        """List the member hosts that are unmapped or have no node."""
+        return sorted(self.unmapped | self.nodeless())
+
+    def obstacle(self, host: str) -> tuple[str, str]:
+        """Return what is wrong with a host that is lost, and the step."""
+        return self.obstacles.get(
+            host, ('nova does not find its compute node', ''))
 
     def hosts_of_invalid_nodes(self) -> frozenset[str]:
         """Return the member hosts with a compute node whose UUID is none."""

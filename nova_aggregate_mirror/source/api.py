@@ -23,6 +23,9 @@ from nova_aggregate_mirror import uuids
 
 Parse = abc.Callable[[errors.Call, dict[str, Any]], tuple[str, str]]
 
+UNLISTED = ('no compute node that nova-api lists', 'on a controller, run '
+            '"nova-aggregate-mirror-status upgrade check"')
+"""About a host: only the databases show its mapping and its nova-compute."""
 UNKNOWN = 'UNKNOWN'
 """Status of the services of a cell that is down."""
 
@@ -170,26 +173,32 @@ def _down(services: abc.Iterable[tuple[str, str]]) -> frozenset[str]:
     return frozenset(host for host, status in services if status == UNKNOWN)
 
 
+def cells_of(hosts: frozenset[str]) -> source.Down:
+    """Return the cells of hosts whose status is unknown, as if it were one."""
+    names = plurals.some(hosts)
+    failure = exceptions.CellUnavailable.of(
+        causes.STATUS_UNKNOWN.with_detail(names), api_connection.PARTY).failure
+    return {'of %s %s' % (
+        'hosts' if len(hosts) > 1 else 'host', names): failure
+    } if hosts else {}
+
+
 def _nova(aggregates: abc.Iterable[api_connection.ListedAggregate],
           rows: abc.Iterable[source.NodeRow], down: frozenset[str],
           gone: frozenset[str] = frozenset()) -> source.Nova:
     """Build nova's state; ``down`` are hosts, ``gone`` unlisted nodes."""
     collected = _collected(aggregates)
     members = collected.members
-    cell = 'of %s %s' % ('hosts' if len(down) > 1 else 'host',
-                         plurals.some(down))
-    failure = exceptions.CellUnavailable.of(
-        causes.STATUS_UNKNOWN.with_detail(plurals.some(down)),
-        api_connection.PARTY).failure
+    cells = cells_of(down)
     # Each node that is listed counts: mappings and cells are not shown.
     located = node_locations.locate(rows, {}, complete=True)
     return source.Nova(
         aggregates=collected.names, members=members,
+        obstacles=dict.fromkeys(members, UNLISTED),
         nodes=located.nodes, shared=located.shared,
         unknown=dict.fromkeys(gone, frozenset()),
-        cells_down={cell: failure} if down else {},
-        hosts_down=dict.fromkeys(
-            members.keys() & down, frozenset({cell})),
+        cells_down=cells,
+        hosts_down=dict.fromkeys(members.keys() & down, frozenset(cells)),
         invalid_aggregates=collected.invalid, invalid_nodes=located.invalid)
 
 

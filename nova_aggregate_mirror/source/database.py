@@ -5,6 +5,7 @@ Long because one read joins the answers of the API database and of the cells.
 """
 
 from collections import abc
+import dataclasses
 import functools
 from typing import Any
 
@@ -14,6 +15,7 @@ from nova_aggregate_mirror.source import aggregate_rows
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import node_locations
+from nova_aggregate_mirror.source import obstacles
 from nova_aggregate_mirror.source import statements
 from nova_aggregate_mirror import uuids
 
@@ -160,26 +162,43 @@ class DatabaseSource:
             for host, number, uuid, name in rows:
                 aggregates.add(number, uuid, name, host)
             by_id = {cell.id: cell for cell in self._cells.all(api)}
-            homes = {host: by_id[cell].name for host, cell
-                     in api.execute(statements.MAPPED) if cell in by_id}
+            mapped = {host: by_id[cell] for host, cell
+                      in api.execute(statements.MAPPED) if cell in by_id}
+            members = aggregates.members
+            # A member may have another spelling than the host.
+            unmapped = members.keys() - mapped.keys()
+            same = api.execute(statements.SPELLINGS) if unmapped else ()
+            spellings = {host.casefold(): host for host, in same}
         rows, down = self._cells.rows(
             dict.fromkeys(by_id.values(), lambda cell: cell.execute(
                 statements.NODES).all()), full=True)
+        homes = {host: cell.name for host, cell in mapped.items()}
         located = node_locations.locate(rows, homes, not down)
+        at_home = {
+            row.host for row in rows if homes.get(row.host) == row.cell}
         # As MySQL compares them, which nova asks for the mapping of a host.
-        mapped = {host.casefold() for host in homes}
-        members = aggregates.members
-        return source.Nova(
+        names = {host.casefold() for host in homes}
+        nova = source.Nova(
             aggregates=aggregates.names, members=members,
-            nodes=located.nodes, unmapped=frozenset(members) - homes.keys(),
+            nodes=located.nodes, unmapped=frozenset(unmapped | {
+                row.host for row in rows if row.host in members
+                and row.host not in at_home
+                and homes.get(row.host) not in down}),
             nodes_unmapped=frozenset(
                 node for node, host in located.nodes.items()
-                if host.casefold() not in mapped),
+                if host.casefold() not in names),
             cells_down=down, cells=len(by_id),
             hosts_down=_hidden(members, homes, down),
             shared=located.shared, unknown=located.unknown,
             invalid_aggregates=aggregates.invalid,
             invalid_nodes=located.invalid)
+        if not nova.lost():
+            return nova
+        rows, silent = self._cells.rows(dict.fromkeys(
+            (cell for cell in by_id.values() if cell.name not in down),
+            _hosts), full=True)
+        return dataclasses.replace(nova, obstacles=obstacles.find(
+            nova, rows, mapped, spellings, not {**down, **silent}))
 
     def node_names(self, nodes: abc.Collection[str]) -> abc.Mapping[str, str]:
         names: dict[str, str] = {}
@@ -276,6 +295,12 @@ def _find_nodes(cell: Any, hosts: frozenset[str], nodes: frozenset[str]
         rows += [(node, host) for node, host in cell.execute(
             statements.THESE_NODES, {'some': chunk})]
     return rows
+
+
+def _hosts(cell: Any) -> cells.Nodes:
+    """Return the hosts of compute nodes with their names, and of services."""
+    return [row for statement in (statements.NAMED_NODES, statements.SERVICES)
+            for row in cell.execute(statement)]
 
 
 def _names_of(cell: Any, nodes: abc.Collection[str]) -> dict[str, str]:

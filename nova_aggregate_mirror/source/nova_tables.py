@@ -49,6 +49,11 @@ migrations = sa.table(
     sa.column('source_compute', sa.String),
     sa.column('dest_compute', sa.String),
     sa.column('updated_at', sa.DateTime), sa.column('deleted', sa.Integer))
+services = sa.table(
+    'services', sa.column('host', sa.String),
+    # MariaDB reserves the word.
+    sa.column(sa.sql.quoted_name('binary', quote=True), sa.String),
+    sa.column('deleted', sa.Integer))
 build_requests = sa.table(
     'build_requests', sa.column('instance_uuid', sa.String))
 instance_mappings = sa.table(

@@ -12,6 +12,7 @@ from nova_aggregate_mirror.source import nova_tables
 # Statements are built once, because building takes longer than executing.
 AGGREGATE, MEMBER = nova_tables.aggregates.c, nova_tables.aggregate_hosts.c
 METADATA = nova_tables.aggregate_metadata.c
+SERVICE = nova_tables.services.c
 HOST, NODE = nova_tables.host_mappings.c, nova_tables.compute_nodes.c
 IN_CELL = nova_tables.cell_mappings.c.id == HOST.cell_id
 NAMED: 'sa.BindParameter[Any]' = sa.bindparam('host')
@@ -55,6 +56,9 @@ ZONES = sa.select(AGGREGATE.uuid, METADATA.key, METADATA.value).join_from(
     AGGREGATE.id == METADATA.aggregate_id,
 ).where(METADATA.key == ZONE)
 MAPPED = sa.select(HOST.host, HOST.cell_id)
+# Those that the database finds in each case.
+SPELLINGS = sa.select(HOST.host).where(
+    sa.func.lower(HOST.host) == sa.func.upper(HOST.host))
 # One query instead of two: a row per host mapping, and one per membership.
 HOSTS = sa.union_all(
     HOMES.add_columns(
@@ -71,6 +75,10 @@ HOSTS = sa.union_all(
 NODES = sa.select(NODE.uuid, NODE.host).where(
     NODE.deleted == 0, NODE.host.is_not(None))
 NODES_OF = NODES.where(NODE.host.in_(engines.SOME))
+NAMED_NODES = NODES.with_only_columns(NODE.hypervisor_hostname, NODE.host)
+SERVICES = sa.select(NOTHING, SERVICE.host).where(
+    SERVICE.binary == 'nova-compute', SERVICE.deleted == 0,
+    SERVICE.host.is_not(None))
 GALERA = sa.text('SHOW GLOBAL STATUS LIKE \'wsrep_cluster_size\'')
 SYNC_WAIT = sa.text('SHOW GLOBAL VARIABLES LIKE \'wsrep_sync_wait\'')
 # Nova keeps the spelling that it was given: upper case, or without hyphens.

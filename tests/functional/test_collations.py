@@ -51,6 +51,8 @@ ROWS = {
         'id': 1, 'instance_uuid': SERVER, 'status': 'finished',
         'migration_type': 'resize', 'source_compute': 'h0',
         'dest_compute': 'h1', 'updated_at': NOW, 'deleted': 0}],
+    'services': [{'host': 'h2', 'binary': 'nova-compute', 'deleted': 0},
+                 {'host': 'h3', 'binary': 'nova-conductor', 'deleted': 0}],
     'flavor_extra_specs': [{'key': 'ssd'}, {'key': 'SSD'}],
     'instance_mappings': [
         {'instance_uuid': SERVER, 'queued_for_delete': False},
@@ -107,6 +109,7 @@ class TestStatements(testscenarios.WithScenarios, testtools.TestCase):
             self.assertEqual({AGGREGATE, OTHER}, nova.with_hosts())
             self.assertEqual({AGGREGATE: 'az1', OTHER: 'az2'}, nova.zones())
             self.assertEqual({CELL}, set(nova.cell_mappings()))
+            self.read_members_without_nodes(nova)
             nova.galera()
             keys = source.Keys(frozenset({'availability_zone'}))
             found = metadata.MetadataSource().read(keys, keys, ['az1'])
@@ -126,6 +129,18 @@ class TestStatements(testscenarios.WithScenarios, testtools.TestCase):
             for zone in 'ab1', 'A_1':
                 self.assertEqual(
                     (0, False), server_pages.count_pinned(zone))
+
+    def read_members_without_nodes(self, nova):
+        """Of another spelling, without a mapping, and without a service."""
+        databases.execute(self.url, *(
+            'INSERT INTO aggregate_hosts (aggregate_id, host) VALUES '
+            '(1, \'%s\')' % host for host in ('H1', 'h2', 'h3')))
+        texts = [text for text, _step in nova.read_all().obstacles.values()]
+        self.assertEqual(
+            ['nova has this member as host h1' if self.kind == 'mysql'
+             else texts[2], 'no host mapping'], texts[:2])
+        databases.execute(
+            self.url, 'DELETE FROM aggregate_hosts WHERE created_at IS NULL')
 
     def test_every_statement(self):
         """It is executed without a warning, and finds nova's spelling."""

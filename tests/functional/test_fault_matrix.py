@@ -14,7 +14,9 @@ from testtools import content
 from testtools import matchers
 
 from nova_aggregate_mirror.journal.db import migration
-from nova_aggregate_mirror.reconcile import result
+from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import api
+from nova_aggregate_mirror.source import obstacles
 from tests import faults
 from tests.unit import servers
 
@@ -284,6 +286,7 @@ JOURNALS: dict[str, Fault] = {
         faults.without_rows, 'of this release: the table dirty is missing',
         MOVING, EVERY, line=MOVED),
 }
+UNLISTED = 'no compute node that nova-api lists'
 DATABASE = 'nova-api has its databases open'
 NOVA: dict[str, Fault] = {
     'another placement': Fault(
@@ -314,13 +317,22 @@ NOVA: dict[str, Fault] = {
         'database_connection of the cell mapping', result='partial',
         unseen=DATABASE),
     'unmapped': Fault(
-        faults.unmapped, 'no host mapping',
-        result.DISCOVER + '.\n  nova-manage cell_v2 discover_hosts',
-        (STATUS, SYNC),
-        client='has no compute node', line=result.DISCOVER),
+        faults.unmapped, 'host host1: no host mapping',
+        obstacles.MAP + '.\n  ' + obstacles.DISCOVER,
+        (STATUS, SYNC, AGENT), 'partial', UNLISTED, line=obstacles.MAP),
+    'other cell': Fault(
+        faults.other_cell, 'host host1: mapped to cell cell2 (',
+        '", then "nova-manage cell_v2 discover_hosts --by-service"',
+        (STATUS, SYNC, AGENT), 'partial', UNLISTED),
+    'renamed': Fault(
+        faults.renamed,
+        'host short: no compute node, and nova has host short.example.org',
+        'if that is its new name, set it in its rows of the table '
+        'aggregate_hosts in nova\'s API database, ', (STATUS, SYNC, AGENT),
+        'partial', UNLISTED),
     'no provider': Fault(
         faults.without_provider, 'no resource provider yet',
-        result.RESTART + RESTARTED, (STATUS, SYNC), line=result.RESTART),
+        source.RESTART + RESTARTED, (STATUS, SYNC), line=source.RESTART),
     'reinstalled': Fault(
         faults.reinstalled, 'its nova-compute cannot create the resource '
         'provider, because another one has the name host1',
@@ -328,17 +340,19 @@ NOVA: dict[str, Fault] = {
         'provider delete ',
         (STATUS, SYNC, AGENT), 'partial'),
     'no node': Fault(
-        faults.without_node, 'has no compute node that nova lists',
-        result.NO_NODE + RESTARTED, (STATUS, SYNC),
-        client='has no compute node', line=result.NO_NODE),
+        faults.without_node, 'host host2: no compute node: ',
+        source.RESTART + RESTARTED, (STATUS, SYNC, AGENT), 'partial',
+        UNLISTED, line=source.RESTART),
     'drift': Fault(
         faults.drift, 'in placement, aggregate rack lacks host host7',
         'To repair this now, run:\n  ' + SYNCED, (STATUS,),
         client='1 association to add.'),
     'retired': Fault(
-        faults.retired, 'neither host mapping nor compute node',
-        'start nova-compute with this host name once', (STATUS, SYNC),
-        client='has no compute node'),
+        faults.retired, 'host retired: neither nova-compute nor compute node, '
+        'so that nova-api answers 404 to its removal',
+        'if it does not return, delete its rows of the table aggregate_hosts '
+        'in nova\'s API database', (STATUS, SYNC, AGENT), 'partial',
+        UNLISTED),
     'two cells': Fault(
         faults.two_cells, 'nova has the compute node on host host5',
         'run "openstack compute service delete" for the host that no longer '
@@ -393,9 +407,9 @@ RUNBOOK = {
     'journal-lost': select(JOURNALS, 'damaged', 'file without a table'),
     'nova-database': select(NOVA, 'stopped', 'no tables'),
     'cell-down': select(NOVA, 'cell'),
-    'no-mapping': select(NOVA, 'unmapped'),
+    'no-mapping': select(NOVA, 'unmapped', 'other cell'),
     'host-pending': select(NOVA, 'no provider', 'reinstalled'),
-    'no-compute-node': select(NOVA, 'no node', 'retired'),
+    'no-compute-node': select(NOVA, 'no node', 'retired', 'renamed'),
     'several-hosts': select(NOVA, 'two cells'),
     'brake-tripped': select(NOVA, 'brake', 'no members'),
 }
@@ -438,7 +452,11 @@ class TestFaults(testtools.TestCase):
         scene.restore()
 
     def assert_client(self, text: str) -> None:
-        """Assert that the advice is for somebody without the controllers."""
+        """Assert that the advice is for somebody without the controllers.
+
+        Only what their databases show has to be looked up there.
+        """
+        text = text.replace(': '.join(api.UNLISTED), '')
         for word in 'nova.conf', '[placement]', 'nova-aggregate-mirror-':
             self.assertNotIn(word, text)
 

@@ -78,8 +78,8 @@ class TestPage(ReportTest):
         for text in (
                 'Placement differs from nova: 3 missing and 2 stale; the page '
                 'lists ',
-                'Host unmapped has no host mapping: run',
-                'Host nodeless has no compute node', 'in the journal',
+                'Host unmapped: no host mapping: run',
+                'Host nodeless: no compute node', 'in the journal',
                 'has no resource provider yet', '<small>2/3</small>',
                 'deleted ' + self.gone, test_sync_command.FOREIGN,
                 'refused &lt;by&gt;', 'api&lt;1&gt;', '2020-09-13 12:26:41',

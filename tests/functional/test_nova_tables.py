@@ -24,6 +24,7 @@ MODELS = {
     'build_requests': api_models.BuildRequest,
     'instance_mappings': api_models.InstanceMapping,
     'request_specs': api_models.RequestSpec,
+    'services': main_models.Service,
 }
 
 

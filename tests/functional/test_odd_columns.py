@@ -69,6 +69,7 @@ ROWS = {
                       'database_connection': 'sqlite://'},
     'compute_nodes': {'uuid': NODE, 'host': 'h2', 'deleted': 0,
                       'hypervisor_hostname': 'odd'},
+    'services': {'host': 'odd', 'binary': 'nova-compute', 'deleted': 0},
     'flavor_extra_specs': {'key': 'odd'},
     'instance_groups': {'uuid': UUID, 'name': 'odd'},
     'instances': {
@@ -207,6 +208,12 @@ class TestOddColumns(testscenarios.WithScenarios, test_source.SourceTest):
 
     def sync(self):
         """Run a full sync; return its problems."""
+        if self.table == 'services':
+            # They are read if a member has no compute node.
+            with self.row('aggregate_hosts', aggregate_id=self.other.id,
+                          host='gone'):
+                self.assertEqual(
+                    {'gone'}, self.source.read_all().obstacles.keys())
         self.place('h1')
         request = full_sync.Request(0.5)
         judged = result.Result(self.agent.sync(), request)

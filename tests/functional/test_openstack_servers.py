@@ -109,8 +109,8 @@ class TestServers(test_openstack_client.ClientTest):
         self.cloud.nova.break_cell('cell2')
         rows, errors = self.servers(status=5)
         self.assertEqual([], rows)
-        self.assertIn('Servers on 1 host are not audited: nova-api cannot '
-                      'read the cell of far', errors)
+        self.assertIn('nova-api reports status UNKNOWN for far; their servers '
+                      'are not audited: see the log of nova-api', errors)
 
     def test_nova_that_does_not_show_the_zone(self):
         """The command that reads nova's databases is named."""

@@ -90,6 +90,55 @@ class TestRead(SourceTest):
             self.assertEqual({host.nodes[0]: {self.zone.uuid}}, nova.desired())
             self.assertEqual(frozenset({'h1'}), nova.unmapped)
 
+    def test_host_that_is_mapped_to_another_cell(self):
+        """Its node is mirrored, and the host is reported."""
+        host = self.host('h1', self.zone, cell='cell2', mapped=False)
+        objects.HostMapping(
+            nova_context.get_admin_context(), host='h1',
+            cell_mapping=self.cloud.nova.cell('cell1')).create()
+        nova = self.source.read_all()
+        self.assertEqual({host.nodes[0]: {self.zone.uuid}}, nova.desired())
+        self.assertEqual(frozenset({'h1'}), nova.unmapped)
+        cells = [self.cloud.nova.cell(name) for name in ('cell1', 'cell2')]
+        text, step = nova.obstacle('h1')
+        self.assertEqual(
+            'mapped to cell cell1 (%s), and its nova-compute is in cell cell2 '
+            '(%s)' % tuple(cell.uuid for cell in cells), text)
+        self.assertIn('delete_host --cell_uuid %s --host h1"' % cells[0].uuid,
+                      step)
+        # While the cell does not answer, its node may be there as well.
+        self.cloud.nova.break_cell('cell1')
+        self.assertEqual(frozenset(), self.source.read_all().unmapped)
+
+    def test_hosts_without_a_node(self):
+        """Those that were renamed are told from those that have gone."""
+        self.host('idle', self.zone, nodes=0)
+        new = {'short': 'short.example.org', 'long.example.org': 'long',
+               'other': 'elsewhere', 'gone': ''}
+        for name in new:
+            self.host(name, self.zone)
+        with self.cloud.nova.in_cell('cell1') as context:
+            for name, successor in new.items():
+                service = objects.Service.get_by_compute_host(context, name)
+                [node] = objects.ComputeNodeList.get_all_by_host(context, name)
+                if successor:
+                    service.host = node.host = successor
+                    service.save()
+                    node.save()
+                else:
+                    service.destroy()
+        nova = self.source.read_all()
+        self.assertEqual({'idle', *new}, nova.nodeless())
+        texts = {host: text for host, (text, _step)
+                 in nova.obstacles.items()}
+        for host, successor in new.items():
+            self.assertIn('nova has host ' + successor if successor
+                          else 'neither nova-compute nor', texts[host])
+        self.assertEqual('no compute node', texts['idle'])
+        # Any of the others may be in a cell that does not answer.
+        self.cloud.nova.break_cell('cell2')
+        self.assertEqual({'idle'}, self.source.read_all().obstacles.keys())
+
     def test_node_that_moved_to_another_host(self):
         """It has the aggregates of its current host."""
         self.host('h1', self.zone)

@@ -13,7 +13,10 @@ from nova_aggregate_mirror import causes
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.reconcile import result
+from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import api
 from nova_aggregate_mirror.source import connections
+from nova_aggregate_mirror.source import obstacles
 from tests.functional import test_fault_matrix
 from tests.unit import servers
 
@@ -31,6 +34,8 @@ AGENT = 'the matrix runs no agent of its own: tests.unit.checks.test_journal'
 OPTIONS = 'the status check has the lines: tests.unit.test_option_values'
 LIMITED = 'needs other users: tests.functional.test_journal_databases'
 UNFOLLOWED = {
+    'on a controller, run "nova-aggregate-mirror-status':
+        CLIENT + 'it has rows with the step for each cause',
     'connect each placement that answers for %s to the same database':
         'needs two placements: tests.unit.reconcile.test_full_sync',
     'on %s, let the user in %s connect from this host':
@@ -68,8 +73,6 @@ UNFOLLOWED = {
     'run this again': 'needs a node that is deleted meanwhile: '
                       'tests.functional.test_api_source',
     'run "nova-manage db sync"': 'a cell has its tables before nova runs',
-    '%s.\n  nova-aggregate-mirror-manage journal bind':
-        'the step of its error, with a command',
     'complete this section': 'the status check has the lines',
     'run "openstack aggregate add host': 'tests.unit.console.test_wait_run',
     'run "%s" once': 'the status check has it as a command',
@@ -155,8 +158,9 @@ def steps() -> abc.Iterator[str]:
         yield from (party.tokens, party.role)
     for party in engine.PARTY, connections.PARTY, causes.cell('one'):
         yield party.schema
-    yield from (result.DISCOVER, result.RESTART, result.NO_NODE,
-                result.RETIRED, result.NODE_UUID)
+    yield from (source.RESTART, obstacles.MAP, obstacles.MAP_AGAIN,
+                obstacles.RENAME, obstacles.REMOVE, api.UNLISTED[1],
+                result.NODE_UUID)
     trees = {path: ast.parse(path.read_text())
              for path in sorted(ROOT.rglob('*.py'))}
     everywhere = {

@@ -3,6 +3,7 @@
 
 from collections import abc
 import contextvars
+import dataclasses
 import pathlib
 from typing import Any
 
@@ -203,8 +204,12 @@ class Nova:
                 if node in self.nodes}
 
     def read_all(self) -> source.Nova:
-        return self.read([*self.nodes.values(), *self.twins.values()], (),
+        nova = self.read([*self.nodes.values(), *self.twins.values()], (),
                          self.hosts_of)
+        return dataclasses.replace(nova, obstacles={host: (
+            ('no host mapping', 'map it') if host in nova.unmapped
+            else ('no compute node', source.RESTART))
+            for host in nova.lost()})
 
 
 class TestCase(testtools.TestCase):

@@ -132,7 +132,7 @@ class TestSync(case.AgentTest):
         result, *_figures, uncompared = self.figures.last('observe_sync')
         self.assertEqual(('partial', 1), (result, uncompared))
         line, = log.output.splitlines()
-        self.assertIn('Full sync: Host new has no compute node', line)
+        self.assertIn('Full sync: Host new: no compute node', line)
         self.nova.nodes['n9'] = 'new'
         self.placement.create('n9')
         self.sync.step()

@@ -10,7 +10,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.reconcile import brake
-from nova_aggregate_mirror.reconcile import result
+from nova_aggregate_mirror import source
 from tests.unit import doubles
 
 
@@ -114,13 +114,21 @@ class TestDrift(doubles.TestCase):
         findings = self.find()
         self.assertEqual(
             [(checks.Code.WARNING, step) for step in [
-                *[result.DISCOVER] * checks.NAMES, '', result.NO_NODE,
-                result.RESTART]],
+                *['map it'] * checks.NAMES, '', *[source.RESTART] * 2]],
             [(finding.code, finding.problem.step) for finding in findings])
         self.assertEqual(
-            [('nova-manage cell_v2 discover_hosts',), (drift.RESTART,),
-             (drift.RESTART,)],
+            [(drift.RESTART,)],
             [finding.commands for finding in findings if finding.commands])
+
+    def test_cell_that_is_silent(self):
+        """The failure of its database, with its step."""
+        self.cloud({'zone': {'h1'}}, n2=set())
+        self.nova.silent = {'h1'}
+        silent, = (finding for finding in self.find()
+                   if finding.problem.failure)
+        self.assertEqual(
+            (checks.Code.WARNING, doubles.SILENT.key, doubles.SILENT.step),
+            (silent.code, silent.problem.key, silent.problem.failure.step))
 
     def test_removals_that_are_refused(self):
         """The step of the brake, with its commands, unless it would write."""

@@ -268,7 +268,8 @@ class TestMissing(WaitTest):
     def test_node(self):
         self.nova.nodes = {}
         self.ends(exit_status.NO_NODE,
-                  'has no compute node that nova lists: restart ')
+                  'Host h1: nova does not find its compute node', ENDED,
+                  'Host h1: no compute node: restart nova-compute')
         self.later = {2: lambda: self.nova.nodes.update(n1='h1'),
                       3: self.mirror}
         self.assertEqual(exit_status.OK, self.wait())
@@ -285,7 +286,7 @@ class TestMissing(WaitTest):
         """The scheduler needs it."""
         self.mirror()
         self.nova.unmapped = {'h1'}
-        self.ends(exit_status.NOT_MAPPED, 'no host mapping: run "nova-manage')
+        self.ends(exit_status.NOT_MAPPED, 'Host h1: no host mapping: map it')
 
     def test_node_of_several_hosts(self):
         """It is waited for: nova may be moving the node."""

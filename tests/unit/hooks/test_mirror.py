@@ -98,6 +98,7 @@ class TestHandOver(doubles.TestCase):
                 source.Scope('agg')])
         self.assertEqual([[], ['n1'], ['n1']], sorted(
             sorted(row.dirty.nodes) for row in self.journal.rows.all()))
+        self.assertIn(': ' + doubles.SILENT.step, self.log.output)
 
     def test_error_without_a_text(self) -> None:
         """Rule 3: the row is handed over, and the log says so."""

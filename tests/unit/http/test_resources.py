@@ -87,9 +87,10 @@ class TestIdentifiers(ResourcesTest):
             error = self.assertRaises(
                 exceptions.NotAuthorized, self.find, kind)
             self.assertEqual(
-                '%s at %s answered 403 (looking up %s demo)' % (
-                    kind.service, self.cloud.url, kind.noun),
-                str(error.failure.observed))
+                ('%s at %s' % (kind.service, self.cloud.url), 'answered 403',
+                 'looking up %s demo' % kind.noun),
+                (error.failure.party, error.failure.observation,
+                 error.failure.occasion))
 
     def test_no_deadline(self):
         """The service could be silent for ever."""

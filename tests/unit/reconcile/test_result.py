@@ -160,18 +160,23 @@ class TestStatus(testtools.TestCase):
         for faulty, (text, step, failure) in (
                 (judged('pending'), (
                     'Host h0: compute node n0 has no resource provider yet',
-                    result.RESTART, None)),
+                    source.RESTART, None)),
                 (judged(nova=NODELESS), (
-                    'Host h1 has no compute node that nova lists',
-                    result.NO_NODE, None)),
-                (judged(nova=UNMAPPED), (
-                    'Host h1 has no host mapping', result.DISCOVER, None)),
+                    'Host h1: nova does not find its compute node', '', None)),
+                (judged(nova=dataclasses.replace(
+                    UNMAPPED, obstacles={'h1': ('no mapping', 'map it')})), (
+                        'Host h1: no mapping', 'map it', None)),
                 (judged(failed=['n1'], nova=MAPPED), (
                     'Host h1 (provider n1) is not mirrored', '',
                     FAILED.failure)),
                 (judged(failed=['n1'], nova=MAPPED, kind=outcome.FOREIGN), (
                     'Host h1: the foreign aggregates of provider n1 are '
                     'unknown', '', FAILED.failure)),
+                (judged(nova=dataclasses.replace(
+                    MAPPED, cells_down={'cell9': doubles.SILENT})), (
+                    '', '', dataclasses.replace(
+                        doubles.SILENT,
+                        consequence='its hosts are unchanged'))),
                 (judged(refused=REFUSED), (
                     'Removals refused', '', REFUSED.failure))):
             problem, = faulty.problems

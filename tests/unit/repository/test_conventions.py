@@ -4,6 +4,7 @@
 import ast
 from collections import abc
 import pathlib
+import re
 
 import testtools
 
@@ -21,6 +22,13 @@ class TestConventions(testtools.TestCase):
             for default in _defaults(ast.parse(path.read_text()))
             if any(isinstance(node, (ast.Dict, ast.List, ast.Set))
                    for node in ast.walk(default))])
+
+    def test_next_step_has_one_name(self):
+        """Explain is not ready for it, nor is its page."""
+        self.assertEqual([], [
+            str(path) for path in sorted(PACKAGE.rglob('*.py'))
+            if path.parent.name != 'explain' and path.name != 'answer.py'
+            and re.search(r'\b(advice|remedy|cure)\b', path.read_text())])
 
     def test_class_decides(self):
         """A property of our classes answers, and no list of some of them."""

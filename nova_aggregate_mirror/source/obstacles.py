@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why nova does not find the compute nodes of member hosts: pure, no I/O."""
+
+from collections import abc
+import shlex
+
+from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import cells
+
+# Without the option it finds no node that was mapped before.
+DISCOVER = 'nova-manage cell_v2 discover_hosts --by-service'
+MAP = 'run "%s"' % DISCOVER
+MAP_AGAIN = ('run "nova-manage cell_v2 delete_host --cell_uuid %s --host %s", '
+             'then "' + DISCOVER + '"')
+_MEMBERSHIPS = ('its rows of the table aggregate_hosts in nova\'s API '
+                'database')
+RENAME = ('if that is its new name, set it in ' + _MEMBERSHIPS
+          + ', %s, and restart nova-scheduler')
+REMOVE = 'if it does not return, delete ' + _MEMBERSHIPS
+
+
+def find(nova: source.Nova, rows: abc.Iterable[source.NodeRow],
+         mapped: abc.Mapping[str, cells.Cell],
+         spellings: abc.Mapping[str, str], is_complete: bool
+         ) -> source.Obstacles:
+    """Describe what is wrong with each host, as far as that is known.
+
+    :param rows: services, and nodes with their names instead of UUIDs
+    :param spellings: mapped hosts that are found in each case, by lower case
+    :param is_complete: whether the rows are those of all cells
+    """
+    places: dict[str, set[str]] = {}
+    labels: dict[str, set[str]] = {}
+    for row in rows:
+        places.setdefault(row.host, set()).add(row.cell)
+        for name in (row.node, row.host) if row.node else ():
+            labels.setdefault(_label(name), set()).add(row.host)
+    obstacles: dict[str, tuple[str, str]] = {}
+    for host in nova.lost():
+        cell, found = mapped.get(host), places.get(host, set())
+        spelling = spellings.get(host.casefold(), host)
+        renamed = labels.get(_label(host), set()) if is_complete else set()
+        if spelling != host:
+            obstacles[host] = _respell(nova, host, spelling)
+        elif renamed and host not in renamed:
+            text = 'no compute node, and nova has host '
+            obstacles[host] = text + plurals.some(renamed), RENAME % (
+                _map_again(host, cell) if cell else MAP)
+        elif found and cell and cell.name not in found:
+            obstacles[host] = (
+                'mapped to cell %s, and its nova-compute is in cell %s'
+                % (cell.name, plurals.some(found)),
+                _map_again(host, cell) + ', and send SIGHUP to nova-scheduler')
+        elif found and cell:
+            obstacles[host] = 'no compute node', source.RESTART
+        elif found:
+            obstacles[host] = 'no host mapping', MAP
+        elif is_complete:
+            obstacles[host] = (
+                'neither nova-compute nor compute node, so that nova-api '
+                'answers 404 to its removal', REMOVE)
+    return obstacles
+
+
+def _label(name: str) -> str:
+    """Return a name without its domain."""
+    return name.partition('.')[0]
+
+
+def _map_again(host: str, cell: cells.Cell) -> str:
+    return MAP_AGAIN % (cell.uuid, shlex.quote(host))
+
+
+def _respell(nova: source.Nova, host: str, spelling: str) -> tuple[str, str]:
+    names = sorted(nova.aggregates[uuid] for uuid in nova.members[host])
+    return 'nova has this member as host ' + spelling, 'run ' + (
+        ', then '.join('"openstack aggregate %s host %s %s"' % (
+            action, shlex.quote(name), shlex.quote(member)) for name in names
+            for action, member in (('remove', host), ('add', spelling))))
