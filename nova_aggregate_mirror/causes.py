@@ -76,14 +76,20 @@ def _log(kind: str, phrase: str) -> Cause:
 
 # Connections, to services and to databases.
 REFUSED = Cause('connection_refused', 'refused the connection',
-                'start {server}, or correct host and port in {address}')
+                'start {server}; if it runs, correct host and port in '
+                '{address}')
 UNRESOLVED = Cause('name_unresolved', 'has a host name that does not resolve',
                    'correct the host in {address}')
 UNREACHABLE = Cause('unreachable', 'could not be reached: %s',
                     'let this host reach the host in {address}')
 DISCONNECTED = _log('disconnected',
                     'closed the connection without an answer')
-_SILENT = _log('silent', 'was silent%s')
+_WAITING = ('see in the log of {server} what it waits for; if that is '
+            'nothing, restart it')
+_SILENT = Cause('silent', 'was silent%s', _WAITING)
+NO_CONNECTION = Cause(
+    'no_connection', 'accepted no connection for %.1f s',
+    'let this host reach host and port in {address}, through each firewall')
 TLS = Cause('tls_failed', 'failed the TLS handshake%s',
             'let {address} agree with the TLS settings of {server}')
 _CERTIFICATE = Cause(
@@ -111,10 +117,15 @@ TOKEN = Cause('token_refused', '%s', '{tokens}')
 ROLE = Cause('role_missing', '%s', '{role}')
 NO_ENDPOINT = Cause('no_endpoint', 'has no endpoint in the catalog%s',
                     'correct {selection}')
+NOT_IN_CATALOG = Cause('not_in_catalog', 'is not in the catalog',
+                       'register it with "openstack endpoint create"')
 NO_CATALOG = Cause(
     'no_catalog', 'has no endpoint, because the token has no catalog',
     'add {project}')
 ANSWERED = _log('answered', '%s')
+NO_BACKEND = Cause(
+    'no_backend', '%s',
+    'start {server} behind that address; if it runs, see its log')
 WRONG_ADDRESS = Cause('wrong_address', '%s', 'correct {address}')
 UNUSABLE = Cause('unusable_answer', '%s, which cannot be used',
                  'correct {address}')
@@ -126,7 +137,8 @@ NOT_HTTP = Cause('not_http', 'sent an answer that is not HTTP',
                  'correct scheme and port in {address}')
 REDIRECTS = Cause('redirected', 'redirected too many times',
                   'correct {address}')
-SLOW = _log('slow', 'did not answer in time: %.1f s for all requests')
+SLOW = Cause('slow', 'did not answer in time: %.1f s for all requests',
+             _WAITING)
 NO_PROVIDER = Cause('provider_not_found', '%s')
 CHANGED = Cause('generation_conflict', '%s')
 CONFIGURATION = Cause('invalid_configuration', 'cannot be asked: %s',
@@ -139,7 +151,8 @@ OUT_OF_TIME = Cause('out_of_time', 'was not waited for: no time is left')
 PASSWORD = Cause('password_refused', 'refused the user or the password',
                  'correct {account}')
 ABSENT = Cause('no_database', 'is on a server that has no database of that '
-               'name', 'create the database, or correct its name in {address}')
+               'name', 'correct its name in {address}; if it is right, create '
+               'the database')
 READ_ONLY = Cause('read_only', 'is read-only',
                   'set the host in {address} to a server that accepts writes')
 RIGHTS = Cause('right_missing', 'refused the user a right that is required',

@@ -100,7 +100,7 @@ def unknown_names(conf: cfg.ConfigOpts) -> list[str]:
         if name not in names.get(group, [name]):
             similar = difflib.get_close_matches(name, names[group], 1)
             texts.append('[%s] in %s sets %s, which is no option%s' % (
-                group, file, name, '; the option is %s' % similar[0]
+                group, file, name, ': rename it to %s' % similar[0]
                 if similar else ': delete it'))
     return texts
 

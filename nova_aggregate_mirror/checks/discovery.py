@@ -15,6 +15,7 @@ from oslo_config import cfg
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import responses
 
@@ -52,13 +53,11 @@ class Discovery:
             selects it
         """
         with self._request(self._call('finding the endpoint')) as adapter:
-            try:
-                url = adapter.get_endpoint()
-            except ks_exceptions.EndpointNotFound:
-                url = None
-            if not url:
-                auth.check_catalog(adapter.session)
-                raise ks_exceptions.EndpointNotFound
+            with library_errors.looking_up(
+                    adapter.session, adapter.service_type):
+                url: str | None = adapter.get_endpoint()
+                if not url:
+                    raise ks_exceptions.EndpointNotFound
             return url
 
     def offered(self) -> list[tuple[str, str]]:

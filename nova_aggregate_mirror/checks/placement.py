@@ -126,11 +126,12 @@ def _catalog(service: discovery.Discovery) -> checks.Findings:
     try:
         service.endpoint()
     except exceptions.MirrorError as exc:
-        # Keystone is asked again only after an answer.
-        unlisted = exc.failure.kind == causes.NO_ENDPOINT.kind
         return [checks.failed(exc, {
             causes.NO_ENDPOINT.kind:
-            _registration(service) if unlisted else (),
+            # Keystone is asked again only after an answer.
+            _selection(service)
+            if exc.failure.kind == causes.NO_ENDPOINT.kind else (),
+            causes.NOT_IN_CATALOG.kind: _registration(service),
             causes.NO_CATALOG.kind: _examples(
                 service.conf, service.group, auth.unset(
                     service.conf, service.group,
@@ -139,19 +140,22 @@ def _catalog(service: discovery.Discovery) -> checks.Findings:
 
 
 def _registration(service: discovery.Discovery) -> tuple[str, ...]:
-    """Return the lines that select an endpoint that there is, or make one."""
+    """Return the commands that create the endpoint that is selected."""
+    options = service.conf[service.group]
+    return (
+        'openstack service create --name %s %s'
+        % (service.group, options.service_type),
+        'openstack endpoint create --region %s %s %s URL' % (
+            shlex.quote(options.region_name or 'RegionOne'),
+            options.service_type, (options.valid_interfaces or ['public'])[0]))
+
+
+def _selection(service: discovery.Discovery) -> tuple[str, ...]:
+    """Return the options that select an endpoint that there is."""
     options = service.conf[service.group]
     interfaces = options.valid_interfaces or ['public']
-    offered = service.offered()
-    if not offered:
-        return (
-            'openstack service create --name %s %s'
-            % (service.group, options.service_type),
-            'openstack endpoint create --region %s %s %s URL' % (
-                shlex.quote(options.region_name or 'RegionOne'),
-                options.service_type, interfaces[0]))
     # Of the endpoints, one with most that is right; the region counts more.
-    region, interface = max(offered, key=lambda endpoint: (
+    region, interface = max(service.offered(), key=lambda endpoint: (
         endpoint[0] == options.region_name, endpoint[1] in interfaces))
     lines = []
     if options.region_name and options.region_name != region:

@@ -211,14 +211,6 @@ def session(conf: cfg.ConfigOpts, group: str) -> ks_session.Session:
         return session
 
 
-def check_catalog(session: ks_session.Session) -> None:
-    """Raise EmptyCatalog if a token of keystone has no catalog."""
-    auth: Any = session.auth
-    if hasattr(auth, 'get_access') and not auth.get_access(
-            session).service_catalog.catalog:
-        raise ks_exceptions.EmptyCatalog
-
-
 @contextlib.contextmanager
 def _reading(conf: cfg.ConfigOpts, group: str) -> abc.Iterator[None]:
     """Translate the errors of reading a section."""

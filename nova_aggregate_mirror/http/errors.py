@@ -37,7 +37,8 @@ _LONGEST = 300  # Characters of an observation.
 # another thread may have invalidated.
 _PARSING = (LookupError, TypeError, AttributeError, AssertionError,
             RecursionError, OverflowError)
-
+_MISSING = ((library_errors.NotInCatalog, causes.NOT_IN_CATALOG),
+            (ks_exceptions.EmptyCatalog, causes.NO_CATALOG))
 
 Parties = abc.Callable[[], causes.Party]
 """The options are only read for a failure."""
@@ -178,7 +179,7 @@ def _refusal(response: requests.Response) -> causes.Cause:
         return causes.TOKEN
     if response.status_code == 403 and not exchanges.foreign_type(response):
         return causes.ROLE
-    return causes.ANSWERED
+    return exchanges.unavailable(response)
 
 
 def unusable(call: Call, response: requests.Response
@@ -245,9 +246,10 @@ def _cause(call: Call, kind: Kind, exc: Exception,
         return causes.SLOW.with_detail(waited)
     if kind.is_of_configuration:
         return causes.CONFIGURATION.with_detail(_safe_text(exc))
-    if any(isinstance(error, ks_exceptions.EmptyCatalog)
-           for error in driver_failures.chain(exc, exchange.handled)):
-        return causes.NO_CATALOG
+    chain = driver_failures.chain(exc, exchange.handled)
+    for cls, cause in _MISSING:
+        if any(isinstance(error, cls) for error in chain):
+            return cause
     if isinstance(exc, library_errors.CATALOG):
         return causes.NO_ENDPOINT.with_detail(
             call.selection and ' for ' + call.selection)

@@ -103,7 +103,14 @@ def record_answer(exchange: Exchange, response: requests.Response) -> None:
             or 'Authorization' in sent.headers):
         exchange.cause = causes.LOGIN
     elif response.status_code >= 400:
-        exchange.cause = causes.ANSWERED.with_detail(exchange.answer)
+        exchange.cause = unavailable(response).with_detail(exchange.answer)
+
+
+def unavailable(response: requests.Response) -> causes.Cause:
+    """Return whether the service answered, or what stands before it."""
+    is_proxy = foreign_type(response) and (
+        502 <= response.status_code <= 504)
+    return causes.NO_BACKEND if is_proxy else causes.ANSWERED
 
 
 def answer(response: requests.Response) -> str:

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Meaning of the errors of HTTP libraries, each of which has many classes."""
 
+from collections import abc
+import contextlib
 import http.client
+from typing import Any
 
 from keystoneauth1 import exceptions as ks_exceptions
+from keystoneauth1 import session as ks_session
 from openstack import exceptions as sdk_exceptions
 from oslo_config import cfg
 from requests import exceptions as requests_exceptions
@@ -76,8 +80,34 @@ _CAUSES: tuple[tuple[type[Exception], causes.Cause], ...] = (
 )
 
 
+class NotInCatalog(ks_exceptions.EndpointNotFound):
+    """The catalog has no endpoint of a service, whatever is selected."""
+
+
 class UnreadableBody(requests_exceptions.ContentDecodingError):
     """A body that is not read; the text says what the service sent."""
+
+
+@contextlib.contextmanager
+def looking_up(session: ks_session.Session, service_type: str | None
+               ) -> abc.Iterator[None]:
+    """Let the error for an endpoint that is not found tell what is missing.
+
+    :raises EmptyCatalog: the token has no catalog
+    :raises NotInCatalog: the catalog has no endpoint of the service
+    """
+    try:
+        yield
+    except CATALOG:
+        auth: Any = session.auth
+        if not hasattr(auth, 'get_access'):
+            raise
+        catalog = auth.get_access(session).service_catalog
+        if not catalog.catalog:
+            raise ks_exceptions.EmptyCatalog
+        if not any(catalog.get_endpoints_data(service_type).values()):
+            raise NotInCatalog
+        raise
 
 
 def meaning(exc: Exception) -> Kind:
@@ -105,10 +135,13 @@ def meaning_of_status(status: int) -> Kind:
 def cause(exc: Exception, waited: float, handled: BaseException | None
           ) -> causes.Cause:
     """Return what the other party of a failed request did."""
+    chain = driver_failures.chain(exc, handled)
     if meaning(exc) is exceptions.DeadlineExceeded:
-        return causes.silent(waited)
-    observed = next(filter(None, map(
-        _of_error, driver_failures.chain(exc, handled))), None)
+        is_connect = any(isinstance(
+            error, urllib3_exceptions.ConnectTimeoutError) for error in chain)
+        return (causes.NO_CONNECTION.with_detail(waited) if is_connect
+                else causes.silent(waited))
+    observed = next(filter(None, map(_of_error, chain)), None)
     if observed is None:
         return causes.UNASKED.with_detail(type(_wrapped(exc)).__name__)
     if isinstance(exc, requests_exceptions.ProxyError):

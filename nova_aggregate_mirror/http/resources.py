@@ -14,6 +14,7 @@ import requests
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror.http import repeats
 
 # Called where its errors are translated.
@@ -69,7 +70,8 @@ def get(adapter: ks_adapter.Adapter, call: errors.Call, path: str,
     :param statuses: accepted statuses, besides 200
     """
     # The session parses the token and the catalog.
-    with errors.parsing():
+    with errors.parsing(), library_errors.looking_up(
+            adapter.session, adapter.service_type):
         response: requests.Response = adapter.get(path, raise_exc=False)
     if response.status_code not in (200, *statuses):
         raise errors.unexpected(call, response)

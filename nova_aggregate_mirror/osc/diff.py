@@ -39,8 +39,12 @@ class Diff(command.Lister):
         rows = sync_result.rows(
             result, (sync_result.State.MISSING, sync_result.State.STALE))
         if rows:
-            summary += '\nTo change placement, run "%s".' % _sync(parsed_args)
-        listing = _sync(parsed_args, '--dry-run', '-f', 'json')
+            # The other rows need no option.
+            pruning = ['--prune'] if result.select(
+                sync_result.State.STALE) else []
+            summary += '\nTo change placement, run "%s".' % _sync(
+                parsed_args, *pruning)
+        listing = _sync(parsed_args, '--prune', '--dry-run', '-f', 'json')
         command.tell([*summary.splitlines(),
                       *result.lines('"%s"' % listing)])
         return sync_result.COLUMNS, rows
@@ -51,7 +55,7 @@ class Diff(command.Lister):
 
 def _sync(parsed_args: argparse.Namespace, *options: str) -> str:
     """Return a command that syncs what was compared."""
-    words = ['openstack aggregate mirror sync --prune', *options]
+    words = ['openstack aggregate mirror sync', *options]
     words += ['--aggregate ' + shlex.quote(name)
               for name in parsed_args.aggregates]
     words += ['--host ' + shlex.quote(host) for host in parsed_args.hosts]

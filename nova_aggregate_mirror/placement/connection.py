@@ -10,7 +10,6 @@ import time
 from typing import Any
 
 import openstack
-from openstack import exceptions as sdk_exceptions
 from openstack import proxy
 from oslo_config import cfg
 import requests
@@ -18,6 +17,7 @@ import requests
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror.http import adapter
 from nova_aggregate_mirror.http import auth
+from nova_aggregate_mirror.http import library_errors
 
 _GROUP = 'placement'
 
@@ -155,19 +155,14 @@ def connect(sdk: openstack.connection.Connection) -> Target:
 
     The endpoint is empty if discovery finds none.
 
-    :raises ServiceDisabledException: when the catalog has no placement; older
-        SDKs raise another error before this call
-    :raises EmptyCatalog: when the token has no catalog, which the SDK does
-        not tell from that
+    :raises ServiceDisabledException: when the catalog has no placement as it
+        is selected; older SDKs raise another error before this call
     """
     client = sdk.placement
     # It is looked up once, because that searches the whole catalog;
     # keystoneauth rejects a request without one.
-    try:
+    with library_errors.looking_up(sdk.session, _GROUP):
         endpoint = client.get_endpoint() or ''
-    except sdk_exceptions.ServiceDisabledException:
-        auth.check_catalog(sdk.session)
-        raise
     return Target(client, endpoint, catalog_url(sdk, client), sdk)
 
 

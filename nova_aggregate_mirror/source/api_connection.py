@@ -11,6 +11,7 @@ from oslo_utils import uuidutils
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror.http import repeats
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror import source
@@ -77,13 +78,14 @@ class Api:
         Another client of nova-api has to replace this and ``api.connect``.
         """
         client = self._client
-        response = client.session.get(
-            path, raise_exc=False, microversion=microversion,
-            endpoint_override=client.endpoint_override, endpoint_filter={
-                'service_type': client.service_type,
-                'interface': client.interface,
-                'region_name': client.region_name},
-            headers={'Accept': 'application/json'})
+        with library_errors.looking_up(client.session, client.service_type):
+            response = client.session.get(
+                path, raise_exc=False, microversion=microversion,
+                endpoint_override=client.endpoint_override, endpoint_filter={
+                    'service_type': client.service_type,
+                    'interface': client.interface,
+                    'region_name': client.region_name},
+                headers={'Accept': 'application/json'})
         try:
             return response, response.json()
         except ValueError:

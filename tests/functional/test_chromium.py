@@ -152,7 +152,8 @@ class TestDrift(test_html_report.ReportTest):
             "document.querySelectorAll('.f[hidden]').length"))
         type_text(self, 'pending')
         self.assertEqual(
-            ['problems', 'matrix', 'pending', 'history'], self.browser.evaluate(
+            ['problems', 'matrix', 'pending', 'history'],
+            self.browser.evaluate(
                 "[...document.querySelectorAll('section:not([hidden])')].map("
                 "one => one.id)"))
 

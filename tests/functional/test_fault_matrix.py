@@ -67,25 +67,29 @@ RENEWAL = ('create another application credential, with the role service'
            'service placement-2')
 SELECTION = ('correct region_name or valid_interfaces of [placement] in '
              'nova.conf')
+REGISTER = 'register it with "openstack endpoint create"'
 RESTARTED = '.\n  systemctl restart nova-compute'
 SYNCED = faults.MANAGE + 'placement sync_aggregates'
 APPLY = 'if they are correct, run a sync with "--prune --force"; if not, '
 BRAKED = (APPLY + 'correct nova\'s host aggregates.\n  {0} --prune '
           '--dry-run\n  {0} --prune --force'.format(SYNCED))
 LOGGED = 'see the log of placement'
-STARTED = ('start placement, or correct host and port in the URL of placement '
-           'in the catalog')
+STARTED = ('start placement; if it runs, correct host and port in the URL of '
+           'placement in the catalog')
+WAITING = ('see in the log of %s what it waits for; if that is nothing, '
+           'restart it')
 PLACEMENT: dict[str, Fault] = {
     'refuses': Fault(
         faults.placement(lambda service: service.refuse()),
         'placement at {placement} refused the connection', STARTED),
     'silent': Fault(
         faults.silent_placement,
-        'placement at {placement} was silent for', LOGGED,
+        'placement at {placement} was silent for', WAITING % 'placement',
         unseen='the client waits two minutes for an answer'),
     '503': Fault(
         faults.placement(lambda service: service.fail_with(503)),
-        'placement at {placement} answered 503 with text/html', LOGGED),
+        'placement at {placement} answered 503 with text/html',
+        'start placement behind that address; if it runs, see its log'),
     'page': Fault(
         faults.page,
         'placement at {other} answered 200 with text/html, which cannot '
@@ -128,11 +132,11 @@ KEYSTONE: dict[str, Fault] = {
     'refuses': Fault(
         faults.restored('placement', auth_url='http://127.0.0.1:1/v3'),
         'keystone at http://127.0.0.1:1 refused the connection',
-        'start keystone, or correct host and port in auth_url of [placement] '
-        'in nova.conf'),
+        'start keystone; if it runs, correct host and port in auth_url of '
+        '[placement] in nova.conf'),
     'silent': Fault(
         faults.silent_keystone, 'keystone at {keystone} was silent for',
-        'see the log of keystone'),
+        WAITING % 'keystone'),
     '503': Fault(
         faults.keystone(503), 'keystone at {keystone} answered 503',
         'see the log of keystone'),
@@ -162,13 +166,11 @@ KEYSTONE: dict[str, Fault] = {
         'interface admin'),
     'no endpoint': Fault(
         faults.keystone(201, servers.Cloud.token()),
-        'placement has no endpoint in the catalog for interface '
-        'internal,public',
-        SELECTION + '.\n  openstack service create '
+        'placement is not in the catalog',
+        REGISTER + '.\n  openstack service create '
         '--name placement placement\n  openstack endpoint create --region '
         'RegionOne placement internal URL',
-        client='placement has no endpoint in the catalog for interface '
-        'internal', line=SELECTION),
+        client='placement is not in the catalog', line=REGISTER),
     'scope': Fault(
         faults.unscoped, 'placement has no endpoint, because the token has no '
         'catalog', 'add project_name and project_domain_name to [placement] '
@@ -181,7 +183,7 @@ KEYSTONE: dict[str, Fault] = {
     'unknown option': Fault(
         faults.restored(faults.MIRROR, sync_intervall=10),
         'sets sync_intervall, which is no option',
-        'the option is sync_interval', (STATUS, SYNC, ROWS)),
+        'rename it to sync_interval', (STATUS, SYNC, ROWS)),
     'no hook': Fault(
         faults.option(faults.MIRROR, hooks=''), 'nova.conf is empty',
         'A valid value is:\n  [aggregate_mirror]\n  hooks = mirror',
@@ -209,7 +211,7 @@ MOVING = MOVED + ':\n  mkdir '
 JOURNALS: dict[str, Fault] = {
     'stopped': Fault(
         faults.moved(port=1), 'the journal refused the connection',
-        'start the database server, or correct host and port', EVERY,
+        'start the database server; if it runs, correct host and port', EVERY,
         client='Placement matches nova: '),
     'host': Fault(
         faults.moved(host='nowhere.invalid'),
@@ -218,7 +220,8 @@ JOURNALS: dict[str, Fault] = {
     'database': Fault(
         faults.moved(database='nothing'),
         'the journal is on a server that has no database of that name',
-        'create the database, or correct its name in', EVERY),
+        'correct its name in [aggregate_mirror_database] connection; if it is '
+        'right, create the database', EVERY),
     'driver': Fault(
         faults.driven('mysql+nonexistent'),
         'the journal has a driver that SQLAlchemy does not know',
@@ -304,7 +307,7 @@ NOVA: dict[str, Fault] = {
     'stopped': Fault(
         faults.restored('api_database', connection=faults.REFUSED),
         'nova\'s API database refused the connection',
-        'start the database server, or correct host and port',
+        'start the database server; if it runs, correct host and port',
         (STATUS, SYNC), unseen=DATABASE),
     'no tables': Fault(
         faults.without_nova,
@@ -313,7 +316,7 @@ NOVA: dict[str, Fault] = {
         (STATUS, SYNC), unseen=DATABASE),
     'cell': Fault(
         faults.cell, 'refused the connection',
-        'start the database server, or correct host and port in '
+        'start the database server; if it runs, correct host and port in '
         'database_connection of the cell mapping', result='partial',
         unseen=DATABASE),
     'unmapped': Fault(

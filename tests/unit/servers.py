@@ -96,6 +96,21 @@ class LoopbackTestCase(testtools.TestCase):
         self.useFixture(fixtures.FakeLogger())
 
 
+class FullQueue(fixtures.Fixture):
+    """A port that accepts no connection, and refuses none."""
+
+    def _setUp(self) -> None:
+        listener = socket.create_server(('127.0.0.1', 0), backlog=0)
+        self.addCleanup(listener.close)
+        address = listener.getsockname()
+        self.url = 'http://127.0.0.1:%d/' % address[1]
+        for _number in range(2):
+            waiting = socket.socket()
+            self.addCleanup(waiting.close)
+            waiting.setblocking(False)
+            waiting.connect_ex(address)
+
+
 class Server(fixtures.Fixture):
     """A loopback server that runs a script for each connection.
 

@@ -101,7 +101,7 @@ class TestValues(testtools.TestCase):
         """It is logged, with the option that was probably meant, if any."""
         for group, name, advice in (
                 ('aggregate_mirror', 'sync_intervall',
-                 '; the option is sync_interval'),
+                 ': rename it to sync_interval'),
                 ('aggregate_mirror_database', 'colour', ': delete it'),
                 ('placement', 'colour', None)):
             log = self.useFixture(fixtures.FakeLogger(format='%(message)s'))

@@ -26,7 +26,8 @@ USE_ANOTHER_FILE = 'name another file in ' + OPTION
 SYNC_COMMAND = 'nova-aggregate-mirror-manage db sync'
 # Its ledger is lost: what only that knew is foreign from then on.
 DROP = ('drop the database, create it again, and run "%s"; the next full sync '
-        'mirrors all of nova' % SYNC_COMMAND)
+        'mirrors all of nova, and only what is known of aggregates that nova '
+        'deleted is lost' % SYNC_COMMAND)
 # Names of tables in a message.
 NAMES = 3
 DIFFERENT = 'is not a journal of this release: the table %s %s'

@@ -110,6 +110,14 @@ class TrickleTestCase(DeadlineTestCase):
         self.assertIn('was silent for', str(error))
         self.assertNotIn('0.0 s', str(error))
 
+    def test_connection_that_is_not_accepted(self) -> None:
+        """A full queue drops packets, as a firewall does."""
+        listener = self.useFixture(servers.FullQueue())
+        with deadline.within(SHORT):
+            error = self.assertRaises(
+                exceptions.DeadlineExceeded, self.get, listener.url)
+        self.assertEqual(causes.NO_CONNECTION.kind, error.failure.kind)
+
     def test_request_shortly_before_the_deadline(self) -> None:
         """It is not taken for a silence; all requests together are late."""
         judgements = iter((False, True))

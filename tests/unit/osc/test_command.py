@@ -127,21 +127,23 @@ class TestCommand(testtools.TestCase):
             outcome.Subject(outcome.PROVIDER, 'n%02d' % number):
             exceptions.ServiceFailed('answered 500', 'placement')
             for number in range(12)}
-        status, _out, errors = self.diff(result.Result(
-            full_sync.SyncOutcome(
-                outcome.Outcome(failed=failed), source.Nova({}, {}, {}),
-                [associations.Association(
-                    ('h1',), 'n99', 'zone', 'uuid',
-                    associations.State.MISSING)]),
-            full_sync.Request(write=False)),
-            '--aggregate', 'a b', '--host', 'h1')
-        self.assertEqual(exit_status.NOT_READ, status)
-        first, step, *others = errors.splitlines()
-        self.assertEqual(
-            ['Placement differs from nova: 1 association to add.',
-             'To change placement, run "openstack aggregate mirror sync '
-             '--prune --aggregate \'a b\' --host h1".',
-             '... and 2 more of the same kind; "openstack aggregate mirror '
-             'sync --prune --dry-run -f json --aggregate \'a b\' --host h1" '
-             'lists all'], [first, step, others[-1]])
-        self.assertNotIn('agent', errors)
+        for state, what, pruning in (
+                (associations.State.MISSING, 'add', ''),
+                (associations.State.STALE, 'remove', '--prune ')):
+            status, _out, errors = self.diff(result.Result(
+                full_sync.SyncOutcome(
+                    outcome.Outcome(failed=failed), source.Nova({}, {}, {}),
+                    [associations.Association(
+                        ('h1',), 'n99', 'zone', 'uuid', state)]),
+                full_sync.Request(write=False)),
+                '--aggregate', 'a b', '--host', 'h1')
+            self.assertEqual(exit_status.NOT_READ, status)
+            first, step, *others = errors.splitlines()
+            self.assertEqual(
+                ['Placement differs from nova: 1 association to %s.' % what,
+                 'To change placement, run "openstack aggregate mirror sync '
+                 '%s--aggregate \'a b\' --host h1".' % pruning,
+                 '... and 2 more of the same kind; "openstack aggregate '
+                 'mirror sync --prune --dry-run -f json --aggregate \'a b\' '
+                 '--host h1" lists all'], [first, step, others[-1]])
+            self.assertNotIn('agent', errors)

@@ -91,8 +91,8 @@ class TestServer(testtools.TestCase):
                 '%s://user:secret@%s/journal' % (
                     driver, server.url.split('/')[2]))),
                 matchers.MatchesRegex(
-                    r'the journal was silent for \d+\.\d s: see the log of '
-                    'the database server$'))
+                    r'the journal was silent for \d+\.\d s: see in the log of '
+                    'the database server what it waits for'))
         self.assertEqual(len(DRIVERS), server.accepted)
 
     def test_connection_that_is_not_opened(self):
@@ -101,7 +101,7 @@ class TestServer(testtools.TestCase):
         for driver in DRIVERS:
             self.assertEqual(
                 'the journal refused the connection: start the database '
-                'server, or correct host and port in ' + option,
+                'server; if it runs, correct host and port in ' + option,
                 self.unavailable(self.open(
                     driver + '://user@127.0.0.1:1/journal')))
             self.assertEqual(
