@@ -7,6 +7,7 @@ from typing import Any
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror import terminal_tables
 
@@ -59,9 +60,8 @@ def document(pages: abc.Iterable[abc.Iterable[audit.Misplacement]],
                      for misplacement in page]
     return {'misplacements': misplacements, 'servers': totals.servers,
             'misplaced': totals.misplaced, 'without_request': totals.unknown,
-            'rules': dict(totals.by_rule), 'cells_down': {
-                cell: str(failure)
-                for cell, failure in sorted(cells_down.items())}}
+            'rules': dict(totals.by_rule),
+            'cells_down': problems.documents(cells_down)}
 
 
 def summary(totals: auditor.Totals) -> str:

@@ -60,16 +60,14 @@ def document(result: result.Result) -> dict[str, Any]:
             {'id': aggregate.id, 'aggregate': aggregate.name,
              'hosts': sorted(aggregate.hosts)}
             for aggregate in sorted(nova.invalid_aggregates)],
-        'cells_down': [{'cell': cell, 'reason': str(failure)}
-                       for cell, failure in sorted(nova.cells_down.items())],
-        'failed': [{'subject': str(subject), 'reason': str(exc),
-                    'kind': exc.failure.kind, 'who': exc.failure.party}
+        'cells_down': problems.documents(nova.cells_down),
+        'failed': [problems.document(exc.failure, subject=str(subject))
                    for subject, exc in sorted(
                        sync.outcome.failed.items(),
                        key=lambda failure: str(failure[0]))
                    if not isinstance(exc, exceptions.Stopped)],
-        'refused': _text(sync.refused),
-        'not_compared': _text(sync.not_compared),
+        'refused': _failure(sync.refused),
+        'not_compared': _failure(sync.not_compared),
         'unprocessed': result.unprocessed,
         'exit_status': result.status(),
     }
@@ -138,5 +136,5 @@ def _entry(association: Association) -> dict[str, Any]:
             'aggregate_uuid': association.aggregate_uuid}
 
 
-def _text(error: exceptions.MirrorError | None) -> str | None:
-    return str(error) if error else None
+def _failure(error: exceptions.MirrorError | None) -> dict[str, Any] | None:
+    return problems.document(error.failure) if error else None

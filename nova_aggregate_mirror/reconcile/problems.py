@@ -4,6 +4,7 @@
 from collections import abc
 import dataclasses
 import itertools
+from typing import Any
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
@@ -51,6 +52,18 @@ def of_cells(down: source.Down, consequence: str) -> list[Problem]:
         Problem(name, '', status=exit_status.NO_NODE,
                 failure=dataclasses.replace(failure, consequence=consequence))
         for name, failure in sorted(down.items())]
+
+
+def document(failure: exceptions.Failure, **subject: str) -> dict[str, Any]:
+    """Return a failure of a subject for a program."""
+    return {**subject, 'reason': str(failure), 'kind': failure.kind,
+            'who': failure.party, 'step': failure.step}
+
+
+def documents(down: source.Down) -> list[dict[str, Any]]:
+    """Return the cells that did not answer for a program."""
+    return [document(failure, cell=cell)
+            for cell, failure in sorted(down.items())]
 
 
 def shortened(problems: abc.Iterable[Problem], listing: str,

@@ -89,7 +89,7 @@ class TestAuditServers(AuditTest):
         [one] = answer.pop('misplacements')
         self.assertEqual({
             'servers': 2, 'misplaced': 1, 'without_request': 0,
-            'rules': {'zone': 1}, 'cells_down': {}}, answer)
+            'rules': {'zone': 1}, 'cells_down': []}, answer)
         self.assertEqual({
             'server': moved, 'name': 'web', 'host': 'far', 'rule': 'zone',
             'project': placed.PROJECT, 'state': 'active',

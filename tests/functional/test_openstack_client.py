@@ -326,7 +326,7 @@ class TestErrors(ClientTest):
             'aggregate', 'mirror', 'sync', '-f', 'json', status=2)
         self.assertIn('refused the connection', errors)
         self.assertIn('refused the connection',
-                      json.loads(said)['not_compared'])
+                      json.loads(said)['not_compared']['reason'])
 
 
 class TestCatalog(ClientTest):

@@ -11,6 +11,7 @@ from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import display
 from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import connections
 from tests import patience
@@ -46,10 +47,10 @@ class TestPages(testtools.TestCase):
         """A document names it, and no longer once it answers."""
         self.cells.ask.side_effect = self.ask
         self.silent = {'cell1'}
-        self.assertEqual({'cell1': str(doubles.SILENT)},
+        self.assertEqual(problems.documents({'cell1': doubles.SILENT}),
                          self.document()['cells_down'])
         self.silent = set()
-        self.assertEqual({}, self.document()['cells_down'])
+        self.assertEqual([], self.document()['cells_down'])
 
     def ask(self, cell, query, default, down):
         """Answer that a cell has no server."""
