@@ -20,6 +20,7 @@ from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import result
+from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror import source
 
 TIMEOUT = 300
@@ -62,32 +63,36 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
     """
     cloud = context.Context(journal.Ledger(), nova, placement)
     began, nodes = now(), frozenset[str]()
-    reported, was_refused = set[tuple[str, str]](), False
+    reported: abc.Set[tuple[str, ...]] = frozenset()
+    was_refused = False
     while True:
         start = now()
         allowed = min(LONGEST, began + timeout - start)
         with deadline.within(max(LEAST, min(LAST, timeout), allowed)):
             sync = full_sync.of_hosts(cloud, hosts, nodes, PATIENCE)
-        errors, seconds = _errors(sync, hosts), now() - began
-        if seconds >= timeout and sync.nova.lost() and (
-                not sync.nova.obstacles):
-            # Only this asks all cells.
-            with contextlib.suppress(exceptions.NovaUnavailable):
-                sync = dataclasses.replace(sync, nova=dataclasses.replace(
-                    sync.nova, obstacles=nova.read_all().obstacles))
+            seconds = now() - began
+            if seconds >= timeout:
+                sync = _diagnosed(cloud, sync)
+        errors = _errors(sync, hosts)
         missing = _missing(sync, hosts, repair) + [
             Problem.of(error) for error in errors
             if isinstance(error, exceptions.UnknownName)]
         for error in errors:
             if _is_final(error, was_refused, seconds >= min(SETTLE, timeout)):
                 raise error
-        if not quiet:
-            formats.tell(plurals.lines(
-                str(problem) if problem.failure else problem.text
-                for problem in missing if _identity(problem) not in reported))
         if not missing or seconds >= timeout:
             break
-        reported = set(map(_identity, missing))
+        if not quiet:
+            # Another attempt decides whether these are raised.
+            undecided = [error.failure for error in errors if error.is_refusal
+                         or isinstance(error, exceptions.UnknownName)]
+            news = {_identity(problem): problem for problem in missing
+                    if problem.failure not in undecided}
+            formats.tell(plurals.lines(
+                str(problem) if problem.failure else problem.text
+                for identity, problem in news.items()
+                if identity not in reported))
+            reported = news.keys()
         was_refused = any(error.is_refusal for error in errors)
         # Nova need not be read before placement is asked about these. One that
         # nova does not have any more is searched for in all cells, but once.
@@ -95,13 +100,32 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
             sync.outcome.missing | sync.outcome.current.keys())
         sleep(min(max(INTERVAL, now() - start), timeout - seconds))
     if missing:
+        place = '; placement: %s' % placement.endpoint() if (
+            sync.outcome.current or sync.outcome.missing) else ''
         formats.tell([
-            'Timeout after %.0f s; placement: %s' % (
-                seconds, placement.endpoint()),
-            *plurals.lines(map(str, missing))])
+            'Timeout after %.0f s%s' % (seconds, place),
+            *plurals.lines(
+                str(problem) for problem in missing if not problem.failure
+                or _identity(problem) not in reported)])
         return min(problem.status for problem in missing)
     _report(sync, seconds)
     return exit_status.OK
+
+
+def _diagnosed(cloud: context.Context, sync: full_sync.SyncOutcome
+               ) -> full_sync.SyncOutcome:
+    """Add why hosts lack compute nodes or providers, as a sync reports it.
+
+    Only this asks all cells, and placement for names.
+    """
+    nova = sync.nova
+    if nova.lost() and not nova.obstacles:
+        with contextlib.suppress(exceptions.NovaUnavailable):
+            nova = dataclasses.replace(
+                nova, obstacles=cloud.nova.read_all().obstacles)
+    full_sync.add_contradictions(sync.outcome, survey.name_conflicts(
+        cloud, sync.outcome.pending, nova))
+    return dataclasses.replace(sync, nova=nova)
 
 
 def _report(sync: full_sync.SyncOutcome, seconds: float) -> None:
@@ -159,6 +183,7 @@ def _is_final(error: exceptions.MirrorError, was_refused: bool,
         error, exceptions.Contradiction)
 
 
-def _identity(problem: Problem) -> tuple[str, str]:
+def _identity(problem: Problem) -> tuple[str, ...]:
     """Return what stays the same while a failure has another text."""
-    return problem.subject, '' if problem.failure else problem.text
+    return problem.subject, *(
+        problem.key if problem.failure else [problem.text])

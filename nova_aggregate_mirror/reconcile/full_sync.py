@@ -167,7 +167,7 @@ def of_hosts(context: context.Context, hosts: frozenset[str],
         error = outcome.outage or next(iter(outcome.failed.values()))
         outcome.failed.clear()
         return SyncOutcome(outcome, nova, not_compared=error)
-    _fail(outcome, compared.contradictions())
+    add_contradictions(outcome, compared.contradictions())
     return SyncOutcome(outcome, nova, associations.compare(compared))
 
 
@@ -304,11 +304,12 @@ def _find_contradictions(context: context.Context, compared: Comparison,
     }, compared.nova)
     conflicts |= compared.contradictions()
     conflicts |= survey.denials(context, compared, outcome.missing)
-    _fail(outcome, conflicts)
+    add_contradictions(outcome, conflicts)
 
 
-def _fail(outcome: Outcome,
-          conflicts: abc.Mapping[str, exceptions.MirrorError]) -> None:
+def add_contradictions(
+        outcome: Outcome,
+        conflicts: abc.Mapping[str, exceptions.MirrorError]) -> None:
     """Add providers that cannot be mirrored, to the reason."""
     outcome.unwritten |= {Subject(PROVIDER, node) for node in conflicts}
     outcome.failed |= {
