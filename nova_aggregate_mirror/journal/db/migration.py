@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whose tables a database has, and their migration to this release."""
 
-from collections import abc
 import dataclasses
 import pathlib
 import shlex
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -106,26 +104,28 @@ def read(connection: sa.engine.Connection) -> Schema:
 
 
 def compare(connection: sa.engine.Connection) -> Schema:
-    """Check that the tables are as this release expects them.
+    """Check that each table of this release is there, with its columns.
 
     :returns: what ``read`` returns; a migration may be pending
-    :raises WrongDatabase: names the first difference
-    :raises JournalDamaged: like ``read``, and names the first difference
+    :raises WrongDatabase: names the first that is not
+    :raises JournalDamaged: like ``read``, and names the first that is not
     """
     schema = read(connection)
-    if schema.version is None:
-        first = _scripts().get_revision(VERSIONS[0]).module.tables
-        tables = [first.tables[name] for name in sorted(
-            schema.tables & first.tables.keys())]
-    else:
-        tables = [] if schema.is_outdated else models.metadata.sorted_tables
     inspector = sa.inspect(connection)
+    # Without a version, those that an interrupted migration has created.
+    tables = [table for table in models.metadata.sorted_tables
+              if not schema.is_outdated or (
+                  schema.version is None and table.name in schema.tables)]
     for table in tables:
-        difference = (next(_differences(inspector, table), '')
-                      if table.name in schema.tables else MISSING)
-        if difference:
-            raise _wrong(connection, schema,
-                         DIFFERENT % (table.name, difference))
+        if table.name not in schema.tables:
+            raise _wrong(connection, schema, DIFFERENT % (
+                table.name, MISSING))
+        names = {column['name']
+                 for column in inspector.get_columns(table.name)}
+        for name in table.c.keys():
+            if name not in names:
+                raise _wrong(connection, schema, DIFFERENT % (
+                    table.name, 'lacks a column, ' + name))
     return schema
 
 
@@ -137,52 +137,14 @@ def upgrade(connection: sa.engine.Connection) -> None:
     """
     if compare(connection).is_outdated:
         from alembic import command
+        from alembic import config
 
-        settings = _settings()
+        settings = config.Config()
+        settings.set_main_option('script_location', str(
+            pathlib.Path(__file__).parent / 'migrations'))
         settings.attributes['connection'] = connection
         command.upgrade(settings, 'head')
         compare(connection)
-
-
-def _settings() -> Any:
-    from alembic import config
-
-    settings = config.Config()
-    settings.set_main_option(
-        'script_location', str(pathlib.Path(__file__).parent / 'migrations'))
-    return settings
-
-
-def _scripts() -> Any:
-    from alembic import script
-
-    return script.ScriptDirectory.from_config(_settings())
-
-
-def _differences(inspector: sa.engine.reflection.Inspector,
-                 table: sa.Table) -> abc.Iterator[str]:
-    """Yield predicates that complete "the table x ..."."""
-    columns = {column['name']: column
-               for column in inspector.get_columns(table.name)}
-    for name in table.c.keys():
-        if name not in columns:
-            yield 'lacks a column, %s' % name
-        # Databases name the types of numbers differently.
-        elif _is_text(columns[name]['type']) != _is_text(table.c[name].type):
-            yield 'has a column %s of the type %s' % (
-                name, columns[name]['type'])
-    for name in sorted(columns.keys() - set(table.c.keys())):
-        # A newer release may have added others, also when interrupted.
-        if not columns[name]['nullable'] and columns[name]['default'] is None:
-            yield 'requires a value for the column %s' % name
-    keys = inspector.get_pk_constraint(table.name)['constrained_columns']
-    if set(keys) != set(table.primary_key.columns.keys()):
-        yield 'has the primary key %s' % (', '.join(keys) or 'none')
-
-
-def _is_text(column_type: Any) -> bool:
-    # Older SQLAlchemy wraps a type that has variants.
-    return hasattr(column_type, 'length')
 
 
 def _wrong(connection: sa.engine.Connection, schema: Schema, problem: str
