@@ -16,7 +16,6 @@ from nova_aggregate_mirror.source import statements
 Keys = source.Keys
 _METADATA = nova_tables.aggregate_metadata.c
 _AGGREGATE, _MEMBER = nova_tables.aggregates.c, nova_tables.aggregate_hosts.c
-_NAMES = sa.select(_AGGREGATE.id, _AGGREGATE.uuid, _AGGREGATE.name)
 _MEMBERS = sa.select(_MEMBER.aggregate_id, _MEMBER.host, _MEMBER.created_at)
 _VALUES = sa.select(
     _METADATA.aggregate_id, _METADATA.key, _METADATA.value,
@@ -83,7 +82,7 @@ def read_all(database: connections.ApiDatabase | None = None,
     statement = _MEMBERS if hosts is None else _MEMBERS.where(
         _MEMBER.host.in_(sorted(hosts)))
     with (database or connections.ApiDatabase()).reading() as api:
-        rows = api.execute(_NAMES).all()
+        rows = api.execute(statements.AGGREGATES).all()
         keys = {row.id: source.aggregate_key(row.id, row.uuid)
                 for row in rows}
         names = {keys[row.id]: source.aggregate_name(row.name)

@@ -14,34 +14,34 @@ AGGREGATE, MEMBER = nova_tables.aggregates.c, nova_tables.aggregate_hosts.c
 METADATA = nova_tables.aggregate_metadata.c
 SERVICE = nova_tables.services.c
 HOST, NODE = nova_tables.host_mappings.c, nova_tables.compute_nodes.c
-IN_CELL = nova_tables.cell_mappings.c.id == HOST.cell_id
 NAMED: 'sa.BindParameter[Any]' = sa.bindparam('host')
 NOTHING = sa.null()
 ZONE = 'availability_zone'
 # The columns of two tables may have different collations, which MySQL does
 # not compare: no column is compared with one of another table.
-HOMES = sa.select(HOST.host, *cells.COLUMNS).join_from(
-    nova_tables.host_mappings, nova_tables.cell_mappings, IN_CELL)
 IN_AGGREGATE = AGGREGATE.id == MEMBER.aggregate_id
 # What names an aggregate whose UUID is none.
 _AGGREGATE = (AGGREGATE.id, AGGREGATE.uuid, AGGREGATE.name)
-# One query instead of three: the mapping of the host, a row for each of its
-# memberships, and the aggregate.
+# Parts of one query instead of several: host mappings and memberships.
+_MAPPINGS = sa.select(
+    HOST.host, *cells.COLUMNS, NOTHING.label('member'),
+    NOTHING.label('aggregate_id'), NOTHING.label('aggregate'),
+    NOTHING.label('aggregate_name'),
+).join_from(nova_tables.host_mappings, nova_tables.cell_mappings,
+            nova_tables.cell_mappings.c.id == HOST.cell_id)
+_NO_MAPPING = (NOTHING,) * (1 + len(cells.COLUMNS))
+_MEMBERSHIPS = sa.select(
+    *_NO_MAPPING, MEMBER.host, *_AGGREGATE,
+).join_from(nova_tables.aggregate_hosts, nova_tables.aggregates, IN_AGGREGATE)
+# With the aggregate itself, which may have no member.
 SCOPE = sa.union_all(
-    HOMES.add_columns(
-        NOTHING.label('member'), NOTHING.label('aggregate_id'),
-        NOTHING.label('aggregate'), NOTHING.label('aggregate_name'),
-    ).where(HOST.host == NAMED),
-    sa.select(
-        NOTHING, *(NOTHING for _column in cells.COLUMNS),
-        MEMBER.host, *_AGGREGATE,
-    ).join_from(
-        nova_tables.aggregate_hosts, nova_tables.aggregates, IN_AGGREGATE,
-    ).where(MEMBER.host == NAMED),
-    sa.select(
-        NOTHING, *(NOTHING for _column in cells.COLUMNS),
-        NOTHING, *_AGGREGATE,
-    ).where(AGGREGATE.id == sa.bindparam('id')))
+    _MAPPINGS.where(HOST.host == NAMED),
+    _MEMBERSHIPS.where(MEMBER.host == NAMED),
+    sa.select(*_NO_MAPPING, NOTHING, *_AGGREGATE).where(
+        AGGREGATE.id == sa.bindparam('id')))
+HOSTS = sa.union_all(
+    _MAPPINGS.where(HOST.host.in_(engines.SOME)),
+    _MEMBERSHIPS.where(MEMBER.host.in_(engines.SOME)))
 AGGREGATES = sa.select(*_AGGREGATE)
 EXISTING = sa.select(AGGREGATE.uuid, AGGREGATE.name).where(
     AGGREGATE.uuid.in_(engines.SOME))
@@ -59,18 +59,6 @@ MAPPED = sa.select(HOST.host, HOST.cell_id)
 # Those that the database finds in each case.
 SPELLINGS = sa.select(HOST.host).where(
     sa.func.lower(HOST.host) == sa.func.upper(HOST.host))
-# One query instead of two: a row per host mapping, and one per membership.
-HOSTS = sa.union_all(
-    HOMES.add_columns(
-        NOTHING.label('member'), NOTHING.label('aggregate_id'),
-        NOTHING.label('aggregate'), NOTHING.label('aggregate_name'),
-    ).where(HOST.host.in_(engines.SOME)),
-    sa.select(
-        NOTHING, *(NOTHING for _column in cells.COLUMNS),
-        MEMBER.host, *_AGGREGATE,
-    ).join_from(
-        nova_tables.aggregate_hosts, nova_tables.aggregates, IN_AGGREGATE,
-    ).where(MEMBER.host.in_(engines.SOME)))
 # A node without a host was never completed by its nova-compute.
 NODES = sa.select(NODE.uuid, NODE.host).where(
     NODE.deleted == 0, NODE.host.is_not(None))
