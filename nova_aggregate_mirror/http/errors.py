@@ -182,14 +182,6 @@ def _refusal(response: requests.Response) -> causes.Cause:
     return exchanges.unavailable(response)
 
 
-def unusable(call: Call, response: requests.Response
-             ) -> exceptions.MirrorError:
-    """Create the error for a body that the service itself never sends."""
-    return call.error(
-        exceptions.MalformedAnswer,
-        causes.UNUSABLE.with_detail(exchanges.answer(response)), response.url)
-
-
 def selection(region: str | None, interfaces: str) -> str:
     """Describe what is looked for in the catalog."""
     return '%sinterface %s' % (

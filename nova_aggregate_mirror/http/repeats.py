@@ -18,37 +18,32 @@ Parameters = ParamSpec('Parameters')
 Result = TypeVar('Result')
 
 
-def repeated(read: abc.Callable[[], Result]) -> Result:
-    """Call a function that reads; again, on new connections, if that may help.
+def repeating(read: abc.Callable[Parameters, Result]
+              ) -> abc.Callable[Parameters, Result]:
+    """Let a function that reads do so again, if new connections may help.
 
     One of several backends behind an address may answer 5xx, 429 or with a
     page that is not the service's, and a kept connection leads to the same
     one. The deadline of the caller bounds all of it, and a ``Retry-After``
     that does not fit in it ends the repetition.
 
-    :raises MirrorError: the error of the last call
+    It raises the error of the last attempt.
     """
-    connections: abc.Callable[
-        [], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
-    for _ in range(REPEATS):
-        try:
-            with connections():
-                return read()
-        except exceptions.MirrorError as exc:
-            pause = exc.retry_after
-            if not exc.is_repeatable or pause >= deadline.remaining():
-                raise
-        time.sleep(pause)
-        connections = adapter.new_connections
-    with connections():
-        return read()
-
-
-def repeating(read: abc.Callable[Parameters, Result]
-              ) -> abc.Callable[Parameters, Result]:
-    """Decorate a function that reads, to call it as ``repeated`` does."""
     @functools.wraps(read)
     def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        return repeated(lambda: read(*args, **kwargs))
+        connections: abc.Callable[[], contextlib.AbstractContextManager[
+            None]] = contextlib.nullcontext
+        for _ in range(REPEATS):
+            try:
+                with connections():
+                    return read(*args, **kwargs)
+            except exceptions.MirrorError as exc:
+                pause = exc.retry_after
+                if not exc.is_repeatable or pause >= deadline.remaining():
+                    raise
+            time.sleep(pause)
+            connections = adapter.new_connections
+        with connections():
+            return read(*args, **kwargs)
 
     return call

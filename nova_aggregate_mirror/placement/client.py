@@ -232,7 +232,7 @@ class Client:
         with self._bounded():
             target = self._current_target()
             try:
-                return repeats.repeated(request)
+                return repeats.repeating(request)()
             except exceptions.MirrorError as exc:
                 if not self._has_moved(exc, target):
                     raise

@@ -11,6 +11,7 @@ import requests
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.http import exchanges
 from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror import uuids
 
@@ -40,7 +41,10 @@ def document(call: errors.Call, response: requests.Response,
     if response.status_code != 200:
         raise _refusal(call, response, body, provider)
     if body is None:
-        raise errors.unusable(call, response)
+        raise call.error(
+            exceptions.MalformedAnswer,
+            causes.UNUSABLE.with_detail(exchanges.answer(response)),
+            response.url)
     return body
 
 

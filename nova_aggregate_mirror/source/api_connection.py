@@ -50,10 +50,10 @@ class Api:
             selection=errors.selection(
                 self._client.region_name, self._client.interface))
         with deadline.within(self._timeout):
-            call, entries = repeats.repeated(
-                lambda: self._read(call, path, key, microversion, step))
+            call, entries = self._read(call, path, key, microversion, step)
             return [parse(call, entry) for entry in entries]
 
+    @repeats.repeating
     def _read(self, call: errors.Call, path: str, key: str, microversion: str,
               step: str) -> tuple[errors.Call, list[Any]]:
         """Send a request; return it, for errors, and the entries."""
