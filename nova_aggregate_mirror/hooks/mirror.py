@@ -261,7 +261,7 @@ class Mirror:
         only_close_failed = not state.recorded and isinstance(
             error, exceptions.JournalUnavailable)
         if error and not only_close_failed:
-            _begin_back_off(process, outcome.outage, start)
+            process.breaker.begin(outcome.outage, start)
             raise error
         return sorted(outcome.pending)
 
@@ -275,7 +275,7 @@ class Mirror:
                 outcome = process.unrecorded.remove([state.uuid])
             error = next(iter(outcome.failed.values()), None)
             if error:
-                _begin_back_off(process, outcome.outage, start)
+                process.breaker.begin(outcome.outage, start)
                 raise error
         except exceptions.MirrorError as exc:
             failure = exc
@@ -319,14 +319,6 @@ class Mirror:
             if self._current is None or self._current.pid != os.getpid():
                 self._current = processes.Process(self._conf)
             return self._current
-
-
-def _begin_back_off(process: processes.Process,
-                    outage: exceptions.MirrorError | None, start: float
-                    ) -> None:
-    """Leave placement alone for a while if it did not answer."""
-    if outage:
-        process.breaker.begin(outage, start, process.limits.backoff)
 
 
 def _warn_of_invalid(operation: contract.Operation, scope: source.Scope

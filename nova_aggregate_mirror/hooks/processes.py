@@ -42,7 +42,8 @@ class Process:
         self.unrecorded = reconciler.Reconciler(
             journal.Ledger(), self.source, self.placement, self.journal.rows)
         """For operations without a confirmed row; reads no ledger."""
-        self.breaker = placement_breaker.PlacementBreaker()
+        self.breaker = placement_breaker.PlacementBreaker(
+            options.inline_backoff)
 
     def check_nova(self) -> None:
         """Check that the journal belongs to this nova, if nova can be read."""

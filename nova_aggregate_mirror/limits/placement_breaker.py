@@ -12,32 +12,38 @@ agent takes to detect that placement is available again."""
 
 
 class PlacementBreaker:
-    """Back-off of this process after a failed call to placement."""
+    """Back-off of this process after a failed call to placement.
 
-    def __init__(self, now: abc.Callable[[], float] = time.monotonic) -> None:
+    :param seconds: of back-off after a call that hung
+    """
+
+    def __init__(self, seconds: float,
+                 now: abc.Callable[[], float] = time.monotonic) -> None:
         self.now = now
+        self._seconds = seconds
         self._hung = self._refused = 0.0, exceptions.Failure('', '')
         """When the back-off expires, and its reason."""
 
-    def begin(self, error: exceptions.MirrorError, began: float,
-              backoff: float) -> None:
+    def begin(self, error: exceptions.MirrorError | None, began: float
+              ) -> None:
         """Start the back-off if the next call would fail in the same way.
 
+        :param error: why placement could not be asked, if so
         :param began: when the call began, on the clock ``now``
-        :param backoff: seconds of back-off after a call that hung
         """
         now = self.now()
         # An answer, however slow, keeps no other call waiting for long.
-        if isinstance(error, exceptions.OutOfTime) or not error.is_outage:
+        if error is None or isinstance(error, exceptions.OutOfTime) or (
+                not error.is_outage):
             return
         # A refusal may be slow, too: no route to the host, or a slow proxy.
         if (isinstance(error, exceptions.DeadlineExceeded)
                 or now - began > REFUSED_PAUSE):
-            self._hung = now + backoff, error.failure
+            self._hung = now + self._seconds, error.failure
         else:
             # Each further call would request a token from keystone.
             self._refused = now + min(
-                backoff, REFUSED_PAUSE), error.failure
+                self._seconds, REFUSED_PAUSE), error.failure
 
     def check(self, recorded: bool) -> None:
         """Check that no back-off applies to a call to placement.

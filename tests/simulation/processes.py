@@ -216,7 +216,7 @@ class Parts:
             journal.Ledger(), self.source, self.placement,
             self.journal.rows)
         self.breaker = placement_breaker.PlacementBreaker(
-            lambda: cloud.world.now)
+            self.limits.backoff, lambda: cloud.world.now)
         self.prepare: abc.Callable[[drain.Drain], object] = lambda drain: None
         """The mutant's change to an agent's drain."""
 

@@ -14,12 +14,16 @@ class TestBreaker(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.clock = 100.0
-        self.breaker = placement_breaker.PlacementBreaker(lambda: self.clock)
+        self.set_up(BACKOFF)
 
-    def fail_with(self, error, after=0.0, backoff=BACKOFF):
+    def set_up(self, seconds):
+        self.breaker = placement_breaker.PlacementBreaker(
+            seconds, lambda: self.clock)
+
+    def fail_with(self, error, after=0.0):
         began = self.clock
         self.clock += after
-        self.breaker.begin(error, began, backoff)
+        self.breaker.begin(error, began)
 
     def assert_lasts(self, seconds, recorded=True):
         """Assert that calls are refused for this long, with a reason."""
@@ -54,10 +58,12 @@ class TestBreaker(testtools.TestCase):
 
     def test_shorter_option_holds(self):
         """A shorter inline_backoff applies; 0 disables the back-off."""
-        self.fail_with(exceptions.ServiceUnreachable('reason'), backoff=0.5)
+        self.set_up(0.5)
+        self.fail_with(exceptions.ServiceUnreachable('reason'))
         self.assert_lasts(0.5)
+        self.set_up(0.0)
         for kind in exceptions.ServiceUnreachable, exceptions.DeadlineExceeded:
-            self.fail_with(kind('reason'), backoff=0.0)
+            self.fail_with(kind('reason'))
             self.breaker.check(recorded=True)
 
     def test_what_only_this_call_met(self):
