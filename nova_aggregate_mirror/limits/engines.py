@@ -182,6 +182,23 @@ def waited_since(began: float) -> float:
     return time.monotonic() - max(began, _LAST_REQUEST.get())
 
 
+@contextlib.contextmanager
+def translated(party: causes.Party,
+               kind: abc.Callable[[Exception], type[exceptions.MirrorError]],
+               errors: tuple[type[Exception], ...] = ERRORS
+               ) -> abc.Iterator[None]:
+    """Translate the errors of a database that are raised inside.
+
+    :param kind: returns the class for an error
+    """
+    began, handled = time.monotonic(), sys.exception()
+    try:
+        yield
+    except errors as exc:
+        raise kind(exc).of(driver_failures.of_database(
+            exc, waited_since(began), handled), party) from exc
+
+
 def with_timeouts(url: sa.engine.URL, seconds: float, parameters: str = ''
                   ) -> sa.engine.URL:
     """Add timeouts to a URL, except those that the operator has set.

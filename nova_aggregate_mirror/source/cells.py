@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import functools
 import queue
-import sys
 import threading
 import time
 from typing import Any
@@ -20,7 +19,6 @@ import sqlalchemy as sa
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import backoff
-from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import connections
@@ -255,16 +253,6 @@ class Cells:
     def _read(self, cell: Cell, query: abc.Callable[[Any], Any],
               full: bool) -> Any:
         """Run a query in a cell, and translate its errors."""
-        began, handled = time.monotonic(), sys.exception()
-        try:
-            return self._query(cell, query, full)
-        except connections.ERRORS as exc:
-            raise exceptions.CellUnavailable.of(driver_failures.of_database(
-                exc, engines.waited_since(began), handled), cell.party
-            ) from exc
-
-    def _query(self, cell: Cell, query: abc.Callable[[Any], Any],
-               full: bool) -> Any:
         if not cell.connection.strip():
             raise exceptions.CellUnavailable.of(
                 causes.UNASKED.with_detail('it has no URL'), cell.party)
@@ -272,7 +260,9 @@ class Cells:
             (cell.connection, full), connections.Pool(
                 lambda: cell.connection, CONF.database,
                 self._limits if full else self._limits_some))
-        with pool.reading() as connection:
+        with engines.translated(
+                cell.party, lambda _error: exceptions.CellUnavailable,
+                connections.ERRORS), pool.reading() as connection:
             return query(connection)
 
 

@@ -3,9 +3,7 @@
 
 from collections import abc
 import contextlib
-import sys
 import threading
-import time
 from typing import Any
 
 from nova.conf import CONF
@@ -83,10 +81,7 @@ class ApiDatabase:
 
         :raises NovaUnavailable: when the database cannot be read
         """
-        began, handled = time.monotonic(), sys.exception()
-        try:
-            with self._pool.reading() as connection:
-                yield connection
-        except ERRORS as exc:
-            raise exceptions.NovaUnavailable.of(driver_failures.of_database(
-                exc, engines.waited_since(began), handled), PARTY) from exc
+        with engines.translated(
+                PARTY, lambda _error: exceptions.NovaUnavailable, ERRORS
+        ), self._pool.reading() as connection:
+            yield connection

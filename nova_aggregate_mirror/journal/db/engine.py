@@ -3,10 +3,9 @@
 
 from collections import abc
 import contextlib
+import functools
 import pathlib
 import sqlite3
-import sys
-import time
 from typing import Any
 
 from oslo_config import cfg
@@ -35,17 +34,6 @@ JOURNAL = 'the journal'
 PARTY = causes.database(JOURNAL, migration.OPTION, migration.DROP)
 
 
-@contextlib.contextmanager
-def translated() -> abc.Iterator[None]:
-    """Translate errors of the database and its files to JournalUnavailable."""
-    began, handled = time.monotonic(), sys.exception()
-    try:
-        yield
-    except engines.ERRORS as exc:
-        raise _kind(exc).of(driver_failures.of_database(
-            exc, engines.waited_since(began), handled), PARTY) from exc
-
-
 def _kind(exc: Exception) -> type[exceptions.JournalUnavailable]:
     if isinstance(exc, engines.LostLock):
         return exceptions.JournalLocked
@@ -54,6 +42,10 @@ def _kind(exc: Exception) -> type[exceptions.JournalUnavailable]:
     if isinstance(exc, sqlite.DamagedFile):
         return exceptions.JournalDamaged
     return exceptions.JournalUnavailable
+
+
+translated = functools.partial(engines.translated, PARTY, _kind)
+"""Translates errors of the database and its files to JournalUnavailable."""
 
 
 def is_about_tables(error: exceptions.JournalUnavailable) -> bool:
