@@ -128,7 +128,7 @@ class Mirror:
             # The floor is for the journal when placement took all the time.
             request = self._local.request = _ApiRequest(key, deadline.Budget(
                 self._conf.aggregate_mirror.inline_timeout,
-                self._process().limits.least_for_transaction,
+                self._process().limits.least + engines.HEALTHY,
                 engines.HEALTHY))
         return request
 

@@ -176,9 +176,8 @@ class DatabaseLedger(journal.Ledger):
 def intersection(connection: Any, aggregates: abc.Iterable[str]
                  ) -> frozenset[str]:
     """Read which of the UUIDs the ledger has."""
-    return frozenset(
-        uuid for chunk in engines.chunks(aggregates)
-        for uuid in connection.scalars(_INTERSECTION, {'some': chunk}))
+    return frozenset(uuid for uuid, in engines.select(
+        connection, _INTERSECTION, aggregates))
 
 
 def remember(connection: Any, aggregates: frozenset[str], now: float) -> None:

@@ -107,11 +107,6 @@ class Limits:
         """
         return self.answer / 2
 
-    @property
-    def least_for_transaction(self) -> float:
-        """Seconds that must be left of a call to begin a transaction."""
-        return self.least + HEALTHY
-
     def check(self, cause: causes.Cause = causes.NOT_ASKED) -> None:
         """Raise NotAsked if a statement might end too late."""
         if deadline.remaining() <= self.least:
@@ -236,6 +231,13 @@ def chunks(values: abc.Iterable[str]) -> abc.Iterator[list[str]]:
     ordered = sorted(values)
     for start in range(0, len(ordered), CHUNK):
         yield ordered[start:start + CHUNK]
+
+
+def select(connection: Any, statement: Any, values: abc.Iterable[str]
+           ) -> abc.Iterator[Any]:
+    """Execute a statement with ``SOME`` for all values; yield its rows."""
+    for chunk in chunks(values):
+        yield from connection.execute(statement, {'some': chunk})
 
 
 def create(url: sa.engine.URL, settings: Any, limits: Limits,

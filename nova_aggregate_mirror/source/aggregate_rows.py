@@ -29,18 +29,13 @@ class AggregateRows:
         """
         if uuid not in self.names:
             if uuid is None or not uuids.is_uuid(uuid):
-                self._add_invalid(number, uuid, name, host)
+                self._invalid[number] = source.aggregate_name(name), uuid
+                self._invalid_members.setdefault(number, set()).update(
+                    [host] if host else [])
                 return
             self.names[uuid] = source.aggregate_name(name)
         if host:
             self._members.setdefault(host, set()).add(uuid)
-
-    def _add_invalid(self, number: int, uuid: str | None, name: str | None,
-                     host: str) -> None:
-        self._invalid[number] = source.aggregate_name(name), uuid
-        members = self._invalid_members.setdefault(number, set())
-        if host:
-            members.add(host)
 
     @property
     def members(self) -> source.Memberships:

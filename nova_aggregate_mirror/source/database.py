@@ -41,14 +41,13 @@ class _HostData:
 
     def read(self, api: Any, hosts: frozenset[str]) -> None:
         """Read further hosts; names are compared exactly, unlike in MySQL."""
-        for chunk in engines.chunks(hosts):
-            for row in api.execute(statements.HOSTS, {'some': chunk}):
-                if row.host in hosts:
-                    self.mapped[row.host] = cells.cell_of(row)
-                elif row.member in hosts:
-                    self.aggregates.add(
-                        row.aggregate_id, row.aggregate, row.aggregate_name,
-                        row.member)
+        for row in engines.select(api, statements.HOSTS, hosts):
+            if row.host in hosts:
+                self.mapped[row.host] = cells.cell_of(row)
+            elif row.member in hosts:
+                self.aggregates.add(
+                    row.aggregate_id, row.aggregate, row.aggregate_name,
+                    row.member)
         self._names |= hosts
 
 
@@ -83,7 +82,7 @@ class DatabaseSource:
             candidates = _ordered(mapped.values()) or self._cells.all(api)
         of_host = _aggregates_of(answer, hosts)
         rows, down = self._cells.rows(dict.fromkeys(
-            candidates, functools.partial(_nodes_of, hosts=hosts)))
+            candidates, functools.partial(_find_nodes, hosts=hosts)))
         return source.Scope(
             uuid, frozenset(
                 row.node for row in rows if uuids.is_uuid(row.node)), down,
@@ -273,28 +272,19 @@ def _aggregates_of(answer: abc.Iterable[Any],
 
 
 def _existing(connection: Any, some: frozenset[str]) -> dict[str, str]:
-    return {
-        uuid: source.aggregate_name(name) for chunk in engines.chunks(some)
-        for uuid, name in connection.execute(
-            statements.EXISTING, {'some': chunk}) if uuids.is_uuid(uuid)}
+    rows = engines.select(connection, statements.EXISTING, some)
+    return {uuid: source.aggregate_name(name) for uuid, name in rows
+            if uuids.is_uuid(uuid)}
 
 
-def _nodes_of(cell: Any, hosts: frozenset[str]) -> cells.Nodes:
-    rows = [row for chunk in engines.chunks(hosts)
-            for row in cell.execute(statements.NODES_OF, {'some': chunk})]
-    return [(node, host) for node, host in rows if host in hosts]
-
-
-def _find_nodes(cell: Any, hosts: frozenset[str], nodes: frozenset[str]
-                ) -> cells.Nodes:
+def _find_nodes(cell: Any, hosts: frozenset[str],
+                nodes: frozenset[str] = frozenset()) -> cells.Nodes:
     """Return the nodes of the given hosts, and the given nodes."""
-    rows = list(_nodes_of(cell, hosts))
-    elsewhere = nodes - {uuids.canonical(node or '') for node, _host in rows}
-    for chunk in engines.chunks(
-            node.replace('-', '').lower() for node in elsewhere):
-        rows += [(node, host) for node, host in cell.execute(
-            statements.THESE_NODES, {'some': chunk})]
-    return rows
+    rows = [row for row in engines.select(cell, statements.NODES_OF, hosts)
+            if row.host in hosts]
+    elsewhere = nodes - {uuids.canonical(row.uuid or '') for row in rows}
+    return rows + [*engines.select(
+        cell, statements.THESE_NODES, map(statements.spelled, elsewhere))]
 
 
 def _hosts(cell: Any) -> cells.Nodes:
@@ -304,10 +294,8 @@ def _hosts(cell: Any) -> cells.Nodes:
 
 
 def _names_of(cell: Any, nodes: abc.Collection[str]) -> dict[str, str]:
-    return {uuids.canonical(node): name for chunk in engines.chunks(
-        node.replace('-', '') for node in nodes)
-        for node, name in cell.execute(
-            statements.NODE_NAMES, {'some': chunk})}
+    return {uuids.canonical(node): name for node, name in engines.select(
+        cell, statements.NODE_NAMES, map(statements.spelled, nodes))}
 
 
 def _hidden(hosts: abc.Iterable[str], homes: abc.Mapping[str, str],

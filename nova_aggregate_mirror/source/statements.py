@@ -74,3 +74,8 @@ SPELLED = sa.func.lower(sa.func.replace(NODE.uuid, '-', '')).in_(engines.SOME)
 THESE_NODES = NODES.where(SPELLED)
 NODE_NAMES = sa.select(NODE.uuid, NODE.hypervisor_hostname).where(
     NODE.deleted == 0, NODE.hypervisor_hostname.is_not(None), SPELLED)
+
+
+def spelled(node: str) -> str:
+    """Return the spelling of a compute node's UUID that is compared."""
+    return node.replace('-', '').lower()
