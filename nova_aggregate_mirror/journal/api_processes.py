@@ -3,7 +3,6 @@
 
 from collections import abc
 from importlib import metadata
-import math
 import socket
 import time
 from typing import Any
@@ -16,6 +15,7 @@ from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import sql_parts
 from nova_aggregate_mirror.journal.db import transactions
+from nova_aggregate_mirror.limits import backoff
 
 INTERVAL = 3600.0
 """Seconds between two writes of a process."""
@@ -51,26 +51,24 @@ class Presence:
         self._mode = mode
         self._now = now
         self._clock = clock
-        self._due = -math.inf
-        """When to write the row next, by the monotonic clock."""
-        self._retry = RETRY
+        self._pause = backoff.Backoff(RETRY, INTERVAL)
+        """Until the row is to be written next."""
 
     def begin_write(self) -> bool:
         """Return whether to write the row now; if so, postpone the next try.
 
         While this table cannot be written, the record of each try fails, too.
         """
-        clock = self._clock()
-        if clock < self._due:
+        now = self._clock()
+        if now < self._pause.until:
             return False
-        self._due = clock + self._retry
-        self._retry = min(2 * self._retry, INTERVAL)
+        self._pause.extend(now)
         return True
 
     def set_written(self) -> None:
         """Begin the ``INTERVAL`` after a transaction that wrote the row."""
-        self._due = self._clock() + INTERVAL
-        self._retry = RETRY
+        self._pause = backoff.Backoff(
+            RETRY, INTERVAL, self._clock() + INTERVAL)
 
     def write(self, connection: Any) -> None:
         """Write the row in a transaction of the caller."""

@@ -4,18 +4,19 @@
 import dataclasses
 import math
 
-FIRST, LONGEST = 1.0, 30.0  # Seconds.
-
 
 @dataclasses.dataclass(slots=True)
 class Backoff:
     """Back-off of a part, by a monotonic clock."""
 
+    first: float = 1.0
+    """Seconds of the first back-off; ``longest`` bounds the later ones."""
+    longest: float = 30.0
     until: float = -math.inf
     """When the part is tried again."""
     seconds: float = 0.0
 
     def extend(self, now: float) -> None:
         """Begin the next, longer back-off after a failure."""
-        self.seconds = min(max(FIRST, 2 * self.seconds), LONGEST)
+        self.seconds = min(max(self.first, 2 * self.seconds), self.longest)
         self.until = now + self.seconds
