@@ -74,8 +74,9 @@ def _check_version(conf: cfg.ConfigOpts,
         return [checks.failed(exc, {exc.failure.kind: (
             *SERVER, migration.SYNC_COMMAND)}
             if exc.failure.step == migration.USE_ANOTHER else {})]
-    except exceptions.JournalUnavailable as exc:
-        return [_unusable_database(path, exc)]
+    except exceptions.JournalDamaged as exc:
+        return [checks.failed(exc, {
+            exc.failure.kind: _commands_to_move(path)} if path else {})]
     if not schema.is_outdated:
         return [checks.good('The tables have version %s.' % schema.version)]
     text = '%s has %s' % (engine.JOURNAL, schema)
@@ -166,10 +167,7 @@ def writes(deployment: inputs.Deployment) -> checks.Findings:
     """
     if deployment.journal is None:
         return [checks.skipped(NO_JOURNAL)]
-    try:
-        trial_writes.write(deployment.journal.database)
-    except exceptions.JournalUnavailable as exc:
-        return [checks.failed(exc)]
+    trial_writes.write(deployment.journal.database)
     return []
 
 
@@ -288,14 +286,10 @@ def backlog(deployment: inputs.Deployment) -> checks.Findings:
         if errors else '; no attempt to mirror one has failed'), LIST)]
 
 
-def _unusable_database(path: pathlib.Path | None,
-                       error: exceptions.JournalUnavailable) -> checks.Finding:
-    if path is None or not isinstance(error, exceptions.JournalDamaged):
-        return checks.failed(error)
+def _commands_to_move(path: pathlib.Path) -> tuple[str, ...]:
     other = _quoted(path.parent / time.strftime('broken-%Y%m%d%H%M%S'))
-    return checks.failure(
-        '%s:' % error, 'mkdir ' + other,
-        'mv %s* %s' % (_quoted(path), other), RESTART, checks.SYNC)
+    return ('mkdir ' + other, 'mv %s* %s' % (_quoted(path), other), RESTART,
+            checks.SYNC)
 
 
 def _quoted(path: pathlib.Path) -> str:

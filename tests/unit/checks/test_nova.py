@@ -16,6 +16,7 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import journal
 from nova_aggregate_mirror.checks import nova
+from nova_aggregate_mirror.checks import runner
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import migration
@@ -146,7 +147,8 @@ class UserTest(testtools.TestCase):
             os.setgroups([])
             os.setgid(user)
             os.setuid(user)
-            return check(inputs.Deployment(self.conf, lambda: None))
+            return runner.Runner(inputs.Deployment(
+                self.conf, lambda: None)).findings(runner.Check('', check))
 
         (one,), = processes.at_once(1, work)
         return one

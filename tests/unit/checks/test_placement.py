@@ -12,6 +12,7 @@ from oslo_config import cfg
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import placement
+from nova_aggregate_mirror.checks import runner
 from nova_aggregate_mirror.http import auth
 from tests import documents
 from tests import placement_service
@@ -32,8 +33,9 @@ class ChecksTest(servers.LoopbackTestCase):
              conf: cfg.ConfigOpts) -> list[tuple[checks.Code, str]]:
         """Return the code of each finding, and its text with the commands."""
         return [(finding.code, '\n'.join((finding.text, *finding.commands)))
-                for finding in check(inputs.Deployment(
-                    conf, lambda: doubles.Nova([])))]
+                for finding in runner.Runner(inputs.Deployment(
+                    conf, lambda: doubles.Nova([]))).findings(
+                        runner.Check('', check))]
 
     def assert_found(
             self, check: abc.Callable[[inputs.Deployment], checks.Findings],

@@ -8,6 +8,7 @@ from oslo_config import cfg
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from nova_aggregate_mirror import checks
+from nova_aggregate_mirror.checks import runner
 from nova_aggregate_mirror.checks import scheduler
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import source
@@ -35,9 +36,10 @@ class TestSegments(servers.LoopbackTestCase):
         return made
 
     def found(self):
-        return scheduler.segments(types.SimpleNamespace(
+        return runner.Runner(types.SimpleNamespace(
             conf=self.conf,
-            aggregates=source.Aggregates(self.names, {}, {})))
+            aggregates=source.Aggregates(self.names, {}, {}))).findings(
+                runner.Check('', scheduler.segments))
 
     def test_no_segments(self):
         """Neutron is not asked."""
