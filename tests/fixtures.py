@@ -25,6 +25,7 @@ from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import modes
 from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.source import database
 from tests import nova_service
 from tests import patience
@@ -183,7 +184,7 @@ class NovaAndPlacement(fixtures.Fixture):
             ended=expected <= set(self.nova.notifications()),
             zone=self.nova.zone(host.name), warnings=len(self.warnings()))
 
-    def sync(self) -> full_sync.SyncOutcome:
+    def sync(self) -> result.Result:
         """Sync everything as a separate process would, without pruning."""
         worker = Agent()
         return full_sync.run(worker.reconciler, worker.journal.rows.all())
@@ -262,7 +263,7 @@ class Agent:
         while self._drain.step():
             pass
 
-    def sync(self) -> full_sync.SyncOutcome | None:
+    def sync(self) -> result.Result | None:
         """Run the next full sync; return None when nothing was compared."""
         self.clock += CONF.aggregate_mirror.sync_interval
         return self._sync.step()

@@ -57,7 +57,7 @@ class PeriodicSync:
         self._logged_subjects: frozenset[str] = frozenset()
         self._logged_comparison = self._history_failure = ''
 
-    def step(self) -> full_sync.SyncOutcome | None:
+    def step(self) -> result.Result | None:
         """Run a full sync when it is due, and report its result.
 
         :returns: None if none was due, or nothing could be compared
@@ -75,19 +75,18 @@ class PeriodicSync:
         self._reconciler.context.placement.release()
         if sync is None:
             return None
-        judged = result.Result(sync, request)
         seconds = self._now() - start
-        self._report(judged, seconds)
-        self._remember(judged, seconds)
+        self._report(sync, seconds)
+        self._remember(sync, seconds)
         self._compare_modes()
         return None if sync.not_compared else sync
 
-    def _run(self, request: full_sync.Request) -> full_sync.SyncOutcome | None:
+    def _run(self, request: full_sync.Request) -> result.Result | None:
         """Run a full sync; None when this process stops during it."""
         try:
             sync = full_sync.run(self._reconciler, request=request)
         except exceptions.MirrorError as exc:
-            sync = full_sync.without_comparison(exc)
+            sync = full_sync.without_comparison(exc, request)
         errors = [sync.not_compared] if sync.not_compared else [
             *sync.outcome.unfinished.values(), *sync.outcome.failed.values()]
         if any(isinstance(exc, exceptions.Stopped) for exc in errors):
@@ -101,7 +100,7 @@ class PeriodicSync:
             self._note(seconds, judged)
         except exceptions.JournalUnavailable as exc:
             failure = str(exc)
-        if isinstance(judged.sync.not_compared, exceptions.JournalUnavailable):
+        if isinstance(judged.not_compared, exceptions.JournalUnavailable):
             # A failure of the whole journal is logged by the drain loop.
             return
         if failure and not self._history_failure:
@@ -122,11 +121,11 @@ class PeriodicSync:
                 LOG.info('The modes agree again')
             self._logged_subjects = subjects
 
-    def _report(self, judged: result.Result, seconds: float) -> None:
+    def _report(self, sync: result.Result, seconds: float) -> None:
         """Log the result of a sync, and export it as metrics."""
-        sync, added, removed, refused = judged.sync, 0, 0, None
-        if judged.request.observes:
-            self._log_comparison(judged)
+        added, removed, refused = 0, 0, None
+        if sync.request.observes:
+            self._log_comparison(sync)
         else:
             added, removed = sync.outcome.counts()
             refused = sync.refused
@@ -136,10 +135,10 @@ class PeriodicSync:
         if refused:
             LOG.error('Full sync: removals refused: %s', refused)
         self._log_failures(
-            [failure for failure in judged.failures if not sync.refused
+            [failure for failure in sync.failures if not sync.refused
              or failure.failure is not sync.refused.failure])
         self._figures.observe_sync(
-            judged.judgement, seconds, added, removed,
+            sync.judgement, seconds, added, removed,
             None if sync.not_compared else self._by_zone(sync.drift),
             refused=bool(refused), conflicts=sync.outcome.conflicts,
             uncompared=len(sync.uncompared_hosts))

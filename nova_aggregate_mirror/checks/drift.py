@@ -50,31 +50,30 @@ def find(deployment: inputs.Deployment) -> checks.Findings:
         # that of the brake.
         request = full_sync.Request(
             None if observes else options.max_removed_share, write=False)
-        sync = full_sync.run(mirror, request=request)
-        if sync.not_compared:
-            raise sync.not_compared
+        judged = full_sync.run(mirror, request=request)
+        if judged.not_compared:
+            raise judged.not_compared
     except exceptions.WrongPlacement as exc:
         return [checks.Finding(
             checks.Code.WARNING, problems.Problem.of(exc))]
-    judged = result.Result(sync, request)
-    findings = [*_differences(sync, zones),
+    findings = [*_differences(judged, zones),
                 *([] if observes else _repair(judged)), *_problems(judged)]
     if findings:
         return findings
-    if not sync.nova.nodes:
+    if not judged.nova.nodes:
         return [checks.skipped('nova has no compute node yet')]
     return [checks.good('Placement is in sync with nova: %s.' % plurals.count(
-        len(sync.nova.aggregates), 'host aggregate'))]
+        len(judged.nova.aggregates), 'host aggregate'))]
 
 
-def _differences(sync: full_sync.SyncOutcome,
+def _differences(judged: result.Result,
                  zones: database.Zones) -> abc.Iterator[checks.Finding]:
     """List the differences by availability zone, or aggregate without one.
 
     Providers that are not compute nodes are listed by their UUID.
     """
     places: dict[str, dict[str, set[str]]] = {}
-    for association in sync.associations:
+    for association in judged.associations:
         if association.state not in VERBS:
             continue
         if association.aggregate_uuid in zones:
@@ -95,9 +94,9 @@ def _differences(sync: full_sync.SyncOutcome,
 
 def _repair(judged: result.Result) -> abc.Iterator[checks.Finding]:
     """Report how to repair the differences, unless the brake refuses it."""
-    states = {association.state for association in judged.sync.associations}
+    states = {association.state for association in judged.associations}
     stale = states & {State.STALE, State.STALE_KEPT}
-    if not judged.sync.refused and (stale or State.MISSING in states):
+    if not judged.refused and (stale or State.MISSING in states):
         yield checks.warning('To repair this now, run:', checks.SYNC + (
             ' --prune' if stale else ''))
 

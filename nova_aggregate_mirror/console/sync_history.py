@@ -51,6 +51,6 @@ def note(history: full_syncs.History, name: str, seconds: float,
         reason=lines[0] if lines else '',
         compared=request.write and not (
             request.hosts or request.aggregates or result.interruption
-            or result.sync.not_compared),
+            or result.not_compared),
         mode=mode, removals='\n'.join(map(
             str, removals[:None if request.write else MOST]))))

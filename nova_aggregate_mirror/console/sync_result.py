@@ -35,7 +35,7 @@ LISTED = (State.MISSING, State.STALE, State.STALE_KEPT,
 
 def document(result: result.Result) -> dict[str, Any]:
     """Return a result for JSON or YAML, in a reproducible order."""
-    sync, nova = result.sync, result.sync.nova
+    nova = result.nova
 
     def entries(state: State) -> list[dict[str, Any]]:
         return [_entry(association) for association in result.select(state)]
@@ -63,11 +63,11 @@ def document(result: result.Result) -> dict[str, Any]:
         'cells_down': problems.documents(nova.cells_down),
         'failed': [problems.document(exc.failure, subject=str(subject))
                    for subject, exc in sorted(
-                       sync.outcome.failed.items(),
+                       result.outcome.failed.items(),
                        key=lambda failure: str(failure[0]))
                    if not isinstance(exc, exceptions.Stopped)],
-        'refused': _failure(sync.refused),
-        'not_compared': _failure(sync.not_compared),
+        'refused': _failure(result.refused),
+        'not_compared': _failure(result.not_compared),
         'unprocessed': result.unprocessed,
         'exit_status': result.status(),
     }
@@ -95,7 +95,7 @@ def summary(result: result.Result, never: str = NEVER,
     if unknown:
         lines.append('Unchanged: %s, which %s.' % (plurals.count(
             len(unknown), 'resource provider', 'resource providers, each of'),
-            result.sync.nova.owners))
+            result.nova.owners))
     return [*lines, *foreign(result, never)]
 
 
@@ -110,7 +110,7 @@ def foreign(result: result.Result, never: str = NEVER) -> abc.Iterator[str]:
     for uuid, hosts in sorted(by_aggregate.items())[:problems.MOST_LISTED]:
         yield 'Aggregate %s of %s: %s; its owner is unknown.%s' % (
             uuid, plurals.some(hosts), never,
-            HOW_TO_REMOVE if uuid in result.sync.removable else '')
+            HOW_TO_REMOVE if uuid in result.removable else '')
     if len(by_aggregate) > problems.MOST_LISTED:
         yield '... and %d more aggregates' % (
             len(by_aggregate) - problems.MOST_LISTED)

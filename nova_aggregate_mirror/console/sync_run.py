@@ -2,6 +2,7 @@
 """Run of a full sync from a command, with its progress and Ctrl-C."""
 
 from collections import abc
+import dataclasses
 
 from nova_aggregate_mirror.console import interruption
 from nova_aggregate_mirror.console import progress
@@ -34,5 +35,5 @@ def run(build: Build, rows: abc.Iterable[journal.Row],
     except (exceptions.JournalUnavailable, exceptions.UnknownName):
         raise
     except exceptions.MirrorError as exc:
-        sync = full_sync.without_comparison(exc)
-    return result.Result(sync, request, stop.status)
+        sync = full_sync.without_comparison(exc, request)
+    return dataclasses.replace(sync, interruption=stop.status)

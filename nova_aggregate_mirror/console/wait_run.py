@@ -74,7 +74,7 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
             if seconds >= timeout:
                 sync = _diagnosed(cloud, sync)
         errors = _errors(sync, hosts)
-        missing = _missing(sync, hosts, repair) + [
+        missing = _missing(sync, repair) + [
             Problem.of(error) for error in errors
             if isinstance(error, exceptions.UnknownName)]
         for error in errors:
@@ -112,8 +112,8 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
     return exit_status.OK
 
 
-def _diagnosed(cloud: context.Context, sync: full_sync.SyncOutcome
-               ) -> full_sync.SyncOutcome:
+def _diagnosed(cloud: context.Context, sync: result.Result
+               ) -> result.Result:
     """Add why hosts lack compute nodes or providers, as a sync reports it.
 
     Only this asks all cells, and placement for names.
@@ -128,7 +128,7 @@ def _diagnosed(cloud: context.Context, sync: full_sync.SyncOutcome
     return dataclasses.replace(sync, nova=nova)
 
 
-def _report(sync: full_sync.SyncOutcome, seconds: float) -> None:
+def _report(sync: result.Result, seconds: float) -> None:
     """Print what each host is in, and which associations are stale."""
     names = sync.nova.aggregates
     for host, uuids in sorted(sync.nova.members.items()):
@@ -142,7 +142,7 @@ def _report(sync: full_sync.SyncOutcome, seconds: float) -> None:
         if association.state is State.STALE))
 
 
-def _errors(sync: full_sync.SyncOutcome, hosts: frozenset[str]
+def _errors(sync: result.Result, hosts: frozenset[str]
             ) -> list[exceptions.MirrorError]:
     """List what failed, and the hosts that are in no aggregate."""
     errors = [sync.not_compared] if sync.not_compared else list(
@@ -159,11 +159,9 @@ def _errors(sync: full_sync.SyncOutcome, hosts: frozenset[str]
     return errors
 
 
-def _missing(sync: full_sync.SyncOutcome, hosts: frozenset[str], repair: str
-             ) -> list[Problem]:
+def _missing(sync: result.Result, repair: str) -> list[Problem]:
     """List what keeps the hosts from being in all their aggregates."""
-    request = full_sync.Request(write=False, hosts=hosts)
-    return result.Result(sync, request).problems + [
+    return sync.problems + [
         Problem(str(association), 'Missing: %s' % association,
                 'run "%s %s"' % (repair, shlex.quote(association.hosts[0])),
                 exit_status.DRIFT)

@@ -4,7 +4,6 @@
 from collections import abc
 import contextlib
 import dataclasses
-import functools
 
 from oslo_config import cfg
 
@@ -52,9 +51,8 @@ class JournalContent:
 class Content:
     """Everything that the page shows."""
 
-    sync: full_sync.SyncOutcome
-    """What a sync with ``request`` would do."""
-    request: full_sync.Request
+    sync: result.Result
+    """What a sync would do."""
     journal: JournalContent
     zones: database.Zones
     endpoint: str
@@ -63,10 +61,6 @@ class Content:
     """None if the servers were not audited."""
     observes: bool = False
     """Whether nova.conf has the mode observe."""
-
-    @functools.cached_property
-    def result(self) -> result.Result:
-        return result.Result(self.sync, self.request)
 
 
 def collect(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
@@ -87,7 +81,7 @@ def collect(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
             in_journal.ledger, nova, placement, None, stopping,
             options.sync_workers, display), in_journal.rows, request)
     except exceptions.MirrorError as exc:
-        sync = full_sync.without_comparison(exc)
+        sync = full_sync.without_comparison(exc, request)
     zones: database.Zones = {}
     try:
         if sync.not_compared and not stopping():
@@ -98,7 +92,7 @@ def collect(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
         sync = dataclasses.replace(sync, not_compared=exc)
     if stopping():
         raise exceptions.Stopped('interrupted')
-    return Content(sync, request, in_journal, zones, placement.endpoint(),
+    return Content(sync, in_journal, zones, placement.endpoint(),
                    findings=audit(in_journal.syncs) if audit else None,
                    observes=nova_aggregate_mirror.conf.observes(conf))
 

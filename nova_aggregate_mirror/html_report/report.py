@@ -40,7 +40,7 @@ def render(content: collect.Content, now: float) -> abc.Iterator[str]:
 
 def status(content: collect.Content) -> int:
     """Return the exit status: the lowest that applies."""
-    result = content.result.status()
+    result = content.sync.status()
     if result == exit_status.OK and content.journal.trouble:
         return exit_status.COULD_NOT_RUN
     return result
@@ -48,7 +48,7 @@ def status(content: collect.Content) -> int:
 
 def summary(content: collect.Content) -> str:
     """Summarize the comparison in one line."""
-    result = content.result
+    result = content.sync
     if content.sync.not_compared:
         return 'Nothing could be compared: %s' % content.sync.not_compared
     parts = ['%d %s' % (len(drift), word) for word, drift in (
@@ -65,7 +65,7 @@ def summary(content: collect.Content) -> str:
 
 def values(content: collect.Content) -> dict[str, Any]:
     """Return the variables of the template."""
-    result = content.result
+    result = content.sync
     journal, nova = content.journal, content.sync.nova
     compared = matrix.shown(collect.associations_of(content))
     rows = matrix.rows(nova, compared, collect.marks(content))
@@ -109,7 +109,7 @@ def _figures(content: collect.Content
     An unknown figure must not look like zero.
     """
     nova, journal = content.sync.nova, content.journal
-    result = content.result
+    result = content.sync
     compared = [
         ('missing or stale', '?', 'unknown')
     ] if content.sync.not_compared else [

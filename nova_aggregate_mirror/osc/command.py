@@ -116,8 +116,8 @@ class Lister(command.Lister):
                 removable = survey.find_foreign(cloud, compared, read)
         others = associations.foreign(compared.nova, read.kept)
         read.failed |= full_sync.unread(compared)
-        judged = result.Result(full_sync.SyncOutcome(
-            read, compared.nova, others, removable=removable), request)
+        judged = result.Result(read, compared.nova, others,
+                               removable=removable, request=request)
         tell([*sync_result.foreign(judged, sync_result.UNKNOWN),
               *judged.lines('"openstack aggregate mirror sync --dry-run '
                             '-f json"')])

@@ -32,10 +32,10 @@ class Diff(command.Lister):
             full_sync.UNLIMITED, write=False,
             hosts=frozenset(parsed_args.hosts)))
         summary = result.summary()
-        if result.sync.not_compared:
+        if result.not_compared:
             # An empty list would mean that nothing differs.
             raise (exceptions.Stopped(summary) if summary
-                   else result.sync.not_compared)
+                   else result.not_compared)
         rows = sync_result.rows(
             result, (sync_result.State.MISSING, sync_result.State.STALE))
         if rows:

@@ -20,6 +20,7 @@ from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror import source
 
@@ -30,6 +31,8 @@ Comparison = comparison.Comparison
 UNLIMITED = brake.UNLIMITED
 Outcome = outcome.Outcome
 PROVIDER = outcome.PROVIDER
+Request = result.Request
+Result = result.Result
 Subject = outcome.Subject
 
 MANY_NODES = 20
@@ -39,60 +42,8 @@ RETRIED = 50
 """Providers that failed before, between two checks of the time."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Request:
-    """The scope of a full sync, and its limits."""
-
-    max_removed_share: float | None = None
-    """Also remove stale owned associations, unless they exceed this share of
-    all owned associations or suggest a damaged database. None only adds, and
-    removes aggregates that users deleted; UNLIMITED disables the brake."""
-    write: bool = True
-    """False changes nothing, in placement or in the journal."""
-    observes: bool = False
-    """With ``write`` false, whether the ledger is written all the same."""
-    hosts: frozenset[str] = frozenset()
-    """Only these hosts; empty means all."""
-    aggregates: frozenset[str] = frozenset()
-    """Only these aggregates, by name or UUID; empty means all."""
-    foreign: bool = False
-    """Also read each provider of a compute node, for the aggregates that
-    nova never had while the ledger exists."""
-    time_to_retry: abc.Callable[[], float] = lambda: math.inf
-    """Returns the seconds left for providers whose last attempt failed: they
-    come last, and the rest is left to the next sync."""
-
-    @property
-    def feeds_ledger(self) -> bool:
-        return self.write or self.observes
-
-
-@dataclasses.dataclass(frozen=True)
-class SyncOutcome:
-    """The result of a full sync or of a dry run."""
-
-    outcome: Outcome
-    nova: source.Nova
-    """Nova as it was compared, limited to the requested members."""
-    associations: abc.Sequence[Association] = ()
-    """Those that were not in sync, or changed, with the state afterwards."""
-    drift: abc.Sequence[Association] = ()
-    """Those that the comparison found missing or stale."""
-    refused: exceptions.RemovalsRefused | None = None
-    """Why the brake refused the removals, if it did."""
-    not_compared: exceptions.MirrorError | None = None
-    """Why only journal rows were processed, if so."""
-    removable: frozenset[str] = frozenset()
-    """Foreign aggregates that only compute nodes have; none of them shares."""
-
-    @property
-    def uncompared_hosts(self) -> frozenset[str]:
-        """Member hosts without compute node, or whose cell is silent."""
-        return self.nova.nodeless().union(self.nova.hosts_down)
-
-
 def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
-        request: Request = Request()) -> SyncOutcome:
+        request: Request = Request()) -> Result:
     """Compare all of nova with all of placement, and repair what differs.
 
     1. drain: mirror the given journal rows
@@ -112,7 +63,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     try:
         compared = survey.read(context, selection, request.hosts)
     except exceptions.MirrorError as exc:
-        return without_comparison(exc, outcome)
+        return without_comparison(exc, request, outcome)
     if not request.write:
         compared = compared.with_changes(outcome.changes)
     refused = brake.refusal(compared, request.max_removed_share)
@@ -133,16 +84,16 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     if request.feeds_ledger and not compared.hosts and not compared.only:
         outcome.write_journal(lambda: context.ledger.observe(
             compared.nova.aggregates, compared.without_provider()))
-    return SyncOutcome(
+    return Result(
         outcome, compared.requested_nova(),
         associations.after_sync(differences, outcome, compared.nova),
         [association for association in differences
          if association.state in associations.DRIFT], refused,
-        removable=removable)
+        removable=removable, request=request)
 
 
 def of_hosts(context: context.Context, hosts: frozenset[str],
-             nodes: frozenset[str], patience: float) -> SyncOutcome:
+             nodes: frozenset[str], patience: float) -> Result:
     """Compare some hosts with placement, and write nothing.
 
     This takes a request for each compute node. A mapped host is searched for
@@ -152,6 +103,7 @@ def of_hosts(context: context.Context, hosts: frozenset[str],
         all of them, nova is read once
     :param patience: see ``provider_writes.Mode``
     """
+    request = Request(write=False, hosts=hosts)
     outcome = provider_writes.converge(
         context, [journal.Dirty(host, nodes) for host in hosts],
         provider_writes.Mode(write=False, patience=patience))
@@ -166,18 +118,19 @@ def of_hosts(context: context.Context, hosts: frozenset[str],
         # It is the same for each host and node.
         error = outcome.outage or next(iter(outcome.failed.values()))
         outcome.failed.clear()
-        return SyncOutcome(outcome, nova, not_compared=error)
+        return Result(outcome, nova, not_compared=error, request=request)
     add_contradictions(outcome, compared.contradictions())
-    return SyncOutcome(outcome, nova, associations.compare(compared))
+    return Result(outcome, nova, associations.compare(compared),
+                  request=request)
 
 
-def without_comparison(error: exceptions.MirrorError,
-                       outcome: Outcome | None = None) -> SyncOutcome:
+def without_comparison(error: exceptions.MirrorError, request: Request,
+                       outcome: Outcome | None = None) -> Result:
     """Return the result of a sync that ``error`` ended before it compared."""
     outcome, nova = outcome or Outcome(), source.Nova({}, {}, {})
-    return SyncOutcome(
+    return Result(
         outcome, nova, associations.after_sync((), outcome, nova),
-        not_compared=error)
+        not_compared=error, request=request)
 
 
 def unread(compared: Comparison) -> dict[Subject, exceptions.MirrorError]:

@@ -1,39 +1,83 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judgement of a full sync or of a dry run, and what it left to do."""
+"""A full sync as it was requested, its result, and the judgement of it."""
 
 from collections import abc
+import dataclasses
 import functools
+import math
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
-from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror import source
 
 Association = associations.Association
+Outcome = outcome.Outcome
 Problem = problems.Problem
 State = associations.State
+Subject = outcome.Subject
 
 NODE_UUID = 'correct its uuid in the table compute_nodes of its cell'
 AGAIN = 'run this command again'
 PRUNE = '--prune removes stale associations'
 
 
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """The scope of a full sync, and its limits."""
+
+    max_removed_share: float | None = None
+    """Also remove stale owned associations, unless they exceed this share of
+    all owned associations or suggest a damaged database. None only adds, and
+    removes aggregates that users deleted; UNLIMITED disables the brake."""
+    write: bool = True
+    """False changes nothing, in placement or in the journal."""
+    observes: bool = False
+    """With ``write`` false, whether the ledger is written all the same."""
+    hosts: frozenset[str] = frozenset()
+    """Only these hosts; empty means all."""
+    aggregates: frozenset[str] = frozenset()
+    """Only these aggregates, by name or UUID; empty means all."""
+    foreign: bool = False
+    """Also read each provider of a compute node, for the aggregates that
+    nova never had while the ledger exists."""
+    time_to_retry: abc.Callable[[], float] = lambda: math.inf
+    """Returns the seconds left for providers whose last attempt failed: they
+    come last, and the rest is left to the next sync."""
+
+    @property
+    def feeds_ledger(self) -> bool:
+        return self.write or self.observes
+
+
+@dataclasses.dataclass(frozen=True)
 class Result:
-    """Result of one full sync.
+    """The result of a full sync, of a dry run or of a comparison."""
 
-    :param interruption: exit status of an interrupted sync; 0 for others
-    """
+    outcome: Outcome
+    nova: source.Nova
+    """Nova as it was compared, limited to the requested members."""
+    associations: abc.Sequence[Association] = ()
+    """Those that were not in sync, or changed, with the state afterwards."""
+    drift: abc.Sequence[Association] = ()
+    """Those that the comparison found missing or stale."""
+    refused: exceptions.RemovalsRefused | None = None
+    """Why the brake refused the removals, if it did."""
+    not_compared: exceptions.MirrorError | None = None
+    """Why only journal rows were processed, if so."""
+    removable: frozenset[str] = frozenset()
+    """Foreign aggregates that only compute nodes have; none of them shares."""
+    request: Request = Request()
+    interruption: int = 0
+    """Exit status of an interrupted sync; 0 for others."""
 
-    def __init__(self, sync: full_sync.SyncOutcome, request: full_sync.Request,
-                 interruption: int = 0) -> None:
-        self.sync = sync
-        self.request = request
-        self.interruption = interruption
-        self._nova = sync.nova
+    @property
+    def uncompared_hosts(self) -> frozenset[str]:
+        """Member hosts without compute node, or whose cell is silent."""
+        return self.nova.nodeless().union(self.nova.hosts_down)
 
     def status(self) -> int:
         """Return the lowest exit status that applies."""
@@ -51,13 +95,13 @@ class Result:
         Log, metrics, summary and report follow it, and so does the exit status
         except for what is pending and for the drift of a dry run.
         """
-        if self.sync.not_compared:
+        if self.not_compared:
             return 'failure'
         return 'partial' if self.failures else 'success'
 
     def select(self, *states: State) -> list[Association]:
         """List the associations in these states."""
-        return [association for association in self.sync.associations
+        return [association for association in self.associations
                 if association.state in states]
 
     def summary(self, note: str = PRUNE) -> str:
@@ -74,23 +118,23 @@ class Result:
             text = 'Placement differs from nova: ' + text
         lines = [text + '.'] if text else []
         stale = self.select(State.STALE_KEPT)
-        if stale and not self.sync.refused:
+        if stale and not self.refused:
             lines.append('%s kept: %s.' % (plurals.count(
                 len(stale), 'stale association'), note))
-        if isinstance(self.sync.not_compared, exceptions.Stopped):
+        if isinstance(self.not_compared, exceptions.Stopped):
             lines.append('Interrupted before the comparison: %s.' % AGAIN)
         if self.unprocessed:
             lines.append('Interrupted; %s not reconciled: %s.' % (
                 plurals.count(
                     len(self.unprocessed), 'host or deleted aggregate',
                     'hosts or deleted aggregates'), AGAIN))
-        if not lines and not self.sync.not_compared:
+        if not lines and not self.not_compared:
             lines.append('Placement matches nova: %s, %s%s' % (
                 plurals.count(len(self.request.aggregates
-                                  or self._nova.aggregates), 'aggregate'),
+                                  or self.nova.aggregates), 'aggregate'),
                 plurals.count(len(
-                    self._nova.nodes_of(self.request.hosts)
-                    if self.request.hosts else self._nova.nodes),
+                    self.nova.nodes_of(self.request.hosts)
+                    if self.request.hosts else self.nova.nodes),
                     'compute node'), self._pending_clause()))
         return '\n'.join(lines)
 
@@ -114,9 +158,9 @@ class Result:
     def unprocessed(self) -> list[str]:
         """Hosts and deleted aggregates that an interruption skipped."""
         return sorted({
-            dirty.host for dirty, exc in self.sync.outcome.unfinished.items()
+            dirty.host for dirty, exc in self.outcome.unfinished.items()
             if isinstance(exc, exceptions.Stopped)} | {
-            subject.name for subject, exc in self.sync.outcome.failed.items()
+            subject.name for subject, exc in self.outcome.failed.items()
             if subject.kind == outcome.AGGREGATE
             and isinstance(exc, exceptions.Stopped)})
 
@@ -133,7 +177,7 @@ class Result:
 
     def _obstacles(self) -> abc.Iterator[Problem]:
         """List what nova, an operator or nova-compute has to correct."""
-        nova = self._nova
+        nova = self.nova
         yield from without_uuid(nova)
         for host in nova.lost():
             text, step = nova.obstacle(host)
@@ -143,8 +187,8 @@ class Result:
         for provider, names in sorted({
                 (association.provider, ', '.join(association.hosts))
                 for association in self.select(State.PENDING)
-                if outcome.Subject(outcome.PROVIDER, association.provider)
-                not in self.sync.outcome.failed}):
+                if Subject(outcome.PROVIDER, association.provider)
+                not in self.outcome.failed}):
             yield Problem(
                 provider, 'Host %s: compute node %s has no resource provider '
                 'yet' % (names, provider), source.RESTART,
@@ -152,36 +196,36 @@ class Result:
 
     def _failed(self) -> abc.Iterator[Problem]:
         """List what failed: comparison, cells, removals and writes."""
-        missed, refused = self.sync.not_compared, self.sync.refused
+        missed, refused = self.not_compared, self.refused
         if missed and not isinstance(missed, exceptions.Stopped):
             yield Problem.of(missed, text='Nothing could be compared')
         yield from problems.of_cells(
-            self._nova.cells_down, 'its hosts are unchanged')
+            self.nova.cells_down, 'its hosts are unchanged')
         if refused:
             yield Problem.of(refused, text='Removals refused')
-        for subject, exc in self.sync.outcome.failed.items():
+        for subject, exc in self.outcome.failed.items():
             if not isinstance(exc, exceptions.Stopped):
                 yield Problem.of(
                     exc, str(subject), self._effect(subject),
-                    unwritten=subject in self.sync.outcome.unwritten)
+                    unwritten=subject in self.outcome.unwritten)
 
-    def _effect(self, subject: outcome.Subject) -> str:
+    def _effect(self, subject: Subject) -> str:
         """Return what a failure of the subject leaves undone."""
         text = str(subject)
         if subject == outcome.JOURNAL:
             return 'The journal is not up to date'
         if subject.kind == outcome.UNREAD:
             return 'Aggregate %s (%s) is not compared' % (
-                self._nova.aggregates.get(subject.name, 'that was deleted'),
+                self.nova.aggregates.get(subject.name, 'that was deleted'),
                 subject.name)
-        if subject.name in self._nova.nodes:
-            names = self._nova.host_names(subject.name)
+        if subject.name in self.nova.nodes:
+            names = self.nova.host_names(subject.name)
             if subject.kind == outcome.FOREIGN:
                 return 'Host %s: the %s are unknown' % (names, text)
             if subject.kind == outcome.PROVIDER:
                 text = 'host %s (%s)' % (names, text)
         is_compared = (self.request.write
-                       or subject in self.sync.outcome.unwritten)
+                       or subject in self.outcome.unwritten)
         return '%s is not %s' % (
             _capitalized(text), 'mirrored' if is_compared else 'compared')
 

@@ -14,10 +14,10 @@ from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import report
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.reconcile import associations
-from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror.reconcile import problems
+from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import source
 from tests import chromium
 from tests.functional import test_html_report
@@ -282,9 +282,9 @@ class TestManyHosts(PageTest):
             for node, host in nodes.items()])
         with open(self.file, 'w') as page:
             page.writelines(report.render(collect.Content(
-                full_sync.SyncOutcome(
-                    done, nova, associations.after_sync((), done, nova)),
-                full_sync.Request(0.3, write=False),
+                result.Result(
+                    done, nova, associations.after_sync((), done, nova),
+                    request=result.Request(0.3, write=False)),
                 collect.JournalContent(syncs=(
                     full_syncs.Entry(
                         'agent --prune', 'api1', NOW, NOW, 1.0),)),

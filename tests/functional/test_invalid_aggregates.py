@@ -6,6 +6,7 @@ request that contains the text.
 """
 
 import contextlib
+import dataclasses
 import io
 import json
 import types
@@ -34,7 +35,6 @@ from nova_aggregate_mirror.osc import clients
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
-from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.source import api
 from nova_aggregate_mirror.source import database
 from tests import fixtures
@@ -90,7 +90,8 @@ class InvalidTest(test_source.SourceTest):
             {aggregate.uuid for aggregate in aggregates})
 
     def judge(self, sync, **request):
-        return result.Result(sync, full_sync.Request(**request))
+        return dataclasses.replace(
+            sync, request=full_sync.Request(**request))
 
     def ledger(self):
         """Return every row of the ledger."""

@@ -11,8 +11,8 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import journal as checks_of_journal
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.journal import full_syncs
-from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import modes
+from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.source import database
 from tests import fixtures
 from tests.functional import test_sync_command
@@ -45,7 +45,7 @@ class ModesTest(test_sync_command.SyncTest):
         CONF.set_override('mode', mode, 'aggregate_mirror')
         self.agent = fixtures.Agent()
 
-    def work(self) -> full_sync.SyncOutcome:
+    def work(self) -> result.Result:
         """Drain and sync; return the outcome."""
         self.agent.drain()
         return self.agent.sync()

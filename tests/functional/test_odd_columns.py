@@ -39,8 +39,6 @@ from nova_aggregate_mirror.html_report import report
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import context
-from nova_aggregate_mirror.reconcile import full_sync
-from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api
 from nova_aggregate_mirror.source import database
@@ -215,8 +213,7 @@ class TestOddColumns(testscenarios.WithScenarios, test_source.SourceTest):
                 self.assertEqual(
                     {'gone'}, self.source.read_all().obstacles.keys())
         self.place('h1')
-        request = full_sync.Request(0.5)
-        judged = result.Result(self.agent.sync(), request)
+        judged = self.agent.sync()
         self.assertEqual({self.zone.uuid}, self.placed('h1'))
         json.dumps(sync_result.document(judged))
         self.assertNotEqual('failure', judged.judgement)

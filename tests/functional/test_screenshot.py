@@ -17,9 +17,9 @@ from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import report
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.reconcile import associations
-from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
+from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import source
 from tests import chromium
 from tests.functional import test_chromium
@@ -51,9 +51,9 @@ def example():
                        nodes)
     done = outcome.Outcome(changes)
     return collect.Content(
-        full_sync.SyncOutcome(
-            done, nova, associations.after_sync((), done, nova)),
-        full_sync.Request(0.3, write=False),
+        result.Result(
+            done, nova, associations.after_sync((), done, nova),
+            request=result.Request(0.3, write=False)),
         collect.JournalContent(has_ledger=True, syncs=(full_syncs.Entry(
             'agent --prune', 'controller-1', NOW - 60, NOW - 60, 0.2),)),
         {UUIDS[name]: zone for name, zone in ZONES.items() if zone},

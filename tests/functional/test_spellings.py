@@ -10,8 +10,6 @@ import shlex
 
 import testtools
 
-from nova_aggregate_mirror.reconcile import full_sync
-from nova_aggregate_mirror.reconcile import result
 from tests import databases
 from tests import fixtures
 
@@ -37,8 +35,7 @@ class TestSpellings(testtools.TestCase):
                          self.cloud.placement.aggregates(self.host.nodes[0]))
 
     def lines(self):
-        return list(map(str, result.Result(
-            self.cloud.sync(), full_sync.Request()).problems))
+        return list(map(str, self.cloud.sync().problems))
 
     def status(self, argv):
         """Do what a command of the openstack client does."""

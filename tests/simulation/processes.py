@@ -25,6 +25,7 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.limits import placement_breaker
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.reconcile import result
 from tests.simulation import databases
 from tests.simulation import nova as simulated_nova
 from tests.simulation import placement as simulated_placement
@@ -367,7 +368,7 @@ def compare(parts: Parts) -> bool:
     return outcome_is_good(done)
 
 
-def outcome_is_good(done: full_sync.SyncOutcome) -> bool:
+def outcome_is_good(done: result.Result) -> bool:
     return not (done.outcome.failed or done.not_compared or done.refused)
 
 

@@ -32,7 +32,7 @@ class TestSync(case.AgentTest):
             zones=zones)
 
     def note(self, seconds, result):
-        self.noted.append(result.sync)
+        self.noted.append(result)
         if self.unnoted:
             raise exceptions.JournalUnavailable(self.unnoted)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The entry of a sync in the history."""
 
+import dataclasses
 import types
 
 import testtools
@@ -21,8 +22,8 @@ def entry(sync, interruption=0, **request):
     entries = []
     sync_history.note(
         types.SimpleNamespace(note=entries.append), 'agent', 1.0,
-        result.Result(sync, full_sync.Request(**request),
-                      interruption=interruption))
+        dataclasses.replace(sync, request=result.Request(**request),
+                            interruption=interruption))
     [entry] = entries
     return entry
 
@@ -34,21 +35,21 @@ class TestCompared(testtools.TestCase):
         partial = outcome.Outcome()
         partial.failed[outcome.Subject(outcome.PROVIDER, 'n1')] = (
             exceptions.ServiceFailed('500'))
-        sync = full_sync.SyncOutcome(partial, source.Nova({}, {}, {}))
+        sync = result.Result(partial, source.Nova({}, {}, {}))
         for compared, arguments in (
                 (True, {}), (False, {'interruption': 130}),
                 (False, {'hosts': frozenset({'h1'})}),
                 (False, {'write': False, 'observes': True})):
             self.assertIs(compared, entry(sync, **arguments).compared)
         self.assertFalse(entry(full_sync.without_comparison(
-            exceptions.ServiceFailed('500'))).compared)
+            exceptions.ServiceFailed('500'), result.Request())).compared)
 
 
 class TestRemovals(testtools.TestCase):
 
     def removals(self, **request):
         """Return the number of removals, and how many of them are listed."""
-        sync = entry(full_sync.SyncOutcome(
+        sync = entry(result.Result(
             outcome.Outcome(), source.Nova({}, {}, {}), [
                 test_result.association(number, 'stale')
                 for number in range(COUNT)]), **request)

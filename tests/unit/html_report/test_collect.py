@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The comparison that the report shows."""
 
+import dataclasses
+
 import testtools
 
 from nova_aggregate_mirror import conf
@@ -10,27 +12,28 @@ from nova_aggregate_mirror.html_report import report
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.reconcile import associations
-from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import source
 from tests.unit import doubles
+
+REQUEST = result.Request(0.3, write=False)
 
 
 class TestMarks(testtools.TestCase):
 
     def test_hosts_that_share_a_compute_node(self):
         """Each is marked if their provider could not be compared."""
-        result = outcome.Outcome()
+        done = outcome.Outcome()
         for node in 'n1', 'n2':
-            result.failed[outcome.Subject(outcome.PROVIDER, node)] = (
+            done.failed[outcome.Subject(outcome.PROVIDER, node)] = (
                 exceptions.ServiceFailed('500'))
         nova = source.Nova({}, {}, {'n1': 'h1'}, shared={
             'n1': (source.NodeRow('', 'n1', 'h1'),
                    source.NodeRow('', 'n1', 'twin'))})
         collected = collect.Content(
-            full_sync.SyncOutcome(result, nova),
-            full_sync.Request(0.3, write=False), collect.JournalContent(), {},
-            '')
+            result.Result(done, nova, request=REQUEST),
+            collect.JournalContent(), {}, '')
         self.assertEqual(
             dict.fromkeys(['h1', 'n2', 'twin'], ('could not be compared',)),
             collect.marks(collected))
@@ -44,19 +47,18 @@ class TestRepair(doubles.TestCase):
         Providers without a compute node are no hosts; each failure is listed.
         """
         names = ['n%02d' % number for number in range(12)]
-        comparison = full_sync.SyncOutcome(
+        comparison = result.Result(
             outcome.Outcome(failed={
                 outcome.Subject(outcome.PROVIDER, name):
                 exceptions.ServiceFailed('500') for name in names}),
             source.Nova({}, {}, {}), [associations.Association(
                 (), name, '', 'gone', associations.State.STALE, True)
-                for name in names])
+                for name in names], request=REQUEST)
         syncs = full_syncs.Entry('agent', 'ctl', 0, 1, 1, mode=conf.OBSERVE),
         for observes, entries, repaired in (
                 (False, (), True), (True, (), False), (False, syncs, False)):
             page = ''.join(report.render(collect.Content(
-                comparison, full_sync.Request(0.3, write=False),
-                collect.JournalContent(syncs=entries), {}, '',
+                comparison, collect.JournalContent(syncs=entries), {}, '',
                 observes=observes), 2))
             self.assertEqual(repaired, report.REPAIR in page)
             self.assertNotEqual(repaired, 'The agent only observes.' in page)
@@ -72,14 +74,14 @@ class TestForeignAggregates(doubles.TestCase):
         """Return what the report says about a foreign aggregate."""
         nova = doubles.Nova([])
         nova.mapped = dict.fromkeys(cells, '')
-        result = full_sync.SyncOutcome(
+        sync = result.Result(
             outcome.Outcome(), source.Nova({}, {}, {}),
             [associations.Association(
                 ('h1',), 'n1', '', 'foreign',
-                associations.State.FOREIGN_AGGREGATE, True)])
+                associations.State.FOREIGN_AGGREGATE, True)],
+            request=dataclasses.replace(REQUEST, foreign=True))
         return report.values(collect.Content(
-            result, full_sync.Request(0.3, write=False, foreign=True),
-            collect.read_journal(self.conf, nova), {}, ''))['described']
+            sync, collect.read_journal(self.conf, nova), {}, ''))['described']
 
     def test_journal(self):
         """Its ledger has the aggregates that nova deleted."""

@@ -13,9 +13,9 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import misplaced
 from nova_aggregate_mirror.html_report import report
-from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import problems
+from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import source
 from tests.unit import doubles
 from tests.unit.html_report import test_answer
@@ -46,9 +46,8 @@ def findings(servers, **options):
 def collected(found):
     """Build a report of a cloud without aggregates that is in sync."""
     return collect.Content(
-        full_sync.SyncOutcome(outcome.Outcome(), source.Nova({}, {}, {})),
-        full_sync.Request(0.3, write=False), collect.JournalContent(), {},
-        'region RegionOne', found)
+        result.Result(outcome.Outcome(), source.Nova({}, {}, {})),
+        collect.JournalContent(), {}, 'region RegionOne', found)
 
 
 def page(found):

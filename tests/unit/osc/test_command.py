@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all commands of the openstack client print."""
 
+import dataclasses
 import io
 import json
 import types
@@ -114,9 +115,9 @@ class TestCommand(testtools.TestCase):
 
     def test_interrupted_diff(self):
         """No list is printed: an empty one would say that nothing differs."""
-        status, out, errors = self.diff(result.Result(
-            full_sync.without_comparison(exceptions.Stopped('')),
-            full_sync.Request(write=False),
+        status, out, errors = self.diff(dataclasses.replace(
+            full_sync.without_comparison(
+                exceptions.Stopped(''), full_sync.Request(write=False)),
             interruption=exit_status.INTERRUPTED))
         self.assertEqual((exit_status.INTERRUPTED, ''), (status, out))
         self.assertIn('Interrupted before the comparison', errors)
@@ -131,11 +132,10 @@ class TestCommand(testtools.TestCase):
                 (associations.State.MISSING, 'add', ''),
                 (associations.State.STALE, 'remove', '--prune ')):
             status, _out, errors = self.diff(result.Result(
-                full_sync.SyncOutcome(
-                    outcome.Outcome(failed=failed), source.Nova({}, {}, {}),
-                    [associations.Association(
-                        ('h1',), 'n99', 'zone', 'uuid', state)]),
-                full_sync.Request(write=False)),
+                outcome.Outcome(failed=failed), source.Nova({}, {}, {}),
+                [associations.Association(
+                    ('h1',), 'n99', 'zone', 'uuid', state)],
+                request=full_sync.Request(write=False)),
                 '--aggregate', 'a b', '--host', 'h1')
             self.assertEqual(exit_status.NOT_READ, status)
             first, step, *others = errors.splitlines()

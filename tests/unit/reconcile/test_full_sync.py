@@ -19,7 +19,6 @@ from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror.reconcile import reconciler
-from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror import source
 from tests.unit import doubles
@@ -406,10 +405,9 @@ class TestSync(SyncTest):
     def test_journal_that_becomes_unavailable(self):
         """It is a failure, but nova's current state is still mirrored."""
         self.after_first(self.placement, 'get', self.lock_journal)
-        sync = self.sync()
+        judged = self.sync()
         self.assertEqual({'n1': {'a'}, 'n2': {'a', 'b'}, 'n3': set()},
                          self.placement.aggregates)
-        judged = result.Result(sync, full_sync.Request())
         [problem] = judged.problems
         self.assertEqual((exit_status.COULD_NOT_RUN, 'partial'),
                          (judged.status(), judged.judgement))

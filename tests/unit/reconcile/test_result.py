@@ -8,7 +8,6 @@ import testtools
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.reconcile import associations
-from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import source
@@ -39,11 +38,9 @@ def judged(*states, write=True, failed=(), unwritten=(), unfinished=(),
         unwritten={providers[uuid] for uuid in unwritten},
         unfinished={journal.Dirty(host): STOPPED for host in unfinished})
     return result.Result(
-        full_sync.SyncOutcome(
-            done, nova, [
-                association(number, state)
-                for number, state in enumerate(states)], **options),
-        full_sync.Request(write=write))
+        done, nova, [association(number, state)
+                     for number, state in enumerate(states)],
+        request=result.Request(write=write), **options)
 
 
 class TestSummary(testtools.TestCase):
@@ -70,8 +67,8 @@ class TestSummary(testtools.TestCase):
                  '1 aggregate, 1 compute node')):
             self.assertEqual(
                 'Placement matches nova: ' + said, result.Result(
-                    full_sync.SyncOutcome(outcome.Outcome(), nova, []),
-                    full_sync.Request(**request)).summary())
+                    outcome.Outcome(), nova,
+                    request=result.Request(**request)).summary())
 
     def test_failures(self):
         """Placement may not match nova then."""
