@@ -143,26 +143,21 @@ def _mistake(conf: cfg.ConfigOpts, group: str, option: cfg.Opt
         value = conf[group][option.dest]
     except (cfg.Error, ValueError) as exc:
         return _invalid(conf, group, option, exc)
+    elements = value if isinstance(value, list) else [value]
+    if any(isinstance(element, float) and (
+            not math.isfinite(element) or str(element) == '-0.0')
+           for element in elements):
+        return _invalid(conf, group, option)
     if option.name == 'hooks' and value == []:
-        return _empty(
-            conf, group, option, step='name a hook, or set mode = observe, in '
-            'which nova\'s own mirroring stays in effect')
-    may_be_empty = (option.default in (None, '')
-                    or option.name in MEANINGFUL_WHEN_EMPTY)
-    for element in value if isinstance(value, list) else [value]:
-        if isinstance(element, float) and (
-                not math.isfinite(element)
-                or element == 0 and math.copysign(1, element) < 0):
-            return _invalid(conf, group, option)
-        if not may_be_empty and (element is None or element == ''
-                                 or str(element).isspace()):
-            return _empty(conf, group, option,
-                          step='delete it; the default then applies')
-    return None
-
-
-def _empty(conf: cfg.ConfigOpts, group: str, option: cfg.Opt, step: str
-           ) -> exceptions.InvalidConfiguration:
+        step = ('name a hook, or set mode = observe, in which nova\'s own '
+                'mirroring stays in effect')
+    elif option.default in (None, '') or (
+            option.name in MEANINGFUL_WHEN_EMPTY) or not any(
+                element is None or not str(element).strip()
+                for element in elements):
+        return None
+    else:
+        step = 'delete it; the default then applies'
     return exceptions.InvalidConfiguration(
         '%s is empty' % _place(conf, group, option)[0], step=step)
 
