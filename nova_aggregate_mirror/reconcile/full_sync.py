@@ -78,7 +78,13 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     outcome.failed |= unread(compared)
     outcome.add(mirror.remove(compared.deleted, mode))
     _repair(mirror, compared, request, mode, outcome)
-    _find_contradictions(context, compared, differences, outcome)
+    pending = {association.provider for association in differences
+               if association.state is associations.State.PENDING}
+    # Neither a sync nor nova-compute can repair these.
+    add_contradictions(outcome, {
+        **survey.name_conflicts(context, pending, compared.nova),
+        **compared.contradictions(),
+        **survey.denials(context, compared, outcome.missing)})
     removable = (survey.find_foreign(context, compared, outcome)
                  if request.foreign else frozenset[str]())
     if request.feeds_ledger and not compared.hosts and not compared.only:
@@ -244,20 +250,6 @@ def _retry_failing(mirror: reconciler.Reconciler, compared: Comparison,
                 not retried.done and retried.outage):
             break
     return outcome
-
-
-def _find_contradictions(context: context.Context, compared: Comparison,
-                         differences: abc.Iterable[Association],
-                         outcome: Outcome) -> None:
-    """Report what neither a sync nor nova-compute can repair."""
-    conflicts: dict[str, exceptions.MirrorError] = {}
-    conflicts |= survey.name_conflicts(context, {
-        association.provider for association in differences
-        if association.state is associations.State.PENDING
-    }, compared.nova)
-    conflicts |= compared.contradictions()
-    conflicts |= survey.denials(context, compared, outcome.missing)
-    add_contradictions(outcome, conflicts)
 
 
 def add_contradictions(

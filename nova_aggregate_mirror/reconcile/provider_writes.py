@@ -334,8 +334,21 @@ class _Requests:
 
     def _put(self, state: client.Provider, change: plan.Change,
              truth: source.Nova) -> None:
-        _put(self._context.placement, state, change, truth, self._mode,
-             self._outcome)
+        provider, mode, outcome = change.provider, self._mode, self._outcome
+        is_unchanged = (provider not in truth.shared and
+                        mode.before.get(provider) == truth.wanted(provider))
+        if mode.write and (change or (mode.always and not is_unchanged)):
+            self._context.placement.put(state, change.apply(state.aggregates))
+        elif mode.always:
+            outcome.skipped_writes[provider] = state.generation
+        subject = Subject(PROVIDER, provider)
+        if subject not in outcome.failed:
+            outcome.unwritten.discard(subject)
+            outcome.done.add(provider)
+        if change:
+            outcome.changes.append(change)
+            if mode.write:
+                _log(change, truth)
         self._context.display.advance()
 
     def late(self) -> frozenset[str]:
@@ -374,25 +387,6 @@ class _Requests:
                         'not tried after %d other providers without an answer'
                         % len(self._silent)))
         return answers
-
-
-def _put(placement: client.Client, state: client.Provider,
-         change: plan.Change, truth: source.Nova, mode: Mode,
-         outcome: Outcome) -> None:
-    provider, subject = change.provider, Subject(PROVIDER, change.provider)
-    is_unchanged = (provider not in truth.shared and
-                    mode.before.get(provider) == truth.wanted(provider))
-    if mode.write and (change or (mode.always and not is_unchanged)):
-        placement.put(state, change.apply(state.aggregates))
-    elif mode.always:
-        outcome.skipped_writes[provider] = state.generation
-    if subject not in outcome.failed:
-        outcome.unwritten.discard(subject)
-        outcome.done.add(provider)
-    if change:
-        outcome.changes.append(change)
-        if mode.write:
-            _log(change, truth)
 
 
 def _log(change: plan.Change, truth: source.Nova) -> None:

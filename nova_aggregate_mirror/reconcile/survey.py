@@ -208,24 +208,19 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
         if foreign:
             result.kept[node] = foreign
 
-    outage: exceptions.MirrorError | None = None
     for start in range(0, len(nodes), provider_writes.BATCH):
         batch = nodes[start:start + provider_writes.BATCH]
-        failures: dict[str, exceptions.MirrorError] = {}
-        if not outage:
-            answers = context.placement.ask(
-                read, batch, context.each, math.inf)
-            failures, outage = answers.failures, answers.outage
-            batch = answers.unasked(batch)
+        answers = context.placement.ask(read, batch, context.each, math.inf)
+        failures, outage = answers.failures, answers.outage
         reason = outage or next(iter(failures.values()), None)
         if reason:
-            reason = exceptions.NotTried.because_of(reason)
-        if reason:
-            failures |= dict.fromkeys(batch, reason)
+            failures |= dict.fromkeys(
+                answers.unasked(nodes[start:] if outage else batch),
+                exceptions.NotTried.because_of(reason))
         result.failed |= {outcome.Subject(outcome.FOREIGN, node): error
                           for node, error in failures.items()}
-    if outage:
-        return frozenset()
+        if outage:
+            return frozenset()
     return _removable(context, compared.nova,
                       frozenset().union(*result.kept.values()))
 
