@@ -190,8 +190,9 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
         text += '; ' + plurals.count(len(nodes), 'differs', 'differ')
     display.step(text)
     display.expect(len(nodes))
-    failing = (mirror.context.failing.select(nodes)
-               if mirror.context.failing else {})
+    # The drain may change the dictionary meanwhile.
+    failing, differing = dict(mirror.context.failing or {}), frozenset(nodes)
+    failing = {node: failing[node] for node in failing if node in differing}
     repaired = Outcome()
     for hosts in _groups(mirror, compared.dirty(
             node for node in nodes if node not in failing)):

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Result of a converge: what is in sync, pending or failed; past failures."""
+"""Result of a converge: what is in sync, pending or failed."""
 
 from collections import abc
 import dataclasses
-import threading
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
@@ -18,6 +17,13 @@ FOREIGN = 'foreign aggregates of provider'
 """Kind of a provider that may be in sync, but could not be read for them."""
 UNREAD = 'aggregate'
 """Kind of an aggregate whose providers could not be read."""
+
+
+Failing = dict[str, exceptions.MirrorError]
+"""Providers whose last attempt failed, in the order of these attempts.
+
+The reconcilers of an agent share it: a full sync tries last what the drain
+could not mirror."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,6 +137,23 @@ class Outcome:
     def _subjects(nodes: abc.Iterable[str]) -> list[Subject]:
         return [Subject(PROVIDER, node) for node in sorted(nodes)]
 
+    def note_failures(self, failing: Failing) -> None:
+        """Note the failures of this converge, and what it repaired.
+
+        An outage is no failure of a provider, nor is that of nova; one that
+        was not tried comes first next time.
+        """
+        for uuid in self.done | self.missing:
+            failing.pop(uuid, None)
+        for subject, error in self.failed.items():
+            is_own = error is not self.outage and error.is_of_provider
+            if subject.kind == PROVIDER and (
+                    is_own or isinstance(error, exceptions.NotTried)):
+                failing.pop(subject.name, None)
+            if subject.kind == PROVIDER and is_own:
+                # Its frames would live as long as the process.
+                failing[subject.name] = error.with_traceback(None)
+
     def write_journal(self, write: abc.Callable[[], None]) -> None:
         """Write to the journal; record a failure without aborting the run."""
         try:
@@ -163,42 +186,3 @@ class Outcome:
         self.unfinished = {dirty: exc for dirty, exc
                            in self.unfinished.items() if exc not in over}
         self.add(later)
-
-
-class Failing:
-    """Providers whose last attempt failed, in the order of these attempts.
-
-    Shared by the reconcilers of an agent: a full sync tries last what the
-    drain could not mirror. An outage is no failure of a provider, nor is that
-    of nova; one that was not tried comes first next time.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._errors: dict[str, exceptions.MirrorError] = {}
-
-    def observe(self, result: Outcome) -> None:
-        """Remember the failures of a converge, and forget what it repaired."""
-        with self._lock:
-            for uuid in result.done | result.missing:
-                self._errors.pop(uuid, None)
-            for subject, error in result.failed.items():
-                if subject.kind != PROVIDER:
-                    continue
-                if error is not result.outage and error.is_of_provider:
-                    self._errors.pop(subject.name, None)
-                    # Its frames would live as long as the process.
-                    self._errors[subject.name] = error.with_traceback(None)
-                elif isinstance(error, exceptions.NotTried):
-                    self._errors.pop(subject.name, None)
-
-    def select(self, nodes: abc.Iterable[str]
-               ) -> dict[str, exceptions.MirrorError]:
-        """Map those of these providers that fail to their errors.
-
-        Providers whose last attempt was earlier come first.
-        """
-        nodes = frozenset(nodes)
-        with self._lock:
-            return {uuid: error for uuid, error in self._errors.items()
-                    if uuid in nodes}

@@ -177,8 +177,8 @@ class Reconciler:
             partial = provider_writes.converge(self.context, batch, mode)
             outage = None if partial.done else partial.outage
             outcome.add(partial)
-            if self.context.failing:
-                self.context.failing.observe(partial)
+            if self.context.failing is not None:
+                partial.note_failures(self.context.failing)
             if sum(isinstance(exc, exceptions.GenerationConflict) for exc
                    in partial.failed.values()) > provider_writes.MAX_FUTILE:
                 # The next batches wait for no more conflicts.
