@@ -148,35 +148,25 @@ def ratios(deployment: inputs.Deployment) -> checks.Findings:
     """Report allocation ratios, which nova reads from placement only."""
     aggregates, findings = deployment.aggregates, []
     for uuid, metadata in sorted(aggregates.metadata.items()):
-        values = {name: metadata[key] for key, name in RATIOS.items()
-                  if key in metadata}
-        if values:
-            findings.append(checks.warning(
-                'Aggregate %s has an allocation ratio, which nova ignores. '
-                'Set it in placement for the hosts of the aggregate, then '
-                'remove it from the aggregate. A ratio of the same name in '
-                'nova.conf of a host overrides that of placement:'
-                % aggregates.names[uuid],
-                *_set_ratios(uuid, values),
-                'openstack aggregate unset %s %s' % (' '.join(
-                    '--property ' + key for key in RATIOS if key in metadata),
-                    shlex.quote(aggregates.names[uuid]))))
+        keys = [key for key in RATIOS if key in metadata]
+        if not keys:
+            continue
+        commands = ['openstack aggregate unset %s %s' % (
+            ' '.join('--property ' + key for key in keys),
+            shlex.quote(aggregates.names[uuid]))]
+        # An aggregate without a UUID is not in placement.
+        if source.has_uuid(uuid):
+            resources = ['--resource %s:allocation_ratio=%s' % (
+                RATIOS[key], shlex.quote(metadata[key])) for key in keys]
+            commands.insert(0, '%s inventory set --aggregate %s --amend %s' % (
+                checks.PROVIDER, uuid, ' '.join(resources)))
+        findings.append(checks.warning(
+            'Aggregate %s has an allocation ratio, which nova ignores. '
+            'Set it in placement for the hosts of the aggregate, then '
+            'remove it from the aggregate. A ratio of the same name in '
+            'nova.conf of a host overrides that of placement:'
+            % aggregates.names[uuid], *commands))
     return findings
-
-
-def _set_ratios(key: str, values: abc.Mapping[str, str]
-                ) -> abc.Iterator[str]:
-    """Return the command that sets allocation ratios in placement.
-
-    :param key: of the aggregate; one without a UUID is not in placement
-    :param values: resource class to ratio
-    """
-    if source.has_uuid(key):
-        yield '%s inventory set --aggregate %s --amend %s' % (
-            checks.PROVIDER, key, ' '.join(
-                '--resource %s:allocation_ratio=%s' % (
-                    name, shlex.quote(ratio))
-                for name, ratio in values.items()))
 
 
 def isolation(deployment: inputs.Deployment) -> checks.Findings:

@@ -99,21 +99,19 @@ def summary(result: result.Result, never: str = NEVER,
     return [*lines, *foreign(result, never)]
 
 
-def foreign(result: result.Result, never: str = NEVER) -> abc.Iterator[str]:
+def foreign(result: result.Result, never: str = NEVER) -> list[str]:
     """Describe the aggregates that are not nova's, if requested."""
     if not result.request.foreign:
-        return
+        return []
     by_aggregate: dict[str, set[str]] = {}
     for association in result.select(State.FOREIGN_AGGREGATE):
         by_aggregate.setdefault(association.aggregate_uuid, set()).add(
             association.host)
-    for uuid, hosts in sorted(by_aggregate.items())[:problems.MOST_LISTED]:
-        yield 'Aggregate %s of %s: %s; its owner is unknown.%s' % (
+    return plurals.lines((
+        'Aggregate %s of %s: %s; its owner is unknown.%s' % (
             uuid, plurals.some(hosts), never,
             HOW_TO_REMOVE if uuid in result.removable else '')
-    if len(by_aggregate) > problems.MOST_LISTED:
-        yield '... and %d more aggregates' % (
-            len(by_aggregate) - problems.MOST_LISTED)
+        for uuid, hosts in sorted(by_aggregate.items())), problems.MOST_LISTED)
 
 
 def in_table(rows: abc.Iterable[tuple[str, ...]]

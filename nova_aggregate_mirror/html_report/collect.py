@@ -101,9 +101,7 @@ def read_journal(conf: cfg.ConfigOpts,
                  source: database.DatabaseSource) -> JournalContent:
     """Read the journal without creating a file or migrating a table."""
     try:
-        if engine.is_missing(conf):
-            engine.check_absent(conf)
-            return JournalContent()
+        engine.check_absent(conf)
         stored = store.Journal(conf, engine.open_existing(conf))
         with contextlib.suppress(exceptions.NovaUnavailable):
             nova_identity.Binding(stored.database, source.cell_mappings,
@@ -112,7 +110,7 @@ def read_journal(conf: cfg.ConfigOpts,
                               tuple(stored.history.newest()),
                               tuple(modes.find(
                                   stored, conf.aggregate_mirror.mode)),
-                              has_ledger=True)
+                              has_ledger=not engine.is_missing(conf))
     except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
         return JournalContent(trouble=problems.Problem.of(
             exc, text=INCOMPLETE))

@@ -93,9 +93,9 @@ def values(content: collect.Content) -> dict[str, Any]:
             State.FOREIGN_AGGREGATE, State.FOREIGN_PROVIDER,
             State.UNKNOWN_PROVIDER, State.ABSENT),
         'unknown': nova.owners if nova.unread else 'no compute node',
-        'described': list(sync_result.foreign(
+        'described': sync_result.foreign(
             result, sync_result.NEVER if journal.has_ledger
-            else sync_result.UNKNOWN)),
+            else sync_result.UNKNOWN),
         'repair': REPAIR if result.select(*associations.DRIFT) else '',
         'observed': next((sync.observed for sync in journal.syncs
                           if sync.mode), content.observes),
