@@ -178,7 +178,18 @@ def agent(deployment: inputs.Deployment) -> checks.Findings:
     database = deployment.journal.database
     mode = deployment.conf.aggregate_mirror.mode
     row = lease.read(database, mode)
-    if row is None or not row.holder:
+    if row and row.holder:
+        leader = _renewal(database, mode, row)
+        if leader:
+            return [checks.good(
+                'The leader is the agent on %s, which took the lease on %s.'
+                % (leader.host, modes.date(leader.taken_at)))]
+        if row.seconds > LONGEST_WATCH:
+            return [checks.warning(
+                'Not checked: the agent on %s has not renewed its lease for '
+                '%g seconds, and it lasts %g seconds.'
+                % (row.host, LONGEST_WATCH, row.seconds))]
+    else:
         other = next(other for other in lease.NAMES if other != mode)
         leader = lease.read(database, other)
         if leader and leader.holder and _renewal(database, other, leader):
@@ -190,26 +201,10 @@ def agent(deployment: inputs.Deployment) -> checks.Findings:
             'No agent has ever used this journal in mode %s. Start one with '
             'the [aggregate_mirror_database] of nova-api:' % mode,
             checks.START_AGENT)]
-    name = 'the agent on %s, which took the lease on %s' % (
-        row.host, modes.date(row.taken_at))
-    if not row.holder:
-        return [checks.warning(
-            'No agent leads; the last leader was %s. Start an agent:' % name,
-            checks.START_AGENT)]
-    renewal = _renewal(database, mode, row)
-    if renewal and renewal.holder == row.holder:
-        return [checks.good('The leader is %s.' % name)]
-    if renewal:
-        return [checks.warning(
-            'The lease of %s, was released or taken by another agent '
-            'during this check. Run it again.' % name)]
-    if row.seconds > LONGEST_WATCH:
-        return [checks.warning(
-            'Not checked: %s, has not renewed it for %g seconds, but its '
-            'lease lasts %g seconds.' % (name, LONGEST_WATCH, row.seconds))]
     return [checks.warning(
-        'No agent leads: %s, has not renewed it for %g seconds. Start an '
-        'agent:' % (name, row.seconds), checks.START_AGENT)]
+        'No agent leads; the last leader was the agent on %s, which took the '
+        'lease on %s. Start an agent:' % (row.host, modes.date(row.taken_at)),
+        checks.START_AGENT)]
 
 
 def _renewal(database: transactions.Transactions, mode: str,
@@ -218,7 +213,7 @@ def _renewal(database: transactions.Transactions, mode: str,
     for _second in range(math.ceil(min(row.seconds, LONGEST_WATCH))):
         time.sleep(1)
         current = lease.read(database, mode)
-        if current and current != row:
+        if current and current.holder and current != row:
             return current
     return None
 

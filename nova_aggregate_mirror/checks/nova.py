@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of nova: the API database and the hook."""
 
+import contextlib
 from importlib import metadata
-
-from oslo_config import cfg
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
@@ -53,7 +52,7 @@ def galera(deployment: inputs.Deployment) -> checks.Findings:
 
 
 def hook(deployment: inputs.Deployment) -> checks.Findings:
-    """Check that nova-api loads the hooks and that nova is supported."""
+    """Check that nova-api loads the hooks, and that nova is supported."""
     if PLUGIN not in (entry_point.value for entry_point
                       in metadata.entry_points(group=ENTRY_POINTS)):
         return [checks.failure(
@@ -69,15 +68,14 @@ def hook(deployment: inputs.Deployment) -> checks.Findings:
             'aggregates itself, best effort: %s. In nova-api\'s environment, '
             'run:'
             % (release, exc), UPGRADE)]
-    return _hooks(deployment.conf) or _explanations(release) or [
-        checks.good('Nova %s is supported%s.' % (
-            release, ', and mirrors host aggregates itself: the mode is '
-            'observe' if nova_aggregate_mirror.conf.observes(deployment.conf)
-            else ''))]
-
-
-def _explanations(release: str) -> checks.Findings:
-    """Check that requests can be explained with this nova."""
+    try:
+        # The check of the credentials reports those that are missing.
+        with contextlib.suppress(exceptions.MissingCredentials):
+            attach.load(deployment.conf)
+    except exceptions.MirrorError as exc:
+        return [checks.failure(
+            '%s. Until this is corrected, nova mirrors host aggregates '
+            'itself, best effort. The default is:' % exc, *MIRROR_HOOK)]
     try:
         nova_internals.check()
         api_internals.check()
@@ -85,18 +83,6 @@ def _explanations(release: str) -> checks.Findings:
         return [checks.warning(
             'Nova %s is supported, except for "scheduling explain": %s. In '
             'nova-scheduler\'s environment, run:' % (release, exc), UPGRADE)]
-    return []
-
-
-def _hooks(conf: cfg.ConfigOpts) -> checks.Findings:
-    """Check that the configured hooks load."""
-    try:
-        attach.load(conf)
-    except exceptions.MissingCredentials:
-        # The check of the credentials reports this.
-        return []
-    except exceptions.MirrorError as exc:
-        return [checks.failure(
-            '%s. Until this is corrected, nova mirrors host aggregates '
-            'itself, best effort. The default is:' % exc, *MIRROR_HOOK)]
-    return []
+    return [checks.good('Nova %s is supported%s.' % (
+        release, ', and mirrors host aggregates itself: the mode is observe'
+        if nova_aggregate_mirror.conf.observes(deployment.conf) else ''))]
