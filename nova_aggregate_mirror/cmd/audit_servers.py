@@ -96,10 +96,9 @@ def _unknown_names(arguments: argparse.Namespace, server_audit: Any,
         return truth.hosts().union(
             truth.members, arguments.hosts if truth.cells_down else ())
 
-    return [*lookup.zone_errors(arguments.zone, server_audit.zones,
-                                bool(server_audit.totals.servers)),
-            *lookup.host_errors(arguments.hosts, server_audit.totals.hosts,
-                                hosts, 'compute node on host')]
+    return lookup.unknown_names(
+        arguments.zone, server_audit.zones, arguments.hosts,
+        server_audit.totals, hosts, 'compute node on host')
 
 
 def build_audit(conf: cfg.ConfigOpts, past: abc.Iterable[full_syncs.Entry],

@@ -6,6 +6,7 @@ import sys
 
 from oslo_utils import uuidutils
 
+from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import resources
@@ -58,29 +59,26 @@ def single(service: str, noun: str, name: str, ids: abc.Sequence[str],
     return ids[0]
 
 
-def zone_errors(zone: str, existing: abc.Collection[str],
-                requested: bool) -> list[str]:
-    """Return an error if neither nova nor a server has a zone.
+def unknown_names(zone: str, zones: abc.Collection[str],
+                  hosts: abc.Collection[str], totals: auditor.Totals,
+                  read: abc.Callable[[], abc.Collection[str]],
+                  noun: str = 'host') -> list[str]:
+    """Return an error for each name that neither nova nor a server has.
 
-    :param requested: whether the audit found a server that requests it
-    """
-    if not zone or requested or zone in existing:
-        return []
-    return ['nova has no availability zone %s, and no server requests it; '
-            'nova has %s' % (zone, plurals.some(existing) or 'none')]
-
-
-def host_errors(hosts: abc.Collection[str], occupied: abc.Collection[str],
-                read: abc.Callable[[], abc.Collection[str]],
-                noun: str = 'host') -> list[str]:
-    """Return an error for each host that neither nova nor a server has.
-
-    :param occupied: hosts with servers; a deleted host may have some
+    :param zone: requested by no server if the audit of it found none
+    :param zones: those of nova
+    :param hosts: hosts that nova deleted may have servers
     :param read: reads nova's hosts
     :param noun: what the error calls a host
     """
-    empty = set(hosts).difference(occupied)
+    errors = []
+    if zone and not totals.servers and zone not in zones:
+        errors.append(
+            'nova has no availability zone %s, and no server requests it; '
+            'nova has %s' % (zone, plurals.some(zones) or 'none'))
+    empty = set(hosts).difference(totals.hosts)
     existing = read() if empty else ()
-    unknown = sorted(empty.difference(existing))
-    return ['nova has no %s %s, and no server is on it; nova has %s' % (
-        noun, host, plurals.some(existing) or 'none') for host in unknown]
+    return errors + [
+        'nova has no %s %s, and no server is on it; nova has %s' % (
+            noun, host, plurals.some(existing) or 'none')
+        for host in sorted(empty.difference(existing))]

@@ -69,16 +69,12 @@ class ListServers(command.Lister):
             self.status = exit_status.DRIFT
         if down:
             self.status = exit_status.NO_NODE
-        unknown = lookup.host_errors(
-            parsed_args.hosts, zone_audit.totals.hosts,
-            lambda: nova.hosts().union(*(
+        unknown = [] if down else lookup.unknown_names(
+            parsed_args.zone, zone_audit.zones, parsed_args.hosts,
+            zone_audit.totals, lambda: nova.hosts().union(*(
                 aggregate.hosts for aggregate in aggregates)))
-        if not down:
-            unknown += lookup.zone_errors(
-                parsed_args.zone, zone_audit.zones,
-                bool(zone_audit.totals.servers))
+        command.tell(unknown)
         if unknown:
-            command.tell(unknown)
             self.status = self.status or exit_status.COULD_NOT_RUN
         return display.FIELDS, list(map(display.row, self._misplacements))
 
