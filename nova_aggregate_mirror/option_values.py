@@ -35,20 +35,21 @@ def read(conf: cfg.ConfigOpts) -> Values:
             for group, option in _options()}
 
 
-def forget_mistakes(conf: cfg.ConfigOpts) -> None:
-    """Clear what ``override_mistakes`` set, so that files count again."""
-    for group, option in _options():
-        conf.clear_override(option.dest, group)
-
-
 def override_mistakes(conf: cfg.ConfigOpts, valid: Values | None = None
                       ) -> Mistakes:
     """Read this package's options once and override each invalid value.
 
-    :param valid: earlier values to override with, instead of the defaults
+    A name that is no option is only logged.
+
+    :param valid: values before a reload, to override with instead of the
+        defaults; what was overridden before counts again
     """
+    for text in unknown_names(conf):
+        LOG.warning('Not used: %s', text)
     mistakes: Mistakes = {}
     for group, option in _options():
+        if valid:
+            conf.clear_override(option.dest, group)
         mistake = _mistake(conf, group, option)
         if mistake:
             mistakes[group, option.dest] = mistake
@@ -60,16 +61,12 @@ def override_mistakes(conf: cfg.ConfigOpts, valid: Values | None = None
     return mistakes
 
 
-def check(conf: cfg.ConfigOpts, valid: Values | None = None) -> None:
+def check(conf: cfg.ConfigOpts) -> None:
     """Check this package's options, as ``override_mistakes``.
-
-    A name that is no option is only logged.
 
     :raises InvalidConfiguration: names each option with an invalid value
     """
-    for text in unknown_names(conf):
-        LOG.warning('Not used: %s', text)
-    mistakes = override_mistakes(conf, valid)
+    mistakes = override_mistakes(conf)
     if mistakes:
         raise exceptions.InvalidConfiguration(
             '; '.join(map(str, mistakes.values())))

@@ -225,16 +225,11 @@ def _reload() -> None:
     if not readable:
         LOG.error('The configuration cannot be read; the previous values '
                   'stay in effect')
-    option_values.forget_mistakes(CONF)
-    mistakes = ''
-    try:
-        option_values.check(CONF, before)
-    except exceptions.MirrorError as exc:
-        mistakes = str(exc)
+    mistakes = option_values.override_mistakes(CONF, before)
     if mistakes:
-        # Oslo.log appends an exception that is being handled.
         LOG.error('The configuration cannot be used; options with invalid '
-                  'values keep their previous values: %s', mistakes)
+                  'values keep their previous values: %s',
+                  '; '.join(map(str, mistakes.values())))
 
 
 def _configure() -> None:

@@ -129,21 +129,18 @@ class Result:
                     len(self.unprocessed), 'host or deleted aggregate',
                     'hosts or deleted aggregates'), AGAIN))
         if not lines and not self.not_compared:
+            pending = {association.provider
+                       for association in self.select(State.PENDING)}
             lines.append('Placement matches nova: %s, %s%s' % (
                 plurals.count(len(self.request.aggregates
                                   or self.nova.aggregates), 'aggregate'),
                 plurals.count(len(
                     self.nova.nodes_of(self.request.hosts)
                     if self.request.hosts else self.nova.nodes),
-                    'compute node'), self._pending_clause()))
+                    'compute node'),
+                ', %d of them without a resource provider yet' % len(pending)
+                if pending else ''))
         return '\n'.join(lines)
-
-    def _pending_clause(self) -> str:
-        """Return how many compute nodes have no provider; empty for none."""
-        pending = {association.provider
-                   for association in self.select(State.PENDING)}
-        return ', %d of them without a resource provider yet' % len(
-            pending) if pending else ''
 
     @property
     def failures(self) -> list[Problem]:
