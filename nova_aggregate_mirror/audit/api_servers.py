@@ -2,15 +2,16 @@
 """Servers on hosts, and the zones that nova-api shows of their requests."""
 
 from collections import abc
-import dataclasses
 import datetime
 import operator
 from typing import Any
 import urllib.parse
 
 from nova_aggregate_mirror import audit
+from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.source import api_connection
 
 PINNED = '2.96'
@@ -24,25 +25,18 @@ PAGE = 500
 """Servers per request; nova-api may return fewer."""
 
 
-@dataclasses.dataclass(frozen=True)
-class ListedServer:
-    """A server as nova-api shows it."""
-
-    server: audit.PlacedServer
-    """Its host is empty if it is on none, or being resized."""
-    zone: str
-    """Availability zone that it is pinned to; empty if there is none."""
-
-
 class ApiServers:
     """Nova's REST API, for all servers."""
 
     def __init__(self, nova: Any, timeout: float) -> None:
         self._api = api_connection.Api(nova, timeout)
 
-    def pages(self, hosts: abc.Sequence[str] = (), project: str = ''
-              ) -> abc.Iterator[list[ListedServer]]:
-        """Read the servers of all projects, page by page."""
+    def read(self, hosts: abc.Sequence[str] = (), project: str = ''
+             ) -> abc.Iterator[auditor.AuditedServer]:
+        """Read the servers of all projects that are on a host, by page.
+
+        Their requests have the availability zone that they are pinned to.
+        """
         for host in dict.fromkeys(hosts) or ('',):
             marker = ''
             while True:
@@ -55,8 +49,9 @@ class ApiServers:
                 if not page:
                     break
                 # Filtered exactly: MySQL compares names without case.
-                yield [listed for listed in page
-                       if not host or listed.server.host == host]
+                yield from (listed for listed in page if (
+                    listed.server.host == host if host
+                    else listed.server.host))
                 marker = page[-1].server.uuid
 
     def zones(self) -> frozenset[str]:
@@ -97,7 +92,9 @@ def _migration(call: errors.Call, entry: dict[str, Any]
             str(entry.get('migration_type') or 'migration'))
 
 
-def _listed(call: errors.Call, entry: dict[str, Any]) -> ListedServer:
+def _listed(call: errors.Call, entry: dict[str, Any]
+            ) -> auditor.AuditedServer:
+    """Return a server; its host is empty while it is being resized."""
     uuid = api_connection.uuid(call, entry, 'id')
     if 'OS-EXT-SRV-ATTR:host' not in entry:
         raise exceptions.NovaUnavailable(
@@ -105,14 +102,15 @@ def _listed(call: errors.Call, entry: dict[str, Any]) -> ListedServer:
             step='give the user a role that nova\'s policy '
             'os_compute_api:os-extended-server-attributes allows')
     moving = entry.get('OS-EXT-STS:task_state') in audit.MOVING
-    return ListedServer(
+    project = api_connection.text(call, entry, 'tenant_id')
+    return auditor.AuditedServer(
         audit.PlacedServer(
             uuid, str(entry.get('name') or ''),
             '' if moving else str(entry['OS-EXT-SRV-ATTR:host'] or ''),
-            api_connection.text(call, entry, 'tenant_id'),
-            api_connection.text(call, entry, 'OS-EXT-STS:vm_state'),
+            project, api_connection.text(call, entry, 'OS-EXT-STS:vm_state'),
             _time(call, entry.get('OS-SRV-USG:launched_at'))),
-        str(entry.get('pinned_availability_zone') or ''))
+        constraints.ServerRequest(project, '', {}, {}, str(
+            entry.get('pinned_availability_zone') or '')))
 
 
 def _time(call: errors.Call, text: Any) -> float | None:

@@ -6,7 +6,6 @@ from collections import abc
 from typing import Any
 
 from nova_aggregate_mirror import audit
-from nova_aggregate_mirror.audit import api_servers
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import display
 from nova_aggregate_mirror.audit import rules
@@ -14,7 +13,6 @@ from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror.reconcile import problems
-from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import metadata_rules
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api
@@ -55,9 +53,8 @@ class ListServers(command.Lister):
             _with_members(aggregates), zone=parsed_args.zone,
             default_zone=default, complete=servers.with_move,
             can_unpin=servers.has(audit.UNPIN_VERSION))
-        self._misplacements = list(zone_audit.run(
-            _read_servers(servers, parsed_args.hosts,
-                          self.clients.project(parsed_args.project))))
+        self._misplacements = list(zone_audit.run(servers.read(
+            parsed_args.hosts, self.clients.project(parsed_args.project))))
         # Nova-api leaves out the servers of a cell that is down.
         down = nova.hosts_down()
         if parsed_args.hosts:
@@ -82,17 +79,6 @@ class ListServers(command.Lister):
         cells = {misplacement.server.uuid: display.cells(misplacement)
                  for misplacement in self._misplacements}
         return display.COLUMNS, [cells[uuid] for uuid, *_others in rows]
-
-
-def _read_servers(servers: api_servers.ApiServers, hosts: abc.Sequence[str],
-                  project: str) -> abc.Iterator[auditor.AuditedServer]:
-    """Read the servers on these or all hosts, each with its requested zone."""
-    for page in servers.pages(hosts, project):
-        for listed in page:
-            if listed.server.host:
-                yield auditor.AuditedServer(
-                    listed.server, constraints.ServerRequest(
-                        listed.server.project, '', {}, {}, listed.zone))
 
 
 def _with_members(aggregates: abc.Iterable[api_connection.ListedAggregate]

@@ -9,8 +9,9 @@ import fixtures
 import testtools
 
 from nova_aggregate_mirror import audit
-from nova_aggregate_mirror.audit import api_servers
+from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.osc import servers
+from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.source import api_connection
 
 
@@ -27,10 +28,11 @@ class TestTable(testtools.TestCase):
         api.nova.hosts_down.return_value = frozenset()
         api.servers.zones.return_value = {'nova'}
         api.servers.with_move.side_effect = lambda server: server
-        api.servers.pages.return_value = [[api_servers.ListedServer(
+        api.servers.read.return_value = [auditor.AuditedServer(
             audit.PlacedServer(
-                uuid, uuid, host, 'p1', 'active', 50.0), 'az1')
-            for uuid, host in (('first', 'h2'), ('second', 'h1'))]]
+                uuid, uuid, host, 'p1', 'active', 50.0),
+            constraints.ServerRequest('p1', '', {}, {}, 'az1'))
+            for uuid, host in (('first', 'h2'), ('second', 'h1'))]
         self.useFixture(fixtures.MonkeyPatch('sys.stderr', io.StringIO()))
         out = io.StringIO()
         lister = servers.ListServers(types.SimpleNamespace(
