@@ -168,14 +168,19 @@ class Reconciler:
         requests = sorted(frozenset(dirty), key=lambda request: (
             request.host, request.request_id, sorted(request.nodes)))
         outcome = Outcome()
-        outage: exceptions.MirrorError | None = None
+        reason: exceptions.MirrorError | None = None
         for start in range(0, len(requests), self._batch):
             batch = requests[start:start + self._batch]
-            if outage or self._stopping():
-                outcome.add(_not_begun(batch, outage))
+            if self._stopping():
+                reason = reason or _stopped()
+            if reason:
+                outcome.unfinished |= dict.fromkeys(batch, reason)
+                outcome.failed |= {
+                    Subject(HOST, request.host): reason for request in batch}
                 continue
             partial = provider_writes.converge(self.context, batch, mode)
-            outage = None if partial.done else partial.outage
+            if partial.outage and not partial.done:
+                reason = exceptions.NotTried.because_of(partial.outage)
             outcome.add(partial)
             if self.context.failing is not None:
                 partial.note_failures(self.context.failing)
@@ -184,20 +189,6 @@ class Reconciler:
                 # The next batches wait for no more conflicts.
                 mode = dataclasses.replace(mode, retries=False)
         return outcome
-
-
-def _not_begun(dirty: abc.Collection[journal.Dirty],
-               outage: exceptions.MirrorError | None) -> Outcome:
-    """Return the outcome of a batch that is not started.
-
-    :param outage: the outage that would fail it; None when this process stops
-    """
-    if outage is None:
-        return Outcome(unfinished=dict.fromkeys(dirty, _stopped()))
-    reason = exceptions.NotTried.because_of(outage)
-    return Outcome(
-        failed={Subject(HOST, request.host): reason for request in dirty},
-        unfinished=dict.fromkeys(dirty, reason))
 
 
 def _stopped() -> exceptions.Stopped:

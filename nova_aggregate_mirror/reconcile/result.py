@@ -175,7 +175,15 @@ class Result:
     def _obstacles(self) -> abc.Iterator[Problem]:
         """List what nova, an operator or nova-compute has to correct."""
         nova = self.nova
-        yield from without_uuid(nova)
+        for aggregate in sorted(nova.invalid_aggregates):
+            yield Problem(str(aggregate), _capitalized(aggregate.problem),
+                          aggregate.step, exit_status.NOT_UPDATED)
+        for row in sorted(nova.invalid_nodes):
+            if row.host in nova.hosts_of_invalid_nodes():
+                yield Problem(
+                    row.host, '%s: the UUID of its compute node in nova is %r'
+                    % (_capitalized(str(row)), row.node), NODE_UUID,
+                    exit_status.NO_NODE)
         for host in nova.lost():
             text, step = nova.obstacle(host)
             yield Problem(host, 'Host %s: %s' % (host, text), step,
@@ -225,19 +233,6 @@ class Result:
                        or subject in self.outcome.unwritten)
         return '%s is not %s' % (
             _capitalized(text), 'mirrored' if is_compared else 'compared')
-
-
-def without_uuid(nova: source.Nova) -> abc.Iterator[Problem]:
-    """List the aggregates, and compute nodes of members, without a UUID."""
-    for aggregate in sorted(nova.invalid_aggregates):
-        yield Problem(str(aggregate), _capitalized(aggregate.problem),
-                      aggregate.step, exit_status.NOT_UPDATED)
-    for row in sorted(nova.invalid_nodes):
-        if row.host in nova.hosts_of_invalid_nodes():
-            yield Problem(
-                row.host, '%s: the UUID of its compute node in nova is %r'
-                % (_capitalized(str(row)), row.node), NODE_UUID,
-                exit_status.NO_NODE)
 
 
 def _capitalized(text: str) -> str:
