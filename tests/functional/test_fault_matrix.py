@@ -207,7 +207,7 @@ KEYSTONE: dict[str, Fault] = {
         'number', (STATUS, SYNC), unseen='nova has its database open'),
 }
 MOVED = 'to another directory, and restart nova-api and the agent'
-MOVING = MOVED + ':\n  mkdir '
+MOVING = MOVED + '.\n  mkdir '
 JOURNALS: dict[str, Fault] = {
     'stopped': Fault(
         faults.moved(port=1), 'the journal refused the connection',
