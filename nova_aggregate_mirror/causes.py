@@ -79,7 +79,8 @@ REFUSED = Cause('connection_refused', 'refused the connection',
                 'start {server}; if it runs, correct host and port in '
                 '{address}')
 UNRESOLVED = Cause('name_unresolved', 'has a host name that does not resolve',
-                   'correct the host in {address}')
+                   'correct the host in {address}; if it is right, repair the '
+                   'name resolution of this host')
 UNREACHABLE = Cause('unreachable', 'could not be reached: %s',
                     'let this host reach the host in {address}')
 DISCONNECTED = _log('disconnected',
@@ -118,7 +119,9 @@ ROLE = Cause('role_missing', '%s', '{role}')
 NO_ENDPOINT = Cause('no_endpoint', 'has no endpoint in the catalog%s',
                     'correct {selection}')
 NOT_IN_CATALOG = Cause('not_in_catalog', 'is not in the catalog',
-                       'register it with "openstack endpoint create"')
+                       'register it: "openstack service create" if "openstack '
+                       'service list" lacks it, then "openstack endpoint '
+                       'create"')
 NO_CATALOG = Cause(
     'no_catalog', 'has no endpoint, because the token has no catalog',
     'add {project}')
@@ -152,7 +155,7 @@ PASSWORD = Cause('password_refused', 'refused the user or the password',
                  'correct {account}')
 ABSENT = Cause('no_database', 'is on a server that has no database of that '
                'name', 'correct its name in {address}; if it is right, create '
-               'the database')
+               'the database, and {schema}')
 READ_ONLY = Cause('read_only', 'is read-only',
                   'set the host in {address} to a server that accepts writes')
 RIGHTS = Cause('right_missing', 'refused the user a right that is required',
@@ -168,7 +171,7 @@ CROWDED_DATABASE = Cause(
     'has too many connections to the database',
     'raise the connection limit of the database')
 USED_UP = Cause('user_limit', 'refused the user, whose limit is used up',
-                'on {server}, raise the limits of the user in {address}')
+                'on {server}, raise that limit of the user in {address}')
 HOST = Cause('host_refused', 'does not let the user connect from this host',
              'on {server}, let the user in {address} connect from this host')
 BLOCKED = Cause(
@@ -234,8 +237,9 @@ def client(service: str, role: str = 'give your user a role that may do this'
 
 def tokens(service: str) -> str:
     """Return the step for a service that asks another keystone."""
-    return ('correct auth_url of [keystone_authtoken] in %s.conf, and restart '
-            '%s' % (service, service))
+    return ('let auth_url of [keystone_authtoken] in {0}.conf name the same '
+            'keystone, and restart {0}; if it does already, see the log of '
+            '{0}'.format(service))
 
 
 def keystone(party: Party) -> Party:
@@ -263,6 +267,12 @@ def cell(name: str, mapping: str = '') -> Party:
         if '{' in mapping else
         # Nova's update_cell sets what it is not given from nova.conf.
         'database_connection of the cell mapping', 'run "nova-manage db sync"')
+
+
+def user_limit(name: str) -> Cause:
+    """Return the row for a limit of the user that is used up."""
+    return dataclasses.replace(
+        USED_UP, phrase='refused the user, whose %s is used up' % name)
 
 
 def file_full(directory: object) -> Cause:

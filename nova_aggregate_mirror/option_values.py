@@ -23,6 +23,9 @@ LOG = logging.getLogger(__name__)
 
 # Of oslo.db: empty leaves the mode to the database server.
 MEANINGFUL_WHEN_EMPTY = frozenset({'mysql_sql_mode'})
+NAME_A_HOOK = ('name a hook, or set mode = observe, in which nova\'s own '
+               'mirroring stays in effect')
+DELETE = 'delete it; the default then applies'
 
 Values = abc.Mapping[tuple[str, str], Any]
 """By section and option."""
@@ -145,18 +148,16 @@ def _mistake(conf: cfg.ConfigOpts, group: str, option: cfg.Opt
             not math.isfinite(element) or str(element) == '-0.0')
            for element in elements):
         return _invalid(conf, group, option)
-    if option.name == 'hooks' and value == []:
-        step = ('name a hook, or set mode = observe, in which nova\'s own '
-                'mirroring stays in effect')
-    elif option.default in (None, '') or (
-            option.name in MEANINGFUL_WHEN_EMPTY) or not any(
-                element is None or not str(element).strip()
-                for element in elements):
+    has_no_hook = option.name == 'hooks' and value == []
+    may_be_empty = (option.default in (None, '')
+                    or option.name in MEANINGFUL_WHEN_EMPTY)
+    is_empty = any(element is None or not str(element).strip()
+                   for element in elements)
+    if not has_no_hook and (may_be_empty or not is_empty):
         return None
-    else:
-        step = 'delete it; the default then applies'
     return exceptions.InvalidConfiguration(
-        '%s is empty' % _place(conf, group, option)[0], step=step)
+        '%s is empty' % _place(conf, group, option)[0],
+        step=NAME_A_HOOK if has_no_hook else DELETE)
 
 
 def _invalid(conf: cfg.ConfigOpts, group: str, option: cfg.Opt,

@@ -67,10 +67,7 @@ class Discovery:
             if not hasattr(plugin, 'get_access'):
                 return []
             catalog = plugin.get_access(adapter.session).service_catalog
-            services = catalog.get_endpoints_data(adapter.service_type)
-            return sorted(
-                (endpoint.region_name or '', endpoint.interface)
-                for endpoints in services.values() for endpoint in endpoints)
+            return library_errors.endpoints(catalog, adapter.service_type)
 
     def microversions(self, endpoint: str) -> tuple[str, str]:
         """Return the oldest and the newest microversion of the service.

@@ -31,6 +31,7 @@ LISTING = checks.SYNC + ' --dry-run --format json'
 RESTART = 'systemctl restart nova-compute'
 COMMANDS = {
     obstacles.MAP: (obstacles.DISCOVER,), source.RESTART: (RESTART,),
+    result.NO_PROVIDER: (RESTART,),
     'removals_refused': (checks.SYNC + ' --prune --dry-run',
                          checks.SYNC + ' --prune --force')}
 """Commands to copy, by the step, or by the kind of a failure."""

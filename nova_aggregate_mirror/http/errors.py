@@ -32,6 +32,7 @@ LOG = logging.getLogger(__name__)
 Kind = library_errors.Kind
 
 _LONGEST = 300  # Characters of an observation.
+OFFERED = 3  # Endpoints in it.
 # Raised by libraries for a malformed token, catalog or version document.
 # Keystoneauth also asserts that it still has the token that it fetched, which
 # another thread may have invalidated.
@@ -243,8 +244,12 @@ def _cause(call: Call, kind: Kind, exc: Exception,
         if any(isinstance(error, cls) for error in chain):
             return cause
     if isinstance(exc, library_errors.CATALOG):
+        others = ' or '.join(
+            selection(*endpoint) for endpoint in exc.offered[:OFFERED]
+        ) if isinstance(exc, library_errors.NotSelected) else ''
         return causes.NO_ENDPOINT.with_detail(
-            call.selection and ' for ' + call.selection)
+            (call.selection and ' for ' + call.selection)
+            + (others and ', but for ' + others))
     if exchange.answer:
         # The request was answered with success, but not as it should be.
         return causes.UNUSABLE.with_detail(exchange.answer)

@@ -107,10 +107,9 @@ def record_answer(exchange: Exchange, response: requests.Response) -> None:
 
 
 def unavailable(response: requests.Response) -> causes.Cause:
-    """Return whether the service answered, or what stands before it."""
-    is_proxy = foreign_type(response) and (
-        502 <= response.status_code <= 504)
-    return causes.NO_BACKEND if is_proxy else causes.ANSWERED
+    """Return whether the service answered, or probably a proxy for it."""
+    return (causes.NO_BACKEND if 502 <= response.status_code <= 504
+            else causes.ANSWERED)
 
 
 def answer(response: requests.Response) -> str:

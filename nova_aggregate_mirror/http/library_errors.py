@@ -4,6 +4,7 @@
 from collections import abc
 import contextlib
 import http.client
+import itertools
 from typing import Any
 
 from keystoneauth1 import exceptions as ks_exceptions
@@ -84,8 +85,24 @@ class NotInCatalog(ks_exceptions.EndpointNotFound):
     """The catalog has no endpoint of a service, whatever is selected."""
 
 
+class NotSelected(ks_exceptions.EndpointNotFound):
+    """The catalog has other endpoints of a service."""
+
+    def __init__(self, offered: list[tuple[str, str]]) -> None:
+        super().__init__()
+        self.offered = offered
+
+
 class UnreadableBody(requests_exceptions.ContentDecodingError):
     """A body that is not read; the text says what the service sent."""
+
+
+def endpoints(catalog: Any, service_type: str | None
+              ) -> list[tuple[str, str]]:
+    """List the region and interface of each endpoint of a service."""
+    services = catalog.get_endpoints_data(service_type).values()
+    return sorted((endpoint.region_name or '', endpoint.interface)
+                  for endpoint in itertools.chain.from_iterable(services))
 
 
 @contextlib.contextmanager
@@ -95,6 +112,7 @@ def looking_up(session: ks_session.Session, service_type: str | None
 
     :raises EmptyCatalog: the token has no catalog
     :raises NotInCatalog: the catalog has no endpoint of the service
+    :raises NotSelected: it has others
     """
     try:
         yield
@@ -105,9 +123,8 @@ def looking_up(session: ks_session.Session, service_type: str | None
         catalog = auth.get_access(session).service_catalog
         if not catalog.catalog:
             raise ks_exceptions.EmptyCatalog
-        if not any(catalog.get_endpoints_data(service_type).values()):
-            raise NotInCatalog
-        raise
+        offered = endpoints(catalog, service_type)
+        raise NotSelected(offered) if offered else NotInCatalog
 
 
 def meaning(exc: Exception) -> Kind:

@@ -47,7 +47,7 @@ _LIBPQ = (
      causes.PASSWORD),
     (r'no pg_hba.conf entry', causes.HOST),
     (r'database ".*" does not exist', causes.ABSENT),
-    (r'too many connections for role', causes.USED_UP),
+    (r'too many connections for role', causes.user_limit('connection limit')),
     (r'too many connections for database', causes.CROWDED_DATABASE),
     (r'too many clients|connection slots are reserved', causes.CROWDED),
     (r'the database system is|not currently accepting', causes.STARTING),
@@ -152,7 +152,10 @@ def _of_driver(error: BaseException) -> causes.Cause | None:
     states = [getattr(error, name, None) for name in ('sqlstate', 'pgcode')]
     for code in (next(iter(error.args), None), *states):
         if isinstance(code, (int, str)) and code in _CODES:
-            return _CODES[code]
+            limit = re.search(r"'(max_\w+)'", str(error))
+            return (causes.user_limit(limit[1])
+                    if limit and _CODES[code] == causes.USED_UP
+                    else _CODES[code])
     cause = _CLASSES.get(type(error).__name__) or of_socket(error)
     return cause or (None if any(states) else _of_libpq(error))
 

@@ -11,8 +11,8 @@ ALWAYS_SAFE = 10
 """Removals that the brake always allows."""
 UNLIMITED = math.inf
 """A share of removals that no sync exceeds."""
-STEP = ('if they are correct, run a sync with "--prune --force"; if not, '
-        'correct nova\'s host aggregates')
+STEP = ('list them with "--prune --dry-run"; if they are wrong, correct '
+        'nova\'s host aggregates; if not, run a sync with "--prune --force"')
 
 
 def refusal(compared: comparison.Comparison, max_removed_share: float | None

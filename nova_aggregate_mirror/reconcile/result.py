@@ -20,6 +20,7 @@ Problem = problems.Problem
 State = associations.State
 Subject = outcome.Subject
 
+NO_PROVIDER = source.RESTART + '; if it is missing a minute later, see its log'
 NODE_UUID = 'correct its uuid in the table compute_nodes of its cell'
 AGAIN = 'run this command again'
 PRUNE = '--prune removes stale associations'
@@ -196,7 +197,7 @@ class Result:
                 not in self.outcome.failed}):
             yield Problem(
                 provider, 'Host %s: compute node %s has no resource provider '
-                'yet' % (names, provider), source.RESTART,
+                'yet' % (names, provider), NO_PROVIDER,
                 exit_status.NO_PROVIDER)
 
     def _failed(self) -> abc.Iterator[Problem]:

@@ -14,6 +14,7 @@ from testtools import content
 from testtools import matchers
 
 from nova_aggregate_mirror.journal.db import migration
+from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api
 from nova_aggregate_mirror.source import obstacles
@@ -67,11 +68,12 @@ RENEWAL = ('create another application credential, with the role service'
            'service placement-2')
 SELECTION = ('correct region_name or valid_interfaces of [placement] in '
              'nova.conf')
-REGISTER = 'register it with "openstack endpoint create"'
+REGISTER = 'register it: "openstack service create" if '
 RESTARTED = '.\n  systemctl restart nova-compute'
 SYNCED = faults.MANAGE + 'placement sync_aggregates'
-APPLY = 'if they are correct, run a sync with "--prune --force"; if not, '
-BRAKED = (APPLY + 'correct nova\'s host aggregates.\n  {0} --prune '
+APPLY = 'list them with "--prune --dry-run"; if they are wrong, '
+BRAKED = (APPLY + 'correct nova\'s host aggregates; if not, run a sync with '
+          '"--prune --force".\n  {0} --prune '
           '--dry-run\n  {0} --prune --force'.format(SYNCED))
 LOGGED = 'see the log of placement'
 STARTED = ('start placement; if it runs, correct host and port in the URL of '
@@ -97,7 +99,8 @@ PLACEMENT: dict[str, Fault] = {
     'token': Fault(
         faults.distrusted,
         'placement at {placement} answered 401',
-        'correct auth_url of [keystone_authtoken] in placement.conf'),
+        'let auth_url of [keystone_authtoken] in placement.conf name the '
+        'same keystone, and restart placement'),
     '500': Fault(
         faults.placement(lambda service: service.fail_with(
             500, provider='/resource_providers')),
@@ -167,7 +170,7 @@ KEYSTONE: dict[str, Fault] = {
     'no endpoint': Fault(
         faults.keystone(201, servers.Cloud.token()),
         'placement is not in the catalog',
-        REGISTER + '.\n  openstack service create '
+        'then "openstack endpoint create".\n  openstack service create '
         '--name placement placement\n  openstack endpoint create --region '
         'RegionOne placement internal URL',
         client='placement is not in the catalog', line=REGISTER),
@@ -221,7 +224,7 @@ JOURNALS: dict[str, Fault] = {
         faults.moved(database='nothing'),
         'the journal is on a server that has no database of that name',
         'correct its name in [aggregate_mirror_database] connection; if it is '
-        'right, create the database', EVERY),
+        'right, create the database, and ' + migration.SYNC, EVERY),
     'driver': Fault(
         faults.driven('mysql+nonexistent'),
         'the journal has a driver that SQLAlchemy does not know',
@@ -248,8 +251,9 @@ JOURNALS: dict[str, Fault] = {
         faults.wrong_password, 'the journal refused the user or the password',
         'correct user and password in', EVERY),
     'limit': Fault(
-        faults.limited, 'the journal refused the user, whose limit is used up',
-        'on the database server, raise the limits of the user in '
+        faults.limited, 'the journal refused the user, whose '
+        'max_user_connections is used up',
+        'on the database server, raise that limit of the user in '
         '[aggregate_mirror_database] connection', EVERY),
     'wiki': Fault(
         faults.altered('DROP TABLE dirty', 'CREATE TABLE wiki (id INT)'),
@@ -260,12 +264,12 @@ JOURNALS: dict[str, Fault] = {
         migration.USE_ANOTHER_FILE, EVERY),
     'column': Fault(
         faults.altered('ALTER TABLE dirty DROP COLUMN attempts'),
-        'the table dirty lacks a column, attempts', migration.DROP,
+        'the table dirty lacks a column, attempts', migration.USE_ANOTHER,
         (STATUS, ROWS, API)),
     'table': Fault(
         faults.altered('DROP TABLE dirty'),
         'is not a journal of this release: the table dirty is missing',
-        migration.DROP, EVERY),
+        migration.USE_ANOTHER, EVERY),
     'another nova': Fault(
         faults.foreign,
         'the journal belongs to another nova, with the cells',
@@ -335,7 +339,8 @@ NOVA: dict[str, Fault] = {
         'partial', UNLISTED),
     'no provider': Fault(
         faults.without_provider, 'no resource provider yet',
-        source.RESTART + RESTARTED, (STATUS, SYNC), line=source.RESTART),
+        result.NO_PROVIDER + RESTARTED, (STATUS, SYNC),
+        line=result.NO_PROVIDER),
     'reinstalled': Fault(
         faults.reinstalled, 'its nova-compute cannot create the resource '
         'provider, because another one has the name host1',

@@ -353,9 +353,11 @@ class TestServer(DatabaseTest):
         with contextlib.closing(sa.create_engine(
                 limited, poolclass=sa.pool.NullPool).connect()):
             self.assert_refused(
-                'the journal refused the user, whose limit is used up: on the '
-                'database server, raise the limits of the user in '
-                '[aggregate_mirror_database] connection')
+                'the journal refused the user, whose %s is used up: on the '
+                'database server, raise that limit of the user in '
+                '[aggregate_mirror_database] connection' % (
+                    'connection limit' if self.kind == 'postgresql'
+                    else 'max_user_connections'))
             databases.execute(self.url, limit % (user, 9))
             self.assert_used()
 

@@ -66,9 +66,9 @@ class TestConnections(testtools.TestCase):
         limit = 'ALTER USER %s WITH MAX_USER_CONNECTIONS %d'
         self.execute(limit % (self.user, 1))
         self.addCleanup(sa.create_engine(self.url).connect().close)
-        self.assert_printed('refused the user, whose limit is used up: on the '
-                            'database server, raise the limits of the user '
-                            'in ' + option, self.url)
+        self.assert_printed('refused the user, whose max_user_connections is '
+                            'used up: on the database server, raise that '
+                            'limit of the user in ' + option, self.url)
         self.execute(limit % (self.user, 2))
         self.assert_printed('lacks a table: run "nova-manage api_db sync" and '
                             '"nova-manage db sync"', self.url)

@@ -158,9 +158,9 @@ def steps() -> abc.Iterator[str]:
         yield from (party.tokens, party.role)
     for party in engine.PARTY, connections.PARTY, causes.cell('one'):
         yield party.schema
-    yield from (source.RESTART, obstacles.MAP, obstacles.MAP_AGAIN,
-                obstacles.RENAME, obstacles.REMOVE, api.UNLISTED[1],
-                result.NODE_UUID)
+    yield from (source.RESTART, result.NO_PROVIDER, obstacles.MAP,
+                obstacles.MAP_AGAIN, obstacles.RENAME, obstacles.REMOVE,
+                api.UNLISTED[1], result.NODE_UUID)
     trees = {path: ast.parse(path.read_text())
              for path in sorted(ROOT.rglob('*.py'))}
     everywhere = {

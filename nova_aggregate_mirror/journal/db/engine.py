@@ -31,7 +31,7 @@ CHANGED = 1020
 
 # Its name in failures.
 JOURNAL = 'the journal'
-PARTY = causes.database(JOURNAL, migration.OPTION, migration.DROP)
+PARTY = causes.database(JOURNAL, migration.OPTION, migration.SYNC)
 
 
 def _kind(exc: Exception) -> type[exceptions.JournalUnavailable]:

@@ -19,13 +19,13 @@ HEAD = VERSIONS[-1]
 # Alembic's table: a database has one, for all programs that use it.
 STAMP = 'alembic_version'
 OPTION = '[aggregate_mirror_database] connection'
-USE_ANOTHER = 'give the journal an empty database of its own in ' + OPTION
-USE_ANOTHER_FILE = 'name another file in ' + OPTION
 SYNC_COMMAND = 'nova-aggregate-mirror-manage db sync'
-# Its ledger is lost: what only that knew is foreign from then on.
-DROP = ('drop the database, create it again, and run "%s"; the next full sync '
-        'mirrors all of nova, and only what is known of aggregates that nova '
-        'deleted is lost' % SYNC_COMMAND)
+SYNC = 'run "%s"' % SYNC_COMMAND
+# What only the ledger of another database knew is foreign from then on.
+USE_ANOTHER = (
+    'give the journal an empty database of its own in %s, %s, and restart '
+    'nova-api and the agent' % (OPTION, SYNC))
+USE_ANOTHER_FILE = 'name another file in ' + OPTION
 # Names of tables in a message.
 NAMES = 3
 DIFFERENT = 'is not a journal of this release: the table %s %s'
@@ -156,7 +156,5 @@ def _wrong(connection: sa.engine.Connection, schema: Schema, problem: str
     if schema.is_of_journal_only and is_file:
         return exceptions.JournalDamaged(
             problem, party, step=causes.MOVE % shlex.quote(url.database or ''))
-    if schema.is_of_journal_only:
-        return exceptions.WrongDatabase(problem, party, step=DROP)
     return exceptions.WrongDatabase(
         problem, party, step=USE_ANOTHER_FILE if is_file else USE_ANOTHER)

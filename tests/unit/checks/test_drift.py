@@ -10,6 +10,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.reconcile import brake
+from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import source
 from tests.unit import doubles
 
@@ -114,10 +115,11 @@ class TestDrift(doubles.TestCase):
         findings = self.find()
         self.assertEqual(
             [(checks.Code.WARNING, step) for step in [
-                *['map it'] * checks.NAMES, '', *[source.RESTART] * 2]],
+                *['map it'] * checks.NAMES, '', source.RESTART,
+                result.NO_PROVIDER]],
             [(finding.code, finding.problem.step) for finding in findings])
         self.assertEqual(
-            [(drift.RESTART,)],
+            [(drift.RESTART,)] * 2,
             [finding.commands for finding in findings if finding.commands])
 
     def test_cell_that_is_silent(self):

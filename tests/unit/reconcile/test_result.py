@@ -157,7 +157,7 @@ class TestStatus(testtools.TestCase):
         for faulty, (text, step, failure) in (
                 (judged('pending'), (
                     'Host h0: compute node n0 has no resource provider yet',
-                    source.RESTART, None)),
+                    result.NO_PROVIDER, None)),
                 (judged(nova=NODELESS), (
                     'Host h1: nova does not find its compute node', '', None)),
                 (judged(nova=dataclasses.replace(

@@ -106,7 +106,8 @@ class TestServer(testtools.TestCase):
                     driver + '://user@127.0.0.1:1/journal')))
             self.assertEqual(
                 'the journal has a host name that does not resolve: correct '
-                'the host in ' + option,
+                'the host in %s; if it is right, repair the name resolution '
+                'of this host' % option,
                 self.unavailable(self.open(
                     driver + '://user@nowhere.invalid/journal')))
 
