@@ -253,6 +253,13 @@ class Cells:
     def _read(self, cell: Cell, query: abc.Callable[[Any], Any],
               full: bool) -> Any:
         """Run a query in a cell, and translate its errors."""
+        with engines.translated(
+                cell.party, lambda _error: exceptions.CellUnavailable,
+                connections.ERRORS):
+            return self._query(cell, query, full)
+
+    def _query(self, cell: Cell, query: abc.Callable[[Any], Any],
+               full: bool) -> Any:
         if not cell.connection.strip():
             raise exceptions.CellUnavailable.of(
                 causes.UNASKED.with_detail('it has no URL'), cell.party)
@@ -260,9 +267,7 @@ class Cells:
             (cell.connection, full), connections.Pool(
                 lambda: cell.connection, CONF.database,
                 self._limits if full else self._limits_some))
-        with engines.translated(
-                cell.party, lambda _error: exceptions.CellUnavailable,
-                connections.ERRORS), pool.reading() as connection:
+        with pool.reading() as connection:
             return query(connection)
 
 

@@ -280,9 +280,9 @@ def _existing(connection: Any, some: frozenset[str]) -> dict[str, str]:
 def _find_nodes(cell: Any, hosts: frozenset[str],
                 nodes: frozenset[str] = frozenset()) -> cells.Nodes:
     """Return the nodes of the given hosts, and the given nodes."""
-    rows = [row for row in engines.select(cell, statements.NODES_OF, hosts)
-            if row.host in hosts]
-    elsewhere = nodes - {uuids.canonical(row.uuid or '') for row in rows}
+    rows = [(node, host) for node, host in engines.select(
+        cell, statements.NODES_OF, hosts) if host in hosts]
+    elsewhere = nodes - {uuids.canonical(node or '') for node, _host in rows}
     return rows + [*engines.select(
         cell, statements.THESE_NODES, map(statements.spelled, elsewhere))]
 
