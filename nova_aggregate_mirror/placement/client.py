@@ -25,7 +25,6 @@ from nova_aggregate_mirror.http import repeats
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import connection
 from nova_aggregate_mirror.placement import isolation
-from nova_aggregate_mirror.placement import memberships
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.placement import responses
 
@@ -35,6 +34,8 @@ MICROVERSION = '1.36'
 # Lists of providers: the first version with member_of has the fewest links,
 # which are most of a list.
 LISTS = '1.3'
+MANY = 50
+"""UUIDs per query: 2 KB of URL; the lowest limits of web servers are 4 KB."""
 LONGEST = 200  # Characters of a path in an error message.
 _REQUEST_ID: contextvars.ContextVar[str | None] = contextvars.ContextVar(
     'aggregate_mirror_request_id', default=None)
@@ -69,7 +70,7 @@ class Client:
         self._reads_only = reads_only
         # By process id: a forked child must not share its parent's sockets.
         self._slots: dict[int, connection.Slot] = {}
-        self._provider_count: int | None = None
+        self.provider_count: int | None = None
         """Providers that placement had when they were last listed, or at
         least those in aggregates."""
 
@@ -108,7 +109,7 @@ class Client:
     def providers(self) -> frozenset[str]:
         """Read the UUIDs of all resource providers."""
         providers = self._list_providers(LISTS)
-        self._provider_count = len(providers)
+        self.provider_count = len(providers)
         return providers
 
     def probe(self) -> None:
@@ -138,28 +139,8 @@ class Client:
             return self._list_providers(LISTS, member_of=aggregates[0])
         return frozenset[str]().union(*(
             self._list_providers(LISTS, member_of='in:' + ','.join(
-                aggregates[start:start + memberships.MANY]))
-            for start in range(0, len(aggregates), memberships.MANY)))
-
-    def memberships(self, aggregates: abc.Iterable[str],
-                    unlikely: abc.Iterable[str] = (),
-                    each: parallel.Each = parallel.Workers().each
-                    ) -> memberships.Memberships:
-        """Read which of these aggregates each provider is in.
-
-        :param unlikely: further aggregates, expected to have no providers
-        :param each: calls a function per item, possibly in parallel
-        :raises MirrorError: placement does not answer
-        """
-        used, unused = frozenset(aggregates), frozenset(unlikely)
-        if used | unused and not self.is_connected:
-            # Otherwise each thread would ask keystone for a token.
-            self.probe()
-        answer = memberships.read(
-            self, used, unused, each, self._provider_count)
-        if self._provider_count is None:
-            self._provider_count = len(answer.current)
-        return answer
+                aggregates[start:start + MANY]))
+            for start in range(0, len(aggregates), MANY)))
 
     def ask(self, request: abc.Callable[[str], Result],
             providers: abc.Iterable[str], each: parallel.Each,

@@ -4,37 +4,18 @@
 from collections import abc
 import dataclasses
 import math
-from typing import Protocol
 from typing import TypeVar
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.placement import responses
 from nova_aggregate_mirror import uuids
 
-MANY = 50
-"""UUIDs per query: 2 KB of URL; the lowest limits of web servers are 4 KB."""
-
 Errors = abc.Mapping[str, exceptions.MirrorError]
 Item = TypeVar('Item', bound=abc.Hashable)
 Result = TypeVar('Result')
-
-
-class Placement(Protocol):
-    """The requests that ``read`` needs; see ``client.Client``."""
-
-    def get(self, provider: str) -> responses.Provider:
-        """Read the aggregates of a provider."""
-
-    def members(self, *aggregates: str) -> frozenset[str]:
-        """Read the UUIDs of the providers in any of the aggregates."""
-
-    def probe(self) -> None:
-        """Check that placement answers."""
-
-    def providers(self) -> frozenset[str]:
-        """Read the UUIDs of all resource providers."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,28 +32,32 @@ class Memberships:
     """Providers that were listed, and then did not exist."""
 
 
-def read(placement: Placement, used: frozenset[str],
-         unused: frozenset[str], each: parallel.Each,
-         provider_count: int | None) -> Memberships:
+def read(placement: client.Client, used: frozenset[str],
+         unused: frozenset[str], each: parallel.Each) -> Memberships:
     """Read by aggregate, or by provider if that takes fewer requests.
 
     :param used: aggregates that probably have providers
     :param unused: aggregates that probably have none: many share a request
-    :param provider_count: number of providers that placement had before
     :raises MirrorError: placement does not answer
     """
     likely, rare = sorted(used), sorted(unused - used)
-    chunks = [tuple(rare[start:start + MANY])
-              for start in range(0, len(rare), MANY)]
-    requests = len(likely) + len(chunks)
-    if provider_count is not None and provider_count + 1 < requests:
+    if (likely or rare) and not placement.is_connected:
+        # Otherwise each thread would ask keystone for a token.
+        placement.probe()
+    chunks = [tuple(rare[start:start + client.MANY])
+              for start in range(0, len(rare), client.MANY)]
+    requests, count = len(likely) + len(chunks), placement.provider_count
+    if count is not None and count + 1 < requests:
         providers = placement.providers()
         if len(providers) + 1 < requests:
             return _by_provider(placement, providers, {*likely, *rare}, each)
-    return _by_aggregate(placement, likely, chunks, each)
+    answer = _by_aggregate(placement, likely, chunks, each)
+    if placement.provider_count is None:
+        placement.provider_count = len(answer.current)
+    return answer
 
 
-def _by_provider(placement: Placement, providers: abc.Collection[str],
+def _by_provider(placement: client.Client, providers: abc.Collection[str],
                  wanted: abc.Set[str], each: parallel.Each) -> Memberships:
     answers = _ask(placement, placement.get, sorted(providers), each)
     denied = frozenset(
@@ -99,7 +84,7 @@ def _misspelled(wanted: abc.Set[str], states: abc.Iterable[responses.Provider]
     return sorted(uuid for uuid in wanted if uuids.canonical(uuid) in others)
 
 
-def _by_aggregate(placement: Placement, likely: list[str],
+def _by_aggregate(placement: client.Client, likely: list[str],
                   chunks: list[tuple[str, ...]], each: parallel.Each
                   ) -> Memberships:
     first = _ask(placement, placement.members, likely, each)
@@ -131,7 +116,7 @@ def _frozen(memberships: abc.Mapping[str, set[str]]
             for provider in sorted(memberships)}
 
 
-def _ask(placement: Placement, request: abc.Callable[[Item], Result],
+def _ask(placement: client.Client, request: abc.Callable[[Item], Result],
          items: abc.Iterable[Item], each: parallel.Each
          ) -> isolation.Answers[Item, Result]:
     """Send the requests; raise an error if not all of them were sent."""

@@ -9,6 +9,7 @@ import math
 from oslo_log import log as logging
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.placement import memberships
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import context
@@ -60,8 +61,8 @@ def read(context: context.Context, selection: Selection,
         belongs to another nova, or nova has no such host
     """
     context.display.step('Reading placement')
-    answer = context.placement.memberships(
-        selection.used, selection.unused, context.each)
+    answer = memberships.read(
+        context.placement, selection.used, selection.unused, context.each)
     current = answer.current
     context.display.step(
         'Reading nova; placement has %s in aggregates'

@@ -43,14 +43,14 @@ HURRIED = [*COMMAND[:-1], 'import atexit, gc; '
 HANGING = [*COMMAND[:-1], '''
 import threading
 from nova_aggregate_mirror.cmd import agent
-from nova_aggregate_mirror.placement import client, parallel
+from nova_aggregate_mirror.placement import memberships, parallel
 
 def hang(_item):
     print('A thread hangs', flush=True)
     threading.Event().wait()
 
 agent._longest_step = lambda: 1.0
-client.Client.memberships = (
+memberships.read = (
     lambda *_args: parallel.Workers(2).each(hang, range(2)))
 ''' + COMMAND[-1]]
 

@@ -172,11 +172,10 @@ class Client:
         yield
 
     # The real methods: the order of their requests matters.
-    memberships = client.Client.memberships
     ask = client.Client.ask
 
     is_connected = True
-    _provider_count = None
+    provider_count = None
     options = 'the simulation'
 
     def endpoint(self) -> str:

@@ -18,7 +18,6 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import isolation
-from nova_aggregate_mirror.placement import memberships
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
@@ -105,17 +104,6 @@ class Placement:
     def probe(self) -> None:
         self._ask('PROBE', '')
 
-    def memberships(self, aggregates: abc.Iterable[str],
-                    unlikely: abc.Iterable[str] = (),
-                    each: parallel.Each | None = None
-                    ) -> memberships.Memberships:
-        self._ask('LIST', '')
-        wanted = {*aggregates, *unlikely}
-        return memberships.Memberships({
-            provider: frozenset(found & wanted)
-            for provider, found in self.aggregates.items()
-            if found & wanted})
-
     def ask(self, request: Any, providers: abc.Iterable[str],
             each: parallel.Each, patience: float = 0.0) -> Any:
         return isolation.ask(request, providers, each, self.probe, patience)
@@ -123,6 +111,8 @@ class Placement:
     def release(self) -> None:
         self.idle = 0
 
+    is_connected = True
+    provider_count: int | None = None
     options = 'region_name of [placement] in nova.conf'
 
     def endpoint(self) -> str:

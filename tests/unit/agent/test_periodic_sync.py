@@ -141,7 +141,8 @@ class TestSync(case.AgentTest):
 
     def test_unavailable_placement_is_a_failure(self):
         """The next interval retries."""
-        self.placement.broken['LIST', ''] = REFUSED
+        self.placement.is_connected = False
+        self.placement.broken['PROBE', ''] = REFUSED
         self.assertIsNone(self.sync.step())
         self.assertEqual(('failure', 0.0, 0, 0, None, False, 0, 0),
                          self.figures.last('observe_sync'))

@@ -17,6 +17,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import repeats
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.placement import memberships
 from nova_aggregate_mirror.placement import parallel
 from tests import patience
 from tests import placement_service
@@ -151,7 +152,10 @@ class PlacementTestCase(servers.LoopbackTestCase):
             self.client.probe()
             self.placement.requests.clear()
             self.assertEqual({PROVIDER: {AGGREGATE}},
-                             self.client.memberships(used, rare).current)
+                             memberships.read(
+                                 self.client, frozenset(used),
+                                 frozenset(rare),
+                                 parallel.Workers().each).current)
             self.assertEqual(requests, len(self.placement.requests))
 
     def test_read_and_write_are_two_requests(self) -> None:
@@ -347,8 +351,9 @@ class KeystoneTestCase(servers.LoopbackTestCase):
         self.cloud.answers['/v3/auth/tokens'] = (401, {'error': {
             'code': 401, 'message': 'not you', 'title': 'Unauthorized'}})
         error = self.assertRaises(
-            exceptions.NotAuthorized, self.client.memberships,
-            [AGGREGATE, PROVIDER], each=parallel.Workers(2).each)
+            exceptions.NotAuthorized, memberships.read, self.client,
+            frozenset({AGGREGATE, PROVIDER}), frozenset(),
+            parallel.Workers(2).each)
         self.assertEqual(1, self.cloud.count('/v3/auth/tokens'))
         self.assertNotIn('s3cret', str(error))
         self.cloud.grant(self.cloud.url)

@@ -18,6 +18,8 @@ class Placement:
         self.aggregates = aggregates
         self.errors = {}
         self.requests = []
+        self.provider_count = None
+        self.is_connected = True
 
     def _ask(self, what):
         self.requests.append(what)
@@ -51,9 +53,10 @@ class TestRead(testtools.TestCase):
 
     def read(self, used, unused='', count=None):
         self.placement.requests.clear()
+        self.placement.provider_count = count
         return memberships.read(
             self.placement, frozenset(used), frozenset(unused),
-            parallel.Workers().each, count)
+            parallel.Workers().each)
 
     def test_by_aggregate(self):
         """As long as it is not known that there are few providers."""

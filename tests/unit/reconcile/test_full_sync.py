@@ -12,6 +12,7 @@ from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import ledger
+from nova_aggregate_mirror.placement import memberships
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import context
@@ -139,7 +140,8 @@ class TestSync(SyncTest):
         self.sync()
         self.log.clear()
         result = self.sync()
-        self.assertEqual([('LIST', ''), ('TRUTH', '')], self.log)
+        self.assertEqual([('ALL', ''), ('MEMBERS', 'a'), ('MEMBERS', 'b'),
+                          ('TRUTH', '')], self.log)
         self.assertEqual([], result.outcome.changes)
 
     def test_failure_clears_the_success_of_a_running_row(self):
@@ -397,7 +399,8 @@ class TestSync(SyncTest):
     def test_what_was_written_is_reported_whatever_follows(self):
         """Also if placement fails after the journal was drained."""
         self.hand_over('h1', ['n1'])
-        self.placement.broken['LIST', ''] = FAILED
+        self.placement.is_connected = False
+        self.placement.broken['PROBE', ''] = FAILED
         result = self.sync()
         self.assertEqual([plan.Change('n1', ('a',))], result.outcome.changes)
         self.assertIs(FAILED, result.not_compared)
@@ -569,9 +572,9 @@ class TestSync(SyncTest):
 
     def unread(self, **unread):
         """Let the comparison read placement, but for what is given."""
-        memberships = self.placement.memberships
-        self.placement.memberships = lambda *args: dataclasses.replace(
-            memberships(*args), **unread)
+        read = memberships.read
+        self.patch(memberships, 'read', lambda *args: dataclasses.replace(
+            read(*args), **unread))
 
     def test_aggregate_that_could_not_be_read(self):
         """No difference, drift or removal is reported; it is named."""
@@ -606,11 +609,11 @@ class TestSync(SyncTest):
             self.journal.ledger.remember(['old'])
             self.sync()
             self.now += 8 * 24 * 3600
-            memberships = self.placement.memberships
+            read = memberships.read
             self.unread(**unread)
             self.sync()
             self.assertIn('old', self.journal.ledger.entries())
-            self.placement.memberships = memberships
+            self.patch(memberships, 'read', read)
             self.sync()
             self.assertNotIn('old', self.journal.ledger.entries())
 
@@ -759,7 +762,7 @@ class TestMarked(SyncTest):
             self.open_journal().ledger.mark('newer')
             del self.nova.hosts_of['newer']
 
-        self.after_first(self.placement, 'memberships', delete)
+        self.after_first(memberships, 'read', delete)
         self.sync()
         self.assertEqual(set(), self.placement.aggregates['storage'])
 
