@@ -67,6 +67,8 @@ class Api:
                 for uuid, hosts in nova.hosts_of.items() for host in hosts],
             statements.MAPPED: lambda _values: [
                 (host, _cell(cell).id) for host, cell in nova.homes.items()],
+            statements.SPELLINGS: lambda _values: [
+                (host,) for host in nova.homes],
             cells.EVERY: lambda _values: map(_cell, simulated_nova.CELLS)})
 
     @contextlib.contextmanager
@@ -134,6 +136,10 @@ class Cells(cells.Cells):
             statements.THESE_NODES: lambda values: [
                 (node, host) for node, host in nodes.items()
                 if node in values['some']],
+            statements.NAMED_NODES: lambda _values: [
+                ('name of ' + node, host) for node, host in nodes.items()],
+            statements.SERVICES: lambda _values: [
+                (None, host) for host in nodes.values()],
             statements.NODE_NAMES: lambda values: [
                 (node, 'name of ' + node) for node in nodes
                 if node in values['some']]}))
