@@ -1,14 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of what a party can do, and its one next step."""
 
+from collections import abc
+import contextlib
+import dataclasses
+import io
+import sys
+from typing import Any
+from unittest import mock
+
+import fixtures
 import testtools
 
+from nova_aggregate_mirror.agent import periodic_audit
+from nova_aggregate_mirror.audit import auditor
+from nova_aggregate_mirror.audit import display
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import checks
+from nova_aggregate_mirror.cmd import program
+from nova_aggregate_mirror.console import sync_history
+from nova_aggregate_mirror.console import sync_result
+from nova_aggregate_mirror.console import wait_run
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.html_report import collect
+from nova_aggregate_mirror.html_report import report
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import problems
+from nova_aggregate_mirror.reconcile import result
+from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import connections
 from tests.unit import servers
 
@@ -29,6 +51,71 @@ def parties() -> list[causes.Party]:
     return [*services, *map(causes.keystone, services), engine.PARTY,
             connections.PARTY, causes.cell('one', 'mysql://cell'),
             causes.cell('two', '{scheme}://{hostname}/two')]
+
+
+def values(failure: exceptions.Failure) -> tuple[str, str, str]:
+    return failure.kind, failure.party, failure.step
+
+
+def shown(error: exceptions.MirrorError) -> dict[str, exceptions.Failure]:
+    """Return the failure as each place has it that lists problems."""
+    down = {'one': error.failure}
+    nova = source.Nova({}, {}, {}, cells_down=down)
+    subject = outcome.Subject(outcome.PROVIDER, 'n1')
+    syncs = {
+        'nothing compared': full_sync.without_comparison(
+            error, full_sync.Request()),
+        'cell': result.Result(outcome.Outcome(), nova),
+        'provider': result.Result(
+            outcome.Outcome(failed={subject: error}), source.Nova({}, {}, {})),
+        'removals': result.Result(
+            outcome.Outcome(), source.Nova({}, {}, {}), refused=error)}
+    places = {name: sync.problems for name, sync in syncs.items()}
+    places |= {
+        'check': [checks.failed(error).problem],
+        'audit, explain, log of nova-api': problems.of_cells(down, 'it waits'),
+        'repeated': [problems.Problem.of(
+            type(error).again(error.failure))]}
+    return {name: problem.failure for name, [problem] in places.items()}
+
+
+def documents(error: exceptions.MirrorError) -> list[dict[str, Any]]:
+    """Return the failure as programs read it, from a sync and an audit."""
+    down = {'one': error.failure}
+    subject = outcome.Subject(outcome.PROVIDER, 'n1')
+    document = sync_result.document(result.Result(
+        outcome.Outcome(failed={subject: error}),
+        source.Nova({}, {}, {}, cells_down=down), refused=error,
+        not_compared=error))
+    return [*document['cells_down'], *document['failed'], document['refused'],
+            document['not_compared'], *display.document(
+                [], auditor.Totals(), down)['cells_down']]
+
+
+def printed(error: exceptions.MirrorError) -> dict[str, str]:
+    """Return what each place prints that has no list of problems."""
+    judged = full_sync.without_comparison(error, full_sync.Request())
+    history = mock.Mock()
+    sync_history.note(history, 'agent', 1.0, judged)
+    with fixtures.FakeLogger() as audit_log:
+        periodic_audit.PeriodicAudit(
+            mock.Mock(side_effect=error), 1.0, mock.Mock()).step(lambda: False)
+    err = io.StringIO()
+    waits = exceptions.JournalUnavailable.again(error.failure)
+    with mock.patch.object(full_sync, 'of_hosts', autospec=True, return_value=(
+            full_sync.without_comparison(waits, full_sync.Request()))), \
+            contextlib.redirect_stderr(err):
+        wait_run.run(mock.Mock(), mock.Mock(), frozenset({'h1'}), 0, 'sync')
+    command = mock.Mock(side_effect=error)
+    program_err = io.StringIO()
+    with contextlib.redirect_stderr(program_err), \
+            mock.patch.object(sys, 'argv', ['explain']):
+        program.run('explain', command)
+    content = collect.Content(judged, collect.JournalContent(), {}, '')
+    return {'history': history.note.call_args[0][0].reason,
+            'agent\'s audit': audit_log.output, 'wait': err.getvalue(),
+            'explain': program_err.getvalue(),
+            'report': report.summary(content)}
 
 
 class TestCauses(testtools.TestCase):
@@ -58,21 +145,36 @@ class TestCauses(testtools.TestCase):
             for party in parties():
                 self.assertTrue(cause.step_for(party).startswith('correct '))
 
-    def test_values_are_the_same_wherever_they_are_listed(self) -> None:
-        """Kind, party and step; and the sentence, which is made of them."""
+    def errors(self) -> abc.Iterator[exceptions.MirrorError]:
+        """Yield each cause of each party, with the values of the table."""
         for cause in CAUSES.values():
             for party in parties():
                 error = exceptions.ServiceFailed.of(cause, party, 'GET /')
                 self.assertEqual(
                     (cause.kind, party.name, cause.step_for(party)),
-                    (error.failure.kind, error.failure.party,
-                     error.failure.step))
-                self.assertEqual(
-                    error.failure, problems.Problem.of(error).failure)
-                self.assertEqual('%s.' % error, checks.failed(error).text)
-                self.assertEqual(
-                    error.failure.step,
-                    exceptions.NotTried.because_of(error).failure.step)
+                    values(error.failure))
+                yield error
+
+    def test_values_are_the_same_in_each_place(self) -> None:
+        """Kind, party and step, which no place takes from a sentence."""
+        for error in self.errors():
+            expected = values(error.failure)
+            for place, failure in shown(error).items():
+                self.assertEqual(expected, values(failure), place)
+            self.assertEqual(expected[1:], values(
+                exceptions.NotTried.because_of(error).failure)[1:])
+            for entry in documents(error):
+                self.assertEqual((*expected, str(dataclasses.replace(
+                    error.failure, consequence=''))), (
+                    entry['kind'], entry['who'], entry['step'],
+                    entry['reason']))
+
+    def test_sentence_is_the_same_in_each_place(self) -> None:
+        """It is made of the values by the failure alone."""
+        for error in self.errors():
+            self.assertEqual('%s.' % error, checks.failed(error).text)
+            for place, text in printed(error).items():
+                self.assertEqual(1, text.count(str(error.failure)), place)
 
     def test_commands_are_those_of_the_kind(self) -> None:
         """A check adds lines to copy, and no sentence of its own."""
