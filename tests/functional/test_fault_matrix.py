@@ -142,7 +142,7 @@ KEYSTONE: dict[str, Fault] = {
         WAITING % 'keystone'),
     '503': Fault(
         faults.keystone(503), 'keystone at {keystone} answered 503',
-        'see the log of keystone'),
+        'start keystone behind that address; if it runs, see its log'),
     'proxy': Fault(
         faults.proxy, 'keystone at {keystone} is behind a proxy that refused '
         'the connection', 'correct the proxy, or no_proxy, in the environment '
