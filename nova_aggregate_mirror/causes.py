@@ -183,8 +183,9 @@ STOPPED_STATEMENT = _log('statement_ended',
                          'ended a statement that took too long')
 TABLE = Cause('table_missing', 'lacks a table', '{schema}')
 COLUMN = Cause('column_missing', 'lacks a column', '{schema}')
-_BOUNDED = ('let {address} begin with mysql+pymysql://, '
-            'postgresql+psycopg2:// or postgresql+psycopg://')
+_BOUNDED = ('let {address} begin with mysql+pymysql:// for MySQL or MariaDB; '
+            'for PostgreSQL, with postgresql+psycopg2:// or '
+            'postgresql+psycopg://, whichever is installed')
 """With other drivers, the wait for a server has no limit."""
 DRIVERLESS = Cause(
     'driver_unknown', 'has a driver that SQLAlchemy does not know', _BOUNDED)

@@ -229,8 +229,9 @@ JOURNALS: dict[str, Fault] = {
         faults.driven('mysql+nonexistent'),
         'the journal has a driver that SQLAlchemy does not know',
         'let [aggregate_mirror_database] connection begin with '
-        'mysql+pymysql://, postgresql+psycopg2:// or postgresql+psycopg://',
-        EVERY),
+        'mysql+pymysql:// for MySQL or MariaDB; for PostgreSQL, with '
+        'postgresql+psycopg2:// or postgresql+psycopg://, whichever is '
+        'installed', EVERY),
     'module': Fault(
         faults.driven('mysql+mysqldb'),
         'the journal needs the Python module MySQLdb, which is not installed',

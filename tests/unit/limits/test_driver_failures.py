@@ -92,8 +92,9 @@ class TestObservations(testtools.TestCase):
                 # Psycopg2 or psycopg, by SQLAlchemy's release.
                 ('postgresql://', default, 'install the package ' + default),
                 ('postgresql+pg8000://', 'pg8000',
-                 'let [x] y begin with mysql+pymysql://, '
-                 'postgresql+psycopg2:// or postgresql+psycopg://')):
+                 'let [x] y begin with mysql+pymysql:// for MySQL or MariaDB; '
+                 'for PostgreSQL, with postgresql+psycopg2:// or '
+                 'postgresql+psycopg://, whichever is installed')):
             with mock.patch.dict(sys.modules, {module: None}):
                 error = self.assertRaises(
                     ModuleNotFoundError, sa.create_engine, url + 'host/name')
