@@ -85,8 +85,7 @@ UNREACHABLE = Cause('unreachable', 'could not be reached: %s',
                     'let this host reach the host in {address}')
 DISCONNECTED = _log('disconnected',
                     'closed the connection without an answer')
-_WAITING = ('see in the log of {server} what it waits for; if that is '
-            'nothing, restart it')
+_WAITING = 'see in the log of {server} what it waits for'
 _SILENT = Cause('silent', 'was silent%s', _WAITING)
 NO_CONNECTION = Cause(
     'no_connection', 'accepted no connection for %.1f s',

@@ -78,8 +78,7 @@ BRAKED = (APPLY + 'correct nova\'s host aggregates; if not, run a sync with '
 LOGGED = 'see the log of placement'
 STARTED = ('start placement; if it runs, correct host and port in the URL of '
            'placement in the catalog')
-WAITING = ('see in the log of %s what it waits for; if that is nothing, '
-           'restart it')
+WAITING = 'see in the log of %s what it waits for'
 PLACEMENT: dict[str, Fault] = {
     'refuses': Fault(
         faults.placement(lambda service: service.refuse()),
