@@ -336,3 +336,19 @@ class UnexpectedNova(Permanent):
     """Nova's internals differ from those that this release supports."""
 
     is_of_placement = False
+
+
+def failure_of(call: abc.Callable[[], object],
+               *expected: type[MirrorError]) -> MirrorError | None:
+    """Call, and return the error that was raised; None if none was.
+
+    It is for what is logged: to a message inside the ``except`` block oslo.log
+    would append the exception.
+
+    :param expected: classes; by default any error of this package
+    """
+    try:
+        call()
+    except expected or MirrorError as exc:
+        return exc
+    return None

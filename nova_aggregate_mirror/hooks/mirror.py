@@ -78,13 +78,11 @@ class Mirror:
         self._is_observer = nova_aggregate_mirror.conf.observes(conf)
         if self._is_observer:
             return
-        missing = None
-        try:
-            auth.load(conf, 'placement')
-        except exceptions.MissingCredentials as exc:
-            if conf.aggregate_mirror.missing_credentials == 'fail':
-                raise
-            missing = exc
+        missing = exceptions.failure_of(
+            lambda: auth.load(conf, 'placement'),
+            exceptions.MissingCredentials)
+        if missing and conf.aggregate_mirror.missing_credentials == 'fail':
+            raise missing
         if missing:
             LOG.warning('Host aggregates cannot be mirrored to placement; '
                         'operations stay in the journal: %s', missing)

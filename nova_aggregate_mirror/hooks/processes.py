@@ -47,11 +47,8 @@ class Process:
 
     def check_nova(self) -> None:
         """Check that the journal belongs to this nova, if nova can be read."""
-        failure = None
-        try:
-            self._binding.check()
-        except exceptions.NovaUnavailable as exc:
-            failure = exc
+        failure = exceptions.failure_of(
+            self._binding.check, exceptions.NovaUnavailable)
         if failure:
             LOG.warning('Could not check whether the journal belongs to this '
                         'nova: %s', failure)
@@ -60,13 +57,14 @@ class Process:
         """Write the mode of this process to the journal, if that is due."""
         if not self._presence.begin_write():
             return
-        failure = None
-        try:
-            self.check_nova()
-            self.journal.database.run(self._presence.write)
-            self._presence.set_written()
-        except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
-            failure = exc
+        failure = exceptions.failure_of(
+            self._write_presence, exceptions.JournalUnavailable,
+            exceptions.WrongNova)
         if failure:
             LOG.warning('The mode of this nova-api is missing in the journal, '
                         'where the agent expects it: %s', failure)
+
+    def _write_presence(self) -> None:
+        self.check_nova()
+        self.journal.database.run(self._presence.write)
+        self._presence.set_written()

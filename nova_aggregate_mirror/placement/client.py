@@ -97,14 +97,9 @@ class Client:
 
         With ``announces``, the first success is logged, too.
         """
-        trouble = ''
-        try:
-            self.probe()
-        except exceptions.MirrorError as exc:
-            trouble = str(exc)
-        if trouble:
-            # Oslo.log appends an exception that is being handled.
-            LOG.warning('Placement cannot be used: %s', trouble)
+        failure = exceptions.failure_of(self.probe)
+        if failure:
+            LOG.warning('Placement cannot be used: %s', failure)
 
     def providers(self) -> frozenset[str]:
         """Read the UUIDs of all resource providers."""
