@@ -228,11 +228,14 @@ class Metrics:
         """List the loops that have been silent for longer than allowed."""
         # A loop may start during this call.
         now, beats = self._clock(), dict(self._beats)
-        return ['the %s loop last reported %d s ago'
-                % (loop, now - beats[loop]) if loop in beats
-                else 'the %s loop has not started' % loop
-                for loop, limit in sorted(limits.items())
-                if loop not in beats or now - beats[loop] > limit]
+        late = []
+        for loop, limit in sorted(limits.items()):
+            if loop not in beats:
+                late.append('the %s loop has not started' % loop)
+            elif now - beats[loop] > limit:
+                late.append('the %s loop last reported %d s ago'
+                            % (loop, now - beats[loop]))
+        return late
 
     def _initialize(self) -> None:
         """Export 0 for each label, so that it differs from an absent one."""

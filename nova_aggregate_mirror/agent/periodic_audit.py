@@ -6,6 +6,7 @@ import time
 
 from oslo_log import log as logging
 
+from nova_aggregate_mirror.agent import lasting
 from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror import exceptions
@@ -31,7 +32,9 @@ class PeriodicAudit:
         self._figures = figures
         self._now = now
         self._due = now()
-        self._logged_keys = frozenset[tuple[tuple[str, str], str]]()
+        self._troubles = lasting.Lasting(
+            LOG.warning, 'The audit of the servers is incomplete: %s',
+            'The audit of the servers is complete again')
         self._misplaced = 0
 
     def step(self, stopping: abc.Callable[[], bool]) -> None:
@@ -55,7 +58,9 @@ class PeriodicAudit:
         if totals.unknown and not totals.servers and not troubles:
             troubles = [problems.Problem(
                 '', 'nova has no request that it can read: %s' % totals.error)]
-        self._log_troubles(troubles)
+        self._troubles.update(
+            frozenset((problem.key, problem.text) for problem in troubles),
+            '; '.join(map(str, troubles)))
         seconds = self._now() - start
         if troubles:
             self._figures.observe_audit('failure', seconds)
@@ -69,13 +74,3 @@ class PeriodicAudit:
                 'the list', plurals.count(
                     totals.misplaced, 'server is', 'servers are'))
         self._misplaced = totals.misplaced
-
-    def _log_troubles(self, troubles: abc.Sequence[problems.Problem]) -> None:
-        """Log lasting problems once, not at each audit."""
-        keys = frozenset((problem.key, problem.text) for problem in troubles)
-        if keys and keys != self._logged_keys:
-            LOG.warning('The audit of the servers is incomplete: %s',
-                        '; '.join(map(str, troubles)))
-        elif self._logged_keys and not keys:
-            LOG.info('The audit of the servers is complete again')
-        self._logged_keys = keys

@@ -8,6 +8,7 @@ import time
 from oslo_log import log as logging
 
 from nova_aggregate_mirror.agent import drain
+from nova_aggregate_mirror.agent import lasting
 from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror.agent import periodic_audit
 from nova_aggregate_mirror.agent import periodic_sync
@@ -46,6 +47,9 @@ class Agent:
         self._leads = self._bound = False
         self._troubles = dict.fromkeys(('drain', 'lease'), '')
         """Why a loop cannot work, per loop; empty when it can."""
+        self._lasting = lasting.Lasting(
+            LOG.error, 'The journal cannot be processed: %s',
+            'The journal can be processed again')
         self._mutex = threading.Lock()
         """Held to stop, and to report who leads to the metrics."""
         steps = {'drain': self._drain_step, 'lease': self._lease_step,
@@ -79,34 +83,34 @@ class Agent:
             self._stop.set()
             self._figures.set_leader(False)
         end = time.monotonic() + seconds
-        late = [name for name, ended in self._ended.items()
-                if name != periodic_audit.LOOP
-                and not ended.wait(max(0.0, end - time.monotonic()))]
+        late = []
+        for name in self._ended.keys() - {periodic_audit.LOOP}:
+            left = max(0.0, end - time.monotonic())
+            if not self._ended[name].wait(left):
+                late.append(name)
         if late:
             LOG.warning('After %d s these loops have not ended: %s. The lease '
                         'is not released and will expire', seconds,
-                        ', '.join(late))
+                        ', '.join(sorted(late)))
         elif self._leads:
-            self._release()
+            failure = exceptions.failure_of(
+                self._lease.release, exceptions.JournalUnavailable)
+            if failure:
+                LOG.info('The lease is not released and will expire: %s',
+                         failure)
         return all(ended.is_set() for ended in self._ended.values())
-
-    def _release(self) -> None:
-        try:
-            self._lease.release()
-        except exceptions.JournalUnavailable as exc:
-            LOG.info('The lease is not released and will expire: %s', exc)
 
     def state(self) -> dict[str, str]:
         """Describe the agent for a report, without waiting for anything."""
-        return {
-            'leader': str(self._leads),
-            'journal belongs to this nova': str(self._bound),
-            **{'trouble of the %s loop' % name: trouble or 'none'
-               for name, trouble in self._troubles.items()},
-            **{'thread of the %s loop' % thread.name:
-               'alive' if thread.is_alive()
-               and not self._ended[thread.name].is_set() else 'ended'
-               for thread in self._threads}}
+        state = {'leader': str(self._leads),
+                 'journal belongs to this nova': str(self._bound)}
+        for name, trouble in self._troubles.items():
+            state['trouble of the %s loop' % name] = trouble or 'none'
+        for thread in self._threads:
+            ended = self._ended[thread.name].is_set() or not thread.is_alive()
+            state['thread of the %s loop' % thread.name] = (
+                'ended' if ended else 'alive')
+        return state
 
     def _loop(self, name: str, step: abc.Callable[[], float]) -> None:
         """Repeat a step until the stop; then set the event of the loop."""
@@ -192,9 +196,5 @@ class Agent:
 
     def _log_trouble(self, loop: str, trouble: str) -> None:
         """Log a lasting problem once, whichever loop finds it first."""
-        before = any(self._troubles.values())
         self._troubles[loop] = trouble
-        if trouble and not before:
-            LOG.error('The journal cannot be processed: %s', trouble)
-        elif before and not any(self._troubles.values()):
-            LOG.info('The journal can be processed again')
+        self._lasting.update(any(self._troubles.values()), trouble)
