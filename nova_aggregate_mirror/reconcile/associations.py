@@ -170,11 +170,11 @@ def complete(nova: source.Nova, differences: abc.Iterable[Association],
         is_unknown = node in unknown or any(
             host in unknown for host in nova.hosts_of(node))
         for uuid in nova.wanted(node):
-            in_sync = not is_unknown and uuid not in unknown
+            state = State.IN_SYNC
+            if is_unknown or uuid in unknown:
+                state = State.UNKNOWN
             if (node, uuid) not in pairs:
-                associations.append(dataclasses.replace(
-                    _association(nova, node, uuid, State.IN_SYNC if in_sync
-                                 else State.UNKNOWN), in_placement=in_sync))
+                associations.append(_association(nova, node, uuid, state))
     nodeless = nova.nodeless() - frozenset(unknown)
     hosts = frozenset().union(*map(nova.hosts_of, nova.nodes))
     for host in nova.members.keys() - hosts:
@@ -188,23 +188,26 @@ def complete(nova: source.Nova, differences: abc.Iterable[Association],
 def foreign(nova: source.Nova, kept: source.Memberships
             ) -> list[Association]:
     """List the foreign aggregates of compute nodes."""
-    return [dataclasses.replace(
-        _association(nova, provider, uuid, State.FOREIGN_AGGREGATE),
-        in_placement=True)
-        for provider, aggregates in sorted(kept.items())
-        for uuid in sorted(aggregates)]
+    associations = []
+    for provider, aggregates in kept.items():
+        associations += [
+            _association(nova, provider, uuid, State.FOREIGN_AGGREGATE)
+            for uuid in aggregates]
+    return sorted(associations)
 
 
 def _is_settled(association: Association, result: outcome.Outcome) -> bool:
     """Check whether another writer has repaired an association meanwhile."""
-    return association.provider in result.done and not {
+    subjects = (
         outcome.Subject(outcome.PROVIDER, association.provider),
-        outcome.Subject(outcome.AGGREGATE, association.aggregate_uuid),
-    } & result.failed.keys()
+        outcome.Subject(outcome.AGGREGATE, association.aggregate_uuid))
+    return (association.provider in result.done
+            and result.failed.keys().isdisjoint(subjects))
 
 
 def _association(nova: source.Nova, provider: str, uuid: str, state: State
                  ) -> Association:
     return Association(
         tuple(sorted(nova.hosts_of(provider))), provider,
-        nova.aggregates.get(uuid, ''), uuid, state)
+        nova.aggregates.get(uuid, ''), uuid, state,
+        in_placement=state in (State.IN_SYNC, State.FOREIGN_AGGREGATE))

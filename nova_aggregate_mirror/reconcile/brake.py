@@ -37,9 +37,9 @@ def refusal(compared: comparison.Comparison, max_removed_share: float | None
         return exceptions.RemovalsRefused(
             'nova reports no host in any aggregate; %s would be removed'
             % plurals.count(removed, 'association'), step=STEP)
-    ours = foreign + sum(
-        len(compared.current[node] & compared.owned)
-        for node in nova.nodes.keys() & compared.current.keys())
+    ours = foreign
+    for node in nova.nodes.keys() & compared.current.keys():
+        ours += len(compared.current[node] & compared.owned)
     if removed > ALWAYS_SAFE and removed > max_removed_share * ours:
         return exceptions.RemovalsRefused(
             '%.2f%% of the associations would be removed, which is over '

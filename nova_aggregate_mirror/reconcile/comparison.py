@@ -102,19 +102,21 @@ class Comparison:
 
     def contradictions(self) -> abc.Mapping[str, exceptions.Contradiction]:
         """Describe the providers whose hosts are in different aggregates."""
-        nova = self.nova
-        return {
-            node: exceptions.Contradiction(
-                'nova has the compute node on %s' % ' and on '.join(
-                    map(str, nova.shared[node])),
-                consequence='; '.join(sorted(
-                    'only %s is in aggregate %s (%s), which is not changed' % (
-                        ', '.join(sorted(
-                            host for host in nova.hosts_of(node)
-                            if uuid in nova.members.get(host, ()))),
-                        nova.aggregates[uuid], uuid)
-                    for uuid in uuids)), step=RIVALS)
-            for node, uuids in self.disputes().items()}
+        contradictions = {}
+        for node, uuids in self.disputes().items():
+            hosts = map(str, self.nova.shared[node])
+            claims = sorted(self._claim(node, uuid) for uuid in uuids)
+            contradictions[node] = exceptions.Contradiction(
+                'nova has the compute node on %s' % ' and on '.join(hosts),
+                consequence='; '.join(claims), step=RIVALS)
+        return contradictions
+
+    def _claim(self, node: str, uuid: str) -> str:
+        """Describe a disputed aggregate."""
+        members = [host for host in sorted(self.nova.hosts_of(node))
+                   if uuid in self.nova.members.get(host, ())]
+        return 'only %s is in aggregate %s (%s), which is not changed' % (
+            ', '.join(members), self.nova.aggregates[uuid], uuid)
 
     def disputes(self) -> source.Memberships:
         """Map providers to the requested aggregates that are disputed."""
@@ -132,25 +134,26 @@ class Comparison:
 
     def requested_nova(self) -> source.Nova:
         """Return nova with only the requested hosts as members."""
-        hosts = self.hosts
-        located = frozenset(self.nova.members).union(
-            *map(self.nova.hosts_of, self.nova.nodes)
-        ) - self.nova.hosts_down.keys()
+        nova, hosts = self.nova, self.hosts
         members = {host: aggregates for host, aggregates
-                   in self.nova.members.items()
+                   in nova.members.items()
                    if (not hosts or host in hosts)
                    and self.requested(aggregates)}
-        return dataclasses.replace(
-            self.nova, members=members,
+        invalid, cells_down = nova.invalid_aggregates, nova.cells_down
+        if hosts:
+            invalid = frozenset(aggregate for aggregate in invalid
+                                if not hosts.isdisjoint(aggregate.hosts))
+        located = frozenset(nova.members).union(
+            *map(nova.hosts_of, nova.nodes)) - nova.hosts_down.keys()
+        if hosts and located.issuperset(hosts):
             # A cell without any of these hosts does not affect them.
-            cells_down={} if hosts and located.issuperset(hosts)
-            else self.nova.cells_down,
-            unmapped=self.nova.unmapped & frozenset(members),
-            hosts_down={host: names for host, names
-                        in self.nova.hosts_down.items() if host in members},
-            invalid_aggregates=frozenset(
-                aggregate for aggregate in self.nova.invalid_aggregates
-                if not hosts or not hosts.isdisjoint(aggregate.hosts)))
+            cells_down = {}
+        hosts_down = {host: names for host, names in nova.hosts_down.items()
+                      if host in members}
+        return dataclasses.replace(
+            nova, members=members, cells_down=cells_down,
+            hosts_down=hosts_down, invalid_aggregates=invalid,
+            unmapped=nova.unmapped & frozenset(members))
 
     def with_changes(self, changes: abc.Iterable[plan.Change]
                      ) -> 'Comparison':
@@ -204,9 +207,8 @@ def resolve(requested: frozenset[str], aggregates: abc.Mapping[str, str],
     uuids |= requested & (aggregates.keys() | frozenset(ledger))
     unknown = sorted(requested - uuids - set(aggregates.values()))
     if unknown:
+        existing = plurals.some(aggregates.values()) or 'none'
         raise exceptions.UnknownName(
             'nova has no aggregate %s with a UUID, current or deleted; it has '
-            '%s' % (
-                ', '.join(unknown),
-                plurals.some(aggregates.values()) or 'none'))
+            '%s' % (', '.join(unknown), existing))
     return frozenset(uuids)

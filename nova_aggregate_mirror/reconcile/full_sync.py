@@ -154,10 +154,14 @@ def _covered(context: context.Context, rows: abc.Iterable[journal.Row],
     rows = [] if request.aggregates else list(rows)
     if not rows or not request.hosts:
         return rows
-    nova = context.nova.read((), {
-        node for row in rows for node in row.dirty.nodes})
-    return [row for row in rows if request.hosts.issuperset(
-        {row.dirty.host}.union(*map(nova.hosts_of, row.dirty.nodes)))]
+    nova = context.nova.read((), frozenset[str]().union(
+        *(row.dirty.nodes for row in rows)))
+    covered = []
+    for row in rows:
+        hosts = map(nova.hosts_of, row.dirty.nodes)
+        if request.hosts.issuperset({row.dirty.host}.union(*hosts)):
+            covered.append(row)
+    return covered
 
 
 def _drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
@@ -182,10 +186,10 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
     nodes = [change.provider for change in compared.changes
              if change.add or mode.prune]
     display = mirror.context.display
+    nova = compared.nova
     text = 'Nova has %s and %s%s' % (
-        plurals.count(len(compared.nova.aggregates), 'aggregate'),
-        plurals.count(len(compared.nova.compute_nodes()), 'compute node'),
-        compared.nova.extent)
+        plurals.count(len(nova.aggregates), 'aggregate'),
+        plurals.count(len(nova.compute_nodes()), 'compute node'), nova.extent)
     if nodes:
         text += '; ' + plurals.count(len(nodes), 'differs', 'differ')
     display.step(text)
@@ -194,8 +198,8 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
     failing, differing = dict(mirror.context.failing or {}), frozenset(nodes)
     failing = {node: failing[node] for node in failing if node in differing}
     repaired = Outcome()
-    for hosts in _groups(mirror, compared.dirty(
-            node for node in nodes if node not in failing)):
+    healthy = [node for node in nodes if node not in failing]
+    for hosts in _groups(mirror, compared.dirty(healthy)):
         repaired.add(mirror.converge(hosts, mode))
     if not repaired.outage:
         failing |= {node: repaired.failed[Subject(PROVIDER, node)]
@@ -220,12 +224,18 @@ def _groups(mirror: reconciler.Reconciler, hosts: list[journal.Dirty]
     Hosts with journal rows are mirrored by the drain, too, unless their
     providers fail; a large host needs two requests for each compute node.
     """
-    groups: list[list[journal.Dirty]] = [[], [], []]
+    others: list[journal.Dirty] = []
+    recorded: list[journal.Dirty] = []
+    large: list[journal.Dirty] = []
     journaled = mirror.journaled_hosts() if len(hosts) > 1 else frozenset()
     for host in hosts:
-        groups[2 if len(host.nodes) >= MANY_NODES
-               else 1 if host.host in journaled else 0].append(host)
-    return groups
+        if len(host.nodes) >= MANY_NODES:
+            large.append(host)
+        elif host.host in journaled:
+            recorded.append(host)
+        else:
+            others.append(host)
+    return [others, recorded, large]
 
 
 def _retry_failing(mirror: reconciler.Reconciler, compared: Comparison,
@@ -243,7 +253,7 @@ def _retry_failing(mirror: reconciler.Reconciler, compared: Comparison,
         nodes = list(failing)[:RETRIED]
         retried = mirror.converge(
             compared.dirty(nodes), dataclasses.replace(
-                mode, retries=False, patience=request.time_to_retry()))
+                mode, patience=request.time_to_retry()))
         outcome.add(retried)
         for node in nodes:
             del failing[node]

@@ -24,17 +24,17 @@ def find(journal: store.Journal, wanted: str) -> list[Problem]:
     A process had another mode when it last wrote to the journal: only what is
     so now has an exit status.
     """
+    step = STALE % ('restarted', RESTART)
     disagreements = [
-        _nova_api(process, 'instead of ' + wanted,
-                  STALE % ('restarted', RESTART))
+        _nova_api(process, 'instead of ' + wanted, step)
         for process in _latest(journal) if process.mode != wanted]
     sync = next((sync for sync in journal.history.newest() if sync.mode), None)
     if sync and sync.mode != wanted:
         subject = 'The agent on %s' % sync.host
-        disagreements.append(Problem(
-            subject, '%s had mode %s in its last sync, on %s, instead of %s'
-            % (subject, sync.mode, date(sync.ended_at), wanted),
-            STALE % ('reloaded', RELOAD)))
+        text = '%s had mode %s in its last sync, on %s, instead of %s' % (
+            subject, sync.mode, date(sync.ended_at), wanted)
+        disagreements.append(
+            Problem(subject, text, STALE % ('reloaded', RELOAD)))
     if sync and sync.observed:
         disagreements += _waiting(
             journal, 'the agent observed in its last sync',
@@ -44,11 +44,11 @@ def find(journal: store.Journal, wanted: str) -> list[Problem]:
 
 def find_for_agent(journal: store.Journal, mode: str) -> list[Problem]:
     """List what disagrees with an agent, whose mode may be the wrong one."""
+    step = ('unless it was restarted since, run "%s" there for mode %s, or '
+            '"%s" for mode %%s' % (RESTART, mode, RELOAD))
     disagreements = [
         _nova_api(process, 'and this agent has mode ' + mode,
-                  'unless it was restarted since, run "%s" there for mode %s, '
-                  'or "%s" for mode %s' % (
-                      RESTART, mode, RELOAD, process.mode))
+                  step % process.mode)
         for process in _latest(journal) if process.mode != mode]
     if mode == conf.OBSERVE:
         disagreements += _waiting(journal, 'this agent only observes', SYNC)

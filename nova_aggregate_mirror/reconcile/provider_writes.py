@@ -43,9 +43,9 @@ the truth and writing to placement."""
 # Attempts for a provider that other writers keep changing.
 ROUNDS = 5
 
-# Providers with a conflict that are retried even if no retry succeeds. More
-# of them would take most of the time that healthy providers wait.
 MAX_FUTILE = 3
+"""Providers with a conflict that are retried even if no retry succeeds. More
+of them would take most of the time that healthy providers wait."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,8 +67,6 @@ class Mode:
     """The cells that did not answer the comparison, if the difference was
     found by one; see ``source.Source.read``. Only the given nodes of a host
     are converged then."""
-    retries: bool = True
-    """Whether a provider is tried again after a conflict."""
     patience: float = 0.0
     """Seconds, from the begin of a batch, in which a provider that did not
     answer while others did is asked again, once the others are written."""
@@ -96,7 +94,7 @@ def converge(context: context.Context, dirty: abc.Collection[journal.Dirty],
     """
     outcome = Outcome()
     names = frozenset(request.host for request in dirty)
-    nodes = {node for request in dirty for node in request.nodes}
+    nodes = set[str]().union(*(request.nodes for request in dirty))
     unsure: exceptions.JournalUnavailable | None = None
 
     def decide(states: States) -> Decision:
@@ -142,8 +140,10 @@ def converge(context: context.Context, dirty: abc.Collection[journal.Dirty],
 
 def _added(truth: source.Nova, states: States) -> frozenset[str]:
     """Return the aggregates that at least one of the providers lacks."""
-    return frozenset().union(*(truth.wanted(provider) - state.aggregates
-                               for provider, state in states.items()))
+    added = frozenset[str]()
+    for provider, state in states.items():
+        added |= truth.wanted(provider) - state.aggregates
+    return added
 
 
 def _plan(states: States, truth: source.Nova, owned: frozenset[str],
@@ -180,15 +180,14 @@ def _without_twins(change: plan.Change, state: client.Provider,
              if uuids.canonical(uuid) in spellings}
     if not twins:
         return change
+    pairs = ['%s instead of %s' % (twin, uuid)
+             for uuid, twin in sorted(twins.items())]
     subject = Subject(PROVIDER, change.provider)
     outcome.unwritten.add(subject)
     outcome.failed[subject] = exceptions.Contradiction(
         'placement has the provider in aggregate %s, which it does not find '
-        'by nova\'s spelling' % ', '.join(
-            '%s instead of %s' % (twin, uuid)
-            for uuid, twin in sorted(twins.items())))
-    return dataclasses.replace(change, add=tuple(
-        uuid for uuid in change.add if uuid not in twins))
+        'by nova\'s spelling' % ', '.join(pairs))
+    return change.without(twins.keys())
 
 
 def remove(context: context.Context, uuid: str, mode: Mode,
@@ -204,11 +203,14 @@ def remove(context: context.Context, uuid: str, mode: Mode,
 
     def decide(states: States) -> Decision:
         truth = context.nova.read((), aggregates=[uuid])
+        changes: list[plan.Change] = []
         if uuid in truth.aggregates:
-            return Decision(truth, [])
-        return Decision(truth, [
-            plan.Change(provider, remove=tuple({uuid} & state.aggregates))
-            for provider, state in sorted(states.items())])
+            return Decision(truth, changes)
+        for provider, state in sorted(states.items()):
+            # Nothing is left to remove if another writer was first.
+            present = state.aggregates & {uuid}
+            changes.append(plan.Change(provider, remove=tuple(present)))
+        return Decision(truth, changes)
 
     answers = context.placement.ask(
         context.placement.members, [uuid], context.each, math.inf)
@@ -232,7 +234,8 @@ def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
     """
     requests = _Requests(context, mode, outcome)
     handled: frozenset[str] = frozenset()
-    given_up: frozenset[str] = frozenset()
+    # One that failed last time, too, is tried once.
+    given_up = frozenset(context.failing or ())
     for _ in range(ROUNDS):
         handled |= todo
         states = requests.get(todo)
@@ -242,7 +245,7 @@ def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
         handled -= states.keys() & decision.truth.unknown.keys()
         is_futile = (len(retried) > MAX_FUTILE
                      and retried <= requests.conflicts)
-        if is_futile or not mode.retries:
+        if is_futile:
             given_up |= requests.conflicts
         todo = (requests.conflicts - given_up
                 | (decision.nodes - handled)) or requests.late()

@@ -3,7 +3,6 @@
 
 from collections import abc
 import contextlib
-import dataclasses
 import functools
 import math
 import typing
@@ -123,11 +122,11 @@ class Reconciler:
             converged.write_journal(functools.partial(
                 locks.write, self._rows.set_mirrored, ids))
         outcome.add(converged)
-        unmirrored = [
-            row.id for row in rows if row.mirrored_at is not None
-            and row.dirty in outcome.unfinished
-            and row.dirty not in outcome.waiting and not isinstance(
-                outcome.unfinished[row.dirty], exceptions.Stopped)]
+        differing = {
+            dirty for dirty, error in outcome.unfinished.items()
+            if not isinstance(error, exceptions.Stopped)} - outcome.waiting
+        unmirrored = [row.id for row in rows if row.mirrored_at is not None
+                      and row.dirty in differing]
         if self._rows and unmirrored:
             outcome.write_journal(functools.partial(
                 locks.write, self._rows.set_pending, unmirrored))
@@ -184,10 +183,6 @@ class Reconciler:
             outcome.add(partial)
             if self.context.failing is not None:
                 partial.note_failures(self.context.failing)
-            if sum(isinstance(exc, exceptions.GenerationConflict) for exc
-                   in partial.failed.values()) > provider_writes.MAX_FUTILE:
-                # The next batches wait for no more conflicts.
-                mode = dataclasses.replace(mode, retries=False)
         return outcome
 
 

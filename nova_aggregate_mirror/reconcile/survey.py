@@ -64,9 +64,9 @@ def read(context: context.Context, selection: Selection,
     answer = memberships.read(
         context.placement, selection.used, selection.unused, context.each)
     current = answer.current
-    context.display.step(
-        'Reading nova; placement has %s in aggregates'
-        % plurals.count(sum(map(bool, current.values())), 'provider'))
+    count = sum(map(bool, current.values()))
+    context.display.step('Reading nova; placement has %s in aggregates'
+                         % plurals.count(count, 'provider'))
     nova = context.nova.read_all()
     current = _with_providers(
         context, current, nova, selection.only, answer.unread_providers)
@@ -75,9 +75,9 @@ def read(context: context.Context, selection: Selection,
     existing = frozenset(nova.members) | nova.hosts()
     unknown = sorted(hosts - existing)
     if unknown and not nova.cells_down:
-        raise exceptions.UnknownName(
-            'nova has no host %s; it has %s' % (
-                ', '.join(unknown), plurals.some(existing) or 'none'))
+        names = ', '.join(unknown)
+        raise exceptions.UnknownName('nova has no host %s; it has %s' % (
+            names, plurals.some(existing) or 'none'))
     # The ledger is read last: a deletion is marked before nova deletes.
     return comparison.Comparison(
         current, nova, context.ledger.entries(), selection.only, hosts,
@@ -115,14 +115,15 @@ def check_placement(context: context.Context, providers: abc.Collection[str],
     if nodes and nodes.isdisjoint(providers):
         if nova.cells_down:
             raise exceptions.CellUnavailable.of_any(nova.cells_down)
+        difference, rebuilt = ', with no UUID in common', ''
+        if not providers:
+            difference, rebuilt = '', REBUILT
         raise exceptions.WrongPlacement(
             'placement has %s and nova has %s%s; %s' % (
                 plurals.count(len(providers), 'resource provider'),
                 plurals.count(len(nodes), 'compute node'),
-                ', with no UUID in common' if providers else '',
-                context.placement.endpoint()),
-            step=('' if providers else REBUILT) + 'correct '
-            + context.placement.options)
+                difference, context.placement.endpoint()),
+            step=rebuilt + 'correct ' + context.placement.options)
 
 
 def name_conflicts(context: context.Context, missing: abc.Iterable[str],
