@@ -13,6 +13,8 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import api_processes
 
 PREFIX = 'nova_aggregate_mirror_'
+AUDIT = 'audit'
+"""Name of the loop that only some agents have."""
 DIRECTIONS = ('missing', 'stale')
 """Of a difference: nova has the association, or only placement has it."""
 BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300)
@@ -124,7 +126,7 @@ class Metrics:
         rules = list(rules)
         self._by_rule, self._servers = dict.fromkeys(rules, 0), 0
         if not rules:
-            self._beats.pop('audit', None)
+            self._beats.pop(AUDIT, None)
         elif self._misplaced is None:
             self._misplaced = self._gauge(
                 'misplaced_servers',
@@ -136,7 +138,7 @@ class Metrics:
                 'audit_duration_seconds', 'Duration of one audit.')
             for result in ('success', 'failure'):
                 self._audit.labels(result)
-            self._success.labels('audit')
+            self._success.labels(AUDIT)
         self._show_audit()
 
     def set_backlog(self, backlog: journal.Backlog) -> None:
@@ -191,7 +193,7 @@ class Metrics:
             self._servers = servers
             self._by_rule = {**self._by_rule, **by_rule}
             self._show_audit()
-            self._set_success('audit')
+            self._set_success(AUDIT)
 
     def set_mode(self, observes: bool) -> None:
         """Record the mode of an agent that does not lead yet."""

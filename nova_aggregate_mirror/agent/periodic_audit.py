@@ -15,8 +15,6 @@ from nova_aggregate_mirror.reconcile import problems
 
 LOG = logging.getLogger(__name__)
 
-LOOP = 'audit'
-
 Progress = tuple[auditor.Totals, abc.Sequence[problems.Problem]]
 """Totals after a page of servers, and what was not audited."""
 
@@ -48,7 +46,7 @@ class PeriodicAudit:
         try:
             for totals, troubles in self._audit():
                 # An audit of many servers takes minutes.
-                self._figures.beat(LOOP)
+                self._figures.beat(metrics.AUDIT)
                 if stopping():
                     # The next leader audits at once, too.
                     self._due = start

@@ -4,17 +4,21 @@
 from collections import abc
 import threading
 import time
+import typing
 
 from oslo_log import log as logging
 
 from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror.agent import lasting
 from nova_aggregate_mirror.agent import metrics
-from nova_aggregate_mirror.agent import periodic_audit
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import nova_identity
+
+if typing.TYPE_CHECKING:
+    # It loads all that an audit needs, and only some agents audit.
+    from nova_aggregate_mirror.agent import periodic_audit
 
 LOG = logging.getLogger(__name__)
 
@@ -30,7 +34,7 @@ class Agent:
                  sync: periodic_sync.PeriodicSync, lease: lease.Lease,
                  binding: nova_identity.Binding, figures: metrics.Metrics,
                  stop: threading.Event,
-                 audit: periodic_audit.PeriodicAudit | None = None,
+                 audit: 'periodic_audit.PeriodicAudit | None' = None,
                  observes: bool = False) -> None:
         self._drain = drain
         self._sync = sync
@@ -55,7 +59,7 @@ class Agent:
         steps = {'drain': self._drain_step, 'lease': self._lease_step,
                  'sync': self._sync_step}
         if audit:
-            steps[periodic_audit.LOOP] = self._audit_step
+            steps[metrics.AUDIT] = self._audit_step
         # The interpreter waits for other threads when it ends, however long
         # one hangs.
         self._threads = [
@@ -84,7 +88,7 @@ class Agent:
             self._figures.set_leader(False)
         end = time.monotonic() + seconds
         late = []
-        for name in self._ended.keys() - {periodic_audit.LOOP}:
+        for name in self._ended.keys() - {metrics.AUDIT}:
             left = max(0.0, end - time.monotonic())
             if not self._ended[name].wait(left):
                 late.append(name)

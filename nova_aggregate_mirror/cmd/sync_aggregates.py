@@ -20,7 +20,6 @@ from oslo_config import cfg
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import formats
-from nova_aggregate_mirror.console import sync_history
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror.console import sync_run
 from nova_aggregate_mirror import exceptions
@@ -30,6 +29,7 @@ from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import result
+from nova_aggregate_mirror.reconcile import sync_history
 from nova_aggregate_mirror import terminal_tables
 
 NAME = 'placement sync_aggregates'

@@ -4,7 +4,6 @@
 from collections import abc
 from typing import Any
 
-from nova_aggregate_mirror.console import sync_history
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.html_report import collect
@@ -13,6 +12,7 @@ from nova_aggregate_mirror.html_report import misplaced
 from nova_aggregate_mirror.html_report import page
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
+from nova_aggregate_mirror.reconcile import sync_history
 
 REPAIR = 'nova-aggregate-mirror-manage placement sync_aggregates --prune'
 Spans = list[tuple[matrix.MatrixCell | None, int]]

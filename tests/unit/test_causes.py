@@ -18,7 +18,6 @@ from nova_aggregate_mirror.audit import display
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.cmd import program
-from nova_aggregate_mirror.console import sync_history
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror.console import wait_run
 from nova_aggregate_mirror import exceptions
@@ -30,6 +29,7 @@ from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import result
+from nova_aggregate_mirror.reconcile import sync_history
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import connections
 from tests.unit import servers
