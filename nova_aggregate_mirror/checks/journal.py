@@ -70,7 +70,7 @@ def tables(deployment: inputs.Deployment) -> checks.Findings:
 def _check_version(conf: cfg.ConfigOpts,
                    path: pathlib.Path | None) -> checks.Findings:
     try:
-        schema = engine.Database(conf).compare()
+        schema = engine.Database(conf).check_tables()
     except exceptions.WrongDatabase as exc:
         return [checks.failed(exc, {exc.failure.kind: (
             *SERVER, migration.SYNC_COMMAND)}

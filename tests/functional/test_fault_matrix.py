@@ -264,12 +264,11 @@ JOURNALS: dict[str, Fault] = {
         migration.USE_ANOTHER_FILE, EVERY),
     'column': Fault(
         faults.altered('ALTER TABLE dirty DROP COLUMN attempts'),
-        'the table dirty lacks a column, attempts', migration.USE_ANOTHER,
+        migration.INCOMPLETE % 'dirty', migration.USE_ANOTHER,
         (STATUS, ROWS, API)),
     'table': Fault(
         faults.altered('DROP TABLE dirty'),
-        'is not a journal of this release: the table dirty is missing',
-        migration.USE_ANOTHER, EVERY),
+        migration.INCOMPLETE % 'dirty', migration.USE_ANOTHER, EVERY),
     'another nova': Fault(
         faults.foreign,
         'the journal belongs to another nova, with the cells',
@@ -290,8 +289,8 @@ JOURNALS: dict[str, Fault] = {
         faults.damaged, 'the journal is not an SQLite database, or is damaged',
         MOVING, EVERY, line=MOVED),
     'file without a table': Fault(
-        faults.without_rows, 'of this release: the table dirty is missing',
-        MOVING, EVERY, line=MOVED),
+        faults.without_rows, migration.INCOMPLETE % 'dirty', MOVING, EVERY,
+        line=MOVED),
 }
 UNLISTED = 'no compute node that nova-api lists'
 DATABASE = 'nova-api has its databases open'

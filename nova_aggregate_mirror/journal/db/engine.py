@@ -5,7 +5,6 @@ from collections import abc
 import contextlib
 import functools
 import pathlib
-import sqlite3
 from typing import Any
 
 from oslo_config import cfg
@@ -46,15 +45,6 @@ def _kind(exc: Exception) -> type[exceptions.JournalUnavailable]:
 
 translated = functools.partial(engines.translated, PARTY, _kind)
 """Translates errors of the database and its files to JournalUnavailable."""
-
-
-def is_about_tables(error: exceptions.JournalUnavailable) -> bool:
-    """Check whether a table or a column may be missing."""
-    if error.failure.kind in (causes.TABLE.kind, causes.COLUMN.kind):
-        return True
-    # SQLite has one code for both, and for statements that it cannot read.
-    return any(getattr(cause, 'sqlite_errorcode', 0) == sqlite3.SQLITE_ERROR
-               for cause in driver_failures.chain(error))
 
 
 def is_conflict(exc: Exception) -> bool:
@@ -167,10 +157,10 @@ class Database:
             return migration.read(connection)
 
     @translated()
-    def compare(self) -> migration.Schema:
-        """Read the schema, and check the columns and keys of its tables."""
+    def check_tables(self) -> migration.Schema:
+        """Read the schema, and check that its tables have their columns."""
         with self.transaction() as connection:
-            return migration.compare(connection)
+            return migration.check_tables(connection)
 
     @translated()
     def migrate(self) -> None:

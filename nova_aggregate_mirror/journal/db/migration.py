@@ -4,12 +4,15 @@
 import dataclasses
 import pathlib
 import shlex
+import sqlite3
 
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import models
+from nova_aggregate_mirror.limits import driver_failures
+from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import plurals
 
 VERSIONS = ('0001',)
@@ -28,8 +31,8 @@ USE_ANOTHER = (
 USE_ANOTHER_FILE = 'name another file in ' + OPTION
 # Names of tables in a message.
 NAMES = 3
-DIFFERENT = 'is not a journal of this release: the table %s %s'
-MISSING = 'is missing'
+INCOMPLETE = ('is not a journal of this release: the table %s is missing, or '
+              'lacks a column')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,15 +50,9 @@ class Schema:
         version it has no table but this release's: a migration of an empty
         database that was interrupted.
         """
-        return (models.dirty.name not in self.tables
-                and bool(self.version or self._unknown_tables)
-                and not self.is_of_journal_only)
-
-    @property
-    def is_of_journal_only(self) -> bool:
-        """Whether the database has a version, and nothing but a journal."""
-        return bool(self.version and not self._unknown_tables
-                    and self.tables - {STAMP})
+        has_version_only = self.tables == {STAMP} and bool(self.version)
+        return models.dirty.name not in self.tables and (
+            bool(self.unknown_tables) or has_version_only)
 
     @property
     def is_outdated(self) -> bool:
@@ -67,12 +64,13 @@ class Schema:
         return self.version is None or self.version in VERSIONS[:-1]
 
     @property
-    def _unknown_tables(self) -> frozenset[str]:
+    def unknown_tables(self) -> frozenset[str]:
+        """Names of the tables that this release does not have."""
         return self.tables - {STAMP, *models.metadata.tables}
 
     def __str__(self) -> str:
         if self.is_foreign:
-            return plurals.some(self._unknown_tables or self.tables, NAMES)
+            return plurals.some(self.unknown_tables or self.tables, NAMES)
         if self.version is None:
             return 'incomplete tables' if self.tables else 'no tables'
         return 'tables of version %s' % self.version
@@ -98,35 +96,40 @@ def read(connection: sa.engine.Connection) -> Schema:
         raise _wrong(connection, schema, 'is not a journal: it has the tables '
                      '%s, but no table %s' % (schema, models.dirty.name))
     if schema.version and models.dirty.name not in schema.tables:
-        raise _wrong(connection, schema, DIFFERENT % (
-            models.dirty.name, MISSING))
+        raise _wrong(connection, schema, INCOMPLETE % models.dirty.name)
     return schema
 
 
-def compare(connection: sa.engine.Connection) -> Schema:
+def check_tables(connection: sa.engine.Connection) -> Schema:
     """Check that each table of this release is there, with its columns.
 
     :returns: what ``read`` returns; a migration may be pending
-    :raises WrongDatabase: names the first that is not
+    :raises WrongDatabase: like ``read``, and names the first that is not
     :raises JournalDamaged: like ``read``, and names the first that is not
     """
     schema = read(connection)
-    inspector = sa.inspect(connection)
     # Without a version, those that an interrupted migration has created.
     tables = [table for table in models.metadata.sorted_tables
               if not schema.is_outdated or (
                   schema.version is None and table.name in schema.tables)]
     for table in tables:
-        if table.name not in schema.tables:
-            raise _wrong(connection, schema, DIFFERENT % (
-                table.name, MISSING))
-        names = {column['name']
-                 for column in inspector.get_columns(table.name)}
-        for name in table.c.keys():
-            if name not in names:
-                raise _wrong(connection, schema, DIFFERENT % (
-                    table.name, 'lacks a column, ' + name))
+        try:
+            connection.execute(sa.select(table).limit(0))
+        except engines.LIBRARY_ERRORS as exc:
+            if not is_about_tables(exc):
+                raise
+            raise _wrong(
+                connection, schema, INCOMPLETE % table.name) from exc
     return schema
+
+
+def is_about_tables(error: Exception) -> bool:
+    """Check whether a table or a column may be missing."""
+    kind = driver_failures.of_database(error).kind
+    # SQLite has one code for both, and for statements that it cannot read.
+    return kind in (causes.TABLE.kind, causes.COLUMN.kind) or any(
+        getattr(link, 'sqlite_errorcode', 0) == sqlite3.SQLITE_ERROR
+        for link in driver_failures.chain(error))
 
 
 def upgrade(connection: sa.engine.Connection) -> None:
@@ -135,7 +138,7 @@ def upgrade(connection: sa.engine.Connection) -> None:
     Each statement allows for having been run: MySQL and MariaDB commit each,
     and a migration may be interrupted, or run on two controllers.
     """
-    if compare(connection).is_outdated:
+    if check_tables(connection).is_outdated:
         from alembic import command
         from alembic import config
 
@@ -144,7 +147,6 @@ def upgrade(connection: sa.engine.Connection) -> None:
             pathlib.Path(__file__).parent / 'migrations'))
         settings.attributes['connection'] = connection
         command.upgrade(settings, 'head')
-        compare(connection)
 
 
 def _wrong(connection: sa.engine.Connection, schema: Schema, problem: str
@@ -153,7 +155,8 @@ def _wrong(connection: sa.engine.Connection, schema: Schema, problem: str
     is_file = url.get_backend_name() == 'sqlite'
     party = 'the database %s' % url.set(query={}).render_as_string(
         hide_password=True)
-    if schema.is_of_journal_only and is_file:
+    if is_file and schema.version and not (
+            schema.is_foreign or schema.unknown_tables):
         return exceptions.JournalDamaged(
             problem, party, step=causes.MOVE % shlex.quote(url.database or ''))
     return exceptions.WrongDatabase(

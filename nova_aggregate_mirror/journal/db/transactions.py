@@ -14,6 +14,7 @@ from oslo_db import exception as db_exc
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import engines
 
@@ -59,9 +60,9 @@ class Transactions:
             with engine.translated():
                 return self._run(work, insist, lock_wait)
         except exceptions.JournalUnavailable as exc:
-            if engine.is_about_tables(exc):
+            if migration.is_about_tables(exc):
                 # It names what is missing, with the step for this database.
-                self._open().compare()
+                self._open().check_tables()
             raise
 
     def _run(self, work: abc.Callable[[Any], T], insist: bool,
