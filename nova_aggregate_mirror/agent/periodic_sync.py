@@ -11,19 +11,19 @@ from oslo_log import log as logging
 
 from nova_aggregate_mirror.agent import lasting
 from nova_aggregate_mirror.agent import metrics
+from nova_aggregate_mirror import commands
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
-from nova_aggregate_mirror.reconcile import modes
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
 
 LOG = logging.getLogger(__name__)
 
-LISTING = modes.SYNC + ' --dry-run'
+LISTING = commands.SYNC + ' --dry-run'
 
 Note = abc.Callable[[float, result.Result], None]
 """Writes a sync to the history: duration in seconds, and result; raises

@@ -9,6 +9,7 @@ import urllib.parse
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
+from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.scheduler import constraints
@@ -18,8 +19,8 @@ PINNED = '2.96'
 """The first microversion with ``pinned_availability_zone`` (29.0, Caracal)."""
 
 WITHOUT_PINNED = (
-    'use "nova-aggregate-mirror-manage placement audit_servers", or nova '
-    '29.0 (Caracal) or later, which shows the zone of servers')
+    'use "%s", or nova 29.0 (Caracal) or later, which shows the zone of '
+    'servers' % commands.AUDIT)
 
 PAGE = 500
 """Servers per request; nova-api may return fewer."""

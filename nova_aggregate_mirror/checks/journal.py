@@ -18,6 +18,7 @@ from nova_aggregate_mirror import accounts
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
+from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal.db import engine
@@ -285,7 +286,7 @@ def backlog(deployment: inputs.Deployment) -> checks.Findings:
 def _commands_to_move(path: pathlib.Path) -> tuple[str, ...]:
     other = _quoted(path.parent / time.strftime('broken-%Y%m%d%H%M%S'))
     return ('mkdir ' + other, 'mv %s* %s' % (_quoted(path), other), RESTART,
-            checks.SYNC)
+            commands.SYNC)
 
 
 def _quoted(path: pathlib.Path) -> str:

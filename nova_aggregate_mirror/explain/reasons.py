@@ -8,6 +8,7 @@ from collections import abc
 import dataclasses
 import shlex
 
+from nova_aggregate_mirror import commands
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import placement_query
@@ -23,9 +24,7 @@ Reason = explanation.Reason
 COMPUTE_FILTER = 'ComputeFilter'
 DISABLED = 'COMPUTE_STATUS_DISABLED'
 OWNER = 'OWNER_NOVA'
-SYNC = 'nova-aggregate-mirror-manage placement sync_aggregates'
-"""The command that repairs drift."""
-_SYNC_HOST = '%s --host %s' % (SYNC, explanation.HOST)
+_SYNC_HOST = '%s --host %s' % (commands.SYNC, explanation.HOST)
 _ENABLE = ('openstack compute service set --enable %s nova-compute'
            % explanation.HOST)
 _SEE_TREE = ('see "openstack resource provider inventory list" and "usage '
@@ -79,7 +78,7 @@ _PHRASES: abc.Mapping[str, tuple[str, str]] = {
     **{row.host_filter: (row.phrase, _COMPARE_AGGREGATES)
        for row in filter_table.FILTERS if row.host_filter},
     filter_table.GUARD: (
-        'in other aggregates in nova than in placement', SYNC),
+        'in other aggregates in nova than in placement', commands.SYNC),
     'ComputeCapabilitiesFilter': (
         'without a capability that the flavor requires',
         'compare the flavor\'s extra specs with "openstack hypervisor show"'),

@@ -14,6 +14,7 @@ import threading
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from nova_aggregate_mirror import commands
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.hooks import contract
@@ -22,7 +23,6 @@ from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror.reconcile import modes
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror import source
 
@@ -305,7 +305,7 @@ class Mirror:
         removes = not operation.host or operation.method == REMOVE
         if self._conf.aggregate_mirror.prune or not removes:
             return ''
-        command = modes.SYNC + ' --prune'
+        command = commands.SYNC + ' --prune'
         if operation.host:
             command += ' --host ' + shlex.quote(operation.host)
         elif uuid:

@@ -3,13 +3,13 @@
 
 import time
 
+from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.reconcile import problems
 
-SYNC = 'nova-aggregate-mirror-manage placement sync_aggregates'
 RESTART = 'systemctl restart nova-api'
 RELOAD = 'systemctl reload nova-aggregate-mirror-agent'
 STALE = 'unless it was %s since, run "%s" there'
@@ -38,7 +38,7 @@ def find(journal: store.Journal, wanted: str) -> list[Problem]:
     if sync and sync.observed:
         disagreements += _waiting(
             journal, 'the agent observed in its last sync',
-            RELOAD if wanted == conf.MIRROR else SYNC)
+            RELOAD if wanted == conf.MIRROR else commands.SYNC)
     return disagreements
 
 
@@ -51,7 +51,8 @@ def find_for_agent(journal: store.Journal, mode: str) -> list[Problem]:
                   step % process.mode)
         for process in _latest(journal) if process.mode != mode]
     if mode == conf.OBSERVE:
-        disagreements += _waiting(journal, 'this agent only observes', SYNC)
+        disagreements += _waiting(
+            journal, 'this agent only observes', commands.SYNC)
     return disagreements
 
 

@@ -26,7 +26,8 @@ LAYERS = (
     ('journal', 'source', 'placement'),
     ('http',),
     ('limits', 'option_values'),
-    ('conf', 'exit_status', 'plugins', 'plurals', 'nova_signatures'),
+    ('commands', 'conf', 'exit_status', 'plugins', 'plurals',
+     'nova_signatures'),
     ('accounts', 'exceptions', 'terminal_tables', 'uuids'),
     ('causes', 'printable'),
 )
