@@ -56,16 +56,15 @@ def tables(deployment: inputs.Deployment) -> checks.Findings:
         return _check_version(deployment.conf, path)
     try:
         is_missing = engine.is_missing(deployment.conf)
-        engine.check_absent(deployment.conf)
+        if is_missing:
+            engine.open_existing(deployment.conf)
     except exceptions.JournalUnavailable as exc:
         user = accounts.user(os.geteuid()) if os.geteuid() else 'nova'
         return [checks.failed(exc, {causes.FILE.kind: (
             'install -d -m 700 -o %s %s' % (user, _quoted(path.parent)),)})]
-    if not is_missing:
-        return _check_version(deployment.conf, path)
-    # An unusable URL is reported before there is a file, too.
-    engine.open_existing(deployment.conf)
-    return [checks.skipped('nova-api creates %s at its first use' % path)]
+    if is_missing:
+        return [checks.skipped('nova-api creates %s at its first use' % path)]
+    return _check_version(deployment.conf, path)
 
 
 def _check_version(conf: cfg.ConfigOpts,

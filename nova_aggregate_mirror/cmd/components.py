@@ -106,7 +106,6 @@ def journal() -> store.Journal:
     """
     if engine.is_missing(CONF):
         check_configuration()
-        engine.check_absent(CONF)
     return store.Journal(CONF, engine.open_existing(CONF))
 
 

@@ -100,12 +100,13 @@ def _open_journal(conf: cfg.ConfigOpts) -> tuple[store.Journal, list[str]]:
     """
     if not conf.command.dry_run:
         return store.Journal(conf), []
-    trouble = []
     try:
-        engine.check_absent(conf)
+        return store.Journal(conf, engine.open_existing(conf)), []
     except exceptions.JournalUnavailable as exc:
-        trouble = ['Without --dry-run, this cannot begin: %s' % exc]
-    return store.Journal(conf, database=engine.open_existing(conf)), trouble
+        if not engine.is_missing(conf):
+            raise
+        return store.Journal(conf, engine.open_empty(conf)), [
+            'Without --dry-run, this cannot begin: %s' % exc]
 
 
 def _request(conf: cfg.ConfigOpts, history: full_syncs.History

@@ -91,30 +91,27 @@ def is_missing(conf: cfg.ConfigOpts) -> bool:
 
 
 @translated()
-def check_absent(conf: cfg.ConfigOpts) -> None:
-    """Check that an SQLite file that does not exist can be created.
+def open_existing(conf: cfg.ConfigOpts) -> 'Database':
+    """Open the journal's database without creating or migrating anything.
 
-    :raises JournalUnavailable: when files cannot be written there
+    A missing SQLite file is treated as an empty journal.
+
+    :raises JournalUnavailable: when the tables are missing or outdated, or
+        the file is missing and cannot be created
     """
     file = sqlite_file(conf)
     if file and is_missing(conf):
         sqlite.try_write(sqlite.existing(file.parent))
+        return open_empty(conf)
+    database = Database(conf)
+    database.check()
+    return database
 
 
-@translated()
-def open_existing(conf: cfg.ConfigOpts) -> 'Database':
-    """Open the journal's database without creating or migrating anything.
-
-    A missing SQLite file is treated as an empty journal, in memory.
-
-    :raises JournalUnavailable: when the tables are missing or outdated
-    """
-    if is_missing(conf):
-        database = Database(conf, str(_configured(conf).set(database='')))
-        database.migrate()
-    else:
-        database = Database(conf)
-        database.check()
+def open_empty(conf: cfg.ConfigOpts) -> 'Database':
+    """Open an empty journal in memory, in place of a missing SQLite file."""
+    database = Database(conf, str(_configured(conf).set(database='')))
+    database.migrate()
     return database
 
 

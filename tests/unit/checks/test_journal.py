@@ -57,8 +57,10 @@ class TestJournal(doubles.TestCase):
             self.assertIsNone(finding.code, finding)
         self.conf.set_override('connection', 'sqlite:///absent?timeout=5s',
                                'aggregate_mirror_database')
-        self.assertRaises(exceptions.JournalUnavailable,
-                          journal.tables, self.deployment)
+        finding, = journal.tables(self.deployment)
+        self.assertEqual((checks.Code.FAILURE, ()),
+                         (finding.code, finding.commands))
+        self.assertIn('timeout', finding.text)
         self.assertIsNone(self.deployment.journal)
 
     def test_journal_that_cannot_be_looked_up(self):
