@@ -160,9 +160,10 @@ class Nova:
     def extent(self) -> str:
         """Return what counts of compute nodes lack; empty if nothing."""
         down = len(self.cells_down)
+        if not down:
+            return ''
         cells = plurals.count(max(self.cells, down), 'cell')
-        return ' (%s, %s not read)' % (
-            cells, 'one' if down == 1 else down) if down else ''
+        return ' (%s, %s not read)' % (cells, 'one' if down == 1 else down)
 
     def hosts_of(self, node: str) -> frozenset[str]:
         """Return the hosts of a compute node that exists and is known."""
@@ -180,8 +181,7 @@ class Nova:
         A UUID that is not, or no longer, a compute node has no aggregates.
         This does not hold for nodes that are ``unknown``.
         """
-        memberships = [self.members.get(host, frozenset())
-                       for host in self.hosts_of(node)]
+        memberships = self._memberships(node)
         return (memberships[0].intersection(*memberships) if memberships
                 else frozenset())
 
@@ -190,9 +190,13 @@ class Nova:
 
         For this provider they are foreign: neither added nor removed.
         """
-        return frozenset[str]().union(*(
-            self.members.get(host, frozenset())
-            for host in self.hosts_of(node))) - self.wanted(node)
+        memberships = self._memberships(node)
+        return frozenset[str]().union(*memberships) - self.wanted(node)
+
+    def _memberships(self, node: str) -> list[frozenset[str]]:
+        """Return the aggregates of each host of a compute node."""
+        return [self.members.get(host, frozenset())
+                for host in self.hosts_of(node)]
 
     def may_lack(self, node: str) -> bool:
         """Check whether a node may be in more aggregates than are ``wanted``.
@@ -203,7 +207,7 @@ class Nova:
         if not self.invalid_aggregates:
             return False
         hosts = self.hosts_of(node)
-        return any(not aggregate.hosts.isdisjoint(hosts)
+        return any(aggregate.hosts & hosts
                    for aggregate in self.invalid_aggregates)
 
     def desired(self) -> Memberships:
@@ -212,7 +216,7 @@ class Nova:
 
     def nodes_of(self, hosts: abc.Collection[str]) -> frozenset[str]:
         return frozenset(node for node in self.nodes
-                         if not self.hosts_of(node).isdisjoint(hosts))
+                         if self.hosts_of(node).intersection(hosts))
 
     def compute_nodes(self) -> frozenset[str]:
         """Return all compute nodes, including those that are unknown."""

@@ -56,8 +56,8 @@ class ApiSource:
         return _collected(self.all_aggregates()).names
 
     def with_hosts(self) -> frozenset[str]:
-        return frozenset[str]().union(
-            *_collected(self.all_aggregates()).members.values())
+        members = _collected(self.all_aggregates()).members
+        return frozenset[str]().union(*members.values())
 
     def all_aggregates(self) -> list[api_connection.ListedAggregate]:
         """Read every aggregate; the API does not paginate them."""
@@ -79,23 +79,19 @@ class ApiSource:
             hidden = self.hosts_down()
         nova = _nova(self.all_aggregates(), rows, hidden if gone
                      else hidden & hosts, gone)
+        related = hosts | listed_hosts
         members = {host: uuids for host, uuids in nova.members.items()
-                   if host in hosts | listed_hosts}
+                   if host in related}
         existing = requested.union(*members.values())
+        names = {uuid: name for uuid, name in nova.aggregates.items()
+                 if uuid in existing}
+        hosts_down = {host: cells for host, cells in nova.hosts_down.items()
+                      if host in hosts}
+        invalid = frozenset(aggregate for aggregate in nova.invalid_aggregates
+                            if aggregate.hosts & related)
         return dataclasses.replace(
-            nova, cells_down=nova.cells_down if not gone else {
-                # They are deleted, or in a cell that the API does not name.
-                **nova.cells_down, 'unknown': exceptions.CellUnavailable.of(
-                    causes.UNLISTED.with_detail(plurals.some(gone)),
-                    api_connection.PARTY).failure},
-            aggregates={uuid: name for uuid, name in nova.aggregates.items()
-                        if uuid in existing},
-            members=members, hosts_down={
-                host: cells for host, cells in nova.hosts_down.items()
-                if host in hosts},
-            invalid_aggregates=frozenset(
-                aggregate for aggregate in nova.invalid_aggregates
-                if not aggregate.hosts.isdisjoint(hosts | listed_hosts)))
+            nova, aggregates=names, members=members, hosts_down=hosts_down,
+            invalid_aggregates=invalid)
 
     def read_all(self) -> source.Nova:
         rows = self._nodes()
@@ -103,8 +99,8 @@ class ApiSource:
         services = self._services()
         down = _down(services)
         nova = _nova(self.all_aggregates(), rows, down)
-        return dataclasses.replace(nova, unlisted=frozenset(
-            host for host, _status in services) - down - nova.hosts())
+        hosts = frozenset(host for host, _status in services)
+        return dataclasses.replace(nova, unlisted=hosts - down - nova.hosts())
 
     def _nodes(self) -> list[source.NodeRow]:
         """Read every compute node that nova-api lists, with its host.
@@ -175,12 +171,24 @@ def _down(services: abc.Iterable[tuple[str, str]]) -> frozenset[str]:
 
 def cells_of(hosts: frozenset[str]) -> source.Down:
     """Return the cells of hosts whose status is unknown, as if it were one."""
-    names = plurals.some(hosts)
-    failure = exceptions.CellUnavailable.of(
-        causes.STATUS_UNKNOWN.with_detail(names), api_connection.PARTY).failure
-    return {'of %s %s' % (
-        'hosts' if len(hosts) > 1 else 'host', names): failure
-    } if hosts else {}
+    if not hosts:
+        return {}
+    noun, names = 'hosts' if len(hosts) > 1 else 'host', plurals.some(hosts)
+    unavailable = exceptions.CellUnavailable.of(
+        causes.STATUS_UNKNOWN.with_detail(names), api_connection.PARTY)
+    return {'of %s %s' % (noun, names): unavailable.failure}
+
+
+def _cells_of_unlisted(nodes: frozenset[str]) -> source.Down:
+    """Return the cell that nodes may be in that are not listed.
+
+    They are deleted, or in a cell that the API does not name.
+    """
+    if not nodes:
+        return {}
+    cause = causes.UNLISTED.with_detail(plurals.some(nodes))
+    unavailable = exceptions.CellUnavailable.of(cause, api_connection.PARTY)
+    return {'unknown': unavailable.failure}
 
 
 def _nova(aggregates: abc.Iterable[api_connection.ListedAggregate],
@@ -197,7 +205,7 @@ def _nova(aggregates: abc.Iterable[api_connection.ListedAggregate],
         obstacles=dict.fromkeys(members, UNLISTED),
         nodes=located.nodes, shared=located.shared,
         unknown=dict.fromkeys(gone, frozenset()),
-        cells_down=cells,
+        cells_down={**cells, **_cells_of_unlisted(gone)},
         hosts_down=dict.fromkeys(members.keys() & down, frozenset(cells)),
         invalid_aggregates=collected.invalid, invalid_nodes=located.invalid)
 

@@ -117,8 +117,8 @@ class Threads:
                     else 0.0)
         if full:
             return self._timeout
-        return min(self._timeout, max(self._wait_for_some, min(
-            LATEST, SLOWER * self._took.get(name, 0.0))))
+        slower = min(LATEST, SLOWER * self._took.get(name, 0.0))
+        return min(self._timeout, max(self._wait_for_some, slower))
 
     def _start(self, name: str, read: abc.Callable[[], Nodes],
                answers: 'queue.SimpleQueue[tuple[str, Any]]',

@@ -169,24 +169,24 @@ class DatabaseSource:
             same = api.execute(statements.SPELLINGS) if unmapped else ()
             spellings = {host.casefold(): host for host, in same}
         rows, down = self._cells.rows(
-            dict.fromkeys(by_id.values(), lambda cell: cell.execute(
-                statements.NODES).all()), full=True)
+            dict.fromkeys(by_id.values(), _every_node), full=True)
         homes = {host: cell.name for host, cell in mapped.items()}
         located = node_locations.locate(rows, homes, not down)
         at_home = {
             row.host for row in rows if homes.get(row.host) == row.cell}
         # As MySQL compares them, which nova asks for the mapping of a host.
         names = {host.casefold() for host in homes}
+        nodes_unmapped = frozenset(
+            node for node, host in located.nodes.items()
+            if host.casefold() not in names)
+        in_other_cells = {
+            row.host for row in rows
+            if row.host in members and row.host not in at_home
+            and homes.get(row.host) not in down}
         nova = source.Nova(
             aggregates=aggregates.names, members=members,
-            nodes=located.nodes, unmapped=frozenset(unmapped | {
-                row.host for row in rows if row.host in members
-                and row.host not in at_home
-                and homes.get(row.host) not in down}),
-            nodes_unmapped=frozenset(
-                node for node, host in located.nodes.items()
-                if host.casefold() not in names),
-            cells_down=down, cells=len(by_id),
+            nodes=located.nodes, unmapped=frozenset(unmapped | in_other_cells),
+            nodes_unmapped=nodes_unmapped, cells_down=down, cells=len(by_id),
             hosts_down=_hidden(members, homes, down),
             shared=located.shared, unknown=located.unknown,
             invalid_aggregates=aggregates.invalid,
@@ -234,11 +234,14 @@ class DatabaseSource:
                hosts: abc.Collection[str], nodes: frozenset[str],
                full: bool = False) -> tuple[list[source.NodeRow], source.Down]:
         """Query cells, and read the data of hosts that are new."""
-        rows, down = self._cells.rows({cell: functools.partial(
-            _find_nodes, nodes=nodes, hosts=frozenset(
+        queries: dict[cells.Cell, cells.Query] = {}
+        for cell in candidates:
+            possible = frozenset(
                 host for host in hosts
-                if records.mapped.get(host, cell) == cell))
-            for cell in candidates}, full)
+                if records.mapped.get(host, cell) == cell)
+            queries[cell] = functools.partial(
+                _find_nodes, hosts=possible, nodes=nodes)
+        rows, down = self._cells.rows(queries, full)
         new_hosts = records.missing(rows)
         if new_hosts:
             with self._api.reading() as api:
@@ -283,14 +286,19 @@ def _find_nodes(cell: Any, hosts: frozenset[str],
     rows = [(node, host) for node, host in engines.select(
         cell, statements.NODES_OF, hosts) if host in hosts]
     elsewhere = nodes - {uuids.canonical(node or '') for node, _host in rows}
-    return rows + [*engines.select(
-        cell, statements.THESE_NODES, map(statements.spelled, elsewhere))]
+    rows += engines.select(
+        cell, statements.THESE_NODES, map(statements.spelled, elsewhere))
+    return rows
+
+
+def _every_node(cell: Any) -> cells.Nodes:
+    return [*cell.execute(statements.NODES)]
 
 
 def _hosts(cell: Any) -> cells.Nodes:
     """Return the hosts of compute nodes with their names, and of services."""
-    return [row for statement in (statements.NAMED_NODES, statements.SERVICES)
-            for row in cell.execute(statement)]
+    return [*cell.execute(statements.NAMED_NODES),
+            *cell.execute(statements.SERVICES)]
 
 
 def _names_of(cell: Any, nodes: abc.Collection[str]) -> dict[str, str]:

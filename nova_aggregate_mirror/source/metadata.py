@@ -51,8 +51,7 @@ class MetadataSource:
         """
         metadata: dict[str, dict[str, str]] = {}
         overlaps = set()
-        patterns = {'text%d' % number: '%%%s%%' % text for number, text
-                    in enumerate(sorted(set(map(_comparable, texts))))}
+        patterns = _patterns(texts)
         with self._api.reading() as api:
             rows = api.execute(
                 _statement(keys, paired, tuple(patterns)), patterns).all()
@@ -108,6 +107,13 @@ def extra_specs() -> frozenset[str]:
         return frozenset(api.execute(_EXTRA_SPECS).scalars())
 
 
+def _patterns(texts: abc.Iterable[str]) -> dict[str, str]:
+    """Return the parameters of a statement that finds these texts."""
+    comparable = sorted({_comparable(text) for text in texts})
+    return {'text%d' % number: '%%%s%%' % text
+            for number, text in enumerate(comparable)}
+
+
 def _comparable(text: str) -> str:
     """Return the text; empty, which LIKE always finds, if it might fail."""
     plain = text.isascii() and text.isprintable() and '\\' not in text
@@ -125,10 +131,9 @@ def _statement(keys: Keys, paired: Keys, texts: tuple[str, ...]) -> Any:
                 _one_of(_METADATA.key, keys))
     if not texts:
         return values
-    return sa.union_all(values, *(
-        _pairs(kind, texts) for kind in (
-            Keys(names=paired.names), Keys(prefixes=paired.prefixes))
-        if kind))
+    kinds = Keys(names=paired.names), Keys(prefixes=paired.prefixes)
+    pairs = [_pairs(kind, texts) for kind in kinds if kind]
+    return sa.union_all(values, *pairs)
 
 
 def _pairs(keys: Keys, texts: tuple[str, ...]) -> Any:
@@ -142,26 +147,23 @@ def _pairs(keys: Keys, texts: tuple[str, ...]) -> Any:
     member = nova_tables.aggregate_hosts.alias()
     same = (shared.c.key == _METADATA.key if keys.names
             else _one_of(shared.c.key, keys))
-    return sa.select(
+    pairs = sa.select(
         _AGGREGATE.id, _AGGREGATE.uuid, sa.null(), sa.null(), other.c.id,
-        other.c.uuid).distinct(
-    ).join_from(
+        other.c.uuid).distinct()
+    pairs = pairs.join_from(
         nova_tables.aggregate_metadata, nova_tables.aggregates,
-        _AGGREGATE.id == _METADATA.aggregate_id,
-    ).join(
-        nova_tables.aggregate_hosts, _MEMBER.aggregate_id == _AGGREGATE.id,
-    ).join(
+        _AGGREGATE.id == _METADATA.aggregate_id)
+    pairs = pairs.join(
+        nova_tables.aggregate_hosts, _MEMBER.aggregate_id == _AGGREGATE.id)
+    pairs = pairs.join(
         member, sa.and_(member.c.host == _MEMBER.host,
-                        member.c.aggregate_id != _MEMBER.aggregate_id),
-    ).join(
-        shared, sa.and_(shared.c.aggregate_id == member.c.aggregate_id, same),
-    ).join(
-        other, other.c.id == member.c.aggregate_id,
-    ).where(
-        _one_of(_METADATA.key, keys),
-        # An unescaped underscore or percent sign only matches more.
-        sa.or_(*(_METADATA.value.like(sa.bindparam(text))
-                 for text in texts)))
+                        member.c.aggregate_id != _MEMBER.aggregate_id))
+    pairs = pairs.join(
+        shared, sa.and_(shared.c.aggregate_id == member.c.aggregate_id, same))
+    pairs = pairs.join(other, other.c.id == member.c.aggregate_id)
+    # An unescaped underscore or percent sign only matches more.
+    matches = [_METADATA.value.like(sa.bindparam(text)) for text in texts]
+    return pairs.where(_one_of(_METADATA.key, keys), sa.or_(*matches))
 
 
 def _one_of(column: Any, keys: Keys) -> Any:

@@ -73,8 +73,10 @@ def _map_again(host: str, cell: cells.Cell) -> str:
 
 
 def _respell(nova: source.Nova, host: str, spelling: str) -> tuple[str, str]:
-    names = sorted(nova.aggregates[uuid] for uuid in nova.members[host])
-    return 'nova has this member as host ' + spelling, 'run ' + (
-        ', then '.join('"openstack aggregate %s host %s %s"' % (
-            action, shlex.quote(name), shlex.quote(member)) for name in names
-            for action, member in (('remove', host), ('add', spelling))))
+    commands = []
+    for name in sorted(nova.aggregates[uuid] for uuid in nova.members[host]):
+        for action, member in (('remove', host), ('add', spelling)):
+            commands.append('"openstack aggregate %s host %s %s"' % (
+                action, shlex.quote(name), shlex.quote(member)))
+    return ('nova has this member as host ' + spelling,
+            'run ' + ', then '.join(commands))
