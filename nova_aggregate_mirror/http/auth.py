@@ -21,20 +21,18 @@ from nova_aggregate_mirror.http import adapter
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror import option_values
 
-# Keystoneauth declares these options as optional because any option of a row
-# is sufficient. Plugins that have the option in the key need one of each row.
-_NEEDED = {
-    'password': (
-        ('auth_url',),
-        ('username', 'user_id'),
-        ('password',),
-        ('user_domain_name', 'user_domain_id', 'default_domain_name',
-         'default_domain_id', 'user_id')),
-    'application_credential_secret': (
-        ('auth_url',),
-        ('application_credential_id', 'application_credential_name'),
-        ('application_credential_secret',)),
-}
+# Keystoneauth declares these options as optional because any of a tuple is
+# sufficient. Plugins with the option before the tuple need one of them.
+_NEEDED = (
+    ('password', ('auth_url',)),
+    ('password', ('username', 'user_id')),
+    ('password', ('password',)),
+    ('password', ('user_domain_name', 'user_domain_id', 'default_domain_name',
+                  'default_domain_id', 'user_id')),
+    ('application_credential_secret', ('auth_url',)),
+    ('application_credential_secret', (
+        'application_credential_id', 'application_credential_name')),
+    ('application_credential_secret', ('application_credential_secret',)))
 
 # The smallest role of each account. Neutron shows the subnets of other
 # projects to administrators only.
@@ -58,26 +56,30 @@ class Account:
     @property
     def party(self) -> causes.Party:
         """The service, with the options of this account."""
-        service, (user, domain) = self._service, self.user
-        section_name = section(self._conf, self._group)
-        override = self._conf[service].endpoint_override
+        service = self._service
+        service_section = '[%s] in nova.conf' % service
+        own_section = '[%s] in nova.conf' % section(self._conf, self._group)
+        address = causes.catalog(service)
+        selection = 'region_name or valid_interfaces of ' + service_section
+        if self._conf[service].endpoint_override:
+            address = selection = 'endpoint_override of ' + service_section
         return causes.Party(
-            service, service, 'endpoint_override of [%s] in nova.conf'
-            % service if override else causes.catalog(service),
-            account='%s of [%s] in nova.conf' % (
-                'the application credential' if self.is_application_credential
-                else '%s (%s) and password' % (
-                    'username' if domain else 'user_id', user),
-                section_name),
-            auth_url='auth_url of [%s] in nova.conf' % section_name,
-            selection='%s of [%s] in nova.conf' % (
-                'endpoint_override' if override
-                else 'region_name or valid_interfaces', service),
-            project='project_name and project_domain_name to [%s] in '
-                    'nova.conf' % section_name,
+            service, service, address, selection=selection,
+            account='%s of %s' % (self._credentials, own_section),
+            auth_url='auth_url of ' + own_section,
+            project='project_name and project_domain_name to ' + own_section,
             tokens=causes.tokens(service),
             role=self._role_step if service == self._group else '',
             cafile='cafile of [%s] in nova.conf' % self._group)
+
+    @property
+    def _credentials(self) -> str:
+        """The options that identify the account."""
+        if self.is_application_credential:
+            return 'the application credential'
+        user, domain = self.user
+        option = 'username' if domain else 'user_id'
+        return '%s (%s) and password' % (option, user)
 
     @property
     def _role_step(self) -> str:
@@ -94,10 +96,8 @@ class Account:
     def role_command(self) -> str:
         """The command that gives the account the smallest role it needs."""
         text = 'openstack role add'
-        for kind, (name, domain) in (
-                ('project', self._identity(
-                    'project', 'project_name', 'service')),
-                ('user', self.user)):
+        project = self._identity('project', 'project_name', 'service')
+        for kind, (name, domain) in ('project', project), ('user', self.user):
             text += ' --%s %s' % (kind, shlex.quote(name))
             # Keystone has one domain with this name, and the same in lower
             # case as its ID.
@@ -113,14 +113,17 @@ class Account:
     def _identity(self, kind: str, name: str, unset: str) -> tuple[str, str]:
         """Return (name, domain) or (ID, '') of the user or the project."""
         def first(*names: str) -> str:
-            return next((self._values[name] for name in names if name in
-                         self._values and self._values[name]), '')
+            present = (self._values[name] for name in names
+                       if name in self._values)
+            return next(filter(None, present), '')
 
         # In the order of keystoneauth.
         identifier = first(kind + '_id')
-        return identifier or first(name) or unset, '' if identifier else first(
-            kind + '_domain_id', 'default_domain_id', kind + '_domain_name',
-            'default_domain_name') or 'Default'
+        if identifier:
+            return identifier, ''
+        domain = first(kind + '_domain_id', 'default_domain_id',
+                       kind + '_domain_name', 'default_domain_name')
+        return first(name) or unset, domain or 'Default'
 
     @functools.cached_property
     def _values(self) -> Any:
@@ -163,12 +166,13 @@ def missing(conf: cfg.ConfigOpts, group: str) -> list[str]:
             absent = [option.dest for option in exc.options]
         except ks_exceptions.OptionError as exc:
             refusal = exc
-        absent += [row[0] for kind, rows in _NEEDED.items() if kind in names
-                   for row in rows if row[0] in names and row[0] not in absent
-                   and not any(values[name] for name in names & {*row})]
+        for kind, row in _NEEDED:
+            is_set = any(values[name] for name in names.intersection(row))
+            if {kind, row[0]} <= names and not is_set:
+                absent.append(row[0])
         if refusal and not absent:
             raise refusal
-        return absent
+        return list(dict.fromkeys(absent))
 
 
 def unset(conf: cfg.ConfigOpts, group: str, names: abc.Iterable[str]
@@ -179,8 +183,12 @@ def unset(conf: cfg.ConfigOpts, group: str, names: abc.Iterable[str]
         # Another plugin may have it, with another help.
         with contextlib.suppress(cfg.DuplicateOptError):
             conf.register_opt(option, group=section(conf, group))
-    return [name for name in names if not values[name] and not values[
-        name.replace('username', 'user_name').replace('_name', '_id')]]
+    absent = []
+    for name in names:
+        stem = name.replace('username', 'user_name')
+        if not values[name] and not values[stem.replace('_name', '_id')]:
+            absent.append(name)
+    return absent
 
 
 def load(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin:

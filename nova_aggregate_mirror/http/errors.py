@@ -244,12 +244,11 @@ def _cause(call: Call, kind: Kind, exc: Exception,
         if any(isinstance(error, cls) for error in chain):
             return cause
     if isinstance(exc, library_errors.CATALOG):
-        others = ' or '.join(
-            selection(*endpoint) for endpoint in exc.offered[:OFFERED]
-        ) if isinstance(exc, library_errors.NotSelected) else ''
-        return causes.NO_ENDPOINT.with_detail(
-            (call.selection and ' for ' + call.selection)
-            + (others and ', but for ' + others))
+        detail = call.selection and ' for ' + call.selection
+        if isinstance(exc, library_errors.NotSelected):
+            others = [selection(*endpoint) for endpoint in exc.offered]
+            detail += ', but for ' + ' or '.join(others[:OFFERED])
+        return causes.NO_ENDPOINT.with_detail(detail)
     if exchange.answer:
         # The request was answered with success, but not as it should be.
         return causes.UNUSABLE.with_detail(exchange.answer)

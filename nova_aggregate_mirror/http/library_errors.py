@@ -65,7 +65,7 @@ _MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
     (exceptions.MalformedAnswer, (http.client.HTTPException, ValueError)),
 )
 
-CLASSES = tuple(cls for _kind, classes in _MEANING for cls in classes)
+CLASSES = (*itertools.chain.from_iterable(row[1] for row in _MEANING),)
 """Every class that is translated."""
 
 CATALOG = (ks_exceptions.CatalogException,

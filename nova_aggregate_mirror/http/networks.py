@@ -5,6 +5,8 @@ from collections import abc
 import dataclasses
 import functools
 import ipaddress
+import itertools
+import operator
 from typing import Any
 import urllib.parse
 
@@ -14,6 +16,9 @@ from oslo_config import cfg
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import repeats
 from nova_aggregate_mirror.http import resources
+
+_ADDRESS = operator.itemgetter('subnet_id', 'ip_address')
+_POOL = operator.itemgetter('start', 'end')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,10 +57,9 @@ class Subnet:
 
     def pooled(self, address: str) -> bool:
         """Check whether an address is in an allocation pool."""
-        number = int(ipaddress.ip_address(address))
-        return any(
-            int(ipaddress.ip_address(first)) <= number
-            <= int(ipaddress.ip_address(last)) for first, last in self.pools)
+        number = _number(address)
+        return any(_number(first) <= number <= _number(last)
+                   for first, last in self.pools)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,8 +106,7 @@ class Networks:
         """
         availabilities = self._read(
             'network-ip-availabilities', _counts, {'network_id': networks})
-        return {subnet: counts for network in availabilities
-                for subnet, counts in network}
+        return dict(itertools.chain.from_iterable(availabilities))
 
     @functools.cached_property
     def _adapter(self) -> adapter.Adapter:
@@ -132,16 +135,22 @@ class Networks:
             with errors.parsing():
                 document = response.json()
                 links = document.get(key + '_links', ())
-                return [*map(parse, document[key])], next(
-                    (urllib.parse.urlsplit(link['href']).query
-                     for link in links if link['rel'] == 'next'), None)
+                entries = [parse(entry) for entry in document[key]]
+                for link in links:
+                    if link['rel'] == 'next':
+                        url = urllib.parse.urlsplit(link['href'])
+                        return entries, url.query
+                return entries, None
+
+
+def _number(address: str) -> int:
+    return int(ipaddress.ip_address(address))
 
 
 def _port(port: abc.Mapping[str, Any]) -> Port:
     return Port(
         port['id'], port['network_id'], port['device_id'] or '',
-        tuple((address['subnet_id'], address['ip_address'])
-              for address in port['fixed_ips']),
+        tuple(map(_ADDRESS, port['fixed_ips'])),
         port.get('ip_allocation') == 'none')
 
 
@@ -151,8 +160,7 @@ def _subnet(subnet: abc.Mapping[str, Any]) -> Subnet:
         int(subnet['ip_version']),
         subnet.get('ipv6_address_mode') in ('slaac', 'dhcpv6-stateless'),
         tuple(subnet.get('service_types') or ()),
-        tuple((pool['start'], pool['end'])
-              for pool in subnet['allocation_pools']))
+        tuple(map(_POOL, subnet['allocation_pools'])))
 
 
 def _counts(network: abc.Mapping[str, Any]) -> list[tuple[str, Counts]]:
