@@ -132,10 +132,11 @@ class Client:
         """Read the UUIDs of the providers in any of the aggregates."""
         if len(aggregates) == 1:
             return self._list_providers(LISTS, member_of=aggregates[0])
-        return frozenset[str]().union(*(
-            self._list_providers(LISTS, member_of='in:' + ','.join(
-                aggregates[start:start + MANY]))
-            for start in range(0, len(aggregates), MANY)))
+        providers: frozenset[str] = frozenset()
+        for start in range(0, len(aggregates), MANY):
+            some = ','.join(aggregates[start:start + MANY])
+            providers |= self._list_providers(LISTS, member_of='in:' + some)
+        return providers
 
     def ask(self, request: abc.Callable[[str], Result],
             providers: abc.Iterable[str], each: parallel.Each,
@@ -182,9 +183,9 @@ class Client:
     def endpoint(self) -> str:
         """Describe where placement is expected; never raise."""
         region, interfaces, url = self._access.place()
-        return '%s, endpoint %s' % (
-            errors.selection(region, interfaces), errors.without_secrets(
-                self._slot().endpoint or url or 'unknown'))
+        url = self._slot().endpoint or url or 'unknown'
+        return '%s, endpoint %s' % (errors.selection(region, interfaces),
+                                    errors.without_secrets(url))
 
     @property
     def options(self) -> str:
@@ -221,12 +222,14 @@ class Client:
         if self._reads_only and method != 'GET':
             raise RuntimeError('%s %s, but placement is only observed'
                                % (method, path[:LONGEST]))
-        slot, target = self._slot(), None
+        slot, target, selection = self._slot(), None, ''
+        # Looked for when there is no client.
+        if not slot.target:
+            region, interfaces, _url = self._access.place()
+            selection = errors.selection(region, interfaces)
         call = errors.Call(
             lambda: self._access.party,
-            '%s %s' % (method, path[:LONGEST]), slot.endpoint,
-            # Looked for when there is no client.
-            '' if slot.target else errors.selection(*self._access.place()[:2]))
+            '%s %s' % (method, path[:LONGEST]), slot.endpoint, selection)
         try:
             with errors.translated(call):
                 for _attempt in range(2):

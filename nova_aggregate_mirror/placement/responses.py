@@ -53,9 +53,9 @@ def providers(call: errors.Call, answer: dict[str, Any]) -> frozenset[str]:
     entries = answer.get('resource_providers')
     if not isinstance(entries, list):
         raise call.malformed('no list of providers')
-    return frozenset(map(uuids.canonical, _uuids(
-        call, [entry.get('uuid') if isinstance(entry, dict) else None
-               for entry in entries])))
+    values = [entry.get('uuid') if isinstance(entry, dict) else None
+              for entry in entries]
+    return frozenset(map(uuids.canonical, _uuids(call, values)))
 
 
 def names(call: errors.Call, answer: dict[str, Any]) -> dict[str, str]:
