@@ -82,7 +82,8 @@ def chain(exc: BaseException, handled: BaseException | None = None
         errors.insert(0, error)
         reasons = [getattr(error, name, None) for name in (
             'reason', 'orig', 'inner_exception', 'original_exception')]
-        error = next((reason for reason in (*reasons, *reversed(error.args))
+        reasons += reversed(error.args)
+        error = next((reason for reason in reasons
                       if isinstance(reason, BaseException)),
                      error.__cause__ or error.__context__)
     return errors
@@ -168,5 +169,7 @@ def _of_libpq(error: BaseException) -> causes.Cause | None:
     for pattern, cause in _LIBPQ:
         if re.search(pattern, text):
             return cause
-    return next((of_socket(OSError(number, '')) for number in errno.errorcode
-                 if ': ' + os.strerror(number) in text), None)
+    for number in errno.errorcode:
+        if ': ' + os.strerror(number) in text:
+            return of_socket(OSError(number, ''))
+    return None

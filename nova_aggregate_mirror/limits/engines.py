@@ -204,8 +204,9 @@ def with_timeouts(url: sa.engine.URL, seconds: float, parameters: str = ''
     """
     units = TIMEOUTS.get(url.get_driver_name(), {})
     options = {*url.query, *urllib.parse.parse_qs(parameters)}
+    whole_seconds = math.ceil(seconds)
     return url.update_query_dict({
-        name: str(math.ceil(seconds) * unit) for name, unit in units.items()
+        name: str(whole_seconds * unit) for name, unit in units.items()
         if name not in options})
 
 
@@ -221,9 +222,9 @@ def bound_nova(conf: cfg.ConfigOpts, seconds: float) -> None:
         bounded = with_timeouts(url, seconds, parameters)
         bounds = ['%s=%s' % option for option in bounded.query.items()
                   if option[0] not in url.query]
+        extended = '&'.join(filter(None, [parameters, *bounds]))
         conf.set_override('max_retries', 0, group)
-        conf.set_override('connection_parameters', '&'.join(
-            [*filter(None, [parameters]), *bounds]), group)
+        conf.set_override('connection_parameters', extended, group)
 
 
 def chunks(values: abc.Iterable[str]) -> abc.Iterator[list[str]]:
@@ -281,11 +282,11 @@ def build(url: sa.engine.URL, factory: abc.Callable[[], sa.engine.Engine]
         try:
             yield
         except (AttributeError, TypeError, ValueError) as exc:
+            options = ', '.join(sorted(url.query)) or 'none'
             # A UnicodeError quotes a character, perhaps of the password.
-            raise driver_failures.Observed(causes.URL.with_detail((
-                ', '.join(sorted(url.query)) or 'none',
-                url.get_driver_name(), getattr(exc, 'reason', exc)))
-            ) from exc
+            reason = getattr(exc, 'reason', exc)
+            raise driver_failures.Observed(causes.URL.with_detail(
+                (options, url.get_driver_name(), reason))) from exc
 
     with reported():
         engine = factory()
