@@ -112,8 +112,8 @@ class History:
             connection.execute(
                 sa.insert(models.syncs), dataclasses.asdict(merged))
             # Rows are counted: IDs may have gaps, for example on Galera.
-            oldest = connection.scalar(sa.select(_SYNCS.id).order_by(
-                _SYNCS.id.desc()).offset(keep).limit(1))
+            ids = _NEWEST.with_only_columns(_SYNCS.id)
+            oldest = connection.scalar(ids.offset(keep).limit(1))
             if oldest is not None:
                 connection.execute(
                     sa.delete(models.syncs).where(_SYNCS.id <= oldest))

@@ -85,11 +85,10 @@ class Lease:
 
     def release(self) -> None:
         """Release the lease, if this agent holds it."""
-        self._database.run(lambda connection: connection.execute(
-            sa.update(models.lease).where(
-                _LEASE.name == self._name,
-                _LEASE.holder == self._holder).values(
-                    holder='', renewals=_LEASE.renewals + 1)))
+        update = sa.update(models.lease).where(
+            _LEASE.name == self._name, _LEASE.holder == self._holder)
+        release = update.values(holder='', renewals=_LEASE.renewals + 1)
+        self._database.run(lambda connection: connection.execute(release))
 
     def _take(self, previous: LeaseRow | None) -> bool:
         """Take the lease unless its row has changed; return success."""
@@ -129,6 +128,7 @@ class Lease:
 def read(database: transactions.Transactions, mode: str = conf.MIRROR
          ) -> LeaseRow | None:
     """Read the lease of a mode; None if no agent has ever taken it."""
+    parameters = {'lease': NAMES[mode]}
     row = database.run(lambda connection: connection.execute(
-        _READ, {'lease': NAMES[mode]}).one_or_none())
+        _READ, parameters).one_or_none())
     return None if row is None else LeaseRow(*row)

@@ -97,11 +97,12 @@ class Binding:
             return False
         if unmarked & self._aggregates().keys():
             return True
+        recorded = ', '.join(sorted(stored))
+        present = ', '.join(sorted(mappings.values())) or 'none'
         raise exceptions.WrongNova(
             'the journal belongs to another nova, with the cells %s; this '
             'nova has the cells %s, and no aggregate of the journal'
-            % (', '.join(sorted(stored)),
-               ', '.join(sorted(mappings.values())) or 'none'),
+            % (recorded, present),
             step='give each nova a database of its own in '
             '[aggregate_mirror_database] connection or, if the journal is '
             'this nova\'s, run "%s"' % BIND)
@@ -134,6 +135,5 @@ def cells(connection: Any) -> frozenset[str]:
 def _content(connection: Any) -> tuple[frozenset[str], bool]:
     """Read the unmarked aggregates, and whether there is any ledger or row."""
     unmarked = frozenset(connection.scalars(_UNMARKED))
-    has_content = bool(unmarked) or any(
-        connection.execute(statement).first() for statement in _ANY)
-    return unmarked, has_content
+    rows = (connection.execute(statement).first() for statement in _ANY)
+    return unmarked, bool(unmarked) or any(rows)

@@ -211,10 +211,10 @@ def _values(row: journal.Row) -> dict[str, Any]:
 
 
 def _row(row: Any) -> journal.Row:
+    nodes = frozenset(map(uuids.canonical, filter(None, row.nodes.split(','))))
     return journal.Row(
         id=row.id, running=row.running, created_at=row.created_at,
         attempts=row.attempts, last_error=row.last_error,
         mirrored_at=row.mirrored_at,
-        dirty=journal.Dirty(host=row.host, nodes=frozenset(
-            map(uuids.canonical, filter(None, row.nodes.split(',')))),
-            request_id=row.request_id))
+        dirty=journal.Dirty(
+            host=row.host, nodes=nodes, request_id=row.request_id))

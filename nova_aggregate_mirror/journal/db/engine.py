@@ -49,9 +49,11 @@ translated = functools.partial(engines.translated, PARTY, _kind)
 
 def is_conflict(exc: Exception) -> bool:
     """Check whether the error is a conflict, which a retry resolves."""
+    if isinstance(exc, db_exc.DBDeadlock):
+        return True
     # MariaDB 11.6.2 and later report the code; older oslo.db lacks it.
-    return isinstance(exc, db_exc.DBDeadlock) or any(
-        cause.args[:1] == (CHANGED,) for cause in driver_failures.chain(exc))
+    return any(cause.args[:1] == (CHANGED,)
+               for cause in driver_failures.chain(exc))
 
 
 def sqlite_file(conf: cfg.ConfigOpts) -> pathlib.Path | None:

@@ -88,10 +88,10 @@ def read(connection: sa.engine.Connection) -> Schema:
             sa.column('version_num')).select_from(sa.table(STAMP)))
     # After the version, which is stored last: a migration that ends between
     # the two reads would look like another program's.
-    schema = Schema(frozenset(
-        name for name in inspector.get_table_names()
-        # SQLite's own, which older SQLAlchemy also lists.
-        if not name.startswith('sqlite_')), version)
+    tables = frozenset(name for name in inspector.get_table_names()
+                       # SQLite's own, which older SQLAlchemy also lists.
+                       if not name.startswith('sqlite_'))
+    schema = Schema(tables, version)
     if schema.is_foreign:
         raise _wrong(connection, schema, 'is not a journal: it has the tables '
                      '%s, but no table %s' % (schema, models.dirty.name))

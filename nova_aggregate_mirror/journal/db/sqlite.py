@@ -113,8 +113,8 @@ def failure(error: OSError, path: pathlib.Path) -> OSError:
             place if place.is_dir() else place.parent))
     owner = place.stat().st_uid
     if error.errno == errno.EACCES and owner:
-        return FileFailure(causes.file_denied(
-            place, accounts.user(owner) if owner != os.geteuid() else ''))
+        user = accounts.user(owner) if owner != os.geteuid() else ''
+        return FileFailure(causes.file_denied(place, user))
     return OSError(error.errno, error.strerror, str(path))
 
 
