@@ -93,9 +93,9 @@ def _wrap(method: abc.Callable[..., Any], hooks: abc.Sequence[contract.Hook],
             request_id=getattr(context, 'global_id', None) or '',
             nova_request_id=getattr(context, 'request_id', None) or '')
         states = [(hook, *_attempt(hook.before, operation)) for hook in hooks]
-        token = _muted.set(mutes and any(
-            hook.replaces_mirroring
-            for hook, succeeded, _ in states if succeeded))
+        replacements = (hook.replaces_mirroring
+                        for hook, succeeded, _ in states if succeeded)
+        token = _muted.set(mutes and any(replacements))
         answer, error = None, None
         try:
             answer = method(*bound.args, **bound.kwargs)
