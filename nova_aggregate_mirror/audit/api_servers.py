@@ -10,6 +10,7 @@ import urllib.parse
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror import commands
+from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.scheduler import constraints
@@ -123,4 +124,4 @@ def _time(call: errors.Call, text: Any) -> float | None:
     except ValueError as exc:
         raise call.malformed(
             '%s, which is not a time' % str(text)[:40]) from exc
-    return at.replace(tzinfo=datetime.timezone.utc).timestamp()
+    return dates.epoch(at)

@@ -19,6 +19,7 @@ from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror import commands
+from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal.db import engine
@@ -184,7 +185,7 @@ def agent(deployment: inputs.Deployment) -> checks.Findings:
         if leader:
             return [checks.good(
                 'The leader is the agent on %s, which took the lease on %s.'
-                % (leader.host, modes.date(leader.taken_at)))]
+                % (leader.host, dates.in_sentence(leader.taken_at)))]
         if row.seconds > LONGEST_WATCH:
             return [checks.warning(
                 'Not checked: the agent on %s has not renewed its lease for '
@@ -204,7 +205,8 @@ def agent(deployment: inputs.Deployment) -> checks.Findings:
             checks.START_AGENT)]
     return [checks.warning(
         'No agent leads; the last leader was the agent on %s, which took the '
-        'lease on %s. Start an agent:' % (row.host, modes.date(row.taken_at)),
+        'lease on %s. Start an agent:' % (
+            row.host, dates.in_sentence(row.taken_at)),
         checks.START_AGENT)]
 
 
@@ -241,7 +243,7 @@ def processes(deployment: inputs.Deployment) -> checks.Findings:
     return [checks.good('Nova-api with the hook, in the last 7 days: %s.' % (
         '; '.join('%s, version %s, mode %s, %s, last seen on %s' % (
             *key, plurals.count(len(seen_at), 'process', 'processes'),
-            modes.date(max(seen_at)))
+            dates.in_sentence(max(seen_at)))
             for key, seen_at in sorted(moments.items()))))]
 
 

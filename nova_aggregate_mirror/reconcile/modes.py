@@ -5,6 +5,7 @@ import time
 
 from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import conf
+from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal import store
@@ -32,7 +33,7 @@ def find(journal: store.Journal, wanted: str) -> list[Problem]:
     if sync and sync.mode != wanted:
         subject = 'The agent on %s' % sync.host
         text = '%s had mode %s in its last sync, on %s, instead of %s' % (
-            subject, sync.mode, date(sync.ended_at), wanted)
+            subject, sync.mode, dates.in_sentence(sync.ended_at), wanted)
         disagreements.append(
             Problem(subject, text, STALE % ('reloaded', RELOAD)))
     if sync and sync.observed:
@@ -59,9 +60,9 @@ def find_for_agent(journal: store.Journal, mode: str) -> list[Problem]:
 def _nova_api(process: api_processes.ProcessRecord, other: str, step: str
               ) -> Problem:
     subject = 'Nova-api on %s' % process.host
+    date = dates.in_sentence(process.seen_at)
     return Problem(subject, '%s had mode %s at its last operation, on %s, %s'
-                   % (subject, process.mode, date(process.seen_at), other),
-                   step)
+                   % (subject, process.mode, date, other), step)
 
 
 def _waiting(journal: store.Journal, reason: str, command: str
@@ -78,8 +79,3 @@ def _latest(journal: store.Journal) -> list[api_processes.ProcessRecord]:
     processes = api_processes.read(
         journal.database, time.time() - api_processes.KEEP)
     return sorted({process.host: process for process in processes}.values())
-
-
-def date(seconds: float) -> str:
-    """Render seconds since the epoch for a sentence."""
-    return time.strftime('%Y-%m-%d at %H:%M:%S UTC', time.gmtime(seconds))

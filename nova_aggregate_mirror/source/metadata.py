@@ -8,6 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import nova_tables
@@ -90,14 +91,14 @@ def read_all(database: connections.ApiDatabase | None = None,
         for row in api.execute(statement):
             if row.aggregate_id in keys and row.host:
                 members.setdefault(row.host, {})[keys[row.aggregate_id]] = (
-                    nova_tables.epoch(row.created_at))
+                    dates.epoch(row.created_at))
         metadata: dict[str, dict[str, str]] = {key: {} for key in names}
         changed: dict[tuple[str, str], source.Since] = {}
         for row in api.execute(_VALUES):
             if row.aggregate_id in keys:
                 aggregate = keys[row.aggregate_id]
                 metadata[aggregate][row.key] = row.value
-                changed[aggregate, row.key] = nova_tables.epoch(row.changed_at)
+                changed[aggregate, row.key] = dates.epoch(row.changed_at)
     return source.Aggregates(names, metadata, members, changed)
 
 
