@@ -282,11 +282,11 @@ def build(url: sa.engine.URL, factory: abc.Callable[[], sa.engine.Engine]
         try:
             yield
         except (AttributeError, TypeError, ValueError) as exc:
-            options = ', '.join(sorted(url.query)) or 'none'
             # A UnicodeError quotes a character, perhaps of the password.
             reason = getattr(exc, 'reason', exc)
-            raise driver_failures.Observed(causes.URL.with_detail(
-                (options, url.get_driver_name(), reason))) from exc
+            raise driver_failures.Observed(causes.url_unusable(
+                url.get_driver_name(), ', '.join(sorted(url.query)), reason)
+            ) from exc
 
     with reported():
         engine = factory()

@@ -20,7 +20,9 @@ Problem = problems.Problem
 State = associations.State
 Subject = outcome.Subject
 
-NO_PROVIDER = source.RESTART + '; if it is missing a minute later, see its log'
+NO_PROVIDER = ('if nova-compute has just started on that host, wait a minute; '
+               'otherwise restart it, and if the provider is missing a minute '
+               'later, see its log')
 NODE_UUID = 'correct its uuid in the table compute_nodes of its cell'
 AGAIN = 'run this command again'
 PRUNE = '--prune removes stale associations'

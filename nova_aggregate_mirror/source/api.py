@@ -23,9 +23,10 @@ from nova_aggregate_mirror import uuids
 
 Parse = abc.Callable[[errors.Call, dict[str, Any]], tuple[str, str]]
 
-UNLISTED = ('no compute node that nova-api lists', 'on a controller, run '
-            '"nova-aggregate-mirror-status upgrade check"')
-"""About a host: only the databases show its mapping and its nova-compute."""
+UNLISTED = ('no compute node that nova-api lists', 'start nova-compute on '
+            'that host; if "openstack compute service list" has it as up, run '
+            '"nova-aggregate-mirror-status upgrade check" on a controller')
+"""About a host: only the databases show how it is mapped."""
 UNKNOWN = 'UNKNOWN'
 """Status of the services of a cell that is down."""
 

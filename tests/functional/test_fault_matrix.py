@@ -127,8 +127,8 @@ PLACEMENT: dict[str, Fault] = {
     'another name': Fault(
         faults.misnamed, 'has a certificate that is not accepted: '
         'ip address mismatch, certificate is not valid for \'127.0.0.1\'',
-        'change the host in the URL of placement in the catalog to a name of '
-        'the certificate'),
+        'let its certificate have that name; if the URL of placement in the '
+        'catalog should have another host, correct it'),
 }
 KEYSTONE: dict[str, Fault] = {
     'refuses': Fault(
@@ -283,8 +283,9 @@ JOURNALS: dict[str, Fault] = {
         'name a file, such as ', EVERY),
     'parameter': Fault(
         faults.moved(query={'charset': 'nonsense'}),
-        'the journal has a URL (parameters: charset) that the driver pymysql '
-        'cannot use', 'correct [aggregate_mirror_database] connection', EVERY),
+        'the journal has a URL that the driver pymysql cannot use',
+        'correct or remove charset in [aggregate_mirror_database] connection',
+        EVERY),
     'damaged': Fault(
         faults.damaged, 'the journal is not an SQLite database, or is damaged',
         MOVING, EVERY, line=MOVED),
@@ -363,7 +364,8 @@ NOVA: dict[str, Fault] = {
     'two cells': Fault(
         faults.two_cells, 'nova has the compute node on host host5',
         'run "openstack compute service delete" for the host that no longer '
-        'runs it, then restart nova-compute on the other',
+        'runs it, which leaves its aggregates, and restart nova-compute on '
+        'the other, which creates the provider again',
         (STATUS, SYNC, AGENT), 'partial'),
     'brake': Fault(
         faults.removed, 'removals refused', BRAKED, (STATUS, SYNC, AGENT),

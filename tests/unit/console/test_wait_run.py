@@ -263,7 +263,8 @@ class TestMissing(WaitTest):
         del self.placement.aggregates['n1']
         self.ends(
             exit_status.NO_PROVIDER, ENDED, 'Host h1: compute node n1 has '
-            'no resource provider yet: restart nova-compute on that host')
+            'no resource provider yet: if nova-compute has just started on '
+            'that host, wait a minute')
         self.later = {2: lambda: self.placement.create('n1', 'a', 'b')}
         self.assertEqual(exit_status.OK, self.wait())
 
