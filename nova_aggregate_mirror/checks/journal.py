@@ -73,9 +73,8 @@ def _check_version(conf: cfg.ConfigOpts,
     try:
         schema = engine.Database(conf).check_tables()
     except exceptions.WrongDatabase as exc:
-        return [checks.failed(exc, {exc.failure.kind: (
-            *SERVER, migration.SYNC_COMMAND)}
-            if exc.failure.step == migration.USE_ANOTHER else {})]
+        return [checks.failed(exc, {} if path else {
+            exc.failure.kind: (*SERVER, migration.SYNC_COMMAND)})]
     except exceptions.JournalDamaged as exc:
         return [checks.failed(exc, {
             exc.failure.kind: _commands_to_move(path)} if path else {})]

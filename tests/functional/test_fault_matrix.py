@@ -268,7 +268,8 @@ JOURNALS: dict[str, Fault] = {
         (STATUS, ROWS, API)),
     'table': Fault(
         faults.altered('DROP TABLE dirty'),
-        migration.INCOMPLETE % 'dirty', migration.USE_ANOTHER, EVERY),
+        'is not a journal: it has the tables alembic_version, cells, lease '
+        'and 3 more, but no table dirty', migration.USE_ANOTHER, EVERY),
     'another nova': Fault(
         faults.foreign,
         'the journal belongs to another nova, with the cells',
@@ -290,8 +291,7 @@ JOURNALS: dict[str, Fault] = {
         faults.damaged, 'the journal is not an SQLite database, or is damaged',
         MOVING, EVERY, line=MOVED),
     'file without a table': Fault(
-        faults.without_rows, migration.INCOMPLETE % 'dirty', MOVING, EVERY,
-        line=MOVED),
+        faults.without_rows, 'but no table dirty', MOVING, EVERY, line=MOVED),
 }
 UNLISTED = 'no compute node that nova-api lists'
 DATABASE = 'nova-api has its databases open'

@@ -44,15 +44,14 @@ class Schema:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether the database belongs to another program.
+        """Whether the database has tables, but not those of a journal.
 
         A journal has the table ``dirty`` before it has a version. Without a
         version it has no table but this release's: a migration of an empty
         database that was interrupted.
         """
-        has_version_only = self.tables == {STAMP} and bool(self.version)
-        return models.dirty.name not in self.tables and (
-            bool(self.unknown_tables) or has_version_only)
+        return models.dirty.name not in self.tables and bool(
+            self.version or self.unknown_tables)
 
     @property
     def is_outdated(self) -> bool:
@@ -79,7 +78,7 @@ class Schema:
 def read(connection: sa.engine.Connection) -> Schema:
     """Read the names of the tables, and their version.
 
-    :raises WrongDatabase: when they belong to another program, or are not all
+    :raises WrongDatabase: when they are not those of a journal
     :raises JournalDamaged: when that is a file with nothing but a journal
     """
     inspector, version = sa.inspect(connection), None
@@ -95,8 +94,6 @@ def read(connection: sa.engine.Connection) -> Schema:
     if schema.is_foreign:
         raise _wrong(connection, schema, 'is not a journal: it has the tables '
                      '%s, but no table %s' % (schema, models.dirty.name))
-    if schema.version and models.dirty.name not in schema.tables:
-        raise _wrong(connection, schema, INCOMPLETE % models.dirty.name)
     return schema
 
 
@@ -155,8 +152,8 @@ def _wrong(connection: sa.engine.Connection, schema: Schema, problem: str
     is_file = url.get_backend_name() == 'sqlite'
     party = 'the database %s' % url.set(query={}).render_as_string(
         hide_password=True)
-    if is_file and schema.version and not (
-            schema.is_foreign or schema.unknown_tables):
+    if is_file and schema.version and not schema.unknown_tables and (
+            schema.tables != {STAMP}):
         return exceptions.JournalDamaged(
             problem, party, step=causes.MOVE % shlex.quote(url.database or ''))
     return exceptions.WrongDatabase(
