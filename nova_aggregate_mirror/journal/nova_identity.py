@@ -74,14 +74,30 @@ class Binding:
             raise
         is_bound = is_same or leads
         if is_bound and mappings and stored != mappings.keys():
-            is_bound = self._store(mappings, stored)
+            is_bound = self.replace(mappings, stored)
         # A nova without cells has nothing to mirror yet; check again later.
         self._checked = is_bound and bool(mappings)
         return is_bound
 
-    def replace(self, mappings: abc.Mapping[str, str]) -> None:
-        """Bind the journal to this nova, whatever it is bound to."""
-        self._store(mappings)
+    def replace(self, mappings: abc.Mapping[str, str],
+                before: frozenset[str] | None = None) -> bool:
+        """Bind the journal to this nova, whatever it is bound to.
+
+        :param before: the only cells to replace; None for any
+        :returns: whether it is bound
+        """
+        def work(connection: Any) -> bool:
+            # The first agents of two novas may bind the journal concurrently.
+            sql_parts.lock(connection, 'cells')
+            if before is not None and cells(connection) != before:
+                return False
+            connection.execute(sa.delete(models.cells))
+            connection.execute(
+                sql_parts.insert_new(connection, models.cells),
+                [{'cell_uuid': uuid} for uuid in sorted(mappings)])
+            return True
+
+        return self._database.run(work)
 
     def _is_same(self, stored: frozenset[str],
                  mappings: abc.Mapping[str, str]) -> bool:
@@ -106,25 +122,6 @@ class Binding:
             step='give each nova a database of its own in '
             '[aggregate_mirror_database] connection or, if the journal is '
             'this nova\'s, run "%s"' % BIND)
-
-    def _store(self, mappings: abc.Mapping[str, str],
-               before: frozenset[str] | None = None) -> bool:
-        """Store cells in place of any others, or only of those given.
-
-        :returns: whether they are stored
-        """
-        def work(connection: Any) -> bool:
-            # The first agents of two novas may bind the journal concurrently.
-            sql_parts.lock(connection, 'cells')
-            if before is not None and cells(connection) != before:
-                return False
-            connection.execute(sa.delete(models.cells))
-            connection.execute(
-                sql_parts.insert_new(connection, models.cells),
-                [{'cell_uuid': uuid} for uuid in sorted(mappings)])
-            return True
-
-        return self._database.run(work)
 
 
 def cells(connection: Any) -> frozenset[str]:
