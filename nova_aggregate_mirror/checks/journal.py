@@ -34,7 +34,6 @@ from nova_aggregate_mirror.reconcile import modes
 
 # Seconds; a running agent mirrors an operation within a few of them.
 OVERDUE = 60
-LIST = 'nova-aggregate-mirror-manage journal list'
 NO_JOURNAL = 'nova-api has not created the journal yet'
 ON_SERVER = 'the journal is on a database server'
 # Free MiB below which an SQLite journal is about to fill its file system.
@@ -74,7 +73,7 @@ def _check_version(conf: cfg.ConfigOpts,
         schema = engine.Database(conf).check_tables()
     except exceptions.WrongDatabase as exc:
         return [checks.failed(exc, {} if path else {
-            exc.failure.kind: (*SERVER, migration.SYNC_COMMAND)})]
+            exc.failure.kind: (*SERVER, commands.DB_SYNC)})]
     except exceptions.JournalDamaged as exc:
         return [checks.failed(exc, {
             exc.failure.kind: _commands_to_move(path)} if path else {})]
@@ -86,7 +85,7 @@ def _check_version(conf: cfg.ConfigOpts,
                             'next use.' % text)]
     return [checks.failure(
         '%s; this release needs version %s. Run once, on one controller:'
-        % (text, migration.HEAD), migration.SYNC_COMMAND)]
+        % (text, migration.HEAD), commands.DB_SYNC)]
 
 
 def space(deployment: inputs.Deployment) -> checks.Findings:
@@ -133,7 +132,7 @@ def ownership(deployment: inputs.Deployment) -> checks.Findings:
         _check_owner(deployment)
     except exceptions.WrongNova as exc:
         return [checks.failed(exc, {
-            exc.failure.kind: (nova_identity.BIND,)})]
+            exc.failure.kind: (commands.BIND,)})]
     return []
 
 
@@ -280,7 +279,8 @@ def backlog(deployment: inputs.Deployment) -> checks.Findings:
               if row.mirrored_at is None and row.last_error]
     return [checks.warning('%s%s. To list the reason of each, run:' % (
         text, '; the last failure of one of them: %s' % errors[0]
-        if errors else '; no attempt to mirror one has failed'), LIST)]
+        if errors else '; no attempt to mirror one has failed'),
+        commands.LIST)]
 
 
 def _commands_to_move(path: pathlib.Path) -> tuple[str, ...]:

@@ -6,12 +6,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import sql_parts
 from nova_aggregate_mirror.journal.db import transactions
-
-BIND = 'nova-aggregate-mirror-manage journal bind'
 
 _UNMARKED = sa.select(models.ledger.c.aggregate_uuid).where(
     models.ledger.c.deleted_at.is_(None))
@@ -121,7 +120,7 @@ class Binding:
             % (recorded, present),
             step='give each nova a database of its own in '
             '[aggregate_mirror_database] connection or, if the journal is '
-            'this nova\'s, run "%s"' % BIND)
+            'this nova\'s, run "%s"' % commands.BIND)
 
 
 def cells(connection: Any) -> frozenset[str]:

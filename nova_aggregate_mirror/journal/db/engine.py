@@ -12,6 +12,7 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import causes
+from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal.db import sqlite
@@ -188,7 +189,7 @@ class Database:
             raise exceptions.JournalUnavailable(
                 'has %s; this release needs version %s'
                 % (schema, migration.HEAD), JOURNAL,
-                step='run "%s" once' % migration.SYNC_COMMAND)
+                step='run "%s" once' % commands.DB_SYNC)
 
     def prepare(self) -> None:
         """Check the tables; migrate those of an SQLite file.

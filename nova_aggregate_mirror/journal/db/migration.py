@@ -9,6 +9,7 @@ import sqlite3
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import causes
+from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.limits import driver_failures
@@ -22,8 +23,7 @@ HEAD = VERSIONS[-1]
 # Alembic's table: a database has one, for all programs that use it.
 STAMP = 'alembic_version'
 OPTION = '[aggregate_mirror_database] connection'
-SYNC_COMMAND = 'nova-aggregate-mirror-manage db sync'
-SYNC = 'run "%s"' % SYNC_COMMAND
+SYNC = 'run "%s"' % commands.DB_SYNC
 # What only the ledger of another database knew is foreign from then on.
 USE_ANOTHER = (
     'give the journal an empty database of its own in %s, %s, and restart '

@@ -15,6 +15,7 @@ import testtools
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import journal
+from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal as journal_types
@@ -100,7 +101,7 @@ class TestJournal(doubles.TestCase):
         self.now = time.time() - 600
         self.hand_over('h2', error='placement refused')
         one, = journal.backlog(self.deployment)
-        self.assertEqual((checks.Code.WARNING, (journal.LIST,)),
+        self.assertEqual((checks.Code.WARNING, (commands.LIST,)),
                          (one.code, one.commands))
         self.assertIn('placement refused', one.text)
 
@@ -109,7 +110,7 @@ class TestJournal(doubles.TestCase):
         self.now = time.time() + 86400
         self.hand_over('h1')
         finding, = journal.backlog(self.deployment)
-        self.assertEqual((checks.Code.WARNING, (journal.LIST,)),
+        self.assertEqual((checks.Code.WARNING, (commands.LIST,)),
                          (finding.code, finding.commands))
         self.assertIn('recorded by a clock that was 86', finding.text)
         self.now = time.time() + 30
@@ -178,7 +179,7 @@ class TestJournal(doubles.TestCase):
         self.assertEqual('', journal.unrelated(self.deployment))
         self.journal.ledger.remember({'of other'})
         finding, = journal.ownership(self.deployment)
-        self.assertEqual((checks.Code.FAILURE, (nova_identity.BIND,)),
+        self.assertEqual((checks.Code.FAILURE, (commands.BIND,)),
                          (finding.code, finding.commands))
         self.assertIn('with the cells other; this nova has the cells cell1',
                       finding.text)
