@@ -132,7 +132,7 @@ def _pinned_servers(deployment: inputs.Deployment, by_zone: Zones
     zone = deployment.conf.default_availability_zone
     if zone in by_zone:
         return
-    count, sampled = deployment.count_pinned(zone)
+    count, sampled = server_pages.count_pinned(zone)
     if count:
         yield checks.warning(
             '%s%s pinned to availability zone %s, which hosts have that are '
