@@ -218,6 +218,7 @@ class Drain:
                 return False
             has_progress |= self._mirror(ids, locks, is_alone)
             if self._outage or locks.locked or self._stopping():
+                # Further rows would wait in vain, or for locks once more.
                 break
         return has_progress and bool(
             self._healthy or self._failed or self._due_suspects())
@@ -267,10 +268,10 @@ class Drain:
                 self._healthy.appendleft(id)
 
     def _due_suspects(self) -> list[str]:
-        """List some suspects that are due, the longest overdue first.
+        """List some suspects that are due, and forget who is none any more.
 
-        Those that failed for themselves come later: they would probably fail
-        again.
+        The longest overdue come first. Those whose own provider has failed
+        come later: they would probably fail again.
         """
         now = self._now()
         suspects = {id: row for id in self._suspects
@@ -475,5 +476,5 @@ def _backoff(row: journal.Row, error: exceptions.MirrorError) -> float:
     """Return the seconds before a failed row is retried."""
     longest = (RETRIABLE_BACKOFF if isinstance(error, exceptions.Retriable)
                else LONGEST_BACKOFF)
-    # A float overflows after 1023 doublings, about nine hours.
+    # Ten doublings exceed both; a float overflows after 1023.
     return min(longest, 2.0 ** min(row.attempts, 10))

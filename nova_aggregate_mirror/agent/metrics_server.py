@@ -142,10 +142,11 @@ class Server(socketserver.ThreadingTCPServer):
         """Answer a request in a thread, if one is free in time."""
         request = self._forget(connection)
         if not self._slots.acquire(timeout=self._client_timeout):
+            # This class's own method would free a slot.
             super().shutdown_request(connection)
             return
         self.texts[connection] = bytes(request.text)
-        # This bounds each of the two writes of an answer in all.
+        # It limits the head and the body of an answer, each as a whole.
         connection.settimeout(self._client_timeout)
         try:
             self.process_request(connection, request.address)

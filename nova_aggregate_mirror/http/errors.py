@@ -81,9 +81,10 @@ class Call:
             observation[:_LONGEST].rstrip('. '),
             _address(party.name, url or self.url),
             without_secrets(self.occasion), step=step, kind=cause.kind)
-        # The class may be that of a part of nova.
-        error.is_repeatable, error.is_refusal = (
-            kind.is_repeatable, kind.is_refusal)
+        # ``self.kind`` says which part of nova failed; whether to repeat the
+        # request depends on what happened.
+        error.is_repeatable = kind.is_repeatable
+        error.is_refusal = kind.is_refusal
         return error
 
     def malformed(self, content: str) -> exceptions.MirrorError:
@@ -171,13 +172,17 @@ def _retry_after(response: requests.Response | None) -> float:
 
 
 def _refusal(response: requests.Response) -> causes.Cause:
-    """Return whether the service itself refused, and why."""
+    """Return what the status of an error means.
+
+    A service or a proxy before it may have answered with it.
+    """
     if response.status_code in (404, 410):
         return causes.WRONG_ADDRESS
     challenge = response.headers.get('WWW-Authenticate', '').lower()
-    # Keystone's middleware challenges; a policy is refused with a document.
+    # Keystone's middleware challenges, a proxy does not for keystone.
     if response.status_code == 401 and challenge.startswith('keystone'):
         return causes.TOKEN
+    # A service explains what its policy refuses in JSON, a proxy in HTML.
     if response.status_code == 403 and not exchanges.foreign_type(response):
         return causes.ROLE
     return exchanges.unavailable(response)
@@ -230,7 +235,7 @@ def _failed_party(call: Call, kind: Kind, exc: Exception,
 
 def _cause(call: Call, kind: Kind, exc: Exception,
            exchange: exchanges.Exchange, waited: float) -> causes.Cause:
-    """Return what the party did."""
+    """Return what the party did: the first of these that is known."""
     if kind is exceptions.OutOfTime:
         return causes.OUT_OF_TIME
     if exchange.cause:
@@ -244,15 +249,19 @@ def _cause(call: Call, kind: Kind, exc: Exception,
         if any(isinstance(error, cls) for error in chain):
             return cause
     if isinstance(exc, library_errors.CATALOG):
-        detail = call.selection and ' for ' + call.selection
-        if isinstance(exc, library_errors.NotSelected):
-            others = [selection(*endpoint) for endpoint in exc.offered]
-            detail += ', but for ' + ' or '.join(others[:OFFERED])
-        return causes.NO_ENDPOINT.with_detail(detail)
+        return _no_endpoint(call, exc)
     if exchange.answer:
         # The request was answered with success, but not as it should be.
         return causes.UNUSABLE.with_detail(exchange.answer)
     return library_errors.cause(exc, waited, exchange.handled)
+
+
+def _no_endpoint(call: Call, exc: Exception) -> causes.Cause:
+    detail = call.selection and ' for ' + call.selection
+    if isinstance(exc, library_errors.NotSelected):
+        others = [selection(*endpoint) for endpoint in exc.offered]
+        detail += ', but for ' + ' or '.join(others[:OFFERED])
+    return causes.NO_ENDPOINT.with_detail(detail)
 
 
 def _safe_text(exc: BaseException) -> str:

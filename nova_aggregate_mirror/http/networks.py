@@ -155,12 +155,13 @@ def _port(port: abc.Mapping[str, Any]) -> Port:
 
 
 def _subnet(subnet: abc.Mapping[str, Any]) -> Subnet:
+    mode = subnet.get('ipv6_address_mode')
     return Subnet(
         subnet['id'], subnet['network_id'], subnet.get('segment_id') or '',
         int(subnet['ip_version']),
-        subnet.get('ipv6_address_mode') in ('slaac', 'dhcpv6-stateless'),
-        tuple(subnet.get('service_types') or ()),
-        tuple(map(_POOL, subnet['allocation_pools'])))
+        derived=mode in ('slaac', 'dhcpv6-stateless'),
+        services=tuple(subnet.get('service_types') or ()),
+        pools=tuple(map(_POOL, subnet['allocation_pools'])))
 
 
 def _counts(network: abc.Mapping[str, Any]) -> list[tuple[str, Counts]]:

@@ -165,12 +165,13 @@ class DatabaseLedger(journal.Ledger):
 
     def _outdated(self, marks: abc.Mapping[str, float]) -> dict[str, float]:
         """Note new marks; return those older than any running call."""
-        clock = self._clock()
-        self._marks = {mark: self._marks.get(mark, clock)
+        now = self._clock()
+        # An aggregate that is marked anew has another time of its deletion.
+        self._marks = {mark: self._marks.get(mark, now)
                        for mark in marks.items()}
         longest = self._conf.aggregate_mirror.max_call_age
-        return {uuid: deleted_at for (uuid, deleted_at), first
-                in self._marks.items() if clock - first >= longest}
+        return {uuid: deleted_at for (uuid, deleted_at), seen_at
+                in self._marks.items() if now - seen_at >= longest}
 
 
 def intersection(connection: Any, aggregates: abc.Iterable[str]

@@ -53,7 +53,7 @@ class Binding:
                 stored, self._cell_mappings())
 
     def bind(self, leads: bool = False) -> bool:
-        """Check the journal like ``check`` and bind it to this nova.
+        """Check that the journal is this nova's, and bind it.
 
         Once the check has succeeded, a nova that cannot be read is not an
         error: it is still the same.
@@ -62,6 +62,8 @@ class Binding:
             without content that has other cells: the agents of two novas would
             bind it alternately
         :returns: whether it is bound; if not, try again
+        :raises WrongNova: the journal has content of another nova
+        :raises NovaUnavailable: nova could not be read, for the first time
         """
         try:
             mappings = self._cell_mappings()
@@ -71,8 +73,10 @@ class Binding:
             if self._checked:
                 return True
             raise
+        # What is not the same has no content: otherwise this has raised.
         is_bound = is_same or leads
         if is_bound and mappings and stored != mappings.keys():
+            # False if another agent has bound it meanwhile.
             is_bound = self.replace(mappings, stored)
         # A nova without cells has nothing to mirror yet; check again later.
         self._checked = is_bound and bool(mappings)

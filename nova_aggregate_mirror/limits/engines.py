@@ -275,7 +275,10 @@ def create(url: sa.engine.URL, settings: Any, limits: Limits,
 
 def build(url: sa.engine.URL, factory: abc.Callable[[], sa.engine.Engine]
           ) -> sa.engine.Engine:
-    """Create an engine that reports a URL that its driver cannot use."""
+    """Create an engine that reports a URL that its driver cannot use.
+
+    Drivers raise built-in errors for parameters that they do not know.
+    """
 
     @contextlib.contextmanager
     def reported() -> abc.Iterator[None]:
@@ -291,7 +294,8 @@ def build(url: sa.engine.URL, factory: abc.Callable[[], sa.engine.Engine]
     with reported():
         engine = factory()
 
-    # After all other listeners: SQLAlchemy calls none after it.
+    # The last of these listeners: SQLAlchemy calls none after one that
+    # returns a connection.
     @sa.event.listens_for(engine, 'do_connect')
     def connect(dialect: Any, _record: Any, args: Any, options: Any) -> Any:
         with reported():
@@ -303,9 +307,9 @@ def build(url: sa.engine.URL, factory: abc.Callable[[], sa.engine.Engine]
 def _classify(context: Any) -> None:
     """Tell a lost lock from a Galera node that lags.
 
-    MySQL and MariaDB report both as error 1205, with the same text. An UPDATE
-    or a DELETE that begins a transaction counts as a lost lock: Galera waits
-    longer than the driver, and a read of the same pool meets the node soon.
+    MySQL and MariaDB report both as error 1205, with the same text: of a
+    write it is a lost lock, of a read a node that lags. An UPDATE that begins
+    a transaction may be wrong: its node lags, and a read finds that soon.
     """
     error = context.original_exception
     if isinstance(error, NotAsked):
@@ -313,9 +317,9 @@ def _classify(context: Any) -> None:
         raise error
     state = getattr(error, 'pgcode', None) or getattr(error, 'sqlstate', None)
     is_timeout = error.args[:1] == (TIMED_OUT,)
-    # A COMMIT has no statement.
-    is_write = (context.statement or WRITES[0]).startswith(WRITES)
-    if state == LOCK_TIMEOUT or is_timeout and is_write:
+    # A COMMIT, which has no statement, is one, too.
+    is_write = not context.statement or context.statement.startswith(WRITES)
+    if state == LOCK_TIMEOUT or (is_timeout and is_write):
         raise LostLock(causes.LOCKED)
     if is_timeout:
         # A proxy may lead the next connection to a node that lags less. A
@@ -387,12 +391,17 @@ def lock_wait(connection: sa.engine.Connection, limits: Limits,
     :param seconds: None for the limit of the engine
     """
     name = connection.dialect.name
-    if seconds is not None and name == 'postgresql':
-        connection.exec_driver_sql(
-            'SET LOCAL lock_timeout = %d' % max(1, seconds * 1000))
-    if seconds is None or name not in ('mysql', 'mariadb'):
+    if seconds is None or name == 'sqlite':
+        # Of SQLite, a whole transaction waits for the file.
         yield
         return
+    if name == 'postgresql':
+        # Until the transaction ends; 0 would be no limit.
+        connection.exec_driver_sql(
+            'SET LOCAL lock_timeout = %d' % max(1, seconds * 1000))
+        yield
+        return
+    # Whole seconds.
     statement = 'SET SESSION innodb_lock_wait_timeout = %d'
     connection.exec_driver_sql(statement % max(1, seconds))
     try:

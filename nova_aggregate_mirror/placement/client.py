@@ -102,7 +102,7 @@ class Client:
             LOG.warning('Placement cannot be used: %s', failure)
 
     def providers(self) -> frozenset[str]:
-        """Read the UUIDs of all resource providers."""
+        """Read the UUIDs of all resource providers, and note their number."""
         providers = self._list_providers(LISTS)
         self.provider_count = len(providers)
         return providers

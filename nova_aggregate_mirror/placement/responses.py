@@ -60,6 +60,7 @@ def providers(call: errors.Call, answer: dict[str, Any]) -> frozenset[str]:
 
 def names(call: errors.Call, answer: dict[str, Any]) -> dict[str, str]:
     """Parse a list of resource providers: UUIDs to names."""
+    # It raises what is wrong with the UUIDs.
     providers(call, answer)
     by_uuid = {uuids.canonical(entry['uuid']): entry.get('name')
                for entry in answer['resource_providers']}

@@ -76,6 +76,7 @@ def _waiting(journal: store.Journal, reason: str, command: str
 
 def _latest(journal: store.Journal) -> list[api_processes.ProcessRecord]:
     """Return the latest nova-api process of each host, by the host's clock."""
-    processes = api_processes.read(
-        journal.database, time.time() - api_processes.KEEP)
-    return sorted({process.host: process for process in processes}.values())
+    # The oldest come first, and later ones replace them.
+    latest = {process.host: process for process in api_processes.read(
+        journal.database, time.time() - api_processes.KEEP)}
+    return [latest[host] for host in sorted(latest)]

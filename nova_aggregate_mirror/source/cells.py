@@ -109,12 +109,17 @@ class Threads:
             time.monotonic())
 
     def _time_limit(self, name: str, full: bool) -> float:
-        """Return the seconds for which a cell is waited for."""
+        """Return the seconds for which a cell is waited for; 0 for none.
+
+        :param full: whether all that can be waited for is
+        """
         silence = self._silent.get(name)
+        if silence and not full and time.monotonic() < silence.until:
+            return 0.0
         if silence:
-            # A full sync includes a cell that answers again.
-            return (AT_ONCE if full or time.monotonic() >= silence.until
-                    else 0.0)
+            # Its last query still runs, or this is one to see whether it
+            # answers again.
+            return AT_ONCE
         if full:
             return self._timeout
         slower = min(LATEST, SLOWER * self._took.get(name, 0.0))

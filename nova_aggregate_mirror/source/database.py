@@ -40,7 +40,10 @@ class _HostData:
         return frozenset(row.host for row in rows) - self._names
 
     def read(self, api: Any, hosts: frozenset[str]) -> None:
-        """Read further hosts; names are compared exactly, unlike in MySQL."""
+        """Read further hosts; names are compared exactly, unlike in MySQL.
+
+        A row is a host mapping or a membership; it lacks the other's columns.
+        """
         for row in engines.select(api, statements.HOSTS, hosts):
             if row.host in hosts:
                 self.mapped[row.host] = cells.cell_of(row)
@@ -56,7 +59,12 @@ class DatabaseSource:
 
     Each read raises ``NovaUnavailable`` without the API database. Names are
     compared in Python: MySQL's collation ignores case and trailing spaces, the
-    scheduler does not. For the parameters see ``cells.Cells``.
+    scheduler does not.
+
+    :param limits: of each database; 60 seconds are what nova-api waits
+    :param threads: whether to read the cells in parallel
+    :param skip_late: whether hosts of other cells wait for a slow one only a
+        little; then the API database has as long as a cell
     """
 
     def __init__(self, limits: engines.Limits = engines.Limits(answer=60.0),

@@ -103,15 +103,16 @@ class DatabaseServers(CellReader):
         with self._api.reading() as api:
             existing = self._cells.all(api)
             for some in chunks:
-                # Resources are claimed before a cell has the server.
+                # Resources are claimed before a cell has the server. What
+                # reaches a cell meanwhile is found there, below.
                 for row in api.execute(_BUILDS_OF, {'some': some}):
                     consumers[row.instance_uuid] = Consumer(
                         row.instance_uuid, task='scheduling')
         for some in chunks:
             for cell in existing:
                 consumers |= self._cells.ask(
-                    cell, functools.partial(_consumers, some=some), {},
-                    self.cells_down)
+                    cell, functools.partial(_consumers, some=some),
+                    default={}, down=self.cells_down)
         return consumers
 
     def groups_named(self, name: str) -> list[str]:

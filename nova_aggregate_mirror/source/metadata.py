@@ -137,17 +137,21 @@ def _statement(keys: Keys, paired: Keys, texts: tuple[str, ...]) -> Any:
     return sa.union_all(values, *pairs)
 
 
-def _pairs(keys: Keys, texts: tuple[str, ...]) -> Any:
-    """Select pairs: an aggregate with a text, and one sharing key and host.
+def _pairs(keys: Keys, parameters: tuple[str, ...]) -> Any:
+    """Select pairs of aggregates that share a host, and one of the keys.
 
-    The join starts at the few aggregates with a text: most hosts are not in
-    any of them.
+    The value of one of them is like a parameter. The join starts at these few
+    aggregates: most hosts are not in any of them.
+
+    :param keys: of names, both have the same; of prefixes, any of them
+    :param parameters: the names of the bound parameters
     """
     other = nova_tables.aggregates.alias()
     shared = nova_tables.aggregate_metadata.alias()
     member = nova_tables.aggregate_hosts.alias()
     same = (shared.c.key == _METADATA.key if keys.names
             else _one_of(shared.c.key, keys))
+    # Key and value are only in the other statement of the union.
     pairs = sa.select(
         _AGGREGATE.id, _AGGREGATE.uuid, sa.null(), sa.null(), other.c.id,
         other.c.uuid).distinct()
@@ -163,7 +167,8 @@ def _pairs(keys: Keys, texts: tuple[str, ...]) -> Any:
         shared, sa.and_(shared.c.aggregate_id == member.c.aggregate_id, same))
     pairs = pairs.join(other, other.c.id == member.c.aggregate_id)
     # An unescaped underscore or percent sign only matches more.
-    matches = [_METADATA.value.like(sa.bindparam(text)) for text in texts]
+    matches = [_METADATA.value.like(sa.bindparam(name))
+               for name in parameters]
     return pairs.where(_one_of(_METADATA.key, keys), sa.or_(*matches))
 
 

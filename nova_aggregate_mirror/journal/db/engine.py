@@ -84,13 +84,16 @@ def is_missing(conf: cfg.ConfigOpts) -> bool:
     :raises JournalUnavailable: when this user may not enter its directory
     """
     file = sqlite_file(conf)
+    if file is None:
+        return False
     try:
-        # Path.exists() may answer False to this user.
-        return bool(file and not file.stat())
+        # Path.exists() may answer False to a user who may not look.
+        file.stat()
     except FileNotFoundError:
         return True
     except OSError as exc:
-        raise sqlite.failure(exc, file or pathlib.Path()) from exc
+        raise sqlite.failure(exc, file) from exc
+    return False
 
 
 @translated()

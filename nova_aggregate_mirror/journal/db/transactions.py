@@ -36,7 +36,8 @@ class Transactions:
         self._mutex = threading.Lock()
         self._database = database
         self._unchecked: engine.Database | None = None
-        """One that no attempt uses: there was no time to check its tables."""
+        """What was opened with no time left to check its tables; the next
+        attempt begins with that."""
         self._limits = limits
         self._breaker = engines.DatabaseBreaker(limits)
 
