@@ -55,7 +55,7 @@ class Formatter(logging.Formatter):
             record.levelno >= logging.WARNING) else text
 
 
-class TestHandOver(doubles.TestCase):
+class HookTest(doubles.TestCase):
 
     def setUp(self) -> None:
         super().setUp()
@@ -65,18 +65,19 @@ class TestHandOver(doubles.TestCase):
 
     def run_hook(self, error: exceptions.MirrorError, method: str,
                  host: str = '', raised: str = '',
-                 scopes: abc.Iterable[source.Scope | None] = (
-                     source.Scope('agg'),)) -> None:
+                 scopes: abc.Iterable[
+                     source.Scope | exceptions.MirrorError] = (
+                         source.Scope('agg'),)) -> None:
         """Run both parts of the hook, with what nova raised between them.
 
-        :param scopes: what each operation of the request reads, if it can
+        :param scopes: what each operation of the request reads, or the error
         """
         answers = iter(scopes)
 
         def scope(*_operation: object) -> source.Scope:
             answer = next(answers)
-            if answer is None:
-                raise exceptions.NovaUnavailable('silent')
+            if isinstance(answer, exceptions.MirrorError):
+                raise answer
             return answer
 
         process = types.SimpleNamespace(
@@ -88,6 +89,9 @@ class TestHandOver(doubles.TestCase):
         for _scope in scopes:
             state = hook.before(operation)
             hook.after(dataclasses.replace(operation, raised=raised), state)
+
+
+class TestHandOver(HookTest):
 
     def test_cell_that_is_down_later_in_the_request(self) -> None:
         """Each row has the compute nodes that were read before."""
@@ -151,7 +155,8 @@ class TestHandOver(doubles.TestCase):
         """Its UUID is not known, so that it cannot be marked either."""
         self.conf.set_override('prune', False, 'aggregate_mirror')
         self.run_hook(exceptions.CellUnavailable('refused'),
-                      'delete_aggregate', scopes=[None])
+                      'delete_aggregate', scopes=[
+                          exceptions.NovaUnavailable('silent')])
         self.assertIn(
             'Aggregate 1 (request req-of-the-user): silent; with prune = '
             'false, "nova-aggregate-mirror-manage placement sync_aggregates '
