@@ -80,6 +80,8 @@ class _Run(Generic[Item, Result]):
         """When the last probe began that was answered."""
         self._began = time.monotonic()
         self._slowest = 0.0
+        self._silence: exceptions.MirrorError | None = None
+        """The last wait without an answer."""
         self._silent = self._failed_in_a_row = 0
         # What was read in time is also to be written in time.
         self._reserve = deadline.remaining() / 2
@@ -148,6 +150,11 @@ class _Run(Generic[Item, Result]):
             self.answers.outage = error
             return True
         is_silent = error.is_outage
+        if isinstance(error, exceptions.OutOfTime):
+            # What took the time is the cause.
+            error = self._silence or error
+        elif isinstance(error, exceptions.DeadlineExceeded):
+            self._silence = error
         self._failed_in_a_row += error.is_repeatable
         is_unchecked = patience == self._patience and self._probed < began
         if is_silent and is_unchecked or (
