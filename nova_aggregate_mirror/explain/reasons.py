@@ -14,6 +14,7 @@ from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.explain import resource_holders
 from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror import source
 
@@ -34,8 +35,7 @@ _SEE_TREE = ('see "openstack resource provider inventory list" and "usage '
 ACCEPTABLE = Reason(explanation.ACCEPTABLE, explanation.ACCEPTABLE)
 NO_PROVIDER = Reason(
     'no_provider', 'without a resource provider', 'placement has no provider '
-    'of this compute node', 'restart nova-compute on the host: it creates the '
-    'provider')
+    'of this compute node', result.NO_PROVIDER)
 NOT_RETURNED = Reason(
     'cut', 'not among the candidates of placement', 'it meets each condition',
     'raise [placement] max_allocation_candidates of placement if it is set; '

@@ -171,8 +171,9 @@ def _drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
     if rows:
         context.display.step('Journal: %s to mirror'
                              % plurals.count(len(rows), 'operation'))
-        survey.check_placement(context, context.placement.providers(),
-                               context.nova.read_all())
+        survey.check_placement(
+            context.placement, context.placement.providers(),
+            context.nova.read_all())
     if request.write:
         return mirror.drain(rows)
     return mirror.converge((row.dirty for row in rows), provider_writes.Mode(

@@ -9,6 +9,7 @@ import math
 from oslo_log import log as logging
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import memberships
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import comparison
@@ -71,7 +72,8 @@ def read(context: context.Context, selection: Selection,
     current = _with_providers(
         context, current, nova, selection.only, answer.unread_providers)
     check_placement(
-        context, current.keys() | answer.unread_providers.keys(), nova)
+        context.placement,
+        current.keys() | answer.unread_providers.keys(), nova)
     existing = frozenset(nova.members) | nova.hosts()
     unknown = sorted(hosts - existing)
     if unknown and not nova.cells_down:
@@ -104,7 +106,7 @@ def _with_providers(context: context.Context, current: source.Memberships,
     return {**dict.fromkeys(providers, frozenset()), **current}
 
 
-def check_placement(context: context.Context, providers: abc.Collection[str],
+def check_placement(placement: client.Client, providers: abc.Collection[str],
                     nova: source.Nova) -> None:
     """Check that nova uses this placement.
 
@@ -122,8 +124,8 @@ def check_placement(context: context.Context, providers: abc.Collection[str],
             'placement has %s and nova has %s%s; %s' % (
                 plurals.count(len(providers), 'resource provider'),
                 plurals.count(len(nodes), 'compute node'),
-                difference, context.placement.endpoint()),
-            step=rebuilt + 'correct ' + context.placement.options)
+                difference, placement.endpoint()),
+            step=rebuilt + 'correct ' + placement.options)
 
 
 def name_conflicts(context: context.Context, missing: abc.Iterable[str],
