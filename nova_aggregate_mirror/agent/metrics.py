@@ -54,9 +54,9 @@ class Metrics:
         self._now = now
         self._clock = clock
         self._beats: dict[str, float] = {}
-        self._by_rule: abc.Mapping[str, int] = {}
-        self._servers = 0
-        self._zones: frozenset[tuple[str, str]] = frozenset()
+        self._misplaced_by_rule: abc.Mapping[str, int] = {}
+        self._audited_servers = 0
+        self._drift_labels: frozenset[tuple[str, str]] = frozenset()
         self._leads: bool | None = None  # None before the first election
         self._is_observer = False
         self.last_sync: str | None = None
@@ -68,7 +68,7 @@ class Metrics:
             registry=self.registry).info({'version': api_processes.VERSION})
         self._create_journal_families()
         self._create_sync_families()
-        self._initialize()
+        self._show_zeros()
 
     def _create_journal_families(self) -> None:
         self._pending = self._gauge(
@@ -124,7 +124,8 @@ class Metrics:
         :param rules: empty if there are no audits any more
         """
         rules = list(rules)
-        self._by_rule, self._servers = dict.fromkeys(rules, 0), 0
+        self._misplaced_by_rule = dict.fromkeys(rules, 0)
+        self._audited_servers = 0
         if not rules:
             self._beats.pop(AUDIT, None)
         elif self._misplaced is None:
@@ -190,8 +191,8 @@ class Metrics:
         """
         self._audit.labels(result).observe(seconds)
         if by_rule is not None:
-            self._servers = servers
-            self._by_rule = {**self._by_rule, **by_rule}
+            self._audited_servers = servers
+            self._misplaced_by_rule = {**self._misplaced_by_rule, **by_rule}
             self._show_audit()
             self._set_success(AUDIT)
 
@@ -239,7 +240,7 @@ class Metrics:
                             % (loop, now - beats[loop]))
         return late
 
-    def _initialize(self) -> None:
+    def _show_zeros(self) -> None:
         """Export 0 for each label, so that it differs from an absent one."""
         for loop in ('drain', 'sync'):
             for family in (self._added, self._removed, self._conflicts,
@@ -257,19 +258,19 @@ class Metrics:
         for labels, count in counts.items():
             self._drift.labels(*labels).set(count)
         # A zone that is gone must not keep its value.
-        for labels in self._zones - counts.keys():
+        for labels in self._drift_labels - counts.keys():
             self._drift.remove(*labels)
-        self._zones = frozenset(counts)
+        self._drift_labels = frozenset(counts)
 
     def _show_audit(self) -> None:
         if self._misplaced is None:
             return
-        if not self._by_rule:
+        if not self._misplaced_by_rule:
             self._misplaced.clear()
         is_stale = self._leads is False
-        for rule, count in self._by_rule.items():
+        for rule, count in self._misplaced_by_rule.items():
             self._misplaced.labels(rule).set(0 if is_stale else count)
-        self._audited.set(0 if is_stale else self._servers)
+        self._audited.set(0 if is_stale else self._audited_servers)
 
     def _count_changes(self, loop: str, added: int, removed: int,
                        conflicts: int) -> None:

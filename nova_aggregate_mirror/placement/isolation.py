@@ -57,6 +57,7 @@ def ask(request: abc.Callable[[Item], Result], items: abc.Iterable[Item],
     :param probe: asks something else of placement
     :param patience: seconds to wait for each of the items; 0 waits a little
         longer than others take
+    :returns: with a stop of this process as an outage, too
     """
     run = _Run(request, probe, patience)
     try:

@@ -135,7 +135,10 @@ class Comparison:
         return aggregates & self.only if self.only else aggregates
 
     def requested_nova(self) -> source.Nova:
-        """Return nova with only the requested hosts as members."""
+        """Return nova with only the requested hosts as members.
+
+        Of these, only those in a requested aggregate.
+        """
         nova, hosts = self.nova, self.hosts
         members = {host: aggregates for host, aggregates
                    in nova.members.items()
@@ -145,10 +148,10 @@ class Comparison:
         if hosts:
             invalid = frozenset(aggregate for aggregate in invalid
                                 if not hosts.isdisjoint(aggregate.hosts))
-        located = frozenset(nova.members).union(
+        known = frozenset(nova.members).union(
             *map(nova.hosts_of, nova.nodes)) - nova.hosts_down.keys()
-        if hosts and located.issuperset(hosts):
-            # A cell without any of these hosts does not affect them.
+        if hosts and known.issuperset(hosts):
+            # No silent cell has any of these hosts.
             cells_down = {}
         hosts_down = {host: names for host, names in nova.hosts_down.items()
                       if host in members}

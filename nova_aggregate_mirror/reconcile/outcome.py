@@ -97,45 +97,41 @@ class Outcome:
         :param error: what ended the converge early; None if nothing did
         :param whole: whether all nodes of the host were requested
         """
+        host, nodes, truth = Subject(HOST, dirty.host), dirty.nodes, self.truth
         if self.outage:
             error = exceptions.NotTried.because_of(self.outage)
-        truth = self.truth
         if truth is None:
-            own = [self.failed[subject] for subject in self._subjects(
-                dirty.nodes) if subject in self.failed]
-            reason = own[0] if own else error or exceptions.NovaUnavailable(
-                'nova was not read')
-            if not own:
-                self.failed[Subject(HOST, dirty.host)] = reason
-            self.unfinished[dirty] = reason
+            # The failure of a provider comes first, if there is one.
+            if not self._errors(host, nodes):
+                self.failed[host] = error or exceptions.NovaUnavailable(
+                    'nova was not read')
+            self.unfinished[dirty] = self._errors(host, nodes)[0]
             return
-        nodes = dirty.nodes
         if whole:
             nodes |= truth.nodes_of({dirty.host})
         self.pending.update(filter(truth.wanted, nodes & self.missing))
-        if whole and dirty.host in truth.hosts_down:
-            self.failed[Subject(HOST, dirty.host)] = (
-                exceptions.CellUnavailable.of_any({
-                    cell: truth.cells_down[cell]
-                    for cell in truth.hosts_down[dirty.host]}))
+        is_hidden = dirty.host in truth.hosts_down
+        if whole and is_hidden:
+            self.failed[host] = exceptions.CellUnavailable.of_any({
+                cell: truth.cells_down[cell]
+                for cell in truth.hosts_down[dirty.host]})
         for node in sorted(nodes - self.done - self.missing):
-            self.failed.setdefault(Subject(PROVIDER, node), error or (
-                exceptions.CellUnavailable.of_any(truth.cells_down)
-                if node in truth.unknown
-                else exceptions.GenerationConflict(
-                    'nova reported it only in the last attempt')))
-        errors = [self.failed[subject] for subject in [
-            Subject(HOST, dirty.host), *self._subjects(nodes)]
-            if subject in self.failed]
+            self.failed.setdefault(
+                Subject(PROVIDER, node), error or _reason(truth, node))
+        errors = self._errors(host, nodes)
         if errors:
             self.unfinished.setdefault(dirty, errors[0])
-            if dirty.host not in truth.hosts_down and all(isinstance(
-                    exc, exceptions.CellUnavailable) for exc in errors):
-                self.waiting.add(dirty)
+        # The host's own cell has answered: only what others may have is left.
+        if errors and not is_hidden and all(isinstance(
+                exc, exceptions.CellUnavailable) for exc in errors):
+            self.waiting.add(dirty)
 
-    @staticmethod
-    def _subjects(nodes: abc.Iterable[str]) -> list[Subject]:
-        return [Subject(PROVIDER, node) for node in sorted(nodes)]
+    def _errors(self, host: Subject, nodes: abc.Iterable[str]
+                ) -> list[exceptions.MirrorError]:
+        """List the failures of a host and of its providers, by UUID."""
+        subjects = [host, *(Subject(PROVIDER, node) for node in sorted(nodes))]
+        return [self.failed[subject] for subject in subjects
+                if subject in self.failed]
 
     def note_failures(self, failing: Failing) -> None:
         """Note the failures of this converge, and what it repaired.
@@ -186,3 +182,11 @@ class Outcome:
         self.unfinished = {dirty: exc for dirty, exc
                            in self.unfinished.items() if exc not in over}
         self.add(later)
+
+
+def _reason(truth: source.Nova, node: str) -> exceptions.MirrorError:
+    """Return why a node was left alone that nothing failed for."""
+    if node in truth.unknown:
+        return exceptions.CellUnavailable.of_any(truth.cells_down)
+    return exceptions.GenerationConflict(
+        'nova reported it only in the last attempt')

@@ -107,7 +107,8 @@ PLACEMENT: dict[str, Fault] = {
     'page': Fault(
         faults.page,
         'placement at {other} answered 200 with text/html, which cannot '
-        'be used', 'correct the URL of placement in the catalog'),
+        'be used', 'correct the URL of placement in the catalog; if it is '
+        'right, let placement answer there'),
     'token': Fault(
         faults.distrusted,
         'placement at {placement} answered 401',
@@ -306,7 +307,8 @@ JOURNALS: dict[str, Fault] = {
         faults.damaged, 'the journal is not an SQLite database, or is damaged',
         MOVING, READERS, line=MOVED),
     'file without a table': Fault(
-        faults.without_rows, 'but no table dirty', MOVING, READERS, line=MOVED),
+        faults.without_rows, 'but no table dirty', MOVING, READERS,
+        line=MOVED),
 }
 UNLISTED = 'no compute node that nova-api lists'
 DATABASE = 'nova-api has its databases open'
