@@ -198,7 +198,7 @@ _MODULES = {
                                ('psycopg2', 'psycopg2'),
                                ('psycopg', 'psycopg'))}}
 """Steps by the module; a package may have another name."""
-_URL = Cause('url_unusable', 'has a URL that the driver %s cannot use: %s',
+_URL = Cause('url_unusable', 'has a URL that the driver %s cannot use%s',
              'correct {address}')
 LOCKED = Cause('locked', 'is locked by another session',
                'see which session holds the lock on {server}')
@@ -332,9 +332,9 @@ def module_missing(name: str) -> Cause:
     return dataclasses.replace(cause, step=_MODULES.get(name, cause.step))
 
 
-def url_unusable(driver: str, parameters: str, reason: object) -> Cause:
+def url_unusable(driver: str, parameters: str, reason: str) -> Cause:
     """Return the row for a URL; the parameters are what follows ``?``."""
-    cause = _URL.with_detail((driver, reason))
+    cause = _URL.with_detail((driver, reason and ': ' + reason))
     if not parameters:
         return cause
     return dataclasses.replace(cause, step='correct or remove %s in {address}'

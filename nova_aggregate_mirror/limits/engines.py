@@ -286,7 +286,10 @@ def build(url: sa.engine.URL, factory: abc.Callable[[], sa.engine.Engine]
             yield
         except (AttributeError, TypeError, ValueError) as exc:
             # A UnicodeError quotes a character, perhaps of the password.
-            reason = getattr(exc, 'reason', exc)
+            reason = str(getattr(exc, 'reason', exc))
+            if isinstance(exc, AttributeError):
+                # It tells what the driver expected of its own objects.
+                reason = ''
             raise driver_failures.Observed(causes.url_unusable(
                 url.get_driver_name(), ', '.join(sorted(url.query)), reason)
             ) from exc
