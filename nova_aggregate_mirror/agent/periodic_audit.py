@@ -53,9 +53,9 @@ class PeriodicAudit:
                     return
         except exceptions.MirrorError as exc:
             troubles = [problems.Problem.of(exc)]
-        if totals.unknown and not totals.servers and not troubles:
-            troubles = [problems.Problem(
-                '', 'nova has no request that it can read: %s' % totals.error)]
+        # Some servers without a request are normal.
+        troubles = troubles or [
+            problem for problem in totals.unaudited() if problem.status]
         self._troubles.update(
             frozenset((problem.key, problem.text) for problem in troubles),
             '; '.join(map(str, troubles)))
