@@ -412,13 +412,14 @@ class Drain:
         """Record why rows are not in sync, and let them wait."""
         failed = {row: error for row, error in errors.items()
                   if not _silent_cells([error])}
-        is_over = bool(failed) and (self._stopping() or not self._probe())
+        if failed and (self._stopping() or not self._probe()):
+            for row in failed:
+                self._known[row.id].wait(self._now())
+            return
         for row, error in list(failed.items()):
-            if is_over or isinstance(error, exceptions.NotTried):
+            if isinstance(error, exceptions.NotTried):
                 self._known[row.id].wait(self._now())
                 del errors[row], failed[row]
-        if is_over:
-            return
         for row, error in errors.items():
             known = self._known[row.id]
             if row.dirty not in waiting and not known.is_logged:

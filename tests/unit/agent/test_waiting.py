@@ -307,6 +307,12 @@ class TestOutage(WaitingTest):
             self.assertLess(max(waits), longest)
             self.assertEqual(number + 1, len(self.left()))
 
+    def test_begin_of_an_outage(self):
+        """Nothing is mirrored: the next probe is a second later."""
+        self.add_hosts('row')
+        self.break_all()
+        self.assertFalse(self.drain.step())
+
     def test_end_of_the_outage(self):
         """Rows that are mirrored one after the other release the rest."""
         self.hang(*self.add_hosts('row'))
