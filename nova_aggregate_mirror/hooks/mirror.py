@@ -7,6 +7,7 @@ oslo.log would append the exception to the message.
 """
 
 import dataclasses
+import math
 import os
 import shlex
 import threading
@@ -24,11 +25,14 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.reconcile import problems
+from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror import source
 
 LOG = logging.getLogger(__name__)
 
 REMOVE = 'remove_host_from_aggregate'
+PATIENTLY = reconciler.Mode(patience=math.inf)
+"""The call has a deadline: a slow provider may take all of it."""
 
 
 @dataclasses.dataclass
@@ -253,7 +257,7 @@ class Mirror:
                 # The row exists if only the answer to its COMMIT was lost.
                 outcome = process.unrecorded.converge_and_close([state.row])
             else:
-                outcome = process.unrecorded.converge([dirty])
+                outcome = process.unrecorded.converge([dirty], PATIENTLY)
         error = outcome.unfinished.get(dirty)
         # The host is converged, and the log has the failure of the journal.
         only_close_failed = not state.recorded and isinstance(
@@ -267,10 +271,10 @@ class Mirror:
         """Remove an aggregate that nova no longer has from every provider."""
         process, failure = self._process(), None
         try:
-            process.breaker.check(recorded=True)
+            process.breaker.check(recorded=state.marked)
             start = process.breaker.now()
             with process.placement.request_id(operation.request_id):
-                outcome = process.unrecorded.remove([state.uuid])
+                outcome = process.unrecorded.remove([state.uuid], PATIENTLY)
             error = next(iter(outcome.failed.values()), None)
             if error:
                 process.breaker.begin(outcome.outage, start)
@@ -325,7 +329,7 @@ def _warn_of_invalid(operation: contract.Operation, scope: source.Scope
     invalid = sorted(scope.invalid_aggregates)
     own = [aggregate for aggregate in invalid
            if aggregate.id == int(operation.aggregate_id)]
-    if not own and operation.method != 'remove_host_from_aggregate':
+    if not own and operation.method != REMOVE:
         # What the host is added to is mirrored.
         invalid = []
     for aggregate in own or invalid:

@@ -2,11 +2,14 @@
 """What the hook does with a row that it could not close."""
 
 from collections import abc
+import contextlib
 import dataclasses
 import logging
+import math
 import sys
 import types
 from typing import Any
+from unittest import mock
 
 import fixtures
 
@@ -14,6 +17,8 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.hooks import contract
 from nova_aggregate_mirror.hooks import mirror
 from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror import source
 from tests.unit import doubles
 
@@ -89,6 +94,53 @@ class HookTest(doubles.TestCase):
         for _scope in scopes:
             state = hook.before(operation)
             hook.after(dataclasses.replace(operation, raised=raised), state)
+
+
+class TestWithoutTheJournal(HookTest):
+    """Operations that have no other attempt."""
+
+    def asked(self, method: str, host: str = '') -> tuple[bool, float]:
+        """Run an operation; return what it asks for.
+
+        :returns: whether the back-off knows of another attempt, and the
+            patience with a provider
+        """
+        asked: list[Any] = []
+
+        def reconcile(_what: object, mode: reconciler.Mode) -> Any:
+            asked.append(mode.patience)
+            return outcome.Outcome()
+
+        process = types.SimpleNamespace(
+            conf=self.conf, journal=self.journal, check_nova=lambda: None,
+            limits=engines.Limits(5), source=types.SimpleNamespace(
+                scope=lambda *_operation: source.Scope('agg')),
+            placement=types.SimpleNamespace(request_id=contextlib.nullcontext),
+            unrecorded=types.SimpleNamespace(
+                converge=reconcile, remove=reconcile),
+            breaker=types.SimpleNamespace(
+                now=lambda: 0.0,
+                check=lambda recorded: asked.append(recorded)))
+        with mock.patch.object(
+                mirror.Mirror, '_process', lambda _hook: process):
+            hook = mirror.Mirror(self.conf)
+            operation = contract.Operation(method, 1, host, 'req-1')
+            hook.after(operation, hook.before(operation))
+        recorded, patience = asked
+        return recorded, patience
+
+    def test_all_the_time_of_the_call(self) -> None:
+        """A refusal keeps none of them from its only attempt."""
+        locked = mock.Mock(side_effect=exceptions.JournalLocked('locked'))
+        with mock.patch.multiple(self.journal.rows, record=locked), \
+                mock.patch.multiple(self.journal.ledger, mark=locked):
+            for method, host in (ADD, 'h1'), ('delete_aggregate', ''):
+                self.assertEqual((False, math.inf), self.asked(method, host))
+
+    def test_deletion_that_is_marked(self) -> None:
+        """A full sync makes the next attempt."""
+        self.assertEqual(
+            (True, math.inf), self.asked('delete_aggregate'))
 
 
 class TestHandOver(HookTest):
