@@ -80,8 +80,12 @@ class Comparison:
                          if self.ledger[uuid].absent >= FOREIGN_AFTER)
 
     def _absent(self, deleted: bool) -> frozenset[str]:
-        """Return aggregates that placement still has and nova has not."""
+        """Return aggregates that placement still has and nova has not.
+
+        :param deleted: those that a user deleted, or only all others
+        """
         if self.hosts:
+            # A sync of some hosts removes no whole aggregate.
             return frozenset()
         return frozenset(
             uuid for uuid, entry in self.ledger.items()
@@ -95,10 +99,11 @@ class Comparison:
         A compute node that is not in ``current`` has no provider yet.
         """
         changes = (plan.change(self.nova, node, self.current[node], self.owned,
-                               self.only)
+                               only=self.only)
                    for node in sorted(self.nodes & self.current.keys()))
         unread = frozenset(self.unread_aggregates)
         if unread:
+            # Whether a provider has them is not known.
             changes = (change.without(unread) for change in changes)
         return [change for change in changes if change]
 
@@ -135,9 +140,9 @@ class Comparison:
         return aggregates & self.only if self.only else aggregates
 
     def requested_nova(self) -> source.Nova:
-        """Return nova with only the requested hosts as members.
+        """Return nova without the members that were not requested.
 
-        Of these, only those in a requested aggregate.
+        A member is a requested host in at least one requested aggregate.
         """
         nova, hosts = self.nova, self.hosts
         members = {host: aggregates for host, aggregates
@@ -148,9 +153,9 @@ class Comparison:
         if hosts:
             invalid = frozenset(aggregate for aggregate in invalid
                                 if not hosts.isdisjoint(aggregate.hosts))
-        known = frozenset(nova.members).union(
+        located = frozenset(nova.members).union(
             *map(nova.hosts_of, nova.nodes)) - nova.hosts_down.keys()
-        if hosts and known.issuperset(hosts):
+        if hosts and located.issuperset(hosts):
             # No silent cell has any of these hosts.
             cells_down = {}
         hosts_down = {host: names for host, names in nova.hosts_down.items()
@@ -182,7 +187,7 @@ class Comparison:
     def other_providers(self) -> abc.Mapping[str, frozenset[str]]:
         """Map providers that are not compute nodes to owned aggregates.
 
-        Empty unless all hosts were requested.
+        Empty in a sync of some hosts, which changes no such provider.
         """
         if self.hosts:
             return {}

@@ -45,33 +45,36 @@ def find(journal: store.Journal, wanted: str) -> list[Problem]:
 
 def find_for_agent(journal: store.Journal, mode: str) -> list[Problem]:
     """List what disagrees with an agent, whose mode may be the wrong one."""
-    step = ('unless it was restarted since, run "%s" there for mode %s, or '
-            '"%s" for mode %%s' % (RESTART, mode, RELOAD))
-    disagreements = [
-        _nova_api(process, 'and this agent has mode ' + mode,
-                  step % process.mode)
-        for process in _latest(journal) if process.mode != mode]
+    disagreements = []
+    for process in _latest(journal):
+        if process.mode != mode:
+            step = ('unless it was restarted since, run "%s" there for mode '
+                    '%s, or "%s" for mode %s'
+                    % (RESTART, mode, RELOAD, process.mode))
+            disagreements.append(_nova_api(
+                process, 'and this agent has mode ' + mode, step))
     if mode == conf.OBSERVE:
         disagreements += _waiting(
             journal, 'this agent only observes', commands.SYNC)
     return disagreements
 
 
-def _nova_api(process: api_processes.ProcessRecord, other: str, step: str
+def _nova_api(process: api_processes.ProcessRecord, clause: str, step: str
               ) -> Problem:
     subject = 'Nova-api on %s' % process.host
     date = dates.in_sentence(process.seen_at)
     return Problem(subject, '%s had mode %s at its last operation, on %s, %s'
-                   % (subject, process.mode, date, other), step)
+                   % (subject, process.mode, date, clause), step)
 
 
 def _waiting(journal: store.Journal, reason: str, command: str
              ) -> list[Problem]:
     """Describe operations that no agent mirrors, if there are any."""
+    if not journal.rows.backlog().pending:
+        return []
     return [Problem(
         'Operations', 'Operations wait in the journal, and ' + reason,
-        'run "%s"' % command, exit_status.NOT_UPDATED,
-    )] if journal.rows.backlog().pending else []
+        'run "%s"' % command, exit_status.NOT_UPDATED)]
 
 
 def _latest(journal: store.Journal) -> list[api_processes.ProcessRecord]:

@@ -20,7 +20,7 @@ class Change:
 
     def apply(self, aggregates: frozenset[str]) -> frozenset[str]:
         """Return the aggregates of the provider after this change."""
-        return aggregates - frozenset(self.remove) | frozenset(self.add)
+        return (aggregates - frozenset(self.remove)) | frozenset(self.add)
 
     def without(self, aggregates: abc.Set[str]) -> 'Change':
         """Return the change of all other aggregates."""

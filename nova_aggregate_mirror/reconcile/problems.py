@@ -76,6 +76,7 @@ def shortened(problems: abc.Iterable[Problem], listing: str,
     for key, group in itertools.groupby(
             problems, key=lambda problem: problem.key):
         same = list(group)
+        # Without failure and step, nothing is shared: each is listed.
         if any(key) and len(same) > most:
             others = '... and %d more of the same kind; %s lists all' % (
                 len(same) - most, listing)
