@@ -101,15 +101,19 @@ class Outcome:
         if self.outage:
             error = exceptions.NotTried.because_of(self.outage)
         if truth is None:
-            # The failure of a provider comes first, if there is one.
-            if not self._errors(host, nodes):
+            errors = self._errors(host, nodes)
+            # The failure of a provider is the reason, if there is one.
+            if not errors:
                 self.failed[host] = error or exceptions.NovaUnavailable(
                     'nova was not read')
-            self.unfinished[dirty] = self._errors(host, nodes)[0]
+                errors = [self.failed[host]]
+            self.unfinished[dirty] = errors[0]
             return
         if whole:
             nodes |= truth.nodes_of({dirty.host})
-        self.pending.update(filter(truth.wanted, nodes & self.missing))
+        # A missing provider matters only if it has to be in an aggregate.
+        self.pending |= {node for node in nodes & self.missing
+                         if truth.wanted(node)}
         is_hidden = dirty.host in truth.hosts_down
         if whole and is_hidden:
             self.failed[host] = exceptions.CellUnavailable.of_any({
@@ -142,12 +146,13 @@ class Outcome:
         for uuid in self.done | self.missing:
             failing.pop(uuid, None)
         for subject, error in self.failed.items():
+            if subject.kind != PROVIDER:
+                continue
             is_own = error is not self.outage and error.is_of_provider
-            if subject.kind == PROVIDER and (
-                    is_own or isinstance(error, exceptions.NotTried)):
+            if is_own or isinstance(error, exceptions.NotTried):
                 failing.pop(subject.name, None)
-            if subject.kind == PROVIDER and is_own:
-                # Its frames would live as long as the process.
+            if is_own:
+                # As the latest; its frames would live as long as the process.
                 failing[subject.name] = error.with_traceback(None)
 
     def write_journal(self, write: abc.Callable[[], None]) -> None:
@@ -158,6 +163,7 @@ class Outcome:
             self.failed[JOURNAL] = exc
 
     def add(self, other: 'Outcome') -> None:
+        """Add another converge, but for what is of a single one."""
         self.changes += other.changes
         self.kept |= other.kept
         self.done |= other.done
@@ -174,13 +180,13 @@ class Outcome:
     def merge_retry(self, later: 'Outcome') -> None:
         """Add a later attempt, which may have succeeded where this failed."""
         repaired = {Subject(PROVIDER, node) for node in later.done}
-        over = {self.failed.pop(provider) for provider in repaired
-                if provider in self.failed}
+        resolved = {self.failed.pop(provider) for provider in repaired
+                    if provider in self.failed}
         # Several providers may have failed with the same error.
-        over -= set(self.failed.values())
+        resolved -= set(self.failed.values())
         self.unwritten -= repaired
         self.unfinished = {dirty: exc for dirty, exc
-                           in self.unfinished.items() if exc not in over}
+                           in self.unfinished.items() if exc not in resolved}
         self.add(later)
 
 

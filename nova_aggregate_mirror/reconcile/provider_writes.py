@@ -95,10 +95,11 @@ def converge(context: context.Context, dirty: abc.Collection[journal.Dirty],
     outcome = Outcome()
     names = frozenset(request.host for request in dirty)
     nodes = set[str]().union(*(request.nodes for request in dirty))
-    unsure: exceptions.JournalUnavailable | None = None
+    ledger_error: exceptions.JournalUnavailable | None = None
 
     def decide(states: States) -> Decision:
-        nonlocal unsure
+        nonlocal ledger_error
+        # Those that an earlier round found in nova are read, too.
         nodes.update(states)
         present = frozenset().union(*(state.aggregates
                                       for state in states.values()))
@@ -111,10 +112,11 @@ def converge(context: context.Context, dirty: abc.Collection[journal.Dirty],
         try:
             owned |= context.ledger.intersection(present - owned)
             if mode.write:
+                # Before the PUT that adds them, so that they are ours.
                 context.ledger.remember(_added(truth, states))
         except exceptions.JournalUnavailable as exc:
             # Current aggregates can be mirrored without it.
-            unsure = unsure or exc
+            ledger_error = ledger_error or exc
         # A node that was unknown is found once its cell answers.
         providers = nodes - truth.unknown.keys()
         if mode.down is None:
@@ -129,12 +131,13 @@ def converge(context: context.Context, dirty: abc.Collection[journal.Dirty],
         error = exc
     for request in dirty:
         outcome.conclude(request, error, whole=mode.down is None)
-    if unsure:
+    if ledger_error:
         # What is kept may be owned or foreign.
         outcome.kept.clear()
         for request in dirty:
-            outcome.unfinished.setdefault(request, unsure)
-            outcome.failed.setdefault(Subject(HOST, request.host), unsure)
+            outcome.unfinished.setdefault(request, ledger_error)
+            outcome.failed.setdefault(
+                Subject(HOST, request.host), ledger_error)
     return outcome
 
 
@@ -170,7 +173,7 @@ def _plan(states: States, truth: source.Nova, owned: frozenset[str],
 
 def _without_twins(change: plan.Change, state: client.Provider,
                    outcome: Outcome) -> plan.Change:
-    """Leave out what the provider has, but in another spelling.
+    """Leave out, as failed, what the provider has in another spelling.
 
     A placement whose database ignores case keeps the first spelling. It would
     confirm each write, and the next comparison would find the same difference.
@@ -205,6 +208,7 @@ def remove(context: context.Context, uuid: str, mode: Mode,
         truth = context.nova.read((), aggregates=[uuid])
         changes: list[plan.Change] = []
         if uuid in truth.aggregates:
+            # It was not deleted after all: nothing is changed.
             return Decision(truth, changes)
         for provider, state in sorted(states.items()):
             # Nothing is left to remove if another writer was first.
@@ -234,7 +238,7 @@ def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
     """
     requests = _Requests(context, mode, outcome)
     handled: frozenset[str] = frozenset()
-    # One that failed last time, too, is tried once.
+    # After a failure in an earlier converge, a conflict is not retried.
     given_up = frozenset(context.failing or ())
     for _ in range(ROUNDS):
         handled |= todo
@@ -242,13 +246,15 @@ def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
         decision = decide(states)
         retried = requests.conflicts
         requests.write(states, decision, decide)
+        # Another round handles those that a later truth knows.
         handled -= states.keys() & decision.truth.unknown.keys()
-        is_futile = (len(retried) > MAX_FUTILE
-                     and retried <= requests.conflicts)
-        if is_futile:
+        no_retry_succeeded = retried.issubset(requests.conflicts)
+        if len(retried) > MAX_FUTILE and no_retry_succeeded:
             given_up |= requests.conflicts
-        todo = (requests.conflicts - given_up
-                | (decision.nodes - handled)) or requests.late()
+        conflicts = requests.conflicts - given_up
+        todo = conflicts | (decision.nodes - handled)
+        if not todo:
+            todo = requests.late()
         if not todo or outcome.outage:
             break
 
@@ -269,7 +275,10 @@ class _Requests:
         """Providers that changed between the GET and the PUT of this round."""
 
     def get(self, providers: abc.Iterable[str]) -> States:
-        """Read providers; the outcome has those that cannot be read."""
+        """Read providers; the outcome has those that cannot be read.
+
+        :raises MirrorError: placement does not answer
+        """
         def get(provider: str) -> client.Provider:
             return self._context.placement.get(provider)
 
@@ -285,12 +294,12 @@ class _Requests:
               ) -> None:
         """PUT each change; set the providers with a generation conflict."""
         changes = {change.provider: change for change in decision.changes}
-        outside = contextvars.copy_context()
+        caller_context = contextvars.copy_context()
 
         def decide_again(state: client.Provider) -> Decision:
             # One read of nova at a time, without the deadline of the request.
             with self._deciding:
-                return outside.copy().run(decide, {state.uuid: state})
+                return caller_context.copy().run(decide, {state.uuid: state})
 
         refusals = dict[str, exceptions.MirrorError]()
 
@@ -305,7 +314,8 @@ class _Requests:
                         raise
                     refusals[provider] = exc
                     if exc.retry_after:
-                        # It is called again after the pause, if that is short.
+                        # A short pause is made by ``isolation.ask``, which
+                        # then calls this function again.
                         raise
             self._put_again(provider, decide_again, refusals[provider])
 
@@ -323,7 +333,7 @@ class _Requests:
                    error: exceptions.MirrorError) -> None:
         """Begin again at the GET, at once: no other request is between.
 
-        Of several backends in turn, it would lead to the same one each time.
+        Others could lead each attempt to the same one of several backends.
 
         :param error: of the first PUT, whose outcome is not known
         """
@@ -332,6 +342,7 @@ class _Requests:
         changes = [change for change in decision.changes
                    if change.provider == provider]
         if not changes:
+            # By the new truth, nothing may be written.
             raise error
         self._put(state, changes[0], decision.truth)
 
@@ -345,6 +356,7 @@ class _Requests:
         elif mode.always:
             outcome.skipped_writes[provider] = state.generation
         subject = Subject(PROVIDER, provider)
+        # ``_without_twins`` may have recorded a failure.
         if subject not in outcome.failed:
             outcome.unwritten.discard(subject)
             outcome.done.add(provider)
@@ -355,9 +367,9 @@ class _Requests:
         self._context.display.advance()
 
     def late(self) -> frozenset[str]:
-        """Return the providers without an answer that are to be asked again.
+        """Begin the one round with more patience; return its providers.
 
-        All others are written by now.
+        They did not answer while others did; the others are written by now.
         """
         seconds = self._end - time.monotonic()
         if self._patience or seconds <= isolation.PATIENCE:
