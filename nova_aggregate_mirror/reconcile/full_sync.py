@@ -58,6 +58,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     :raises MirrorError: when the sync could not start; nothing was changed
     """
     context = mirror.context
+    # Before the drain: an unknown name raises, with nothing changed yet.
     selection = survey.select(context, request.aggregates)
     outcome = _drain(mirror, _covered(context, rows, request), request)
     try:
@@ -65,6 +66,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     except exceptions.MirrorError as exc:
         return without_comparison(exc, request, outcome)
     if not request.write:
+        # The drain has only computed what placement would have by now.
         compared = compared.with_changes(outcome.changes)
     refused = brake.refusal(compared, request.max_removed_share)
     prune = request.max_removed_share is not None and not refused
@@ -114,14 +116,14 @@ def of_hosts(context: context.Context, hosts: frozenset[str],
         context, [journal.Dirty(host, nodes) for host in hosts],
         provider_writes.Mode(write=False, patience=patience))
     compared = Comparison(
-        outcome.current, outcome.truth or source.Nova({}, {}, {}), {},
+        outcome.current, outcome.truth or source.Nova({}, {}, {}), ledger={},
         hosts=hosts, unread_providers={
             subject.name: error for subject, error in outcome.failed.items()
             if subject.kind == PROVIDER})
     # A cell that is down is a failure of each host that it may have.
     nova = dataclasses.replace(compared.requested_nova(), cells_down={})
     if not outcome.current and (outcome.outage or not outcome.truth):
-        # It is the same for each host and node.
+        # Each host and node failed for the same reason: it is given once.
         error = outcome.outage or next(iter(outcome.failed.values()))
         outcome.failed.clear()
         return Result(outcome, nova, not_compared=error, request=request)
@@ -151,11 +153,14 @@ def unread(compared: Comparison) -> dict[Subject, exceptions.MirrorError]:
 def _covered(context: context.Context, rows: abc.Iterable[journal.Row],
              request: Request) -> list[journal.Row]:
     """Return the rows that the request covers entirely."""
-    rows = [] if request.aggregates else list(rows)
+    if request.aggregates:
+        # A row is about all aggregates of its host.
+        return []
+    rows = list(rows)
     if not rows or not request.hosts:
         return rows
-    nova = context.nova.read((), frozenset[str]().union(
-        *(row.dirty.nodes for row in rows)))
+    nodes = frozenset[str]().union(*(row.dirty.nodes for row in rows))
+    nova = context.nova.read((), nodes)
     covered = []
     for row in rows:
         hosts = map(nova.hosts_of, row.dirty.nodes)
@@ -166,7 +171,7 @@ def _covered(context: context.Context, rows: abc.Iterable[journal.Row],
 
 def _drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
            request: Request) -> Outcome:
-    """Mirror the rows."""
+    """Mirror the rows; without ``write``, compute what that would change."""
     context = mirror.context
     if rows:
         context.display.step('Journal: %s to mirror'
@@ -195,7 +200,7 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
         text += '; ' + plurals.count(len(nodes), 'differs', 'differ')
     display.step(text)
     display.expect(len(nodes))
-    # The drain may change the dictionary meanwhile.
+    # A copy: the drain may change the dictionary meanwhile.
     failing, differing = dict(mirror.context.failing or {}), frozenset(nodes)
     failing = {node: failing[node] for node in failing if node in differing}
     repaired = Outcome()
@@ -203,11 +208,13 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
     for hosts in _groups(mirror, compared.dirty(healthy)):
         repaired.add(mirror.converge(hosts, mode))
     if not repaired.outage:
+        # Those silent in this sync have another try, after all others.
         failing |= {node: repaired.failed[Subject(PROVIDER, node)]
                     for node in nodes if node in repaired.silent}
     repaired.merge_retry(
         _retry_failing(mirror, compared, failing, request, mode))
     if failing:
+        # ``_retry_failing`` has left those that it did not try.
         LOG.info('%s that failed before: no time to try them again',
                  plurals.count(len(failing), 'provider'))
         repaired.failed |= {

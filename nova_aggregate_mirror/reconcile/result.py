@@ -198,11 +198,12 @@ class Result:
             yield Problem(host, 'Host %s: %s' % (host, text), step,
                           exit_status.NOT_MAPPED if host in nova.unmapped
                           else exit_status.NO_NODE)
-        for provider, names in sorted({
-                (association.provider, ', '.join(association.hosts))
-                for association in self.select(State.PENDING)
-                if Subject(outcome.PROVIDER, association.provider)
-                not in self.outcome.failed}):
+        # A provider has an association for each of its aggregates.
+        pending = {(association.provider, ', '.join(association.hosts))
+                   for association in self.select(State.PENDING)}
+        for provider, names in sorted(pending):
+            if Subject(outcome.PROVIDER, provider) in self.outcome.failed:
+                continue
             yield Problem(
                 provider, 'Host %s: compute node %s has no resource provider '
                 'yet' % (names, provider), NO_PROVIDER,
@@ -238,10 +239,10 @@ class Result:
                 return 'Host %s: the %s are unknown' % (names, text)
             if subject.kind == outcome.PROVIDER:
                 text = 'host %s (%s)' % (names, text)
-        is_compared = (self.request.write
-                       or subject in self.outcome.unwritten)
-        return '%s is not %s' % (
-            _capitalized(text), 'mirrored' if is_compared else 'compared')
+        verb = 'compared'
+        if self.request.write or subject in self.outcome.unwritten:
+            verb = 'mirrored'
+        return '%s is not %s' % (_capitalized(text), verb)
 
 
 def _capitalized(text: str) -> str:

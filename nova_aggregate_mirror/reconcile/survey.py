@@ -95,12 +95,15 @@ def _with_providers(context: context.Context, current: source.Memberships,
     have providers, and whether this is nova's placement.
     """
     nodes = nova.compute_nodes()
-    related = {node: aggregates | nova.disputed(node)
-               for node, aggregates in nova.desired().items()}
-    if not nodes or not nodes.isdisjoint(current) and all(
-            node in current or node in unread
-            for node, aggregates in related.items()
-            if (aggregates & only if only else aggregates)):
+    lacking = []
+    for node, aggregates in nova.desired().items():
+        related = aggregates | nova.disputed(node)
+        if only:
+            related &= only
+        if related and node not in current and node not in unread:
+            lacking.append(node)
+    is_ours = not nodes.isdisjoint(current)
+    if not nodes or (is_ours and not lacking):
         return current
     providers = context.placement.providers().difference(unread)
     return {**dict.fromkeys(providers, frozenset()), **current}
@@ -111,21 +114,22 @@ def check_placement(placement: client.Client, providers: abc.Collection[str],
     """Check that nova uses this placement.
 
     :raises WrongPlacement: it has no provider of any of nova's compute nodes
-    :raises CellUnavailable: of none of those that could be read
+    :raises CellUnavailable: the same, but some cells could not be read
     """
     nodes = nova.compute_nodes()
-    if nodes and nodes.isdisjoint(providers):
-        if nova.cells_down:
-            raise exceptions.CellUnavailable.of_any(nova.cells_down)
-        difference, rebuilt = ', with no UUID in common', ''
-        if not providers:
-            difference, rebuilt = '', REBUILT
-        raise exceptions.WrongPlacement(
-            'placement has %s and nova has %s%s; %s' % (
-                plurals.count(len(providers), 'resource provider'),
-                plurals.count(len(nodes), 'compute node'),
-                difference, placement.endpoint()),
-            step=rebuilt + 'correct ' + placement.options)
+    if not nodes or not nodes.isdisjoint(providers):
+        return
+    if nova.cells_down:
+        raise exceptions.CellUnavailable.of_any(nova.cells_down)
+    difference, rebuilt = ', with no UUID in common', ''
+    if not providers:
+        difference, rebuilt = '', REBUILT
+    raise exceptions.WrongPlacement(
+        'placement has %s and nova has %s%s; %s' % (
+            plurals.count(len(providers), 'resource provider'),
+            plurals.count(len(nodes), 'compute node'),
+            difference, placement.endpoint()),
+        step=rebuilt + 'correct ' + placement.options)
 
 
 def name_conflicts(context: context.Context, missing: abc.Iterable[str],
@@ -169,7 +173,7 @@ def denials(context: context.Context, compared: comparison.Comparison,
 
     :param missing: providers that did not exist in this sync
     """
-    denied = compared.denied | missing & compared.current.keys()
+    denied = compared.denied | (missing & compared.current.keys())
     if not denied:
         return {}
     try:
@@ -196,6 +200,7 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
 
     This takes a request per provider.
 
+    :param result: gets the aggregates, in ``kept``, and the failures
     :returns: those that only compute nodes have, none of which shares
     """
     nodes = sorted(compared.nodes)
@@ -218,6 +223,7 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
         failures, outage = answers.failures, answers.outage
         reason = outage or next(iter(failures.values()), None)
         if reason:
+            # After an outage, no further batch is asked about either.
             failures |= dict.fromkeys(
                 answers.unasked(nodes[start:] if outage else batch),
                 exceptions.NotTried.because_of(reason))
