@@ -175,8 +175,8 @@ class Client:
                 written = responses.provider(call, answer, provider.uuid)
                 responses.check_written(call, written, provider, aggregates)
             except exceptions.MirrorError as exc:
-                # The write begins again at its GET.
-                self._has_moved(exc, target)
+                # For the next request: the write begins again at its GET.
+                self._follow_catalog(exc, target)
                 raise
         return written
 
@@ -211,7 +211,7 @@ class Client:
             try:
                 return repeats.repeating(request)()
             except exceptions.MirrorError as exc:
-                if not self._has_moved(exc, target):
+                if not self._follow_catalog(exc, target):
                     raise
             return request()
 
@@ -223,8 +223,8 @@ class Client:
             raise RuntimeError('%s %s, but placement is only observed'
                                % (method, path[:LONGEST]))
         slot, target, selection = self._slot(), None, ''
-        # Looked for when there is no client.
         if not slot.target:
+            # For an error, what is looked for in the catalog.
             region, interfaces, _url = self._access.place()
             selection = errors.selection(region, interfaces)
         call = errors.Call(
@@ -245,7 +245,7 @@ class Client:
                     slot.drop(target)
         except exceptions.NotAuthorized:
             if target is None:
-                # The next client reads the credentials again.
+                # No token at all: the next client reads the credentials again.
                 slot.drop(slot.target)
             raise
         call = dataclasses.replace(call, url=slot.endpoint)
@@ -260,12 +260,13 @@ class Client:
             self._look(slot, slot.target)
         return slot.target
 
-    def _has_moved(self, error: exceptions.MirrorError,
-                   target: connection.Target | None) -> bool:
-        """Check whether the catalog has another address after a failure.
+    def _follow_catalog(self, error: exceptions.MirrorError,
+                        target: connection.Target | None) -> bool:
+        """Replace the client after a failure if placement may have moved.
 
         :param target: the client that failed; None if it was created for the
             request, with the catalog of that moment
+        :returns: whether there is another client now
         """
         if target is None or not error.may_have_moved:
             return False
@@ -284,6 +285,7 @@ class Client:
             return False
         try:
             if slot.target is not target:
+                # Another thread has replaced or dropped it meanwhile.
                 return slot.target is not None
             if not slot.may_look():
                 return False

@@ -47,6 +47,7 @@ def read(placement: client.Client, used: frozenset[str],
     chunks = [tuple(rare[start:start + client.MANY])
               for start in range(0, len(rare), client.MANY)]
     requests, count = len(likely) + len(chunks), placement.provider_count
+    # A request for each provider, and one for their list.
     if count is not None and count + 1 < requests:
         providers = placement.providers()
         if len(providers) + 1 < requests:
@@ -92,6 +93,7 @@ def _by_aggregate(placement: client.Client, likely: list[str],
                  each)
     # The providers of a list do not tell which of its aggregates they are in.
     inhabited = {chunk for chunk, members in lists.results.items() if members}
+    # So these are read one by one, like those of a list that failed.
     single: list[str] = []
     for chunk in chunks:
         if chunk in inhabited or chunk in lists.failures:

@@ -60,7 +60,7 @@ def providers(call: errors.Call, answer: dict[str, Any]) -> frozenset[str]:
 
 def names(call: errors.Call, answer: dict[str, Any]) -> dict[str, str]:
     """Parse a list of resource providers: UUIDs to names."""
-    # It raises what is wrong with the UUIDs.
+    # Called for the error that it raises if a UUID is wrong.
     providers(call, answer)
     by_uuid = {uuids.canonical(entry['uuid']): entry.get('name')
                for entry in answer['resource_providers']}
@@ -125,6 +125,7 @@ def _refusal(call: errors.Call, response: requests.Response,
     elif error.get('code') == _CONCURRENT_UPDATE and status == 409:
         kind, cause = exceptions.GenerationConflict, causes.CHANGED
     elif kind is exceptions.RequestRejected and not error:
+        # Something else than placement has answered.
         kind = exceptions.MalformedAnswer
     refusal = errors.unexpected(call, response, detail, kind, cause)
     if kind is exceptions.RequestRejected and status == 400:
