@@ -22,7 +22,7 @@ from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror import option_values
 
 # Keystoneauth declares these options as optional because any of a tuple is
-# sufficient. Plugins with the option before the tuple need one of them.
+# sufficient. Plugins with the marker, the option before it, need one of them.
 _NEEDED = (
     ('password', ('auth_url',)),
     ('password', ('username', 'user_id')),
@@ -83,10 +83,10 @@ class Account:
 
     @property
     def _role_step(self) -> str:
-        step = ('create another application credential, with the role %s'
-                % ROLES[self._group] if self.is_application_credential
-                else 'run "%s"' % self.role_command)
-        return step + EARLIER[self._group]
+        if not self.is_application_credential:
+            return 'run "%s"%s' % (self.role_command, EARLIER[self._group])
+        return 'create another application credential, with the role %s%s' % (
+            ROLES[self._group], EARLIER[self._group])
 
     @property
     def is_application_credential(self) -> bool:
@@ -96,21 +96,21 @@ class Account:
     def role_command(self) -> str:
         """The command that gives the account the smallest role it needs."""
         text = 'openstack role add'
-        project = self._identity('project', 'project_name', 'service')
-        for kind, (name, domain) in ('project', project), ('user', self.user):
-            text += ' --%s %s' % (kind, shlex.quote(name))
+        project = self._identity('project', 'project_name', default='service')
+        for noun, (name, domain) in ('project', project), ('user', self.user):
+            text += ' --%s %s' % (noun, shlex.quote(name))
             # Keystone has one domain with this name, and the same in lower
             # case as its ID.
             if domain.lower() not in ('', 'default'):
-                text += ' --%s-domain %s' % (kind, shlex.quote(domain))
+                text += ' --%s-domain %s' % (noun, shlex.quote(domain))
         return '%s %s' % (text, ROLES[self._group])
 
     @property
     def user(self) -> tuple[str, str]:
         """Name and domain of the user, or an ID and an empty domain."""
-        return self._identity('user', 'username', self._group)
+        return self._identity('user', 'username', default=self._group)
 
-    def _identity(self, kind: str, name: str, unset: str) -> tuple[str, str]:
+    def _identity(self, noun: str, name: str, default: str) -> tuple[str, str]:
         """Return (name, domain) or (ID, '') of the user or the project."""
         def first(*names: str) -> str:
             present = (self._values[name] for name in names
@@ -118,18 +118,18 @@ class Account:
             return next(filter(None, present), '')
 
         # In the order of keystoneauth.
-        identifier = first(kind + '_id')
+        identifier = first(noun + '_id')
         if identifier:
             return identifier, ''
-        domain = first(kind + '_domain_id', 'default_domain_id',
-                       kind + '_domain_name', 'default_domain_name')
-        return first(name) or unset, domain or 'Default'
+        domain = first(noun + '_domain_id', 'default_domain_id',
+                       noun + '_domain_name', 'default_domain_name')
+        return first(name) or default, domain or 'Default'
 
     @functools.cached_property
     def _values(self) -> Any:
         name = section(self._conf, self._group)
         values = self._conf[name]
-        # The steps of a request are needed before the plugin is loaded.
+        # An error before the plugin is loaded names its options, too.
         with contextlib.suppress(ks_exceptions.NoMatchingPlugin):
             self._conf.register_opts(loading.get_auth_plugin_conf_options(
                 values.auth_type or 'none'), group=name)
@@ -150,7 +150,7 @@ def missing(conf: cfg.ConfigOpts, group: str) -> list[str]:
     One of several alternatives is named; without an auth_type, only that.
 
     :raises MissingCredentials: when the auth_type does not exist
-    :raises InvalidConfiguration: when an option has an invalid value
+    :raises InvalidConfiguration: when none is missing, but one is invalid
     """
     with _reading(conf, group):
         values = conf[section(conf, group)]
@@ -166,10 +166,10 @@ def missing(conf: cfg.ConfigOpts, group: str) -> list[str]:
             absent = [option.dest for option in exc.options]
         except ks_exceptions.OptionError as exc:
             refusal = exc
-        for kind, row in _NEEDED:
-            is_set = any(values[name] for name in names.intersection(row))
-            if {kind, row[0]} <= names and not is_set:
-                absent.append(row[0])
+        for marker, any_of in _NEEDED:
+            is_set = any(values[name] for name in names.intersection(any_of))
+            if marker in names and any_of[0] in names and not is_set:
+                absent.append(any_of[0])
         if refusal and not absent:
             raise refusal
         return list(dict.fromkeys(absent))
@@ -177,7 +177,7 @@ def missing(conf: cfg.ConfigOpts, group: str) -> list[str]:
 
 def unset(conf: cfg.ConfigOpts, group: str, names: abc.Iterable[str]
           ) -> list[str]:
-    """Return which options for a password are not set, nor an ID instead."""
+    """Register options for a password; return which have no value, nor ID."""
     values = conf[section(conf, group)]
     for option in loading.get_auth_plugin_conf_options('password'):
         # Another plugin may have it, with another help.
@@ -185,8 +185,8 @@ def unset(conf: cfg.ConfigOpts, group: str, names: abc.Iterable[str]
             conf.register_opt(option, group=section(conf, group))
     absent = []
     for name in names:
-        stem = name.replace('username', 'user_name')
-        if not values[name] and not values[stem.replace('_name', '_id')]:
+        regular = name.replace('username', 'user_name')
+        if not values[name] and not values[regular.replace('_name', '_id')]:
             absent.append(name)
     return absent
 

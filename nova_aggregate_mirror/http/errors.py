@@ -77,7 +77,8 @@ class Call:
         if kind is exceptions.OutOfTime and deadline.is_budget():
             cause = cause.in_call()
         step = self.step or cause.step_for(party)
-        error = (self.kind or kind)(
+        error_class = self.kind or kind
+        error = error_class(
             observation[:_LONGEST].rstrip('. '),
             _address(party.name, url or self.url),
             without_secrets(self.occasion), step=step, kind=cause.kind)
@@ -121,9 +122,9 @@ def translated(call: Call) -> abc.Iterator[None]:
         waited = time.monotonic() - began
         kind = exchange.meaning(exc, waited)
         call = dataclasses.replace(call, occasion=_occasion(call, exchange))
-        error = call.error(
-            kind, _cause(call, kind, exc, exchange, waited),
-            *_failed_party(call, kind, exc, exchange))
+        cause = _cause(call, kind, exc, exchange, waited)
+        url, party = _failed_party(call, kind, exc, exchange)
+        error = call.error(kind, cause, url, party)
         error.retry_after = _retry_after(getattr(exc, 'response', None))
         raise error from exc
     finally:
@@ -139,6 +140,7 @@ def parsing() -> abc.Iterator[None]:
     try:
         yield
     except library_errors.CLASSES:
+        # It has a meaning already, even if it is also one of those below.
         raise
     except _PARSING as exc:
         raise ValueError(
@@ -150,6 +152,7 @@ def unexpected(call: Call, response: requests.Response, detail: str = '',
                ) -> exceptions.MirrorError:
     """Create the error for a response with a status other than 200.
 
+    :param detail: what the body says, if anything
     :param kind: the class, if the status does not decide it
     :param cause: what the service did, likewise
     """
@@ -167,7 +170,7 @@ def _retry_after(response: requests.Response | None) -> float:
     if response is None or response.status_code != 429:
         return 0.0
     value = response.headers.get('Retry-After', '').strip()
-    # It may be a date, too, by a clock that is not this host's.
+    # A date, which is allowed, too, is by a clock that is not this host's.
     return float(value) if re.fullmatch('[0-9]{1,9}', value) else 0.0
 
 
@@ -213,6 +216,7 @@ def _occasion(call: Call, exchange: exchanges.Exchange) -> str:
     path = call.occasion.partition(' ')[2]
     if path in exchange.url:
         return call.occasion
+    # The last request was another one than the call's, such as discovery.
     return '%s %s' % (exchange.method,
                       urllib.parse.urlsplit(exchange.url).path or '/')
 
@@ -221,16 +225,18 @@ def _failed_party(call: Call, kind: Kind, exc: Exception,
                   exchange: exchanges.Exchange) -> tuple[str, causes.Party]:
     """Return the URL, if it is known, and the party that failed."""
     party = call.party()
-    keystone = causes.keystone(party)
     if kind is exceptions.DeadlineExceeded and not exchange.cause and (
             exchange.has_login or not exchange.url):
-        # It is unknown which was slow, maybe for another thread's token.
+        # It is unknown which was slow: a thread also waits for a token that
+        # another thread requests.
         name = 'keystone or %s' % party.name
         return '', dataclasses.replace(party, name=name, server=name)
     if isinstance(exc, library_errors.CATALOG) and not exchange.cause:
         # Keystone has answered, and knows no URL of the service.
         return '', party
-    return exchange.url, keystone if exchange.is_login else party
+    if exchange.is_login:
+        party = causes.keystone(party)
+    return exchange.url, party
 
 
 def _cause(call: Call, kind: Kind, exc: Exception,
@@ -257,7 +263,7 @@ def _cause(call: Call, kind: Kind, exc: Exception,
 
 
 def _no_endpoint(call: Call, exc: Exception) -> causes.Cause:
-    detail = call.selection and ' for ' + call.selection
+    detail = ' for ' + call.selection if call.selection else ''
     if isinstance(exc, library_errors.NotSelected):
         others = [selection(*endpoint) for endpoint in exc.offered]
         detail += ', but for ' + ' or '.join(others[:OFFERED])

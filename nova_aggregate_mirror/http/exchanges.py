@@ -105,17 +105,19 @@ def record_answer(exchange: Exchange, response: requests.Response) -> None:
     exchange.answer = answer(response)
     exchange.is_redirected = 300 <= response.status_code < 400
     sent = response.request
-    if exchange.is_login and response.status_code == 401 and (
-            # Keystone's version document is requested without credentials.
-            sent.method == 'POST' or 'X-Auth-Token' in sent.headers
-            or 'Authorization' in sent.headers):
+    # Keystone's version document is requested without credentials, and a 401
+    # for it does not refuse them.
+    has_credentials = (
+        sent.method == 'POST' or 'X-Auth-Token' in sent.headers
+        or 'Authorization' in sent.headers)
+    if exchange.is_login and response.status_code == 401 and has_credentials:
         exchange.cause = causes.LOGIN
     elif response.status_code >= 400:
         exchange.cause = unavailable(response).with_detail(exchange.answer)
 
 
 def unavailable(response: requests.Response) -> causes.Cause:
-    """Return whether the service answered, or probably a proxy for it."""
+    """Return the cause for an error status of the service or of a proxy."""
     return (causes.NO_BACKEND if 502 <= response.status_code <= 504
             else causes.ANSWERED)
 

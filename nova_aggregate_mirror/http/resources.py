@@ -81,19 +81,20 @@ def get(adapter: ks_adapter.Adapter, call: errors.Call, path: str,
 
 
 def party(conf: cfg.ConfigOpts, kind: Kind) -> errors.Parties:
-    """Return the service as it is asked with the options of nova.conf."""
+    """Return a function that describes the service with its options."""
     return lambda: auth.Account(conf, kind.credentials, kind.group).party
 
 
 @repeats.repeating
 def identifiers(build: Build, party: errors.Parties, kind: Kind, name: str
                 ) -> list[str]:
-    """Return the IDs of the resources with a name; an ID names itself."""
+    """Return the IDs of the resources with a name, which may be an ID."""
     call = errors.Call(party, 'looking up %s %s' % (kind.noun, name))
     with errors.translated(call):
         adapter = build()
         by_id = '%s/%s' % (kind.path, urllib.parse.quote(name, safe=''))
         if get(adapter, call, by_id, 404).ok:
+            # The name is an ID.
             return [name]
         by_name = '%s?%s' % (
             kind.path, urllib.parse.urlencode({'name': name}))
