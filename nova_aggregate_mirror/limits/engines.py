@@ -172,7 +172,7 @@ def waited_since(began: float) -> float:
     Earlier requests were answered, and what this process did itself is no
     wait for a database.
 
-    :param began: when it was first used, by the monotonic clock
+    :param began: when the database was first used, by the monotonic clock
     """
     return time.monotonic() - max(began, _LAST_REQUEST.get())
 
@@ -184,7 +184,9 @@ def translated(party: causes.Party,
                ) -> abc.Iterator[None]:
     """Translate the errors of a database that are raised inside.
 
+    :param party: the database
     :param kind: returns the class for an error
+    :param errors: the classes to translate
     """
     began, handled = time.monotonic(), sys.exception()
     try:
@@ -308,11 +310,12 @@ def build(url: sa.engine.URL, factory: abc.Callable[[], sa.engine.Engine]
 
 
 def _classify(context: Any) -> None:
-    """Tell a lost lock from a Galera node that lags.
+    """Raise LostLock for a lost lock, DBConnectionError for a node that lags.
 
     MySQL and MariaDB report both as error 1205, with the same text: of a
-    write it is a lost lock, of a read a node that lags. An UPDATE that begins
-    a transaction may be wrong: its node lags, and a read finds that soon.
+    write it is a lost lock, of a read a node that lags on Galera. Of an UPDATE
+    that begins a transaction this may be wrong: if its node lags, a read finds
+    that soon.
     """
     error = context.original_exception
     if isinstance(error, NotAsked):
@@ -320,7 +323,7 @@ def _classify(context: Any) -> None:
         raise error
     state = getattr(error, 'pgcode', None) or getattr(error, 'sqlstate', None)
     is_timeout = error.args[:1] == (TIMED_OUT,)
-    # A COMMIT, which has no statement, is one, too.
+    # A COMMIT, which has no statement, is a write, too.
     is_write = not context.statement or context.statement.startswith(WRITES)
     if state == LOCK_TIMEOUT or (is_timeout and is_write):
         raise LostLock(causes.LOCKED)
@@ -358,10 +361,10 @@ def _bound(engine: sa.engine.Engine, limits: Limits) -> sa.engine.Engine:
         sa.event.listen(engine, event, proceed)
     if engine.dialect.driver == 'psycopg':
         @sa.event.listens_for(engine, 'do_connect')
-        def prepare(_dialect: Any, _record: Any, _arguments: Any,
-                    options: dict[str, Any]) -> None:
-            # Never: a connection pooler may lead the next transaction to a
-            # session that does not have the prepared statement.
+        def prepare_nothing(_dialect: Any, _record: Any, _arguments: Any,
+                            options: dict[str, Any]) -> None:
+            # A connection pooler may lead the next transaction to a session
+            # that does not have the prepared statement.
             options['prepare_threshold'] = None
 
     milliseconds = int(limits.answer * AT_SERVER * 1000)
@@ -404,11 +407,12 @@ def lock_wait(connection: sa.engine.Connection, limits: Limits,
             'SET LOCAL lock_timeout = %d' % max(1, seconds * 1000))
         yield
         return
-    # Whole seconds.
+    # MySQL and MariaDB take whole seconds, at least one.
     statement = 'SET SESSION innodb_lock_wait_timeout = %d'
     connection.exec_driver_sql(statement % max(1, seconds))
     try:
         yield
     finally:
+        # The session of a lost connection has ended.
         if not connection.invalidated:
             connection.exec_driver_sql(statement % max(1, limits.lock_wait))
