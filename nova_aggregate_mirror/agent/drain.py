@@ -146,10 +146,11 @@ class Drain:
 
         :raises JournalUnavailable: when the journal cannot be used
         """
-        continued, self._has_more = self._has_more, False
+        continued = self._has_more
+        self._has_more = False  # Also if this step raises.
         self._refresh(continued)
         if self._is_observer:
-            # Rows are counted: one that waits is a failure.
+            # Its rows are only counted, above: one that waits is a failure.
             return False
         try:
             self._has_more = self._mirror_due()
@@ -169,7 +170,8 @@ class Drain:
 
         :param continued: whether the last step was just before
         """
-        now, pause = self._now(), READ_INTERVAL if continued else 0.0
+        now = self._now()
+        pause = READ_INTERVAL if continued else 0.0
         if len(self._known) > LONG_JOURNAL:
             pause = LONG_INTERVAL
         if now < self._read_at + pause:
@@ -199,9 +201,11 @@ class Drain:
             elif row.brief.running and not brief.running:
                 # It was handed over, and is due immediately.
                 row = _Row(brief, row.since, now)
-            row.brief, self._known[brief.id] = brief, row
-            if before and row is not before.get(brief.id) and (
-                    not row.has_failed and row.is_ready(now)):
+            row.brief = brief
+            self._known[brief.id] = row
+            # Without rows to compare with, none is newer than the others.
+            is_new = bool(before) and row is not before.get(brief.id)
+            if is_new and not row.has_failed and row.is_ready(now):
                 self._new.append(brief.id)
         awaited = frozenset(itertools.chain.from_iterable(
             row.cells for row in self._known.values()))
@@ -240,7 +244,7 @@ class Drain:
         for suspect in suspects:
             yield [suspect], True
             row = self._known.get(suspect)
-            if row and row.is_suspect or self._now() >= end:
+            if (row and row.is_suspect) or self._now() >= end:
                 # The next one may hang as well.
                 return
 
@@ -256,7 +260,7 @@ class Drain:
         return batch
 
     def _sort(self) -> None:
-        """Queue the rows that are due now, for the next batches."""
+        """Queue the rows that are due now, the latest healthy one first."""
         now = self._now()
         ready = [(row.due, id) for id, row in self._known.items()
                  if row.is_ready(now)]
@@ -286,13 +290,15 @@ class Drain:
         now = self._now()
         over = {cell for cell, pause in self._pauses.items()
                 if pause.until <= now}
+        if not over:
+            return []
         probes: dict[str, str] = {}
-        for id, row in self._known.items() if over else ():
-            if row.is_suspect or not row.cells <= over:
+        for id, row in self._known.items():
+            if row.is_suspect or row.cells - over:
                 continue
             for cell in row.cells:
-                first = self._known[probes.setdefault(cell, id)]
-                if row.due < first.due:
+                first = probes.get(cell)
+                if first is None or row.due < self._known[first].due:
                     probes[cell] = id
         return list(dict.fromkeys(probes.values()))
 
@@ -300,8 +306,8 @@ class Drain:
                 is_alone: bool) -> bool:
         """Mirror rows, and let those wait that stay in the journal.
 
-        :returns: whether any is mirrored, or failed for itself, or waits for
-            a cell, for the first time
+        :returns: whether there is progress: a row is mirrored, or fails for
+            itself or waits for a cell for the first time
         """
         rows = self._read(ids)
         if not is_alone and len(rows) > 1:
@@ -332,16 +338,17 @@ class Drain:
         self._update_cells(
             cells, errors, _silent_cells(outcome.failed.values()), start)
         self._handle_errors(errors, outcome.waiting, locks, start, is_alone)
+        result = 'failure' if errors or locks.locked else 'success'
+        if self._outage:
+            result = 'unavailable'
         self._figures.observe_drain(
-            'unavailable' if self._outage
-            else 'failure' if errors or locks.locked else 'success',
-            self._now() - start, *outcome.counts(), outcome.conflicts)
+            result, self._now() - start, *outcome.counts(), outcome.conflicts)
         own_failures = {row for row, error in errors.items()
                         if not _is_shared(error)}
         return bool((set(rows) - errors.keys()) | (fresh & own_failures))
 
     def _read(self, ids: list[str]) -> list[journal.Row]:
-        """Read the rows that still exist, in the given order."""
+        """Read rows, in the given order; forget those that are gone."""
         rows = {row.id: row for row in self._rows.get(ids)}
         for id in set(ids) - rows.keys():
             del self._known[id]
@@ -385,17 +392,18 @@ class Drain:
         :param silent: the cells that did not answer for any node
         """
         now = self._now()
-        waiting = {row: _silent_cells([error]) for row, error
-                   in errors.items()}
+        silent_for = {row: _silent_cells([error]) for row, error
+                      in errors.items()}
         heard = (cells[row] for row in cells
                  if not _is_shared(errors.get(row)))
         answered = frozenset().union(*heard) - silent
-        for known in self._known.values() if answered else ():
-            if known.cells & answered:
-                known.wait(now)
+        if answered:
+            for known in self._known.values():
+                if known.cells & answered:
+                    known.wait(now)
         for cell in answered:
             self._pauses.pop(cell, None)
-        for row, awaited in waiting.items():
+        for row, awaited in silent_for.items():
             if awaited:
                 self._known[row.id].wait(now, cells=awaited)
             for cell in awaited:
@@ -409,7 +417,10 @@ class Drain:
             self, errors: dict[journal.Row, exceptions.MirrorError],
             waiting: set[journal.Dirty], locks: lock_waits.RowLocks,
             start: float, is_alone: bool) -> None:
-        """Record why rows are not in sync, and let them wait."""
+        """Record why rows are not in sync, and let them wait.
+
+        :param errors: loses those that say nothing about their row
+        """
         failed = {row: error for row, error in errors.items()
                   if not _silent_cells([error])}
         if failed and (self._stopping() or not self._probe()):
@@ -430,7 +441,7 @@ class Drain:
             texts = {row.id: str(error) for row, error in errors.items()}
             in_sync = [row.id for row in errors if row.dirty in waiting]
             locks.write(lambda ids, lock_wait: self._rows.set_failed(
-                {row: texts[row] for row in ids}, lock_wait, in_sync), texts)
+                {id: texts[id] for id in ids}, lock_wait, in_sync), texts)
         for row, error in failed.items():
             known, now = self._known[row.id], self._now()
             seconds = _backoff(row, error)
@@ -439,6 +450,7 @@ class Drain:
                 # every batch that it is in: each attempt delays all others.
                 seconds = max(seconds, DELAY_FACTOR * (now - start))
                 if not is_alone:
+                    # Which row it is shows as soon as each is tried alone.
                     seconds = 0.0
                 known.wait(now + min(LONGEST_BACKOFF, seconds),
                            is_suspect=True)
@@ -449,7 +461,7 @@ class Drain:
                 known.wait(now + seconds)
 
     def _probe(self) -> bool:
-        """Check whether placement and nova's API database answer."""
+        """Check that placement and nova answer; suspend mirroring if not."""
         failure = exceptions.failure_of(
             self._context.placement.probe) or exceptions.failure_of(
                 self._context.nova.aggregates)
@@ -460,9 +472,11 @@ class Drain:
 
 def _is_shared(error: exceptions.MirrorError | None) -> bool:
     """Check whether an error may concern all rows, not only one of them."""
-    return error is not None and (error.is_outage or not (
-        error.is_of_provider or isinstance(
-            error, exceptions.CellUnavailable)))
+    if error is None:
+        return False
+    is_of_row = error.is_of_provider or isinstance(
+        error, exceptions.CellUnavailable)
+    return error.is_outage or not is_of_row
 
 
 def _silent_cells(errors: abc.Iterable[exceptions.MirrorError]

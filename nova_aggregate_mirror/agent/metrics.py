@@ -171,6 +171,8 @@ class Metrics:
         :param result: ``success``, ``partial`` or ``failure``
         :param drift: zone and direction to a number of associations; None
             when the comparison failed
+        :param refused: whether the brake refused the removals
+        :param uncompared: hosts
         """
         self.last_sync = result
         self._sync.labels(result).observe(seconds)
@@ -198,6 +200,7 @@ class Metrics:
 
     def set_mode(self, observes: bool) -> None:
         """Record the mode of an agent that does not lead yet."""
+        # First, so that the gauge of the mode before it becomes 0.
         self.set_leader(False)
         self._is_observer = observes
 
@@ -208,7 +211,8 @@ class Metrics:
         """
         if leads != self._leads:
             self._leads = leads
-            (self._observer if self._is_observer else self._leader).set(leads)
+            role = self._observer if self._is_observer else self._leader
+            role.set(leads)
             self._show_audit()
         if not leads:
             self.last_sync = None
@@ -267,6 +271,7 @@ class Metrics:
             return
         if not self._misplaced_by_rule:
             self._misplaced.clear()
+        # Before the first election (None), nothing is stale.
         is_stale = self._leads is False
         for rule, count in self._misplaced_by_rule.items():
             self._misplaced.labels(rule).set(0 if is_stale else count)

@@ -33,7 +33,9 @@ JournalUnavailable."""
 class PeriodicSync:
     """Runner of full syncs when they are due.
 
+    :param note: see ``Note``; by default there is no history
     :param zones: reads the zone of each aggregate that has one, by its UUID
+    :param disagreements: finds nova-api processes with another mode
     """
 
     def __init__(self, conf: cfg.ConfigOpts,
@@ -101,13 +103,13 @@ class PeriodicSync:
             return None
         return sync
 
-    def _remember(self, judged: result.Result, seconds: float) -> None:
+    def _remember(self, sync: result.Result, seconds: float) -> None:
         """Write the sync to the history."""
         failure = exceptions.failure_of(
-            lambda: self._note(seconds, judged), exceptions.JournalUnavailable)
+            lambda: self._note(seconds, sync), exceptions.JournalUnavailable)
         # A failure of the whole journal is logged by the drain loop.
         if not isinstance(
-                judged.not_compared, exceptions.JournalUnavailable):
+                sync.not_compared, exceptions.JournalUnavailable):
             self._history.update(bool(failure), failure)
 
     def _compare_modes(self) -> None:
@@ -134,14 +136,15 @@ class PeriodicSync:
                      plurals.associations(added, removed), seconds)
         if refused:
             LOG.error('Full sync: removals refused: %s', refused)
-        failures = [failure for failure in sync.failures if not sync.refused
-                    or failure.failure is not sync.refused.failure]
+        # The refusal has its own line, above.
+        failures = [problem for problem in sync.failures if not sync.refused
+                    or problem.failure is not sync.refused.failure]
         self._failures.update(
-            frozenset((failure.subject, failure.key) for failure in failures),
+            frozenset((problem.subject, problem.key) for problem in failures),
             '; '.join(problems.lines(failures, '"%s"' % LISTING)))
+        drift = None if sync.not_compared else self._by_zone(sync.drift)
         self._figures.observe_sync(
-            sync.judgement, seconds, added, removed,
-            None if sync.not_compared else self._by_zone(sync.drift),
+            sync.judgement, seconds, added, removed, drift,
             refused=bool(refused), conflicts=sync.outcome.conflicts,
             uncompared=len(sync.uncompared_hosts))
 

@@ -140,8 +140,10 @@ class Agent:
         seconds, trouble = STEP_INTERVAL, ''
         try:
             if self._leads:
-                seconds = (0.0 if self._drain.step() else IDLE_INTERVAL
-                           if self._drain.is_idle() else STEP_INTERVAL)
+                if self._drain.step():
+                    seconds = 0.0
+                elif self._drain.is_idle():
+                    seconds = IDLE_INTERVAL
         except exceptions.JournalUnavailable as exc:
             trouble = str(exc)
         self._log_trouble('drain', trouble)
@@ -157,6 +159,7 @@ class Agent:
                 # Another nova may have bound a journal without content since.
                 self._bound = False
                 self._bound = self._binding.bind(leads=True)
+            # Last: after an error above, this agent does not lead.
             leads = has_lease
         except exceptions.MirrorError as exc:
             trouble = str(exc)
@@ -185,13 +188,13 @@ class Agent:
 
     def _log_role(self, leads: bool) -> None:
         """Log what this agent does, whenever that changes."""
-        role, other = self._role, self._lease.watched
+        role, holder = self._role, self._lease.watched
         if leads:
             role = self._leader_role
-        elif other:
+        elif holder:
             role = ('stands by: the agent on %s holds the lease; this one '
                     'takes over when that releases it, or does not renew it '
-                    'for %g seconds' % (other.host, other.seconds))
+                    'for %g seconds' % (holder.host, holder.seconds))
         elif self._leads:
             role = 'is no longer the leader'
         if role != self._role:
