@@ -102,8 +102,7 @@ def _with_providers(context: context.Context, current: source.Memberships,
             related &= only
         if related and node not in current and node not in unread:
             lacking.append(node)
-    is_ours = not nodes.isdisjoint(current)
-    if not nodes or (is_ours and not lacking):
+    if not nodes or not (lacking or nodes.isdisjoint(current)):
         return current
     providers = context.placement.providers().difference(unread)
     return {**dict.fromkeys(providers, frozenset()), **current}
@@ -121,9 +120,8 @@ def check_placement(placement: client.Client, providers: abc.Collection[str],
         return
     if nova.cells_down:
         raise exceptions.CellUnavailable.of_any(nova.cells_down)
-    difference, rebuilt = ', with no UUID in common', ''
-    if not providers:
-        difference, rebuilt = '', REBUILT
+    difference = ', with no UUID in common' if providers else ''
+    rebuilt = '' if providers else REBUILT
     raise exceptions.WrongPlacement(
         'placement has %s and nova has %s%s; %s' % (
             plurals.count(len(providers), 'resource provider'),
@@ -223,7 +221,6 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
         failures, outage = answers.failures, answers.outage
         reason = outage or next(iter(failures.values()), None)
         if reason:
-            # After an outage, no further batch is asked about either.
             failures |= dict.fromkeys(
                 answers.unasked(nodes[start:] if outage else batch),
                 exceptions.NotTried.because_of(reason))

@@ -13,6 +13,8 @@ DISCOVER = 'nova-manage cell_v2 discover_hosts --by-service'
 MAP = 'run "%s"' % DISCOVER
 MAP_AGAIN = ('run "nova-manage cell_v2 delete_host --cell_uuid %s --host %s", '
              'then "' + DISCOVER + '"')
+MOVED = ('if it belongs there, %s, and send SIGHUP to nova-scheduler; if not, '
+         'correct transport_url in nova.conf of its nova-compute')
 _MEMBERSHIPS = ('its rows of the table aggregate_hosts in nova\'s API '
                 'database')
 RENAME = ('if that is its new name, set it in ' + _MEMBERSHIPS
@@ -51,7 +53,7 @@ def find(nova: source.Nova, rows: abc.Iterable[source.NodeRow],
             obstacles[host] = (
                 'mapped to cell %s, and its nova-compute is in cell %s'
                 % (cell.name, plurals.some(found)),
-                _map_again(host, cell) + ', and send SIGHUP to nova-scheduler')
+                MOVED % _map_again(host, cell))
         elif found and cell:
             obstacles[host] = 'no compute node', source.RESTART
         elif found:

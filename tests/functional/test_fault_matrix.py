@@ -383,8 +383,8 @@ NOVA: dict[str, Fault] = {
     'two cells': Fault(
         faults.two_cells, 'nova has the compute node on host host5',
         'run "openstack compute service delete" for the host that no longer '
-        'runs it, which leaves its aggregates, and restart nova-compute on '
-        'the other, which creates the provider again',
+        'runs it, which removes the host from its aggregates, and restart '
+        'nova-compute on the other, which creates the provider again',
         COMPARED, 'partial'),
     'brake': Fault(
         faults.removed, 'removals refused', BRAKED, (STATUS, SYNC, AGENT),
