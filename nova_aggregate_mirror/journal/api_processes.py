@@ -103,9 +103,10 @@ def forget(database: transactions.Transactions, now: float) -> None:
             _PROCESSES.id, _PROCESSES.seen_at).order_by(
                 _PROCESSES.seen_at)).all()
         past = [row for row in rows if row.seen_at <= now + AHEAD]
+        future = rows[len(past):]
+        # Without the last, which is the newest.
         old = [row for row in past[:-1] if row.seen_at < now - KEEP]
-        for process in sorted(
-                row.id for row in old + rows[len(past):]):
+        for process in sorted(row.id for row in old + future):
             connection.execute(sa.delete(models.processes).where(
                 _PROCESSES.id == process))
 

@@ -73,7 +73,8 @@ class Lease:
 
     def step(self) -> bool:
         """Renew or try to take the lease; return whether this agent leads."""
-        # Only the holder writes: what it has written need not be read.
+        # Only the holder writes: what it has written need not be read. It is
+        # unknown again, and to be read, unless the write below succeeds.
         written, self._written = self._written, None
         if written and self._take(written):
             return True
@@ -92,7 +93,10 @@ class Lease:
         self._database.run(lambda connection: connection.execute(release))
 
     def _take(self, previous: LeaseRow | None) -> bool:
-        """Take the lease unless its row has changed; return success."""
+        """Take or renew the lease; return False if its row has changed.
+
+        :param previous: the row as read or written last; None if there is none
+        """
         row = LeaseRow(self._holder, 1, self._seconds,
                        socket.gethostname()[:255], self._now())
         if previous:

@@ -67,14 +67,15 @@ class DatabaseLedger(journal.Ledger):
             if uuids.is_uuid(row.aggregate_uuid):
                 since = now if row.absent_since is None else row.absent_since
                 entries[row.aggregate_uuid] = journal.LedgerEntry(
-                    row.deleted_at is not None, max(0.0, now - since))
+                    deleted=row.deleted_at is not None,
+                    absent=max(0.0, now - since))
         self._cache = frozenset(entries)
         return entries
 
     def intersection(self, aggregates: abc.Iterable[str]) -> frozenset[str]:
         requested = _valid(aggregates)
         if not requested:
-            return requested
+            return frozenset()
         return self._database.run(
             lambda connection: intersection(connection, requested))
 
@@ -100,6 +101,7 @@ class DatabaseLedger(journal.Ledger):
         self.defer(aggregates)
         additions = frozenset(self._deferred)
         yield lambda connection: remember(connection, additions, now)
+        # After a failure they stay deferred.
         self._cache |= additions
         self._deferred -= additions
 
@@ -112,6 +114,7 @@ class DatabaseLedger(journal.Ledger):
         if not uuids.is_uuid(aggregate):
             return
         now = self._now()
+        # In case that this transaction fails.
         self._deferred.add(aggregate)
 
         def work(connection: Any) -> None:
@@ -157,14 +160,17 @@ class DatabaseLedger(journal.Ledger):
                      for uuid in rows.keys() & present
                      if rows[uuid].deleted_at is not None}
             # Only if the mark is still the one that was read.
-            for uuid, mark in sorted(self._outdated(marks).items()):
-                connection.execute(_UNMARK, {'uuid': uuid, 'mark': mark})
+            for uuid, deleted_at in sorted(self._outdated(marks).items()):
+                connection.execute(_UNMARK, {'uuid': uuid, 'mark': deleted_at})
             return forgotten
 
         self._cache -= self._database.run(work)
 
     def _outdated(self, marks: abc.Mapping[str, float]) -> dict[str, float]:
-        """Note new marks; return those older than any running call."""
+        """Note new marks; return those older than any running call.
+
+        :param marks: UUID to ``deleted_at``
+        """
         now = self._clock()
         # An aggregate that is marked anew has another time of its deletion.
         self._marks = {mark: self._marks.get(mark, now)

@@ -73,7 +73,7 @@ class Binding:
             if self._checked:
                 return True
             raise
-        # What is not the same has no content: otherwise this has raised.
+        # Not the same is a journal without content: else ``_is_same`` raises.
         is_bound = is_same or leads
         if is_bound and mappings and stored != mappings.keys():
             # False if another agent has bound it meanwhile.

@@ -42,7 +42,7 @@ def write(database: transactions.Transactions) -> None:
 
 
 def _value(column: 'sa.Column[Any]', key: str) -> bool | int | str:
-    """Return a value of the column's type; a key if it is one."""
+    """Return a value of the column's type; the key for one that is a key."""
     if isinstance(column.type, sa.Boolean):
         return False
     if isinstance(column.type, (sa.Integer, sa.Float)):

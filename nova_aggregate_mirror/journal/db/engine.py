@@ -107,6 +107,7 @@ def open_existing(conf: cfg.ConfigOpts) -> 'Database':
     """
     file = sqlite_file(conf)
     if file and is_missing(conf):
+        # It shows whether the file could be created.
         sqlite.try_write(sqlite.existing(file.parent))
         return open_empty(conf)
     database = Database(conf)
@@ -177,7 +178,8 @@ class Database:
             except (db_exc.DBError, sa.exc.SQLAlchemyError) as exc:
                 # Of concurrent migrations, one creates each table. No lock
                 # keeps them apart: on Galera each node has its own.
-                if self.schema() == before and not is_conflict(exc):
+                others_migrate = self.schema() != before or is_conflict(exc)
+                if not others_migrate:
                     raise
                 error = exc
         raise error

@@ -50,8 +50,9 @@ class Schema:
         version it has no table but this release's: a migration of an empty
         database that was interrupted.
         """
-        return models.dirty.name not in self.tables and bool(
-            self.version or self.unknown_tables)
+        if models.dirty.name in self.tables:
+            return False
+        return bool(self.version or self.unknown_tables)
 
     @property
     def is_outdated(self) -> bool:
@@ -79,7 +80,7 @@ def read(connection: sa.engine.Connection) -> Schema:
     """Read the names of the tables, and their version.
 
     :raises WrongDatabase: when they are not those of a journal
-    :raises JournalDamaged: when that is a file with nothing but a journal
+    :raises JournalDamaged: when they are not, in a file without other tables
     """
     inspector, version = sa.inspect(connection), None
     if inspector.has_table(STAMP):
@@ -105,10 +106,12 @@ def check_tables(connection: sa.engine.Connection) -> Schema:
     :raises JournalDamaged: like ``read``, and names the first that is not
     """
     schema = read(connection)
-    # Without a version, those that an interrupted migration has created.
-    tables = [table for table in models.metadata.sorted_tables
-              if not schema.is_outdated or (
-                  schema.version is None and table.name in schema.tables)]
+    tables = models.metadata.sorted_tables
+    if schema.is_outdated:
+        # Without a version, those that an interrupted migration has created;
+        # none of an older version, whose columns differ.
+        tables = [table for table in tables if schema.version is None
+                  and table.name in schema.tables]
     for table in tables:
         try:
             connection.execute(sa.select(table).limit(0))
@@ -123,10 +126,11 @@ def check_tables(connection: sa.engine.Connection) -> Schema:
 def is_about_tables(error: Exception) -> bool:
     """Check whether a table or a column may be missing."""
     kind = driver_failures.of_database(error).kind
+    if kind in (causes.TABLE.kind, causes.COLUMN.kind):
+        return True
     # SQLite has one code for both, and for statements that it cannot read.
-    return kind in (causes.TABLE.kind, causes.COLUMN.kind) or any(
-        getattr(link, 'sqlite_errorcode', 0) == sqlite3.SQLITE_ERROR
-        for link in driver_failures.chain(error))
+    return any(getattr(link, 'sqlite_errorcode', 0) == sqlite3.SQLITE_ERROR
+               for link in driver_failures.chain(error))
 
 
 def upgrade(connection: sa.engine.Connection) -> None:

@@ -62,7 +62,7 @@ class Transactions:
                 return self._run(work, insist, lock_wait)
         except exceptions.JournalUnavailable as exc:
             if migration.is_about_tables(exc):
-                # It names what is missing, with the step for this database.
+                # Raises what names the missing part, with the step for it.
                 self._open().check_tables()
             raise
 
@@ -84,26 +84,28 @@ class Transactions:
 
     def _open(self) -> engine.Database:
         """Return the database; try to open it until that succeeds once."""
-        if self._database is None:
-            with self._mutex:
-                unchecked, self._unchecked = self._unchecked, None
-            # Outside the mutex: while a server hangs, each caller would wait
-            # for the attempts of all earlier callers.
-            database = unchecked or engine.Database(
-                self._conf, limits=self._limits)
-            with contextlib.ExitStack() as cleanup:
-                # The next attempt opens it again.
-                cleanup.callback(database.close)
-                try:
-                    database.prepare()
-                except exceptions.JournalNotAsked:
-                    # The next attempt continues with its connection.
-                    with self._mutex:
-                        if self._unchecked is None:
-                            self._unchecked = database
-                            cleanup.pop_all()
-                    raise
-                cleanup.pop_all()
-            with self._mutex:
-                self._database = self._database or database
+        if self._database is not None:
+            return self._database
+        with self._mutex:
+            unchecked, self._unchecked = self._unchecked, None
+        # Outside the mutex: while a server hangs, each caller would wait for
+        # the attempts of all earlier callers.
+        database = unchecked or engine.Database(
+            self._conf, limits=self._limits)
+        with contextlib.ExitStack() as cleanup:
+            # After a failure, the next attempt opens it again.
+            cleanup.callback(database.close)
+            try:
+                database.prepare()
+            except exceptions.JournalNotAsked:
+                # The next attempt continues with its connection.
+                with self._mutex:
+                    if self._unchecked is None:
+                        self._unchecked = database
+                        cleanup.pop_all()
+                raise
+            cleanup.pop_all()
+        with self._mutex:
+            # Another thread may have opened it meanwhile.
+            self._database = self._database or database
         return self._database
