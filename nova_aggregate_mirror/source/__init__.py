@@ -153,15 +153,16 @@ class Nova:
 
     @property
     def owners(self) -> str:
-        """Describe a provider that may be a compute node of these."""
+        """Say of a provider what it may be: a node of what is ``unread``."""
         return 'may be a compute node of %s' % plurals.some(self.unread)
 
     @property
     def extent(self) -> str:
-        """Return what counts of compute nodes lack; empty if nothing."""
+        """Say which cells a count of compute nodes leaves out, if any."""
         down = len(self.cells_down)
         if not down:
             return ''
+        # The number of cells is 0 if unknown.
         cells = plurals.count(max(self.cells, down), 'cell')
         return ' (%s, %s not read)' % (cells, 'one' if down == 1 else down)
 
@@ -169,7 +170,9 @@ class Nova:
         """Return the hosts of a compute node that exists and is known."""
         if node in self.shared:
             return frozenset(row.host for row in self.shared[node])
-        return frozenset({self.nodes[node]} if node in self.nodes else ())
+        if node in self.nodes:
+            return frozenset({self.nodes[node]})
+        return frozenset()
 
     def host_names(self, node: str) -> str:
         """Return the hosts of a compute node, for a message."""
@@ -199,7 +202,7 @@ class Nova:
                 for host in self.hosts_of(node)]
 
     def may_lack(self, node: str) -> bool:
-        """Check whether a node may be in more aggregates than are ``wanted``.
+        """Check whether ``wanted`` may lack aggregates of a node.
 
         Any aggregate that it is in only in placement may be that of a row
         without a UUID.

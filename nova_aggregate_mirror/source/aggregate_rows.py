@@ -21,7 +21,7 @@ class AggregateRows:
 
     def add(self, number: int, uuid: str | None, name: str | None,
             host: str = '') -> None:
-        """Add an aggregate.
+        """Add a row: an aggregate, or one more member of it.
 
         :param number: its ID
         :param host: a member; empty if the row has none

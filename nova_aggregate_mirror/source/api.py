@@ -71,6 +71,7 @@ class ApiSource:
         hosts, nodes = frozenset(hosts), frozenset(nodes)
         requested = frozenset(aggregates)
         rows = self._nodes()
+        # Of a node, the rows of other hosts count as well.
         named = nodes | {row.node for row in rows if row.host in hosts}
         rows = [row for row in rows if row.node in named]
         listed_hosts = frozenset(row.host for row in rows)
@@ -78,11 +79,12 @@ class ApiSource:
         hidden: frozenset[str] = frozenset()
         if gone or not hosts <= listed_hosts:
             hidden = self.hosts_down()
-        nova = _nova(self.all_aggregates(), rows, hidden if gone
-                     else hidden & hosts, gone)
+        # A node that is not listed may be of any hidden host.
+        down_hosts = hidden if gone else hidden & hosts
+        nova = _nova(self.all_aggregates(), rows, down_hosts, gone)
         related = hosts | listed_hosts
-        members = {host: uuids for host, uuids in nova.members.items()
-                   if host in related}
+        members = {host: memberships for host, memberships
+                   in nova.members.items() if host in related}
         existing = requested.union(*members.values())
         names = {uuid: name for uuid, name in nova.aggregates.items()
                  if uuid in existing}
@@ -96,7 +98,7 @@ class ApiSource:
 
     def read_all(self) -> source.Nova:
         rows = self._nodes()
-        # Read after them, to detect a cell that goes down meanwhile.
+        # Read after the nodes, to detect a cell that goes down meanwhile.
         services = self._services()
         down = _down(services)
         nova = _nova(self.all_aggregates(), rows, down)
@@ -215,6 +217,7 @@ def _collected(aggregates: abc.Iterable[api_connection.ListedAggregate]
                ) -> aggregate_rows.AggregateRows:
     rows = aggregate_rows.AggregateRows()
     for aggregate in aggregates:
+        # Without a host, it is added nevertheless.
         for host in aggregate.hosts or {''}:
             rows.add(aggregate.id, aggregate.uuid, aggregate.name, host)
     return rows

@@ -83,7 +83,7 @@ class DatabaseSource:
             if not host:
                 return source.Scope(uuid, invalid_aggregates=own.invalid)
             # MySQL compares names without case, and so does nova when it
-            # changes the memberships of the host.
+            # changes the memberships of the host. Other rows have no cell.
             mapped = {row.host: cells.cell_of(row) for row in answer
                       if row.id is not None}
             hosts = frozenset(mapped) or frozenset({host})
@@ -91,10 +91,10 @@ class DatabaseSource:
         of_host = _aggregates_of(answer, hosts)
         rows, down = self._cells.rows(dict.fromkeys(
             candidates, functools.partial(_find_nodes, hosts=hosts)))
+        nodes = frozenset(row.node for row in rows if uuids.is_uuid(row.node))
         return source.Scope(
-            uuid, frozenset(
-                row.node for row in rows if uuids.is_uuid(row.node)), down,
-            frozenset(of_host.names), of_host.invalid | own.invalid)
+            uuid, nodes, cells_down=down, members=frozenset(of_host.names),
+            invalid_aggregates=of_host.invalid | own.invalid)
 
     def aggregates(self) -> abc.Mapping[str, str]:
         with self._api.reading() as api:
@@ -118,7 +118,7 @@ class DatabaseSource:
         with self._api.reading() as api:
             if api.dialect.name not in ('mysql', 'mariadb'):
                 return 0, 0
-            # MySQL has neither of them.
+            # Rows of a name and a value; MySQL has neither.
             nodes, wait = (api.execute(statement).one_or_none()
                            for statement in (statements.GALERA,
                                              statements.SYNC_WAIT))
@@ -138,12 +138,14 @@ class DatabaseSource:
         records = _HostData()
         with self._api.reading() as api:
             records.read(api, hosts)
-            at_home = down is None and records.mapped.keys() >= hosts
+            own_cells_only = down is None and records.mapped.keys() >= hosts
             existing = _existing(
                 api, frozenset(aggregates) - records.aggregates.names.keys())
-            candidates = (
-                _ordered(records.mapped.values()) if at_home and hosts
-                else self._cells.all(api) if hosts or nodes else ())
+            candidates: list[cells.Cell] = []
+            if own_cells_only and hosts:
+                candidates = _ordered(records.mapped.values())
+            elif hosts or nodes:
+                candidates = self._cells.all(api)
         if down is None:
             rows, down = self._search(records, candidates, hosts, nodes)
         else:
@@ -156,7 +158,7 @@ class DatabaseSource:
         return source.Nova(
             aggregates={**records.aggregates.names, **existing},
             members=members, nodes=located.nodes,
-            unmapped=hosts & members.keys() - records.mapped.keys(),
+            unmapped=hosts & (members.keys() - records.mapped.keys()),
             cells_down=down, hosts_down=_hidden(hosts, records.homes, down),
             shared=located.shared, unknown=located.unknown,
             invalid_aggregates=records.aggregates.invalid,
@@ -169,11 +171,11 @@ class DatabaseSource:
             for host, number, uuid, name in rows:
                 aggregates.add(number, uuid, name, host)
             by_id = {cell.id: cell for cell in self._cells.all(api)}
-            mapped = {host: by_id[cell] for host, cell
-                      in api.execute(statements.MAPPED) if cell in by_id}
+            mapped = {host: by_id[cell_id] for host, cell_id
+                      in api.execute(statements.MAPPED) if cell_id in by_id}
             members = aggregates.members
-            # A member may have another spelling than the host.
             unmapped = members.keys() - mapped.keys()
+            # A member may have another spelling than the host.
             same = api.execute(statements.SPELLINGS) if unmapped else ()
             spellings = {host.casefold(): host for host, in same}
         rows, down = self._cells.rows(
@@ -205,7 +207,8 @@ class DatabaseSource:
             (cell for cell in by_id.values() if cell.name not in down),
             _hosts), full=True)
         return dataclasses.replace(nova, obstacles=obstacles.find(
-            nova, rows, mapped, spellings, not {**down, **silent}))
+            nova, rows, mapped, spellings,
+            is_complete=not {**down, **silent}))
 
     def node_names(self, nodes: abc.Collection[str]) -> abc.Mapping[str, str]:
         names: dict[str, str] = {}
@@ -230,6 +233,7 @@ class DatabaseSource:
         undecided = node_locations.undecided(rows, records.homes, nodes)
         if undecided:
             with self._api.reading() as api:
+                # Candidates have been searched for ``nodes``, not for others.
                 remaining = [cell for cell in self._cells.all(api)
                              if cell.name not in down and (
                                  cell not in candidates or undecided - nodes)]
@@ -244,6 +248,7 @@ class DatabaseSource:
         """Query cells, and read the data of hosts that are new."""
         queries: dict[cells.Cell, cells.Query] = {}
         for cell in candidates:
+            # A host without a mapping may be in any cell.
             possible = frozenset(
                 host for host in hosts
                 if records.mapped.get(host, cell) == cell)

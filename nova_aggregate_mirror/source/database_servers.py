@@ -125,6 +125,7 @@ def _consumers(cell: Any, some: list[str]) -> dict[str, Consumer]:
     consumers = {}
     evacuated: dict[str, set[str]] = {}
     for row in cell.execute(_MOVES_OF, {'some': some}):
+        # The other rows are evacuations, selected by their server.
         if row.uuid in some:
             consumers[row.uuid] = Consumer(
                 row.instance_uuid or '', status=row.status or '',
@@ -134,8 +135,8 @@ def _consumers(cell: Any, some: list[str]) -> dict[str, Consumer]:
                 row.source_compute or '')
     for row in cell.execute(_SERVERS_OF, {'some': some}):
         consumers[row.uuid] = Consumer(
-            row.uuid, row.display_name or '', row.host or '',
-            row.task_state or '',
+            row.uuid, name=row.display_name or '', host=row.host or '',
+            task=row.task_state or '',
             evacuated=frozenset(evacuated.get(row.uuid, ())))
     return consumers
 

@@ -56,11 +56,13 @@ class MetadataSource:
         with self._api.reading() as api:
             rows = api.execute(
                 _statement(keys, paired, tuple(patterns)), patterns).all()
-        for number, uuid, key, value, other_number, other in rows:
+        # A row has a key with its value or, for a pair, another aggregate.
+        for number, uuid, key, value, other_number, other_uuid in rows:
             aggregate = source.aggregate_key(number, uuid)
             if other_number is not None:
                 overlaps.add(frozenset({
-                    aggregate, source.aggregate_key(other_number, other)}))
+                    aggregate,
+                    source.aggregate_key(other_number, other_uuid)}))
             # MySQL's collation ignores case, nova's filters do not.
             elif key in keys:
                 metadata.setdefault(aggregate, {})[key] = value
@@ -132,6 +134,7 @@ def _statement(keys: Keys, paired: Keys, texts: tuple[str, ...]) -> Any:
                 _one_of(_METADATA.key, keys))
     if not texts:
         return values
+    # Apart, because only names have to be the same on both sides of a pair.
     kinds = Keys(names=paired.names), Keys(prefixes=paired.prefixes)
     pairs = [_pairs(kind, texts) for kind in kinds if kind]
     return sa.union_all(values, *pairs)

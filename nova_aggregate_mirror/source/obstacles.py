@@ -36,11 +36,12 @@ def find(nova: source.Nova, rows: abc.Iterable[source.NodeRow],
     labels: dict[str, set[str]] = {}
     for row in rows:
         places.setdefault(row.host, set()).add(row.cell)
-        for name in (row.node, row.host) if row.node else ():
+        names = (row.node, row.host) if row.node else ()
+        for name in names:
             labels.setdefault(_label(name), set()).add(row.host)
     obstacles: dict[str, tuple[str, str]] = {}
     for host in nova.lost():
-        cell, found = mapped.get(host), places.get(host, set())
+        cell, in_cells = mapped.get(host), places.get(host, set())
         spelling = spellings.get(host.casefold(), host)
         renamed = labels.get(_label(host), set()) if is_complete else set()
         if spelling != host:
@@ -49,14 +50,14 @@ def find(nova: source.Nova, rows: abc.Iterable[source.NodeRow],
             text = 'no compute node, and nova has host '
             obstacles[host] = text + plurals.some(renamed), RENAME % (
                 _map_again(host, cell) if cell else MAP)
-        elif found and cell and cell.name not in found:
+        elif in_cells and cell and cell.name not in in_cells:
             obstacles[host] = (
                 'mapped to cell %s, and its nova-compute is in cell %s'
-                % (cell.name, plurals.some(found)),
+                % (cell.name, plurals.some(in_cells)),
                 MOVED % _map_again(host, cell))
-        elif found and cell:
+        elif in_cells and cell:
             obstacles[host] = 'no compute node', source.RESTART
-        elif found:
+        elif in_cells:
             obstacles[host] = 'no host mapping', MAP
         elif is_complete:
             obstacles[host] = (
