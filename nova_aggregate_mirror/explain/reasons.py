@@ -8,13 +8,11 @@ from collections import abc
 import dataclasses
 import shlex
 
-from nova_aggregate_mirror import commands
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.explain import resource_holders
 from nova_aggregate_mirror import plurals
-from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror import source
 
@@ -25,7 +23,9 @@ Reason = explanation.Reason
 COMPUTE_FILTER = 'ComputeFilter'
 DISABLED = 'COMPUTE_STATUS_DISABLED'
 OWNER = 'OWNER_NOVA'
-_SYNC_HOST = '%s --host %s' % (commands.SYNC, explanation.HOST)
+SYNC = 'nova-aggregate-mirror-manage placement sync_aggregates'
+"""The command that repairs drift."""
+_SYNC_HOST = '%s --host %s' % (SYNC, explanation.HOST)
 _ENABLE = ('openstack compute service set --enable %s nova-compute'
            % explanation.HOST)
 _SEE_TREE = ('see "openstack resource provider inventory list" and "usage '
@@ -35,7 +35,8 @@ _SEE_TREE = ('see "openstack resource provider inventory list" and "usage '
 ACCEPTABLE = Reason(explanation.ACCEPTABLE, explanation.ACCEPTABLE)
 NO_PROVIDER = Reason(
     'no_provider', 'without a resource provider', 'placement has no provider '
-    'of this compute node', result.NO_PROVIDER)
+    'of this compute node', 'restart nova-compute on the host: it creates the '
+    'provider')
 NOT_RETURNED = Reason(
     'cut', 'not among the candidates of placement', 'it meets each condition',
     'raise [placement] max_allocation_candidates of placement if it is set; '
@@ -78,7 +79,7 @@ _PHRASES: abc.Mapping[str, tuple[str, str]] = {
     **{row.host_filter: (row.phrase, _COMPARE_AGGREGATES)
        for row in filter_table.FILTERS if row.host_filter},
     filter_table.GUARD: (
-        'in other aggregates in nova than in placement', commands.SYNC),
+        'in other aggregates in nova than in placement', SYNC),
     'ComputeCapabilitiesFilter': (
         'without a capability that the flavor requires',
         'compare the flavor\'s extra specs with "openstack hypervisor show"'),

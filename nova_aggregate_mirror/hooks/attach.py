@@ -38,9 +38,8 @@ class _NoOpClient:
 
 def load(conf: cfg.ConfigOpts) -> list[contract.Hook]:
     """Load the hooks that ``[aggregate_mirror] hooks`` names, in order."""
-    hooks = plugins.load(NAMESPACE, '[aggregate_mirror] hooks',
-                         conf.aggregate_mirror.hooks, conf)
-    return list(hooks.values())
+    return [*plugins.load(NAMESPACE, '[aggregate_mirror] hooks',
+                          conf.aggregate_mirror.hooks, conf).values()]
 
 
 def install(conf: cfg.ConfigOpts) -> None:
@@ -81,10 +80,7 @@ class _ClientProperty(property):
 
 def _wrap(method: abc.Callable[..., Any], hooks: abc.Sequence[contract.Hook],
           mutes: bool) -> abc.Callable[..., Any]:
-    """Return ``method`` with the hooks around it; its answer is unchanged.
-
-    :param mutes: whether a hook may replace nova's own mirroring
-    """
+    """Return ``method`` with the hooks around it; its answer is unchanged."""
     signature = inspect.signature(method)
 
     @functools.wraps(method)
@@ -97,9 +93,9 @@ def _wrap(method: abc.Callable[..., Any], hooks: abc.Sequence[contract.Hook],
             request_id=getattr(context, 'global_id', None) or '',
             nova_request_id=getattr(context, 'request_id', None) or '')
         states = [(hook, *_attempt(hook.before, operation)) for hook in hooks]
-        replacements = (hook.replaces_mirroring
-                        for hook, succeeded, _ in states if succeeded)
-        token = _muted.set(mutes and any(replacements))
+        token = _muted.set(mutes and any(
+            hook.replaces_mirroring
+            for hook, succeeded, _ in states if succeeded))
         answer, error = None, None
         try:
             answer = method(*bound.args, **bound.kwargs)
@@ -118,7 +114,7 @@ def _wrap(method: abc.Callable[..., Any], hooks: abc.Sequence[contract.Hook],
                 raise error
             return answer
         finally:
-            # Its traceback refers to this frame, which would refer to it.
+            # Its traceback refers to this frame.
             error = None
 
     return wrapped

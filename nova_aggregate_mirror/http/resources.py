@@ -55,10 +55,8 @@ NETWORK = Kind('network', 'neutron', 'neutron', 'neutron', '/v2.0/networks')
 
 def adapter(conf: cfg.ConfigOpts, kind: Kind) -> ks_adapter.Adapter:
     """Build an adapter for the service with the options of nova.conf."""
-    versions: dict[str, Any] = {}
-    if kind.version:
-        versions = {'min_version': kind.version,
-                    'max_version': (kind.version[0], 'latest')}
+    versions = {'min_version': kind.version, 'max_version': (
+        kind.version[0], 'latest')} if kind.version else {}
     adapter: ks_adapter.Adapter = loading.load_adapter_from_conf_options(
         conf, kind.group, session=auth.session(conf, kind.credentials),
         **versions)
@@ -81,29 +79,27 @@ def get(adapter: ks_adapter.Adapter, call: errors.Call, path: str,
 
 
 def party(conf: cfg.ConfigOpts, kind: Kind) -> errors.Parties:
-    """Return a function that describes the service with its options."""
+    """Return the service as it is asked with the options of nova.conf."""
     return lambda: auth.Account(conf, kind.credentials, kind.group).party
 
 
 @repeats.repeating
 def identifiers(build: Build, party: errors.Parties, kind: Kind, name: str
                 ) -> list[str]:
-    """Return the IDs of the resources with a name, which may be an ID."""
+    """Return the IDs of the resources with a name; an ID names itself."""
     call = errors.Call(party, 'looking up %s %s' % (kind.noun, name))
     with errors.translated(call):
         adapter = build()
-        by_id = '%s/%s' % (kind.path, urllib.parse.quote(name, safe=''))
-        if get(adapter, call, by_id, 404).ok:
-            # The name is an ID.
+        if get(adapter, call, '%s/%s' % (
+                kind.path, urllib.parse.quote(name, safe='')), 404).ok:
             return [name]
-        by_name = '%s?%s' % (
-            kind.path, urllib.parse.urlencode({'name': name}))
-        response = get(adapter, call, by_name)
+        response = get(adapter, call, '%s?%s' % (
+            kind.path, urllib.parse.urlencode({'name': name})))
         with errors.parsing():
-            entries = response.json()[kind.noun + 's']
             # A database may compare names without case.
-            return sorted(resource['id'] for resource in entries
-                          if resource['name'] == name)
+            return sorted(
+                resource['id'] for resource in response.json()[
+                    kind.noun + 's'] if resource['name'] == name)
 
 
 @repeats.repeating

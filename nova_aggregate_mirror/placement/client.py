@@ -102,7 +102,7 @@ class Client:
             LOG.warning('Placement cannot be used: %s', failure)
 
     def providers(self) -> frozenset[str]:
-        """Read the UUIDs of all resource providers, and note their number."""
+        """Read the UUIDs of all resource providers."""
         providers = self._list_providers(LISTS)
         self.provider_count = len(providers)
         return providers
@@ -132,11 +132,10 @@ class Client:
         """Read the UUIDs of the providers in any of the aggregates."""
         if len(aggregates) == 1:
             return self._list_providers(LISTS, member_of=aggregates[0])
-        providers: frozenset[str] = frozenset()
-        for start in range(0, len(aggregates), MANY):
-            some = ','.join(aggregates[start:start + MANY])
-            providers |= self._list_providers(LISTS, member_of='in:' + some)
-        return providers
+        return frozenset[str]().union(*(
+            self._list_providers(LISTS, member_of='in:' + ','.join(
+                aggregates[start:start + MANY]))
+            for start in range(0, len(aggregates), MANY)))
 
     def ask(self, request: abc.Callable[[str], Result],
             providers: abc.Iterable[str], each: parallel.Each,
@@ -175,17 +174,17 @@ class Client:
                 written = responses.provider(call, answer, provider.uuid)
                 responses.check_written(call, written, provider, aggregates)
             except exceptions.MirrorError as exc:
-                # For the next request: the write begins again at its GET.
-                self._follow_catalog(exc, target)
+                # The write begins again at its GET.
+                self._has_moved(exc, target)
                 raise
         return written
 
     def endpoint(self) -> str:
         """Describe where placement is expected; never raise."""
         region, interfaces, url = self._access.place()
-        url = self._slot().endpoint or url or 'unknown'
-        return '%s, endpoint %s' % (errors.selection(region, interfaces),
-                                    errors.without_secrets(url))
+        return '%s, endpoint %s' % (
+            errors.selection(region, interfaces), errors.without_secrets(
+                self._slot().endpoint or url or 'unknown'))
 
     @property
     def options(self) -> str:
@@ -211,7 +210,7 @@ class Client:
             try:
                 return repeats.repeating(request)()
             except exceptions.MirrorError as exc:
-                if not self._follow_catalog(exc, target):
+                if not self._has_moved(exc, target):
                     raise
             return request()
 
@@ -222,14 +221,12 @@ class Client:
         if self._reads_only and method != 'GET':
             raise RuntimeError('%s %s, but placement is only observed'
                                % (method, path[:LONGEST]))
-        slot, target, selection = self._slot(), None, ''
-        if not slot.target:
-            # For an error, what is looked for in the catalog.
-            region, interfaces, _url = self._access.place()
-            selection = errors.selection(region, interfaces)
+        slot, target = self._slot(), None
         call = errors.Call(
             lambda: self._access.party,
-            '%s %s' % (method, path[:LONGEST]), slot.endpoint, selection)
+            '%s %s' % (method, path[:LONGEST]), slot.endpoint,
+            # Looked for when there is no client.
+            '' if slot.target else errors.selection(*self._access.place()[:2]))
         try:
             with errors.translated(call):
                 for _attempt in range(2):
@@ -245,7 +242,7 @@ class Client:
                     slot.drop(target)
         except exceptions.NotAuthorized:
             if target is None:
-                # No token at all: the next client reads the credentials again.
+                # The next client reads the credentials again.
                 slot.drop(slot.target)
             raise
         call = dataclasses.replace(call, url=slot.endpoint)
@@ -260,13 +257,12 @@ class Client:
             self._look(slot, slot.target)
         return slot.target
 
-    def _follow_catalog(self, error: exceptions.MirrorError,
-                        target: connection.Target | None) -> bool:
-        """Replace the client after a failure if placement may have moved.
+    def _has_moved(self, error: exceptions.MirrorError,
+                   target: connection.Target | None) -> bool:
+        """Check whether the catalog has another address after a failure.
 
         :param target: the client that failed; None if it was created for the
             request, with the catalog of that moment
-        :returns: whether there is another client now
         """
         if target is None or not error.may_have_moved:
             return False
@@ -285,7 +281,6 @@ class Client:
             return False
         try:
             if slot.target is not target:
-                # Another thread has replaced or dropped it meanwhile.
                 return slot.target is not None
             if not slot.may_look():
                 return False

@@ -58,7 +58,6 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     :raises MirrorError: when the sync could not start; nothing was changed
     """
     context = mirror.context
-    # Before the drain: an unknown name raises, with nothing changed yet.
     selection = survey.select(context, request.aggregates)
     outcome = _drain(mirror, _covered(context, rows, request), request)
     try:
@@ -66,7 +65,6 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     except exceptions.MirrorError as exc:
         return without_comparison(exc, request, outcome)
     if not request.write:
-        # The drain has only computed what placement would have by now.
         compared = compared.with_changes(outcome.changes)
     refused = brake.refusal(compared, request.max_removed_share)
     prune = request.max_removed_share is not None and not refused
@@ -116,14 +114,14 @@ def of_hosts(context: context.Context, hosts: frozenset[str],
         context, [journal.Dirty(host, nodes) for host in hosts],
         provider_writes.Mode(write=False, patience=patience))
     compared = Comparison(
-        outcome.current, outcome.truth or source.Nova({}, {}, {}), ledger={},
+        outcome.current, outcome.truth or source.Nova({}, {}, {}), {},
         hosts=hosts, unread_providers={
             subject.name: error for subject, error in outcome.failed.items()
             if subject.kind == PROVIDER})
     # A cell that is down is a failure of each host that it may have.
     nova = dataclasses.replace(compared.requested_nova(), cells_down={})
     if not outcome.current and (outcome.outage or not outcome.truth):
-        # Each host and node failed for the same reason: it is given once.
+        # It is the same for each host and node.
         error = outcome.outage or next(iter(outcome.failed.values()))
         outcome.failed.clear()
         return Result(outcome, nova, not_compared=error, request=request)
@@ -153,32 +151,24 @@ def unread(compared: Comparison) -> dict[Subject, exceptions.MirrorError]:
 def _covered(context: context.Context, rows: abc.Iterable[journal.Row],
              request: Request) -> list[journal.Row]:
     """Return the rows that the request covers entirely."""
-    if request.aggregates:
-        # A row is about all aggregates of its host.
-        return []
-    rows = list(rows)
+    rows = [] if request.aggregates else list(rows)
     if not rows or not request.hosts:
         return rows
-    nodes = frozenset[str]().union(*(row.dirty.nodes for row in rows))
-    nova = context.nova.read((), nodes)
-    covered = []
-    for row in rows:
-        hosts = map(nova.hosts_of, row.dirty.nodes)
-        if request.hosts.issuperset({row.dirty.host}.union(*hosts)):
-            covered.append(row)
-    return covered
+    nova = context.nova.read((), {
+        node for row in rows for node in row.dirty.nodes})
+    return [row for row in rows if request.hosts.issuperset(
+        {row.dirty.host}.union(*map(nova.hosts_of, row.dirty.nodes)))]
 
 
 def _drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
            request: Request) -> Outcome:
-    """Mirror the rows; without ``write``, compute what that would change."""
+    """Mirror the rows."""
     context = mirror.context
     if rows:
         context.display.step('Journal: %s to mirror'
                              % plurals.count(len(rows), 'operation'))
-        survey.check_placement(
-            context.placement, context.placement.providers(),
-            context.nova.read_all())
+        survey.check_placement(context, context.placement.providers(),
+                               context.nova.read_all())
     if request.write:
         return mirror.drain(rows)
     return mirror.converge((row.dirty for row in rows), provider_writes.Mode(
@@ -192,29 +182,27 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
     nodes = [change.provider for change in compared.changes
              if change.add or mode.prune]
     display = mirror.context.display
-    nova = compared.nova
     text = 'Nova has %s and %s%s' % (
-        plurals.count(len(nova.aggregates), 'aggregate'),
-        plurals.count(len(nova.compute_nodes()), 'compute node'), nova.extent)
+        plurals.count(len(compared.nova.aggregates), 'aggregate'),
+        plurals.count(len(compared.nova.compute_nodes()), 'compute node'),
+        compared.nova.extent)
     if nodes:
         text += '; ' + plurals.count(len(nodes), 'differs', 'differ')
     display.step(text)
     display.expect(len(nodes))
-    # A copy: the drain may change the dictionary meanwhile.
+    # The drain may change the dictionary meanwhile.
     failing, differing = dict(mirror.context.failing or {}), frozenset(nodes)
     failing = {node: failing[node] for node in failing if node in differing}
     repaired = Outcome()
-    healthy = [node for node in nodes if node not in failing]
-    for hosts in _groups(mirror, compared.dirty(healthy)):
+    for hosts in _groups(mirror, compared.dirty(
+            node for node in nodes if node not in failing)):
         repaired.add(mirror.converge(hosts, mode))
     if not repaired.outage:
-        # Those silent in this sync have another try, after all others.
         failing |= {node: repaired.failed[Subject(PROVIDER, node)]
                     for node in nodes if node in repaired.silent}
     repaired.merge_retry(
         _retry_failing(mirror, compared, failing, request, mode))
     if failing:
-        # ``_retry_failing`` has left those that it did not try.
         LOG.info('%s that failed before: no time to try them again',
                  plurals.count(len(failing), 'provider'))
         repaired.failed |= {
@@ -232,18 +220,12 @@ def _groups(mirror: reconciler.Reconciler, hosts: list[journal.Dirty]
     Hosts with journal rows are mirrored by the drain, too, unless their
     providers fail; a large host needs two requests for each compute node.
     """
-    others: list[journal.Dirty] = []
-    recorded: list[journal.Dirty] = []
-    large: list[journal.Dirty] = []
+    groups: list[list[journal.Dirty]] = [[], [], []]
     journaled = mirror.journaled_hosts() if len(hosts) > 1 else frozenset()
     for host in hosts:
-        if len(host.nodes) >= MANY_NODES:
-            large.append(host)
-        elif host.host in journaled:
-            recorded.append(host)
-        else:
-            others.append(host)
-    return [others, recorded, large]
+        groups[2 if len(host.nodes) >= MANY_NODES
+               else 1 if host.host in journaled else 0].append(host)
+    return groups
 
 
 def _retry_failing(mirror: reconciler.Reconciler, compared: Comparison,
@@ -261,7 +243,7 @@ def _retry_failing(mirror: reconciler.Reconciler, compared: Comparison,
         nodes = list(failing)[:RETRIED]
         retried = mirror.converge(
             compared.dirty(nodes), dataclasses.replace(
-                mode, patience=request.time_to_retry()))
+                mode, retries=False, patience=request.time_to_retry()))
         outcome.add(retried)
         for node in nodes:
             del failing[node]

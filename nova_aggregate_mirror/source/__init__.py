@@ -153,26 +153,22 @@ class Nova:
 
     @property
     def owners(self) -> str:
-        """Say of a provider what it may be: a node of what is ``unread``."""
+        """Describe a provider that may be a compute node of these."""
         return 'may be a compute node of %s' % plurals.some(self.unread)
 
     @property
     def extent(self) -> str:
-        """Say which cells a count of compute nodes leaves out, if any."""
+        """Return what counts of compute nodes lack; empty if nothing."""
         down = len(self.cells_down)
-        if not down:
-            return ''
-        # The number of cells is 0 if unknown.
         cells = plurals.count(max(self.cells, down), 'cell')
-        return ' (%s, %s not read)' % (cells, 'one' if down == 1 else down)
+        return ' (%s, %s not read)' % (
+            cells, 'one' if down == 1 else down) if down else ''
 
     def hosts_of(self, node: str) -> frozenset[str]:
         """Return the hosts of a compute node that exists and is known."""
         if node in self.shared:
             return frozenset(row.host for row in self.shared[node])
-        if node in self.nodes:
-            return frozenset({self.nodes[node]})
-        return frozenset()
+        return frozenset({self.nodes[node]} if node in self.nodes else ())
 
     def host_names(self, node: str) -> str:
         """Return the hosts of a compute node, for a message."""
@@ -184,7 +180,8 @@ class Nova:
         A UUID that is not, or no longer, a compute node has no aggregates.
         This does not hold for nodes that are ``unknown``.
         """
-        memberships = self._memberships(node)
+        memberships = [self.members.get(host, frozenset())
+                       for host in self.hosts_of(node)]
         return (memberships[0].intersection(*memberships) if memberships
                 else frozenset())
 
@@ -193,16 +190,12 @@ class Nova:
 
         For this provider they are foreign: neither added nor removed.
         """
-        memberships = self._memberships(node)
-        return frozenset[str]().union(*memberships) - self.wanted(node)
-
-    def _memberships(self, node: str) -> list[frozenset[str]]:
-        """Return the aggregates of each host of a compute node."""
-        return [self.members.get(host, frozenset())
-                for host in self.hosts_of(node)]
+        return frozenset[str]().union(*(
+            self.members.get(host, frozenset())
+            for host in self.hosts_of(node))) - self.wanted(node)
 
     def may_lack(self, node: str) -> bool:
-        """Check whether ``wanted`` may lack aggregates of a node.
+        """Check whether a node may be in more aggregates than are ``wanted``.
 
         Any aggregate that it is in only in placement may be that of a row
         without a UUID.
@@ -210,7 +203,7 @@ class Nova:
         if not self.invalid_aggregates:
             return False
         hosts = self.hosts_of(node)
-        return any(aggregate.hosts & hosts
+        return any(not aggregate.hosts.isdisjoint(hosts)
                    for aggregate in self.invalid_aggregates)
 
     def desired(self) -> Memberships:
@@ -219,7 +212,7 @@ class Nova:
 
     def nodes_of(self, hosts: abc.Collection[str]) -> frozenset[str]:
         return frozenset(node for node in self.nodes
-                         if self.hosts_of(node).intersection(hosts))
+                         if not self.hosts_of(node).isdisjoint(hosts))
 
     def compute_nodes(self) -> frozenset[str]:
         """Return all compute nodes, including those that are unknown."""

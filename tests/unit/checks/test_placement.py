@@ -161,11 +161,9 @@ class TestPlacement(ChecksTest):
         self.cloud.grant(self.cloud.url)
         account = self.cloud.account()
         for options, commands in (
-                ({}, ': correct the URL of placement in the catalog; if it is '
-                     'right, let placement answer there.'),
+                ({}, ': correct the URL of placement in the catalog.'),
                 ({'endpoint_override': self.cloud.url},
-                 ': correct endpoint_override of [placement] in nova.conf; if '
-                 'it is right, let placement answer there.')):
+                 ': correct endpoint_override of [placement] in nova.conf.')):
             self.assert_found(
                 placement.endpoint, FAILURE, ('answered 404', commands),
                 servers.make_conf(**account, **options))

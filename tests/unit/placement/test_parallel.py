@@ -49,31 +49,35 @@ class TestWorkers(testtools.TestCase):
         self.assertEqual({threading.current_thread()}, set(found))
 
     def test_after_a_failure_no_call_is_begun(self):
-        """Running calls are completed, and those that wait are cancelled."""
-        begun, ended, cancelled = [], [], threading.Event()
-        keep = futures.Future.cancel
+        """Running calls are completed, and the first failure is raised."""
+        begun, ended, failed = [], [], threading.Event()
+        keep = futures.Future.set_exception
 
-        def cancel(future):
-            cancelled.set()
-            return keep(future)
+        def set_exception(future, exc):
+            failed.set()
+            keep(future, exc)
 
         def call(item):
             begun.append(item)
-            if item == 0:
+            meeting.wait()
+            if item == count - 1:
                 raise exceptions.ServiceUnreachable('refused')
-            # The other calls end after the failure was found.
-            self.assertTrue(cancelled.wait(PATIENCE))
+            # The other calls end after the failure has been recorded.
+            self.assertTrue(failed.wait(PATIENCE))
             ended.append(item)
+            raise exceptions.OutOfTime('late')
 
         for count in (1, COUNT):
             del begun[:], ended[:]
-            cancelled.clear()
-            with mock.patch.object(futures.Future, 'cancel', cancel):
+            failed.clear()
+            meeting = threading.Barrier(count, timeout=PATIENCE)
+            with mock.patch.object(futures.Future, 'set_exception',
+                                   set_exception):
                 self.assertRaises(
                     exceptions.ServiceUnreachable,
                     parallel.Workers(count).each, call, range(1000))
-            self.assertEqual({0}, {*begun} - {*ended})
-            self.assertLess(len(begun), 1000)
+            self.assertEqual(list(range(count)), sorted(begun))
+            self.assertEqual(list(range(count - 1)), sorted(ended))
 
     def test_told_to_stop(self):
         """Running calls are completed, and no more are started."""
