@@ -96,7 +96,8 @@ _CERTIFICATE = Cause(
     'certificate_refused', 'has a certificate that is not accepted: %s',
     'renew the certificate')
 _AUTHORITY = 'set {cafile} to the file of the authority that signed it'
-_OTHER_NAME = 'change the host in {address} to a name of the certificate'
+_OTHER_NAME = ('let its certificate have that name; if {address} should have '
+               'another host, correct it')
 _CERTIFICATES = {
     9: 'correct the clock of this host',
     **dict.fromkeys((2, 18, 19, 20, 21), _AUTHORITY),
@@ -128,10 +129,10 @@ ANSWERED = _log('answered', '%s')
 NO_BACKEND = Cause(
     'no_backend', '%s',
     'start {server} behind that address; if it runs, see its log')
-WRONG_ADDRESS = Cause('wrong_address', '%s', 'correct {address}')
-UNUSABLE = Cause('unusable_answer', '%s, which cannot be used',
-                 'correct {address}')
-MALFORMED = Cause('malformed_answer', 'sent %s', 'correct {address}')
+_ANOTHER = 'correct {address}; if it is right, let {server} answer there'
+WRONG_ADDRESS = Cause('wrong_address', '%s', _ANOTHER)
+UNUSABLE = Cause('unusable_answer', '%s, which cannot be used', _ANOTHER)
+MALFORMED = Cause('malformed_answer', 'sent %s', _ANOTHER)
 UNASKED = Cause('failed', 'could not be asked: %s', 'correct {address}')
 TRUNCATED = _log('truncated_answer', 'sent an incomplete body')
 UNDECODABLE = _log('undecodable_answer', 'sent a body that cannot be decoded')
@@ -197,8 +198,8 @@ _MODULES = {
                                ('psycopg2', 'psycopg2'),
                                ('psycopg', 'psycopg'))}}
 """Steps by the module; a package may have another name."""
-URL = Cause('url_unusable', 'has a URL (parameters: %s) that the driver %s '
-            'cannot use: %s', 'correct {address}')
+_URL = Cause('url_unusable', 'has a URL that the driver %s cannot use%s',
+             'correct {address}')
 LOCKED = Cause('locked', 'is locked by another session',
                'see which session holds the lock on {server}')
 NOT_ASKED = Cause('not_asked', 'was not asked: no time is left')
@@ -311,8 +312,12 @@ def io_error(directory: object) -> Cause:
 
 
 def _of_path(kind: str, phrase: str, step: str, path: object) -> Cause:
-    literal = str(path).replace('{', '{{').replace('}', '}}')
-    return Cause(kind, phrase, step % literal)
+    return Cause(kind, phrase, step % _literal(path))
+
+
+def _literal(text: object) -> str:
+    """Return a text that stays the same in ``Cause.step_for``."""
+    return str(text).replace('{', '{{').replace('}', '}}')
 
 
 def not_again(cause: Cause) -> Cause:
@@ -325,6 +330,15 @@ def module_missing(name: str) -> Cause:
     """Return the row for a Python module that is not installed."""
     cause = _MODULE.with_detail(name)
     return dataclasses.replace(cause, step=_MODULES.get(name, cause.step))
+
+
+def url_unusable(driver: str, parameters: str, reason: str) -> Cause:
+    """Return the row for a URL; the parameters are what follows ``?``."""
+    cause = _URL.with_detail((driver, reason and ': ' + reason))
+    if not parameters:
+        return cause
+    return dataclasses.replace(cause, step='correct or remove %s in {address}'
+                               % _literal(parameters))
 
 
 def certificate_refused(code: int, reason: str) -> Cause:

@@ -23,8 +23,8 @@ LOG = logging.getLogger(__name__)
 
 # Of oslo.db: empty leaves the mode to the database server.
 MEANINGFUL_WHEN_EMPTY = frozenset({'mysql_sql_mode'})
-NAME_A_HOOK = ('name a hook, or set mode = observe, in which nova\'s own '
-               'mirroring stays in effect')
+NAME_A_HOOK = ('delete it for the default, mirror, or set mode = observe, in '
+               'which nova\'s own mirroring stays in effect')
 DELETE = 'delete it; the default then applies'
 
 Values = abc.Mapping[tuple[str, str], Any]

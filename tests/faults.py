@@ -37,6 +37,7 @@ from tests import databases
 from tests import fixtures
 from tests import nova_server
 from tests import patience
+from tests import placed
 from tests import placement_service
 from tests.unit import servers
 
@@ -45,6 +46,7 @@ PASSWORD = 'not-to-be-shown'
 TOKENS = '/v3/auth/tokens'
 STATUS, SYNC, ROWS, AGENT, API = 'status', 'sync', 'rows', 'agent', 'api'
 REPORT, DIFF = 'report', 'diff'
+WAIT, EXPLAIN, AUDIT = 'wait', 'explain', 'audit'
 PLACES = STATUS, SYNC, ROWS, AGENT, API
 MIRROR, JOURNAL = 'aggregate_mirror', 'aggregate_mirror_database'
 SECTION = '  [%s]\n' % JOURNAL
@@ -84,6 +86,7 @@ class Scene:
         self.far = self.member('far', cell='cell2')
         self.changed = self.hosts[0]
         """The host that a user adds to an aggregate."""
+        placed.create_flavor()
         self.other = ''
         """The URL of what answers in place of placement."""
         self.manage('placement', 'sync_aggregates')
@@ -169,6 +172,12 @@ class Scene:
             return self.diff()
         if place == ROWS:
             return self.manage('journal', 'list')
+        if place == WAIT:
+            return self.wait()
+        if place == EXPLAIN:
+            return self.explain()
+        if place == AUDIT:
+            return self.manage('placement', 'audit_servers', '--quiet')
         if place == API:
             # A nova-api that has just started.
             with fixtures.MirroredNova():
@@ -181,6 +190,27 @@ class Scene:
         agent.sync()
         return '\n'.join([*self.cloud.warnings(),
                           'result=%s' % agent.figures.last_sync])
+
+    def wait(self) -> str:
+        """Wait for the hosts of the aggregate.
+
+        Why a provider is missing is asked last; until then, it has no step.
+        """
+        hosts = ['--host=' + host for host in self.aggregate().hosts]
+        return re.sub('(?m)^Host .* has no resource provider yet\n', '',
+                      self.manage('placement', 'wait', '--timeout', '1',
+                                  *hosts))
+
+    def explain(self) -> str:
+        """Return notes, and the reason and the advice for each host."""
+        done = self.run(commands.MANAGE, 'scheduling', 'explain', '--flavor',
+                        'm1.small', '--format', 'json')
+        if not done.stdout:
+            return done.stderr
+        answer = json.loads(done.stdout)
+        return '\n'.join([done.stderr, *answer['notes'], *(
+            '%(host)s: %(reason)s (%(detail)s): %(advice)s' % host
+            for host in answer['hosts'])])
 
     def diff(self) -> str:
         """Compare as an operator who has the account, and only the APIs."""

@@ -17,7 +17,6 @@ from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror import conf
-from nova_aggregate_mirror.console import sync_history
 from nova_aggregate_mirror.hooks import attach
 from nova_aggregate_mirror.hooks import requirements
 from nova_aggregate_mirror.journal import store
@@ -26,6 +25,7 @@ from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import modes
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
+from nova_aggregate_mirror.reconcile import sync_history
 from nova_aggregate_mirror.source import database
 from tests import nova_service
 from tests import patience

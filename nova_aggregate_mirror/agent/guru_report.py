@@ -37,19 +37,21 @@ def set_up(conf: cfg.ConfigOpts, program: str,
     :param state: describes the agent; must not wait for another process
     :raises InvalidConfiguration: when the file cannot be watched
     """
-    _Meditation.register_section(
-        'Agent', lambda: with_default_views.ModelWithDefaultViews(
-            dict(state()), text_view=generic.KeyValueView()))
+    def describe() -> with_default_views.ModelWithDefaultViews:
+        return with_default_views.ModelWithDefaultViews(
+            dict(state()), text_view=generic.KeyValueView())
+
+    _Meditation.register_section('Agent', describe)
     try:
         _Meditation.setup_autorun(
             _VERSION, program, conf=conf, setup_signal=False)
     except OSError as exc:
+        step = ('create the file' if isinstance(exc, FileNotFoundError)
+                else 'correct')
         raise exceptions.InvalidConfiguration(
             '[oslo_reports] file_event_handler: %s: %s; %s or unset the '
-            'option' % (
-                conf.oslo_reports.file_event_handler, exc.strerror,
-                'create the file' if isinstance(exc, FileNotFoundError)
-                else 'correct')) from exc
+            'option' % (conf.oslo_reports.file_event_handler, exc.strerror,
+                        step)) from exc
 
 
 def write(conf: cfg.ConfigOpts, program: str) -> None:

@@ -13,6 +13,8 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import api_processes
 
 PREFIX = 'nova_aggregate_mirror_'
+AUDIT = 'audit'
+"""Name of the loop that only some agents have."""
 DIRECTIONS = ('missing', 'stale')
 """Of a difference: nova has the association, or only placement has it."""
 BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300)
@@ -52,9 +54,9 @@ class Metrics:
         self._now = now
         self._clock = clock
         self._beats: dict[str, float] = {}
-        self._by_rule: abc.Mapping[str, int] = {}
-        self._servers = 0
-        self._zones: frozenset[tuple[str, str]] = frozenset()
+        self._misplaced_by_rule: abc.Mapping[str, int] = {}
+        self._audited_servers = 0
+        self._drift_labels: frozenset[tuple[str, str]] = frozenset()
         self._leads: bool | None = None  # None before the first election
         self._is_observer = False
         self.last_sync: str | None = None
@@ -66,7 +68,7 @@ class Metrics:
             registry=self.registry).info({'version': api_processes.VERSION})
         self._create_journal_families()
         self._create_sync_families()
-        self._initialize()
+        self._show_zeros()
 
     def _create_journal_families(self) -> None:
         self._pending = self._gauge(
@@ -122,9 +124,10 @@ class Metrics:
         :param rules: empty if there are no audits any more
         """
         rules = list(rules)
-        self._by_rule, self._servers = dict.fromkeys(rules, 0), 0
+        self._misplaced_by_rule = dict.fromkeys(rules, 0)
+        self._audited_servers = 0
         if not rules:
-            self._beats.pop('audit', None)
+            self._beats.pop(AUDIT, None)
         elif self._misplaced is None:
             self._misplaced = self._gauge(
                 'misplaced_servers',
@@ -136,7 +139,7 @@ class Metrics:
                 'audit_duration_seconds', 'Duration of one audit.')
             for result in ('success', 'failure'):
                 self._audit.labels(result)
-            self._success.labels('audit')
+            self._success.labels(AUDIT)
         self._show_audit()
 
     def set_backlog(self, backlog: journal.Backlog) -> None:
@@ -168,6 +171,8 @@ class Metrics:
         :param result: ``success``, ``partial`` or ``failure``
         :param drift: zone and direction to a number of associations; None
             when the comparison failed
+        :param refused: whether the brake refused the removals
+        :param uncompared: hosts
         """
         self.last_sync = result
         self._sync.labels(result).observe(seconds)
@@ -188,13 +193,14 @@ class Metrics:
         """
         self._audit.labels(result).observe(seconds)
         if by_rule is not None:
-            self._servers = servers
-            self._by_rule = {**self._by_rule, **by_rule}
+            self._audited_servers = servers
+            self._misplaced_by_rule = {**self._misplaced_by_rule, **by_rule}
             self._show_audit()
-            self._set_success('audit')
+            self._set_success(AUDIT)
 
     def set_mode(self, observes: bool) -> None:
         """Record the mode of an agent that does not lead yet."""
+        # First, so that the gauge of the mode before it becomes 0.
         self.set_leader(False)
         self._is_observer = observes
 
@@ -205,7 +211,8 @@ class Metrics:
         """
         if leads != self._leads:
             self._leads = leads
-            (self._observer if self._is_observer else self._leader).set(leads)
+            role = self._observer if self._is_observer else self._leader
+            role.set(leads)
             self._show_audit()
         if not leads:
             self.last_sync = None
@@ -228,13 +235,16 @@ class Metrics:
         """List the loops that have been silent for longer than allowed."""
         # A loop may start during this call.
         now, beats = self._clock(), dict(self._beats)
-        return ['the %s loop last reported %d s ago'
-                % (loop, now - beats[loop]) if loop in beats
-                else 'the %s loop has not started' % loop
-                for loop, limit in sorted(limits.items())
-                if loop not in beats or now - beats[loop] > limit]
+        late = []
+        for loop, limit in sorted(limits.items()):
+            if loop not in beats:
+                late.append('the %s loop has not started' % loop)
+            elif now - beats[loop] > limit:
+                late.append('the %s loop last reported %d s ago'
+                            % (loop, now - beats[loop]))
+        return late
 
-    def _initialize(self) -> None:
+    def _show_zeros(self) -> None:
         """Export 0 for each label, so that it differs from an absent one."""
         for loop in ('drain', 'sync'):
             for family in (self._added, self._removed, self._conflicts,
@@ -252,19 +262,20 @@ class Metrics:
         for labels, count in counts.items():
             self._drift.labels(*labels).set(count)
         # A zone that is gone must not keep its value.
-        for labels in self._zones - counts.keys():
+        for labels in self._drift_labels - counts.keys():
             self._drift.remove(*labels)
-        self._zones = frozenset(counts)
+        self._drift_labels = frozenset(counts)
 
     def _show_audit(self) -> None:
         if self._misplaced is None:
             return
-        if not self._by_rule:
+        if not self._misplaced_by_rule:
             self._misplaced.clear()
+        # Before the first election (None), nothing is stale.
         is_stale = self._leads is False
-        for rule, count in self._by_rule.items():
+        for rule, count in self._misplaced_by_rule.items():
             self._misplaced.labels(rule).set(0 if is_stale else count)
-        self._audited.set(0 if is_stale else self._servers)
+        self._audited.set(0 if is_stale else self._audited_servers)
 
     def _count_changes(self, loop: str, added: int, removed: int,
                        conflicts: int) -> None:

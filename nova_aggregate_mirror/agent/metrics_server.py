@@ -127,13 +127,15 @@ class Server(socketserver.ThreadingTCPServer):
 
     def _read(self, connection: socket.socket) -> None:
         """Read what a client has sent; answer if the request is complete."""
-        text, part = self._requests[connection].text, b''
+        text = self._requests[connection].text
+        part = b''
         with contextlib.suppress(OSError):
             part = connection.recv(LONGEST_REQUEST, socket.MSG_DONTWAIT)
-        text += part
+        text.extend(part)
         has_ended = not part
-        if b'\n\r\n' in text or b'\n\n' in text or (
-                has_ended and b'\n' in text):
+        has_headers = b'\n\r\n' in text or b'\n\n' in text
+        # A client that sends no more may leave out the empty line.
+        if has_headers or (has_ended and b'\n' in text):
             self._answer(connection)
         elif has_ended or len(text) > LONGEST_REQUEST:
             self._disconnect(connection)
@@ -142,10 +144,11 @@ class Server(socketserver.ThreadingTCPServer):
         """Answer a request in a thread, if one is free in time."""
         request = self._forget(connection)
         if not self._slots.acquire(timeout=self._client_timeout):
+            # This class's own method would free a slot.
             super().shutdown_request(connection)
             return
         self.texts[connection] = bytes(request.text)
-        # This bounds each of the two writes of an answer in all.
+        # It limits the head and the body of an answer, each as a whole.
         connection.settimeout(self._client_timeout)
         try:
             self.process_request(connection, request.address)
@@ -158,6 +161,7 @@ class Server(socketserver.ThreadingTCPServer):
         now = time.monotonic()
         for connection, request in [*self._requests.items()]:
             if request.deadline > now:
+                # The later ones have even more time.
                 break
             self._disconnect(connection)
 
@@ -170,6 +174,7 @@ class Server(socketserver.ThreadingTCPServer):
         return self._requests.pop(connection)
 
     def shutdown_request(self, request: Any) -> None:
+        # The thread of an answer calls this when it ends.
         super().shutdown_request(request)
         del self.texts[request]
         self._slots.release()
@@ -183,6 +188,7 @@ class _Handler(server.BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         super().setup()
+        # The server has read the request already.
         self.rfile.close()
         self.rfile = io.BytesIO(self.server.texts[self.request])
 

@@ -6,6 +6,7 @@ import time
 
 from oslo_log import log as logging
 
+from nova_aggregate_mirror.agent import lasting
 from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror import exceptions
@@ -13,8 +14,6 @@ from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import problems
 
 LOG = logging.getLogger(__name__)
-
-LOOP = 'audit'
 
 Progress = tuple[auditor.Totals, abc.Sequence[problems.Problem]]
 """Totals after a page of servers, and what was not audited."""
@@ -31,7 +30,9 @@ class PeriodicAudit:
         self._figures = figures
         self._now = now
         self._due = now()
-        self._logged_keys = frozenset[tuple[tuple[str, str], str]]()
+        self._troubles = lasting.Lasting(
+            LOG.warning, 'The audit of the servers is incomplete: %s',
+            'The audit of the servers is complete again')
         self._misplaced = 0
 
     def step(self, stopping: abc.Callable[[], bool]) -> None:
@@ -45,17 +46,19 @@ class PeriodicAudit:
         try:
             for totals, troubles in self._audit():
                 # An audit of many servers takes minutes.
-                self._figures.beat(LOOP)
+                self._figures.beat(metrics.AUDIT)
                 if stopping():
                     # The next leader audits at once, too.
                     self._due = start
                     return
         except exceptions.MirrorError as exc:
             troubles = [problems.Problem.of(exc)]
-        if totals.unknown and not totals.servers and not troubles:
-            troubles = [problems.Problem(
-                '', 'nova has no request that it can read: %s' % totals.error)]
-        self._log_troubles(troubles)
+        # Some servers without a request are normal.
+        troubles = troubles or [
+            problem for problem in totals.unaudited() if problem.status]
+        self._troubles.update(
+            frozenset((problem.key, problem.text) for problem in troubles),
+            '; '.join(map(str, troubles)))
         seconds = self._now() - start
         if troubles:
             self._figures.observe_audit('failure', seconds)
@@ -69,13 +72,3 @@ class PeriodicAudit:
                 'the list', plurals.count(
                     totals.misplaced, 'server is', 'servers are'))
         self._misplaced = totals.misplaced
-
-    def _log_troubles(self, troubles: abc.Sequence[problems.Problem]) -> None:
-        """Log lasting problems once, not at each audit."""
-        keys = frozenset((problem.key, problem.text) for problem in troubles)
-        if keys and keys != self._logged_keys:
-            LOG.warning('The audit of the servers is incomplete: %s',
-                        '; '.join(map(str, troubles)))
-        elif self._logged_keys and not keys:
-            LOG.info('The audit of the servers is complete again')
-        self._logged_keys = keys

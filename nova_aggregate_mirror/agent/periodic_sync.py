@@ -3,26 +3,27 @@
 
 from collections import abc
 import contextlib
+import itertools
 import time
-from typing import Any
 
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from nova_aggregate_mirror.agent import lasting
 from nova_aggregate_mirror.agent import metrics
+from nova_aggregate_mirror import commands
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
-from nova_aggregate_mirror.reconcile import modes
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
 
 LOG = logging.getLogger(__name__)
 
-LISTING = modes.SYNC + ' --dry-run'
+LISTING = commands.SYNC + ' --dry-run'
 
 Note = abc.Callable[[float, result.Result], None]
 """Writes a sync to the history: duration in seconds, and result; raises
@@ -32,7 +33,9 @@ JournalUnavailable."""
 class PeriodicSync:
     """Runner of full syncs when they are due.
 
+    :param note: see ``Note``; by default there is no history
     :param zones: reads the zone of each aggregate that has one, by its UUID
+    :param disagreements: finds nova-api processes with another mode
     """
 
     def __init__(self, conf: cfg.ConfigOpts,
@@ -52,10 +55,17 @@ class PeriodicSync:
         self._zone_of: abc.Mapping[str, str] = {}
         self._due = now()
         self._find_disagreements = disagreements
-        # What was logged last, so that it is logged once.
-        self._logged_failures: frozenset[tuple[Any, ...]] = frozenset()
-        self._logged_subjects: frozenset[str] = frozenset()
-        self._logged_comparison = self._history_failure = ''
+        self._failures = lasting.Lasting(
+            LOG.warning, 'Full sync: %s',
+            'Full sync: the previous errors are resolved')
+        self._disagreements = lasting.Lasting(
+            LOG.warning, 'The modes do not agree: %s',
+            'The modes agree again')
+        self._comparison = lasting.Lasting(
+            LOG.info, 'Full sync, observed only. %s')
+        self._history = lasting.Lasting(
+            LOG.warning,
+            'This sync is missing in the history: %s')
 
     def step(self) -> result.Result | None:
         """Run a full sync when it is due, and report its result.
@@ -93,39 +103,31 @@ class PeriodicSync:
             return None
         return sync
 
-    def _remember(self, judged: result.Result, seconds: float) -> None:
-        """Write the sync to the history; log a lasting failure once."""
-        failure = ''
-        try:
-            self._note(seconds, judged)
-        except exceptions.JournalUnavailable as exc:
-            failure = str(exc)
-        if isinstance(judged.not_compared, exceptions.JournalUnavailable):
-            # A failure of the whole journal is logged by the drain loop.
-            return
-        if failure and not self._history_failure:
-            LOG.warning('This sync is missing in the history: %s', failure)
-        self._history_failure = failure
+    def _remember(self, sync: result.Result, seconds: float) -> None:
+        """Write the sync to the history."""
+        failure = exceptions.failure_of(
+            lambda: self._note(seconds, sync), exceptions.JournalUnavailable)
+        # A failure of the whole journal is logged by the drain loop.
+        if not isinstance(
+                sync.not_compared, exceptions.JournalUnavailable):
+            self._history.update(bool(failure), failure)
 
     def _compare_modes(self) -> None:
-        """Log a lasting disagreement once."""
+        """Log with which nova-api processes this mode does not agree."""
         # A failure of the whole journal is logged by the drain loop.
         with contextlib.suppress(exceptions.JournalUnavailable):
             disagreements = self._find_disagreements()
             # Not their texts: the time in them changes with each operation.
-            subjects = frozenset(each.subject for each in disagreements)
-            if subjects and subjects != self._logged_subjects:
-                LOG.warning('The modes do not agree: %s',
-                            '; '.join(map(str, disagreements)))
-            elif self._logged_subjects and not subjects:
-                LOG.info('The modes agree again')
-            self._logged_subjects = subjects
+            self._disagreements.update(
+                frozenset(each.subject for each in disagreements),
+                '; '.join(map(str, disagreements)))
 
     def _report(self, sync: result.Result, seconds: float) -> None:
         """Log the result of a sync, and export it as metrics."""
         added, removed, refused = 0, 0, None
         if sync.request.observes:
-            self._log_comparison(sync)
+            text = sync.summary().replace('\n', ' ')
+            self._comparison.update(text, text)
         else:
             added, removed = sync.outcome.counts()
             refused = sync.refused
@@ -134,21 +136,17 @@ class PeriodicSync:
                      plurals.associations(added, removed), seconds)
         if refused:
             LOG.error('Full sync: removals refused: %s', refused)
-        self._log_failures(
-            [failure for failure in sync.failures if not sync.refused
-             or failure.failure is not sync.refused.failure])
+        # The refusal has its own line, above.
+        failures = [problem for problem in sync.failures if not sync.refused
+                    or problem.failure is not sync.refused.failure]
+        self._failures.update(
+            frozenset((problem.subject, problem.key) for problem in failures),
+            '; '.join(problems.lines(failures, '"%s"' % LISTING)))
+        drift = None if sync.not_compared else self._by_zone(sync.drift)
         self._figures.observe_sync(
-            sync.judgement, seconds, added, removed,
-            None if sync.not_compared else self._by_zone(sync.drift),
+            sync.judgement, seconds, added, removed, drift,
             refused=bool(refused), conflicts=sync.outcome.conflicts,
             uncompared=len(sync.uncompared_hosts))
-
-    def _log_comparison(self, judged: result.Result) -> None:
-        """Log a comparison that differs from the previous one."""
-        comparison = judged.summary().replace('\n', ' ')
-        if comparison and comparison != self._logged_comparison:
-            LOG.info('Full sync, observed only. %s', comparison)
-        self._logged_comparison = comparison
 
     def _by_zone(self, drift: abc.Iterable[associations.Association]
                  ) -> abc.Mapping[tuple[str, str], int]:
@@ -156,21 +154,10 @@ class PeriodicSync:
         # What was read before is better than nothing for a metric.
         with contextlib.suppress(exceptions.NovaUnavailable):
             self._zone_of = self._zones()
-        counts = {(zone, direction): 0 for direction in metrics.DIRECTIONS
-                  for zone in ('', *self._zone_of.values())}
+        zones = '', *self._zone_of.values()
+        counts = dict.fromkeys(itertools.product(zones, metrics.DIRECTIONS), 0)
         missing, stale = metrics.DIRECTIONS
         for association in drift:
             counts[self._zone_of.get(association.aggregate_uuid, ''),
                    missing if association.in_nova else stale] += 1
         return counts
-
-    def _log_failures(self, failures: abc.Sequence[problems.Problem]) -> None:
-        """Log lasting failures once, not at each sync."""
-        keys = frozenset((failure.subject, failure.key)
-                         for failure in failures)
-        if keys and keys != self._logged_failures:
-            LOG.warning('Full sync: %s', '; '.join(
-                problems.lines(failures, '"%s"' % LISTING)))
-        elif self._logged_failures and not keys:
-            LOG.info('Full sync: the previous errors are resolved')
-        self._logged_failures = keys

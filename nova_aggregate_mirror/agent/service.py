@@ -4,16 +4,21 @@
 from collections import abc
 import threading
 import time
+import typing
 
 from oslo_log import log as logging
 
 from nova_aggregate_mirror.agent import drain
+from nova_aggregate_mirror.agent import lasting
 from nova_aggregate_mirror.agent import metrics
-from nova_aggregate_mirror.agent import periodic_audit
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import nova_identity
+
+if typing.TYPE_CHECKING:
+    # It loads all that an audit needs, and only some agents audit.
+    from nova_aggregate_mirror.agent import periodic_audit
 
 LOG = logging.getLogger(__name__)
 
@@ -29,7 +34,7 @@ class Agent:
                  sync: periodic_sync.PeriodicSync, lease: lease.Lease,
                  binding: nova_identity.Binding, figures: metrics.Metrics,
                  stop: threading.Event,
-                 audit: periodic_audit.PeriodicAudit | None = None,
+                 audit: 'periodic_audit.PeriodicAudit | None' = None,
                  observes: bool = False) -> None:
         self._drain = drain
         self._sync = sync
@@ -46,12 +51,15 @@ class Agent:
         self._leads = self._bound = False
         self._troubles = dict.fromkeys(('drain', 'lease'), '')
         """Why a loop cannot work, per loop; empty when it can."""
+        self._lasting = lasting.Lasting(
+            LOG.error, 'The journal cannot be processed: %s',
+            'The journal can be processed again')
         self._mutex = threading.Lock()
         """Held to stop, and to report who leads to the metrics."""
         steps = {'drain': self._drain_step, 'lease': self._lease_step,
                  'sync': self._sync_step}
         if audit:
-            steps[periodic_audit.LOOP] = self._audit_step
+            steps[metrics.AUDIT] = self._audit_step
         # The interpreter waits for other threads when it ends, however long
         # one hangs.
         self._threads = [
@@ -79,34 +87,34 @@ class Agent:
             self._stop.set()
             self._figures.set_leader(False)
         end = time.monotonic() + seconds
-        late = [name for name, ended in self._ended.items()
-                if name != periodic_audit.LOOP
-                and not ended.wait(max(0.0, end - time.monotonic()))]
+        late = []
+        for name in self._ended.keys() - {metrics.AUDIT}:
+            left = max(0.0, end - time.monotonic())
+            if not self._ended[name].wait(left):
+                late.append(name)
         if late:
             LOG.warning('After %d s these loops have not ended: %s. The lease '
                         'is not released and will expire', seconds,
-                        ', '.join(late))
+                        ', '.join(sorted(late)))
         elif self._leads:
-            self._release()
+            failure = exceptions.failure_of(
+                self._lease.release, exceptions.JournalUnavailable)
+            if failure:
+                LOG.info('The lease is not released and will expire: %s',
+                         failure)
         return all(ended.is_set() for ended in self._ended.values())
-
-    def _release(self) -> None:
-        try:
-            self._lease.release()
-        except exceptions.JournalUnavailable as exc:
-            LOG.info('The lease is not released and will expire: %s', exc)
 
     def state(self) -> dict[str, str]:
         """Describe the agent for a report, without waiting for anything."""
-        return {
-            'leader': str(self._leads),
-            'journal belongs to this nova': str(self._bound),
-            **{'trouble of the %s loop' % name: trouble or 'none'
-               for name, trouble in self._troubles.items()},
-            **{'thread of the %s loop' % thread.name:
-               'alive' if thread.is_alive()
-               and not self._ended[thread.name].is_set() else 'ended'
-               for thread in self._threads}}
+        state = {'leader': str(self._leads),
+                 'journal belongs to this nova': str(self._bound)}
+        for name, trouble in self._troubles.items():
+            state['trouble of the %s loop' % name] = trouble or 'none'
+        for thread in self._threads:
+            ended = self._ended[thread.name].is_set() or not thread.is_alive()
+            state['thread of the %s loop' % thread.name] = (
+                'ended' if ended else 'alive')
+        return state
 
     def _loop(self, name: str, step: abc.Callable[[], float]) -> None:
         """Repeat a step until the stop; then set the event of the loop."""
@@ -132,8 +140,10 @@ class Agent:
         seconds, trouble = STEP_INTERVAL, ''
         try:
             if self._leads:
-                seconds = (0.0 if self._drain.step() else IDLE_INTERVAL
-                           if self._drain.is_idle() else STEP_INTERVAL)
+                if self._drain.step():
+                    seconds = 0.0
+                elif self._drain.is_idle():
+                    seconds = IDLE_INTERVAL
         except exceptions.JournalUnavailable as exc:
             trouble = str(exc)
         self._log_trouble('drain', trouble)
@@ -149,6 +159,7 @@ class Agent:
                 # Another nova may have bound a journal without content since.
                 self._bound = False
                 self._bound = self._binding.bind(leads=True)
+            # Last: after an error above, this agent does not lead.
             leads = has_lease
         except exceptions.MirrorError as exc:
             trouble = str(exc)
@@ -177,13 +188,13 @@ class Agent:
 
     def _log_role(self, leads: bool) -> None:
         """Log what this agent does, whenever that changes."""
-        role, other = self._role, self._lease.watched
+        role, holder = self._role, self._lease.watched
         if leads:
             role = self._leader_role
-        elif other:
+        elif holder:
             role = ('stands by: the agent on %s holds the lease; this one '
                     'takes over when that releases it, or does not renew it '
-                    'for %g seconds' % (other.host, other.seconds))
+                    'for %g seconds' % (holder.host, holder.seconds))
         elif self._leads:
             role = 'is no longer the leader'
         if role != self._role:
@@ -192,9 +203,5 @@ class Agent:
 
     def _log_trouble(self, loop: str, trouble: str) -> None:
         """Log a lasting problem once, whichever loop finds it first."""
-        before = any(self._troubles.values())
         self._troubles[loop] = trouble
-        if trouble and not before:
-            LOG.error('The journal cannot be processed: %s', trouble)
-        elif before and not any(self._troubles.values()):
-            LOG.info('The journal can be processed again')
+        self._lasting.update(any(self._troubles.values()), trouble)

@@ -3,7 +3,6 @@
 
 import dataclasses
 import shlex
-import time
 
 FORCED, MOVED, CHANGED = 'forced', 'moved', 'aggregate_changed'
 DRIFT, UNKNOWN, REQUESTED = 'drift', 'unknown', 'requested'
@@ -44,11 +43,6 @@ _OFFLOAD = ('openstack server shelve --offload --wait %s && openstack '
             '--os-compute-api-version 2.91 server unshelve '
             '--no-availability-zone --wait %s')
 _OFFLOADABLE = ('active', 'stopped', 'paused', 'suspended')
-
-
-def moment(seconds: float) -> str:
-    """Render seconds since the epoch as ISO 8601, in UTC."""
-    return time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(seconds))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

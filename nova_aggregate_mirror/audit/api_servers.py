@@ -9,6 +9,8 @@ import urllib.parse
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
+from nova_aggregate_mirror import commands
+from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.scheduler import constraints
@@ -18,8 +20,8 @@ PINNED = '2.96'
 """The first microversion with ``pinned_availability_zone`` (29.0, Caracal)."""
 
 WITHOUT_PINNED = (
-    'use "nova-aggregate-mirror-manage placement audit_servers", or nova '
-    '29.0 (Caracal) or later, which shows the zone of servers')
+    'use "%s", or nova 29.0 (Caracal) or later, which shows the zone of '
+    'servers' % commands.AUDIT)
 
 PAGE = 500
 """Servers per request; nova-api may return fewer."""
@@ -122,4 +124,4 @@ def _time(call: errors.Call, text: Any) -> float | None:
     except ValueError as exc:
         raise call.malformed(
             '%s, which is not a time' % str(text)[:40]) from exc
-    return at.replace(tzinfo=datetime.timezone.utc).timestamp()
+    return dates.epoch(at)

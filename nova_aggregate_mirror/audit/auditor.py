@@ -7,6 +7,9 @@ import dataclasses
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import events
 from nova_aggregate_mirror.audit import rules
+from nova_aggregate_mirror import exit_status
+from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror import source
 
@@ -43,6 +46,23 @@ class Totals:
     """Hosts with servers, whatever zone was selected."""
     readable: int = 0
     """Servers whose request can be read, whatever zone was selected."""
+
+    def unaudited(self) -> list[problems.Problem]:
+        """Say how many servers were not audited; an error if all were not."""
+        if not self.unknown:
+            return []
+        text = '%s not audited: nova has no request that it can read (%s)' % (
+            plurals.count(self.unknown, 'server is', 'servers are'),
+            self.error)
+        status = exit_status.OK if self.readable else exit_status.COULD_NOT_RUN
+        return [problems.Problem('', text, status=status)]
+
+    def status(self, found: abc.Iterable[problems.Problem]) -> int:
+        """Return the exit status of an audit with these problems."""
+        statuses = {problem.status for problem in found}
+        if self.misplaced:
+            statuses.add(exit_status.DRIFT)
+        return min(statuses - {exit_status.OK}, default=exit_status.OK)
 
 
 @dataclasses.dataclass

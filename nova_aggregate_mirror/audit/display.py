@@ -6,6 +6,7 @@ from typing import Any
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
+from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror import source
@@ -31,7 +32,7 @@ def cells(misplacement: audit.Misplacement
          'host %s' % server.host),
         ('Requested: %s' % misplacement.requested,
          'Actual: %s' % misplacement.actual, 'Why: %s' % cause.text,
-         *(['Since: %s' % audit.moment(cause.since)] if cause.since else ()),
+         *(['Since: %s' % dates.iso(cause.since)] if cause.since else ()),
          '%s: %s' % ('To unpin it' if misplacement.rule == audit.DEFAULT_ZONE
                      else 'To move it', misplacement.step),
          *(['To keep it there: %s' % misplacement.keep_step]
@@ -45,7 +46,7 @@ def row(misplacement: audit.Misplacement) -> tuple[Any, ...]:
         server.uuid, server.name, server.host, server.project, server.state,
         misplacement.rule, misplacement.requested, misplacement.actual,
         cause.kind, cause.text,
-        audit.moment(cause.since) if cause.since else None,
+        dates.iso(cause.since) if cause.since else None,
         misplacement.step, misplacement.keep_step or None)
 
 

@@ -6,6 +6,7 @@ import dataclasses
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import rules
+from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import metadata_rules
@@ -103,7 +104,7 @@ def _drift(arrived: float | None, syncs: abc.Sequence[PastSync]) -> str:
         return ''
     return (' while placement differed from nova: the full sync of %s '
             'repaired %s' % (
-                audit.moment(first.ended),
+                dates.iso(first.ended),
                 plurals.count(first.differences, 'association')))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import audit
+from nova_aggregate_mirror import dates
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.source import connections
@@ -142,6 +143,6 @@ def _server(row: Any, move: Any) -> audit.PlacedServer:
     return audit.with_move(
         audit.PlacedServer(
             row.uuid, row.display_name or '', row.host, row.project_id or '',
-            row.vm_state or '', nova_tables.epoch(row.launched_at)),
+            row.vm_state or '', dates.epoch(row.launched_at)),
         move and (move.migration_type or 'migration'),
-        move and nova_tables.epoch(move.updated_at))
+        move and dates.epoch(move.updated_at))

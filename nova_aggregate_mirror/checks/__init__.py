@@ -18,8 +18,6 @@ from nova_aggregate_mirror.reconcile import problems
 
 Code = upgradecheck.Code
 
-SYNC = 'nova-aggregate-mirror-manage placement sync_aggregates'
-AUDIT = 'nova-aggregate-mirror-manage placement audit_servers'
 # The client of placement knows 1.29 and 1.37, and no version between them.
 TRAIT = 'openstack --os-placement-api-version 1.29 trait'
 PROVIDER = 'openstack --os-placement-api-version 1.29 resource provider'

@@ -11,6 +11,7 @@ from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
+from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plurals
@@ -131,7 +132,7 @@ def _pinned_servers(deployment: inputs.Deployment, by_zone: Zones
     zone = deployment.conf.default_availability_zone
     if zone in by_zone:
         return
-    count, sampled = deployment.count_pinned(zone)
+    count, sampled = server_pages.count_pinned(zone)
     if count:
         yield checks.warning(
             '%s%s pinned to availability zone %s, which hosts have that are '
@@ -141,7 +142,7 @@ def _pinned_servers(deployment: inputs.Deployment, by_zone: Zones
                 'Of the newest %d requests, ' % server_pages.NEWEST
                 if sampled else '', plurals.count(
                     count, 'server is', 'servers are'), zone),
-            '%s --rule default_zone' % checks.AUDIT)
+            '%s --rule default_zone' % commands.AUDIT)
 
 
 def ratios(deployment: inputs.Deployment) -> checks.Findings:
@@ -151,21 +152,21 @@ def ratios(deployment: inputs.Deployment) -> checks.Findings:
         keys = [key for key in RATIOS if key in metadata]
         if not keys:
             continue
-        commands = ['openstack aggregate unset %s %s' % (
+        repair = ['openstack aggregate unset %s %s' % (
             ' '.join('--property ' + key for key in keys),
             shlex.quote(aggregates.names[uuid]))]
         # An aggregate without a UUID is not in placement.
         if source.has_uuid(uuid):
             resources = ['--resource %s:allocation_ratio=%s' % (
                 RATIOS[key], shlex.quote(metadata[key])) for key in keys]
-            commands.insert(0, '%s inventory set --aggregate %s --amend %s' % (
+            repair.insert(0, '%s inventory set --aggregate %s --amend %s' % (
                 checks.PROVIDER, uuid, ' '.join(resources)))
         findings.append(checks.warning(
             'Aggregate %s has an allocation ratio, which nova ignores. '
             'Set it in placement for the hosts of the aggregate, then '
             'remove it from the aggregate. A ratio of the same name in '
             'nova.conf of a host overrides that of placement:'
-            % aggregates.names[uuid], *commands))
+            % aggregates.names[uuid], *repair))
     return findings
 
 

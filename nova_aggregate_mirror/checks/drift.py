@@ -5,6 +5,7 @@ from collections import abc
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
+from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
@@ -27,13 +28,13 @@ CODES = dict.fromkeys((
     exit_status.NOT_MAPPED, exit_status.NO_NODE, exit_status.NO_PROVIDER,
 ), checks.Code.WARNING)
 """Results for problems by their status; others are failures."""
-LISTING = checks.SYNC + ' --dry-run --format json'
+LISTING = commands.SYNC + ' --dry-run --format json'
 RESTART = 'systemctl restart nova-compute'
 COMMANDS = {
     obstacles.MAP: (obstacles.DISCOVER,), source.RESTART: (RESTART,),
     result.NO_PROVIDER: (RESTART,),
-    'removals_refused': (checks.SYNC + ' --prune --dry-run',
-                         checks.SYNC + ' --prune --force')}
+    'removals_refused': (commands.SYNC + ' --prune --dry-run',
+                         commands.SYNC + ' --prune --force')}
 """Commands to copy, by the step, or by the kind of a failure."""
 
 
@@ -98,7 +99,7 @@ def _repair(judged: result.Result) -> abc.Iterator[checks.Finding]:
     states = {association.state for association in judged.associations}
     stale = states & {State.STALE, State.STALE_KEPT}
     if not judged.refused and (stale or State.MISSING in states):
-        yield checks.warning('To repair this now, run:', checks.SYNC + (
+        yield checks.warning('To repair this now, run:', commands.SYNC + (
             ' --prune' if stale else ''))
 
 

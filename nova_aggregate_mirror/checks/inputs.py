@@ -6,7 +6,6 @@ import functools
 
 from oslo_config import cfg
 
-from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror.checks import discovery
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import store
@@ -46,10 +45,6 @@ class Deployment:
     @functools.cached_property
     def extra_specs(self) -> frozenset[str]:
         return metadata.extra_specs()
-
-    def count_pinned(self, zone: str) -> tuple[int, bool]:
-        """Count the servers pinned to a zone, as ``server_pages`` does."""
-        return server_pages.count_pinned(zone)
 
     @functools.cached_property
     def journal(self) -> store.Journal | None:

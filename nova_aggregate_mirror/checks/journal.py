@@ -18,6 +18,8 @@ from nova_aggregate_mirror import accounts
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
+from nova_aggregate_mirror import commands
+from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal.db import engine
@@ -32,7 +34,6 @@ from nova_aggregate_mirror.reconcile import modes
 
 # Seconds; a running agent mirrors an operation within a few of them.
 OVERDUE = 60
-LIST = 'nova-aggregate-mirror-manage journal list'
 NO_JOURNAL = 'nova-api has not created the journal yet'
 ON_SERVER = 'the journal is on a database server'
 # Free MiB below which an SQLite journal is about to fill its file system.
@@ -55,26 +56,24 @@ def tables(deployment: inputs.Deployment) -> checks.Findings:
         return _check_version(deployment.conf, path)
     try:
         is_missing = engine.is_missing(deployment.conf)
-        engine.check_absent(deployment.conf)
+        if is_missing:
+            engine.open_existing(deployment.conf)
     except exceptions.JournalUnavailable as exc:
         user = accounts.user(os.geteuid()) if os.geteuid() else 'nova'
         return [checks.failed(exc, {causes.FILE.kind: (
             'install -d -m 700 -o %s %s' % (user, _quoted(path.parent)),)})]
-    if not is_missing:
-        return _check_version(deployment.conf, path)
-    # An unusable URL is reported before there is a file, too.
-    engine.open_existing(deployment.conf)
-    return [checks.skipped('nova-api creates %s at its first use' % path)]
+    if is_missing:
+        return [checks.skipped('nova-api creates %s at its first use' % path)]
+    return _check_version(deployment.conf, path)
 
 
 def _check_version(conf: cfg.ConfigOpts,
                    path: pathlib.Path | None) -> checks.Findings:
     try:
-        schema = engine.Database(conf).compare()
+        schema = engine.Database(conf).check_tables()
     except exceptions.WrongDatabase as exc:
-        return [checks.failed(exc, {exc.failure.kind: (
-            *SERVER, migration.SYNC_COMMAND)}
-            if exc.failure.step == migration.USE_ANOTHER else {})]
+        return [checks.failed(exc, {} if path else {
+            exc.failure.kind: (*SERVER, commands.DB_SYNC)})]
     except exceptions.JournalDamaged as exc:
         return [checks.failed(exc, {
             exc.failure.kind: _commands_to_move(path)} if path else {})]
@@ -86,7 +85,7 @@ def _check_version(conf: cfg.ConfigOpts,
                             'next use.' % text)]
     return [checks.failure(
         '%s; this release needs version %s. Run once, on one controller:'
-        % (text, migration.HEAD), migration.SYNC_COMMAND)]
+        % (text, migration.HEAD), commands.DB_SYNC)]
 
 
 def space(deployment: inputs.Deployment) -> checks.Findings:
@@ -133,7 +132,7 @@ def ownership(deployment: inputs.Deployment) -> checks.Findings:
         _check_owner(deployment)
     except exceptions.WrongNova as exc:
         return [checks.failed(exc, {
-            exc.failure.kind: (nova_identity.BIND,)})]
+            exc.failure.kind: (commands.BIND,)})]
     return []
 
 
@@ -184,7 +183,7 @@ def agent(deployment: inputs.Deployment) -> checks.Findings:
         if leader:
             return [checks.good(
                 'The leader is the agent on %s, which took the lease on %s.'
-                % (leader.host, modes.date(leader.taken_at)))]
+                % (leader.host, dates.in_sentence(leader.taken_at)))]
         if row.seconds > LONGEST_WATCH:
             return [checks.warning(
                 'Not checked: the agent on %s has not renewed its lease for '
@@ -204,7 +203,8 @@ def agent(deployment: inputs.Deployment) -> checks.Findings:
             checks.START_AGENT)]
     return [checks.warning(
         'No agent leads; the last leader was the agent on %s, which took the '
-        'lease on %s. Start an agent:' % (row.host, modes.date(row.taken_at)),
+        'lease on %s. Start an agent:' % (
+            row.host, dates.in_sentence(row.taken_at)),
         checks.START_AGENT)]
 
 
@@ -241,7 +241,7 @@ def processes(deployment: inputs.Deployment) -> checks.Findings:
     return [checks.good('Nova-api with the hook, in the last 7 days: %s.' % (
         '; '.join('%s, version %s, mode %s, %s, last seen on %s' % (
             *key, plurals.count(len(seen_at), 'process', 'processes'),
-            modes.date(max(seen_at)))
+            dates.in_sentence(max(seen_at)))
             for key, seen_at in sorted(moments.items()))))]
 
 
@@ -279,13 +279,14 @@ def backlog(deployment: inputs.Deployment) -> checks.Findings:
               if row.mirrored_at is None and row.last_error]
     return [checks.warning('%s%s. To list the reason of each, run:' % (
         text, '; the last failure of one of them: %s' % errors[0]
-        if errors else '; no attempt to mirror one has failed'), LIST)]
+        if errors else '; no attempt to mirror one has failed'),
+        commands.LIST)]
 
 
 def _commands_to_move(path: pathlib.Path) -> tuple[str, ...]:
     other = _quoted(path.parent / time.strftime('broken-%Y%m%d%H%M%S'))
     return ('mkdir ' + other, 'mv %s* %s' % (_quoted(path), other), RESTART,
-            checks.SYNC)
+            commands.SYNC)
 
 
 def _quoted(path: pathlib.Path) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of nova: the API database and the hook."""
+"""Checks of this package's options, the API database and the hook."""
 
 import contextlib
 from importlib import metadata
@@ -12,6 +12,7 @@ from nova_aggregate_mirror.explain import api_internals
 from nova_aggregate_mirror.explain import nova_internals
 from nova_aggregate_mirror.hooks import attach
 from nova_aggregate_mirror.hooks import requirements
+from nova_aggregate_mirror import option_values
 
 ENTRY_POINTS = 'nova.api.extra_spec_validators'
 PLUGIN = 'nova_aggregate_mirror.nova_plugin'
@@ -20,6 +21,31 @@ UPGRADE = 'pip install --upgrade WHEEL_OR_REPOSITORY'
 # The bit of wsrep_sync_wait for reads, and the option of oslo.db for it.
 READS, WAIT = 1, 'mysql_wsrep_sync_wait = 1'
 MIRROR_HOOK = ('[aggregate_mirror]', 'hooks = mirror')
+
+
+def options(deployment: inputs.Deployment) -> checks.Findings:
+    """Check that each option has a valid value, and that no other is set.
+
+    An invalid option gets its default, so that the other checks can run.
+    """
+    conf = deployment.conf
+    mistakes = option_values.override_mistakes(conf)
+    findings = [
+        checks.failure(
+            '%s. Nova-api does not load the mirror until this is corrected. A '
+            'valid value is:' % mistake,
+            '[%s]' % group, '%s = %s' % (name, _text(conf[group][name])))
+        for (group, name), mistake in sorted(mistakes.items())]
+    findings += [checks.warning('%s.' % text)
+                 for text in option_values.unknown_names(conf)]
+    files = [*(conf.config_file or ()), *(conf.config_dir or ())]
+    return findings or [checks.good(
+        'Options were read from %s.' % (
+            ', '.join(files) or 'the environment'))]
+
+
+def _text(value: object) -> str:
+    return ','.join(value) if isinstance(value, list) else str(value)
 
 
 def database(deployment: inputs.Deployment) -> checks.Findings:

@@ -13,7 +13,6 @@ from nova_aggregate_mirror.checks import drift
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import journal
 from nova_aggregate_mirror.checks import nova
-from nova_aggregate_mirror.checks import options
 from nova_aggregate_mirror.checks import placement
 from nova_aggregate_mirror.checks import scheduler
 from nova_aggregate_mirror import exceptions
@@ -46,7 +45,7 @@ UNROUTED = _unset('query_placement_for_routed_network_aggregates')
 
 CHECKS = (
     # Of nova-api: what it loads, and where it records operations.
-    Check('Options', options.values),
+    Check('Options', nova.options),
     Check(DATABASE, nova.database),
     Check('Galera', nova.galera, (DATABASE,)),
     Check('Hook', nova.hook),

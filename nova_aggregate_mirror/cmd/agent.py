@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+import typing
 from typing import Any
 
 from nova.conf import CONF
@@ -21,15 +22,12 @@ from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror.agent import guru_report
 from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror.agent import metrics_server
-from nova_aggregate_mirror.agent import periodic_audit
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror.agent import service
-from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import log
 from nova_aggregate_mirror.cmd import program
 import nova_aggregate_mirror.conf
-from nova_aggregate_mirror.console import sync_history
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.journal import lease
@@ -39,6 +37,10 @@ from nova_aggregate_mirror import option_values
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import modes
 from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import sync_history
+
+if typing.TYPE_CHECKING:
+    from nova_aggregate_mirror.agent import periodic_audit
 
 LOG = logging.getLogger(__name__)
 
@@ -106,7 +108,7 @@ def _start(agent: service.Agent) -> None:
 
 
 def _build_audit(figures: metrics.Metrics
-                 ) -> periodic_audit.PeriodicAudit | None:
+                 ) -> 'periodic_audit.PeriodicAudit | None':
     """Build the audit; None if it is not configured, or cannot run."""
     interval = CONF.aggregate_mirror.audit_interval
     if not interval:
@@ -117,7 +119,9 @@ def _build_audit(figures: metrics.Metrics
         # All imports of nova and of plugins are made here. Some bring
         # eventlet, and a thread that imports it may never be joined.
         _prepare_nova()
+        from nova_aggregate_mirror.agent import periodic_audit
         from nova_aggregate_mirror.audit import readers
+        from nova_aggregate_mirror.audit import rules
         settings = readers.read_settings(CONF, ())
         enforced = rules.enforced(CONF)
     except exceptions.MirrorError as exc:
@@ -207,7 +211,7 @@ def _limits() -> dict[str, float]:
     limits = {'drain': step, 'lease': step + options.leader_lease,
               'sync': 10 * step}
     if options.audit_interval:
-        limits[periodic_audit.LOOP] = 10 * step
+        limits[metrics.AUDIT] = 10 * step
     return limits
 
 

@@ -36,7 +36,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.source import database
 
@@ -164,26 +163,17 @@ def with_progress(pages: abc.Iterator[list[audit.Misplacement]],
 def _judge(arguments: argparse.Namespace, totals: auditor.Totals,
            source: server_pages.ServerPages) -> int:
     """Print what was not audited; return the exit status."""
-    down = source.cells_down
-    lines = list(map(str, source.problems()))
-    if totals.unknown:
-        lines.append('%s not audited: nova has no request that it can read '
-                     '(%s)' % (plurals.count(
-                         totals.unknown, 'server is', 'servers are'),
-                         totals.error))
-    unreadable = totals.unknown and not totals.readable
-    if not (totals.servers or unreadable or down) and (
+    found = [*source.problems(), *totals.unaudited()]
+    status = totals.status(found)
+    lines = list(map(str, found))
+    if not (totals.servers or status) and (
             arguments.zone or arguments.hosts or arguments.project):
         lines.append('No server is selected: check --zone, --host and '
                      '--project')
     if arguments.format in formats.LINES:
         lines.append(display.summary(totals))
     formats.tell(lines)
-    if down:
-        return exit_status.NO_NODE
-    if unreadable:
-        return exit_status.COULD_NOT_RUN
-    return exit_status.DRIFT if totals.misplaced else exit_status.OK
+    return status
 
 
 def _past_syncs() -> list[full_syncs.Entry]:

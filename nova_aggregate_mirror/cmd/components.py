@@ -4,12 +4,12 @@
 from collections import abc
 import importlib.metadata
 import math
+import typing
 from typing import Any
 
 from nova.conf import CONF
 from oslo_log import log as logging
 
-from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror.cmd import unreadable_files
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
@@ -21,6 +21,10 @@ from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import database
 from nova_aggregate_mirror.source import database_servers
+
+if typing.TYPE_CHECKING:
+    # An agent that does not audit needs nothing of it.
+    from nova_aggregate_mirror.audit import server_pages
 
 NOVA_CONF = ('/etc/nova/nova.conf', '/etc/nova/nova.conf.d')
 
@@ -80,8 +84,9 @@ def servers() -> database_servers.DatabaseServers:
         engines.Limits(CONF.aggregate_mirror.cell_timeout))
 
 
-def pages() -> server_pages.ServerPages:
+def pages() -> 'server_pages.ServerPages':
     """Build the reader of all servers, with a limit per cell."""
+    from nova_aggregate_mirror.audit import server_pages
     return server_pages.ServerPages(
         engines.Limits(CONF.aggregate_mirror.cell_timeout))
 
@@ -101,7 +106,6 @@ def journal() -> store.Journal:
     """
     if engine.is_missing(CONF):
         check_configuration()
-        engine.check_absent(CONF)
     return store.Journal(CONF, engine.open_existing(CONF))
 
 

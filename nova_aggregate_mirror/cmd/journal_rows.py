@@ -8,8 +8,8 @@ import textwrap
 import time
 from typing import Any
 
-from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.console import formats
+from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import rows
@@ -92,9 +92,9 @@ def _document(row: journal.Row) -> dict[str, Any]:
         'request_id': row.dirty.request_id or None,
         'state': row.state,
         'detail': row.detail,
-        'created_at': audit.moment(row.created_at),
+        'created_at': dates.iso(row.created_at),
         'mirrored_at': (None if row.mirrored_at is None
-                        else audit.moment(row.mirrored_at)),
+                        else dates.iso(row.mirrored_at)),
         'attempts': row.attempts,
         'last_error': row.last_error or None,
     }

@@ -98,7 +98,7 @@ class Command:
 
 
 COMMANDS = (
-    Command('placement sync_aggregates', sync_aggregates.run, '--dry-run',
+    Command(sync_aggregates.NAME, sync_aggregates.run, '--dry-run',
             sync_aggregates.add_arguments, exit_status.SYNC),
     Command('placement wait', wait_hosts.run, '--host cmp-1',
             wait_hosts.add_arguments, exit_status.COMPARISON),

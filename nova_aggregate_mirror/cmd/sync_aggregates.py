@@ -20,7 +20,6 @@ from oslo_config import cfg
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import formats
-from nova_aggregate_mirror.console import sync_history
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror.console import sync_run
 from nova_aggregate_mirror import exceptions
@@ -30,6 +29,7 @@ from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import result
+from nova_aggregate_mirror.reconcile import sync_history
 from nova_aggregate_mirror import terminal_tables
 
 NAME = 'placement sync_aggregates'
@@ -100,12 +100,13 @@ def _open_journal(conf: cfg.ConfigOpts) -> tuple[store.Journal, list[str]]:
     """
     if not conf.command.dry_run:
         return store.Journal(conf), []
-    trouble = []
     try:
-        engine.check_absent(conf)
+        return store.Journal(conf, engine.open_existing(conf)), []
     except exceptions.JournalUnavailable as exc:
-        trouble = ['Without --dry-run, this cannot begin: %s' % exc]
-    return store.Journal(conf, database=engine.open_existing(conf)), trouble
+        if not engine.is_missing(conf):
+            raise
+        return store.Journal(conf, engine.open_empty(conf)), [
+            'Without --dry-run, this cannot begin: %s' % exc]
 
 
 def _request(conf: cfg.ConfigOpts, history: full_syncs.History

@@ -12,6 +12,7 @@ import argparse
 from oslo_config import cfg
 
 from nova_aggregate_mirror.cmd import components
+from nova_aggregate_mirror import commands
 from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror.console import wait_run
@@ -42,7 +43,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     try:
         return wait_run.run(
             nova, placement, frozenset(options.hosts), options.timeout,
-            'nova-aggregate-mirror-manage placement sync_aggregates --host')
+            commands.SYNC + ' --host')
     except exceptions.MirrorError as exc:
         formats.tell([str(exc)])
         return exit_status.of(exc)

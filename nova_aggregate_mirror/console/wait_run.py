@@ -116,9 +116,20 @@ def _diagnosed(cloud: context.Context, sync: result.Result
                ) -> result.Result:
     """Add why hosts lack compute nodes or providers, as a sync reports it.
 
-    Only this asks all cells, and placement for names.
+    Only this asks all cells, and placement for names and, if no compute node
+    of the hosts has a provider, for all providers.
     """
     nova = sync.nova
+    if sync.outcome.pending and not sync.outcome.current:
+        try:
+            survey.check_placement(
+                cloud.placement, cloud.placement.providers(),
+                cloud.nova.read_all())
+        except exceptions.WrongPlacement as exc:
+            return full_sync.without_comparison(exc, sync.request)
+        except exceptions.MirrorError:
+            # Then what is missing is printed without its cause.
+            pass
     if nova.lost() and not nova.obstacles:
         with contextlib.suppress(exceptions.NovaUnavailable):
             nova = dataclasses.replace(

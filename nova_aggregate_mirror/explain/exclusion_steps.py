@@ -7,6 +7,7 @@ Notes say what is not explained, and what may differ in nova-scheduler.
 from collections import abc
 import dataclasses
 
+from nova_aggregate_mirror import commands
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import reasons
@@ -231,7 +232,7 @@ def _notes(facts: Facts) -> list[str]:
             hosts.setdefault(membership, set()).add(facts.host(node))
     notes += ['Placement has these hosts in %s, nova does not: %s. Run '
               '"%s --prune".' % (membership, ', '.join(sorted(names)),
-                                 reasons.SYNC)
+                                 commands.SYNC)
               for membership, names in sorted(hosts.items())]
     if any(run.rejected and run.name in reasons.OF_AGGREGATES
            for run in facts.filter_runs):

@@ -2,6 +2,7 @@
 """Gather the facts that explain a request: all input and output."""
 
 from collections import abc
+import contextlib
 import dataclasses
 import itertools
 from typing import Any
@@ -24,6 +25,7 @@ from nova_aggregate_mirror.explain import unread
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.reconcile import problems
+from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror.scheduler import filters
 from nova_aggregate_mirror import source
@@ -165,6 +167,11 @@ def _ask_placement(cloud: Cloud,
     sharing = cloud.placement.members(*sorted(aggregates))
     nodes = frozenset(facts.nova.nodes)
     narrowed = funnel.read(reader, sharing, cloud.for_each, queries, nodes)
+    if not narrowed.existing:
+        # Then no host has a reason of its own, unless a cell has others.
+        with contextlib.suppress(exceptions.CellUnavailable):
+            survey.check_placement(
+                cloud.placement, cloud.placement.providers(), cloud.nova)
     figures = funnel.read_figures(
         reader, cloud.for_each, narrowed, sorted(nodes, key=lambda node: (
             node not in facts.scope, facts.host(node))))

@@ -8,11 +8,13 @@ from collections import abc
 import dataclasses
 import shlex
 
+from nova_aggregate_mirror import commands
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.explain import resource_holders
 from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror import source
 
@@ -23,9 +25,7 @@ Reason = explanation.Reason
 COMPUTE_FILTER = 'ComputeFilter'
 DISABLED = 'COMPUTE_STATUS_DISABLED'
 OWNER = 'OWNER_NOVA'
-SYNC = 'nova-aggregate-mirror-manage placement sync_aggregates'
-"""The command that repairs drift."""
-_SYNC_HOST = '%s --host %s' % (SYNC, explanation.HOST)
+_SYNC_HOST = '%s --host %s' % (commands.SYNC, explanation.HOST)
 _ENABLE = ('openstack compute service set --enable %s nova-compute'
            % explanation.HOST)
 _SEE_TREE = ('see "openstack resource provider inventory list" and "usage '
@@ -35,8 +35,7 @@ _SEE_TREE = ('see "openstack resource provider inventory list" and "usage '
 ACCEPTABLE = Reason(explanation.ACCEPTABLE, explanation.ACCEPTABLE)
 NO_PROVIDER = Reason(
     'no_provider', 'without a resource provider', 'placement has no provider '
-    'of this compute node', 'restart nova-compute on the host: it creates the '
-    'provider')
+    'of this compute node', result.NO_PROVIDER)
 NOT_RETURNED = Reason(
     'cut', 'not among the candidates of placement', 'it meets each condition',
     'raise [placement] max_allocation_candidates of placement if it is set; '
@@ -79,7 +78,7 @@ _PHRASES: abc.Mapping[str, tuple[str, str]] = {
     **{row.host_filter: (row.phrase, _COMPARE_AGGREGATES)
        for row in filter_table.FILTERS if row.host_filter},
     filter_table.GUARD: (
-        'in other aggregates in nova than in placement', SYNC),
+        'in other aggregates in nova than in placement', commands.SYNC),
     'ComputeCapabilitiesFilter': (
         'without a capability that the flavor requires',
         'compare the flavor\'s extra specs with "openstack hypervisor show"'),

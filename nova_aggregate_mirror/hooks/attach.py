@@ -38,8 +38,9 @@ class _NoOpClient:
 
 def load(conf: cfg.ConfigOpts) -> list[contract.Hook]:
     """Load the hooks that ``[aggregate_mirror] hooks`` names, in order."""
-    return [*plugins.load(NAMESPACE, '[aggregate_mirror] hooks',
-                          conf.aggregate_mirror.hooks, conf).values()]
+    hooks = plugins.load(NAMESPACE, '[aggregate_mirror] hooks',
+                         conf.aggregate_mirror.hooks, conf)
+    return list(hooks.values())
 
 
 def install(conf: cfg.ConfigOpts) -> None:
@@ -80,7 +81,10 @@ class _ClientProperty(property):
 
 def _wrap(method: abc.Callable[..., Any], hooks: abc.Sequence[contract.Hook],
           mutes: bool) -> abc.Callable[..., Any]:
-    """Return ``method`` with the hooks around it; its answer is unchanged."""
+    """Return ``method`` with the hooks around it; its answer is unchanged.
+
+    :param mutes: whether a hook may replace nova's own mirroring
+    """
     signature = inspect.signature(method)
 
     @functools.wraps(method)
@@ -93,9 +97,9 @@ def _wrap(method: abc.Callable[..., Any], hooks: abc.Sequence[contract.Hook],
             request_id=getattr(context, 'global_id', None) or '',
             nova_request_id=getattr(context, 'request_id', None) or '')
         states = [(hook, *_attempt(hook.before, operation)) for hook in hooks]
-        token = _muted.set(mutes and any(
-            hook.replaces_mirroring
-            for hook, succeeded, _ in states if succeeded))
+        replacements = (hook.replaces_mirroring
+                        for hook, succeeded, _ in states if succeeded)
+        token = _muted.set(mutes and any(replacements))
         answer, error = None, None
         try:
             answer = method(*bound.args, **bound.kwargs)
@@ -114,7 +118,7 @@ def _wrap(method: abc.Callable[..., Any], hooks: abc.Sequence[contract.Hook],
                 raise error
             return answer
         finally:
-            # Its traceback refers to this frame.
+            # Its traceback refers to this frame, which would refer to it.
             error = None
 
     return wrapped

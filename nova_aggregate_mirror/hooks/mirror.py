@@ -7,6 +7,7 @@ oslo.log would append the exception to the message.
 """
 
 import dataclasses
+import math
 import os
 import shlex
 import threading
@@ -14,6 +15,7 @@ import threading
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from nova_aggregate_mirror import commands
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.hooks import contract
@@ -22,13 +24,15 @@ from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror.reconcile import modes
 from nova_aggregate_mirror.reconcile import problems
+from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror import source
 
 LOG = logging.getLogger(__name__)
 
 REMOVE = 'remove_host_from_aggregate'
+PATIENTLY = reconciler.Mode(patience=math.inf)
+"""The call has a deadline: a slow provider may take all of it."""
 
 
 @dataclasses.dataclass
@@ -119,15 +123,15 @@ class Mirror:
             self._finish_host(operation, state, request)
 
     def _request(self, operation: contract.Operation) -> _ApiRequest:
-        """Return the state of the API request of an operation."""
+        """Return an API request's state; its first operation creates it."""
         key = operation.nova_request_id or operation
         request: _ApiRequest | None = getattr(self._local, 'request', None)
         if request is None or request.key != key:
             # The floor is for the journal when placement took all the time.
             request = self._local.request = _ApiRequest(key, deadline.Budget(
                 self._conf.aggregate_mirror.inline_timeout,
-                self._process().limits.least + engines.HEALTHY,
-                engines.HEALTHY))
+                floor=self._process().limits.least + engines.HEALTHY,
+                quick=engines.HEALTHY))
         return request
 
     def _record(self, process: processes.Process,
@@ -135,12 +139,14 @@ class Mirror:
                 scope: source.Scope | None) -> _RowState | _Deletion | None:
         """Record the row, or mark the deletion; see ``before``."""
         uuid = scope.aggregate_uuid if scope else ''
+        if not operation.host and not uuid:
+            return None
         if not operation.host:
-            return _Deletion(uuid, self._mark(
-                process, operation, uuid)) if uuid else None
+            return _Deletion(uuid, self._mark(process, operation, uuid))
         row = process.journal.rows.make(journal.Dirty(
             operation.host, request.nodes, operation.request_id))
-        may_exist, uuids = False, {uuid} if uuid else set[str]()
+        may_exist = False
+        uuids = {uuid} if uuid else set[str]()
         if request.failure:
             process.journal.ledger.defer(uuids)
         else:
@@ -148,10 +154,10 @@ class Mirror:
                 if scope:
                     process.check_nova()
                 process.journal.rows.record(row, uuids)
+                memberships = (dict.fromkeys(scope.nodes, scope.members)
+                               if scope else {})
                 return _RowState(row, recorded=True, may_exist=True,
-                                 memberships=dict.fromkeys(
-                                     scope.nodes, scope.members)
-                                 if scope else {})
+                                 memberships=memberships)
             except (exceptions.JournalUnavailable,
                     exceptions.WrongNova) as exc:
                 request.failure = exc
@@ -169,6 +175,7 @@ class Mirror:
                      request: _ApiRequest) -> None:
         """Converge the host and close its row, or hand the row over."""
         process, locked = self._process(), None
+        # This remains for what is no error of this package.
         error: str | None = 'the operation was interrupted'
         may_be_mirrored = False
         try:
@@ -191,9 +198,10 @@ class Mirror:
         finally:
             if error is not None:
                 with request.budget.spending(essential=True):
-                    request.failure = _hand_over(
+                    failure = _hand_over(
                         process, operation, state, error, may_be_mirrored,
-                        self._repair(operation)) or request.failure
+                        repair=self._repair(operation))
+                    request.failure = failure or request.failure
         if locked:
             LOG.warning('%s: %s; its row stays in the journal, and the agent '
                         'mirrors the host again', operation, locked)
@@ -253,7 +261,7 @@ class Mirror:
                 # The row exists if only the answer to its COMMIT was lost.
                 outcome = process.unrecorded.converge_and_close([state.row])
             else:
-                outcome = process.unrecorded.converge([dirty])
+                outcome = process.unrecorded.converge([dirty], PATIENTLY)
         error = outcome.unfinished.get(dirty)
         # The host is converged, and the log has the failure of the journal.
         only_close_failed = not state.recorded and isinstance(
@@ -267,10 +275,10 @@ class Mirror:
         """Remove an aggregate that nova no longer has from every provider."""
         process, failure = self._process(), None
         try:
-            process.breaker.check(recorded=True)
+            process.breaker.check(recorded=state.marked)
             start = process.breaker.now()
             with process.placement.request_id(operation.request_id):
-                outcome = process.unrecorded.remove([state.uuid])
+                outcome = process.unrecorded.remove([state.uuid], PATIENTLY)
             error = next(iter(outcome.failed.values()), None)
             if error:
                 process.breaker.begin(outcome.outage, start)
@@ -282,11 +290,11 @@ class Mirror:
                      'placement yet: %s', operation, operation.raised,
                      operation.method, state.uuid, failure)
         elif failure:
+            consequence = 'the next full sync removes %s' % state.uuid
+            if not state.marked:
+                consequence = self._remaining(operation, state.uuid)
             LOG.warning('%s: its deletion is not mirrored to placement: %s; '
-                        '%s', operation, failure,
-                        'the next full sync removes %s' % state.uuid
-                        if state.marked
-                        else self._remaining(operation, state.uuid))
+                        '%s', operation, failure, consequence)
 
     def _remaining(self, operation: contract.Operation, uuid: str) -> str:
         """Return what follows from a deletion that is not marked."""
@@ -305,7 +313,7 @@ class Mirror:
         removes = not operation.host or operation.method == REMOVE
         if self._conf.aggregate_mirror.prune or not removes:
             return ''
-        command = modes.SYNC + ' --prune'
+        command = commands.SYNC + ' --prune'
         if operation.host:
             command += ' --host ' + shlex.quote(operation.host)
         elif uuid:
@@ -313,6 +321,7 @@ class Mirror:
         return 'with prune = false, "%s" repairs what fails' % command
 
     def _process(self) -> processes.Process:
+        """Return the objects of this process; a fork needs its own."""
         with self._mutex:
             if self._current is None or self._current.pid != os.getpid():
                 self._current = processes.Process(self._conf)
@@ -323,12 +332,12 @@ def _warn_of_invalid(operation: contract.Operation, scope: source.Scope
                      ) -> None:
     """Log what is not mirrored because nova has no UUID of an aggregate."""
     invalid = sorted(scope.invalid_aggregates)
-    own = [aggregate for aggregate in invalid
-           if aggregate.id == int(operation.aggregate_id)]
-    if not own and operation.method != 'remove_host_from_aggregate':
-        # What the host is added to is mirrored.
-        invalid = []
-    for aggregate in own or invalid:
+    relevant = [aggregate for aggregate in invalid
+                if aggregate.id == int(operation.aggregate_id)]
+    if not relevant and operation.method == REMOVE:
+        # Nothing is removed from a host that is in one of these.
+        relevant = invalid
+    for aggregate in relevant:
         LOG.warning('%s: it is not mirrored completely: %s: %s', operation,
                     aggregate.problem, aggregate.step)
 
@@ -338,6 +347,7 @@ def _hand_over(process: processes.Process, operation: contract.Operation,
                repair: str) -> exceptions.MirrorError | None:
     """Hand the row over to the agent; return why that failed, or None.
 
+    :param error: why the row is not closed
     :param may_be_mirrored: whether the error is one of the journal
     :param repair: the command that is needed without a row, if any
     """

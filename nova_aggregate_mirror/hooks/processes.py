@@ -46,7 +46,10 @@ class Process:
             options.inline_backoff)
 
     def check_nova(self) -> None:
-        """Check that the journal belongs to this nova, if nova can be read."""
+        """Raise WrongNova if the journal belongs to another nova.
+
+        If nova cannot be read, that is logged.
+        """
         failure = exceptions.failure_of(
             self._binding.check, exceptions.NovaUnavailable)
         if failure:

@@ -46,7 +46,7 @@ def check() -> None:
         if not {'placement_client', call} <= set(method.__code__.co_names):
             differences.append('AggregateAPI.%s does not call '
                                'placement_client.%s' % (name, call))
-    differences += ['%s has no column %s' % (model.__name__, column)
-                    for model, columns in COLUMNS.items()
-                    for column in columns if not hasattr(model, column)]
+    for model, columns in COLUMNS.items():
+        differences += ['%s has no column %s' % (model.__name__, column)
+                        for column in columns if not hasattr(model, column)]
     nova_signatures.check({api: PARAMETERS}, differences)

@@ -101,7 +101,6 @@ def read_journal(conf: cfg.ConfigOpts,
                  source: database.DatabaseSource) -> JournalContent:
     """Read the journal without creating a file or migrating a table."""
     try:
-        engine.check_absent(conf)
         stored = store.Journal(conf, engine.open_existing(conf))
         with contextlib.suppress(exceptions.NovaUnavailable):
             nova_identity.Binding(stored.database, source.cell_mappings,

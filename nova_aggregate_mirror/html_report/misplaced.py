@@ -8,13 +8,13 @@ import shlex
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import display
+from nova_aggregate_mirror import commands
 from nova_aggregate_mirror.reconcile import problems
 
 MAX_GROUPS = 1000
 """Rows of the table; a browser stays fast with them."""
 MAX_NAMED = 1000
 """Servers that the rows name in total; each row names at least one."""
-COMMAND = 'nova-aggregate-mirror-manage placement audit_servers'
 
 
 @dataclasses.dataclass
@@ -37,7 +37,7 @@ class Group:
     def command(self) -> str:
         """The command that lists all of them."""
         return '%s --host %s' % (
-            COMMAND, shlex.quote(self.first.server.host))
+            commands.AUDIT, shlex.quote(self.first.server.host))
 
 
 @dataclasses.dataclass

@@ -7,10 +7,11 @@ import hashlib
 import importlib.metadata
 import pathlib
 import socket
-import time
 from typing import Any
 
 import jinja2
+
+from nova_aggregate_mirror import dates
 
 HERE = pathlib.Path(__file__).parent
 
@@ -26,9 +27,7 @@ def generate(name: str, now: float, **values: Any) -> abc.Iterator[str]:
         undefined=jinja2.StrictUndefined, trim_blocks=True,
         lstrip_blocks=True)
     environment.filters.update(
-        time=lambda seconds: time.strftime(
-            '%Y-%m-%d %H:%M:%S', time.gmtime(seconds)),
-        age=lambda seconds: _age(now - seconds))
+        time=dates.in_table, age=lambda seconds: _age(now - seconds))
     script = environment.get_template(name + '.js').render()
     return environment.get_template(name + '.html').generate(
         # The browser runs only the script with this hash.

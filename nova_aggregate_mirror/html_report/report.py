@@ -4,17 +4,17 @@
 from collections import abc
 from typing import Any
 
-from nova_aggregate_mirror.console import sync_history
+from nova_aggregate_mirror import commands
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import matrix
-from nova_aggregate_mirror.html_report import misplaced
 from nova_aggregate_mirror.html_report import page
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
+from nova_aggregate_mirror.reconcile import sync_history
 
-REPAIR = 'nova-aggregate-mirror-manage placement sync_aggregates --prune'
+REPAIR = commands.SYNC + ' --prune'
 Spans = list[tuple[matrix.MatrixCell | None, int]]
 """Cells of a row, or None for several empty ones, each with its width."""
 State = associations.State
@@ -99,7 +99,7 @@ def values(content: collect.Content) -> dict[str, Any]:
         'repair': REPAIR if result.select(*associations.DRIFT) else '',
         'observed': next((sync.observed for sync in journal.syncs
                           if sync.mode), content.observes),
-        'findings': content.findings, 'audit_command': misplaced.COMMAND}
+        'findings': content.findings, 'audit_command': commands.AUDIT}
 
 
 def _figures(content: collect.Content

@@ -92,7 +92,7 @@ class _Response(http.client.HTTPResponse):
     def read(self, amt: int | None = None) -> bytes:
         data = super().read(amt)
         if amt and not data and self.length:
-            # Urllib3 before 2.0 accepts a truncated body as complete.
+            # ``length`` bytes are missing, which urllib3 before 2.0 accepts.
             raise http.client.IncompleteRead(data, self.length)
         return data
 
@@ -103,6 +103,7 @@ class _Connection:
     response_class = _Response
 
     def _new_conn(self) -> socket.socket:
+        # Even if connecting fails: no kept connection was used.
         _OPENED.set(True)
         # Defined by the connection class that this is mixed into.
         sock: socket.socket = super()._new_conn()  # type: ignore[misc]
@@ -112,7 +113,7 @@ class _Connection:
 
 
 class _FreshPool:
-    """Mix-in for pools of urllib3 that may open new connections only."""
+    """Mix-in for pools of urllib3; uses no kept connection if ``_NEW``."""
 
     def _get_conn(self, timeout: float | None = None) -> Any:
         # Defined by the class of pools that this is mixed into.
@@ -181,10 +182,11 @@ class Adapter(session.TCPKeepAliveAdapter):
             raise RuntimeError('a request was made without a deadline')
         request.headers['Accept-Encoding'] = ', '.join(ENCODINGS)
         url = request.url or ''
-        # Keystone redirects the request for a token to its own URL.
-        is_login = url.endswith('/auth/tokens') or (
-            self._auth_url != '' and (url + '/').startswith(
-                self._auth_url + '/'))
+        is_below = self._auth_url != '' and (url + '/').startswith(
+            self._auth_url + '/')
+        # Keystone redirects the request for a token to its own URL, which may
+        # not be below ``auth_url``.
+        is_login = is_below or url.endswith('/auth/tokens')
         with exchanges.observed(
                 request.method or '', url, is_login) as exchange:
             response = self._send(request, stream, timeout, *args, **kwargs)
@@ -192,11 +194,12 @@ class Adapter(session.TCPKeepAliveAdapter):
                 _read_body(response)
             exchanges.record_answer(exchange, response)
         if response.is_redirect:
-            # RFC 9110 allows a relative one, which keystoneauth does not.
+            # RFC 9110 allows a relative URL here, keystoneauth does not.
             response.headers['Location'] = urllib.parse.urljoin(
                 url, response.headers['Location'])
         if (response.status_code == 401 and request.method == 'GET'
                 and url.rstrip('/') == self._auth_url):
+            # This avoids the deadlock that the class describes.
             response.status_code = 403
         return response
 

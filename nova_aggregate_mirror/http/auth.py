@@ -21,20 +21,18 @@ from nova_aggregate_mirror.http import adapter
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror import option_values
 
-# Keystoneauth declares these options as optional because any option of a row
-# is sufficient. Plugins that have the option in the key need one of each row.
-_NEEDED = {
-    'password': (
-        ('auth_url',),
-        ('username', 'user_id'),
-        ('password',),
-        ('user_domain_name', 'user_domain_id', 'default_domain_name',
-         'default_domain_id', 'user_id')),
-    'application_credential_secret': (
-        ('auth_url',),
-        ('application_credential_id', 'application_credential_name'),
-        ('application_credential_secret',)),
-}
+# Keystoneauth declares these options as optional because any of a tuple is
+# sufficient. Plugins with the marker, the option before it, need one of them.
+_NEEDED = (
+    ('password', ('auth_url',)),
+    ('password', ('username', 'user_id')),
+    ('password', ('password',)),
+    ('password', ('user_domain_name', 'user_domain_id', 'default_domain_name',
+                  'default_domain_id', 'user_id')),
+    ('application_credential_secret', ('auth_url',)),
+    ('application_credential_secret', (
+        'application_credential_id', 'application_credential_name')),
+    ('application_credential_secret', ('application_credential_secret',)))
 
 # The smallest role of each account. Neutron shows the subnets of other
 # projects to administrators only.
@@ -58,33 +56,37 @@ class Account:
     @property
     def party(self) -> causes.Party:
         """The service, with the options of this account."""
-        service, (user, domain) = self._service, self.user
-        section_name = section(self._conf, self._group)
-        override = self._conf[service].endpoint_override
+        service = self._service
+        service_section = '[%s] in nova.conf' % service
+        own_section = '[%s] in nova.conf' % section(self._conf, self._group)
+        address = causes.catalog(service)
+        selection = 'region_name or valid_interfaces of ' + service_section
+        if self._conf[service].endpoint_override:
+            address = selection = 'endpoint_override of ' + service_section
         return causes.Party(
-            service, service, 'endpoint_override of [%s] in nova.conf'
-            % service if override else causes.catalog(service),
-            account='%s of [%s] in nova.conf' % (
-                'the application credential' if self.is_application_credential
-                else '%s (%s) and password' % (
-                    'username' if domain else 'user_id', user),
-                section_name),
-            auth_url='auth_url of [%s] in nova.conf' % section_name,
-            selection='%s of [%s] in nova.conf' % (
-                'endpoint_override' if override
-                else 'region_name or valid_interfaces', service),
-            project='project_name and project_domain_name to [%s] in '
-                    'nova.conf' % section_name,
+            service, service, address, selection=selection,
+            account='%s of %s' % (self._credentials, own_section),
+            auth_url='auth_url of ' + own_section,
+            project='project_name and project_domain_name to ' + own_section,
             tokens=causes.tokens(service),
             role=self._role_step if service == self._group else '',
             cafile='cafile of [%s] in nova.conf' % self._group)
 
     @property
+    def _credentials(self) -> str:
+        """The options that identify the account."""
+        if self.is_application_credential:
+            return 'the application credential'
+        user, domain = self.user
+        option = 'username' if domain else 'user_id'
+        return '%s (%s) and password' % (option, user)
+
+    @property
     def _role_step(self) -> str:
-        step = ('create another application credential, with the role %s'
-                % ROLES[self._group] if self.is_application_credential
-                else 'run "%s"' % self.role_command)
-        return step + EARLIER[self._group]
+        if not self.is_application_credential:
+            return 'run "%s"%s' % (self.role_command, EARLIER[self._group])
+        return 'create another application credential, with the role %s%s' % (
+            ROLES[self._group], EARLIER[self._group])
 
     @property
     def is_application_credential(self) -> bool:
@@ -94,39 +96,40 @@ class Account:
     def role_command(self) -> str:
         """The command that gives the account the smallest role it needs."""
         text = 'openstack role add'
-        for kind, (name, domain) in (
-                ('project', self._identity(
-                    'project', 'project_name', 'service')),
-                ('user', self.user)):
-            text += ' --%s %s' % (kind, shlex.quote(name))
+        project = self._identity('project', 'project_name', default='service')
+        for noun, (name, domain) in ('project', project), ('user', self.user):
+            text += ' --%s %s' % (noun, shlex.quote(name))
             # Keystone has one domain with this name, and the same in lower
             # case as its ID.
             if domain.lower() not in ('', 'default'):
-                text += ' --%s-domain %s' % (kind, shlex.quote(domain))
+                text += ' --%s-domain %s' % (noun, shlex.quote(domain))
         return '%s %s' % (text, ROLES[self._group])
 
     @property
     def user(self) -> tuple[str, str]:
         """Name and domain of the user, or an ID and an empty domain."""
-        return self._identity('user', 'username', self._group)
+        return self._identity('user', 'username', default=self._group)
 
-    def _identity(self, kind: str, name: str, unset: str) -> tuple[str, str]:
+    def _identity(self, noun: str, name: str, default: str) -> tuple[str, str]:
         """Return (name, domain) or (ID, '') of the user or the project."""
         def first(*names: str) -> str:
-            return next((self._values[name] for name in names if name in
-                         self._values and self._values[name]), '')
+            present = (self._values[name] for name in names
+                       if name in self._values)
+            return next(filter(None, present), '')
 
         # In the order of keystoneauth.
-        identifier = first(kind + '_id')
-        return identifier or first(name) or unset, '' if identifier else first(
-            kind + '_domain_id', 'default_domain_id', kind + '_domain_name',
-            'default_domain_name') or 'Default'
+        identifier = first(noun + '_id')
+        if identifier:
+            return identifier, ''
+        domain = first(noun + '_domain_id', 'default_domain_id',
+                       noun + '_domain_name', 'default_domain_name')
+        return first(name) or default, domain or 'Default'
 
     @functools.cached_property
     def _values(self) -> Any:
         name = section(self._conf, self._group)
         values = self._conf[name]
-        # The steps of a request are needed before the plugin is loaded.
+        # An error before the plugin is loaded names its options, too.
         with contextlib.suppress(ks_exceptions.NoMatchingPlugin):
             self._conf.register_opts(loading.get_auth_plugin_conf_options(
                 values.auth_type or 'none'), group=name)
@@ -147,7 +150,7 @@ def missing(conf: cfg.ConfigOpts, group: str) -> list[str]:
     One of several alternatives is named; without an auth_type, only that.
 
     :raises MissingCredentials: when the auth_type does not exist
-    :raises InvalidConfiguration: when an option has an invalid value
+    :raises InvalidConfiguration: when none is missing, but one is invalid
     """
     with _reading(conf, group):
         values = conf[section(conf, group)]
@@ -163,24 +166,29 @@ def missing(conf: cfg.ConfigOpts, group: str) -> list[str]:
             absent = [option.dest for option in exc.options]
         except ks_exceptions.OptionError as exc:
             refusal = exc
-        absent += [row[0] for kind, rows in _NEEDED.items() if kind in names
-                   for row in rows if row[0] in names and row[0] not in absent
-                   and not any(values[name] for name in names & {*row})]
+        for marker, any_of in _NEEDED:
+            is_set = any(values[name] for name in names.intersection(any_of))
+            if marker in names and any_of[0] in names and not is_set:
+                absent.append(any_of[0])
         if refusal and not absent:
             raise refusal
-        return absent
+        return list(dict.fromkeys(absent))
 
 
 def unset(conf: cfg.ConfigOpts, group: str, names: abc.Iterable[str]
           ) -> list[str]:
-    """Return which options for a password are not set, nor an ID instead."""
+    """Register options for a password; return which have no value, nor ID."""
     values = conf[section(conf, group)]
     for option in loading.get_auth_plugin_conf_options('password'):
         # Another plugin may have it, with another help.
         with contextlib.suppress(cfg.DuplicateOptError):
             conf.register_opt(option, group=section(conf, group))
-    return [name for name in names if not values[name] and not values[
-        name.replace('username', 'user_name').replace('_name', '_id')]]
+    absent = []
+    for name in names:
+        regular = name.replace('username', 'user_name')
+        if not values[name] and not values[regular.replace('_name', '_id')]:
+            absent.append(name)
+    return absent
 
 
 def load(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin:

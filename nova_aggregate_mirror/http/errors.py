@@ -77,13 +77,15 @@ class Call:
         if kind is exceptions.OutOfTime and deadline.is_budget():
             cause = cause.in_call()
         step = self.step or cause.step_for(party)
-        error = (self.kind or kind)(
+        error_class = self.kind or kind
+        error = error_class(
             observation[:_LONGEST].rstrip('. '),
             _address(party.name, url or self.url),
             without_secrets(self.occasion), step=step, kind=cause.kind)
-        # The class may be that of a part of nova.
-        error.is_repeatable, error.is_refusal = (
-            kind.is_repeatable, kind.is_refusal)
+        # ``self.kind`` says which part of nova failed; whether to repeat the
+        # request depends on what happened.
+        error.is_repeatable = kind.is_repeatable
+        error.is_refusal = kind.is_refusal
         return error
 
     def malformed(self, content: str) -> exceptions.MirrorError:
@@ -120,9 +122,9 @@ def translated(call: Call) -> abc.Iterator[None]:
         waited = time.monotonic() - began
         kind = exchange.meaning(exc, waited)
         call = dataclasses.replace(call, occasion=_occasion(call, exchange))
-        error = call.error(
-            kind, _cause(call, kind, exc, exchange, waited),
-            *_failed_party(call, kind, exc, exchange))
+        cause = _cause(call, kind, exc, exchange, waited)
+        url, party = _failed_party(call, kind, exc, exchange)
+        error = call.error(kind, cause, url, party)
         error.retry_after = _retry_after(getattr(exc, 'response', None))
         raise error from exc
     finally:
@@ -138,6 +140,7 @@ def parsing() -> abc.Iterator[None]:
     try:
         yield
     except library_errors.CLASSES:
+        # It has a meaning already, even if it is also one of those below.
         raise
     except _PARSING as exc:
         raise ValueError(
@@ -149,6 +152,7 @@ def unexpected(call: Call, response: requests.Response, detail: str = '',
                ) -> exceptions.MirrorError:
     """Create the error for a response with a status other than 200.
 
+    :param detail: what the body says, if anything
     :param kind: the class, if the status does not decide it
     :param cause: what the service did, likewise
     """
@@ -166,18 +170,22 @@ def _retry_after(response: requests.Response | None) -> float:
     if response is None or response.status_code != 429:
         return 0.0
     value = response.headers.get('Retry-After', '').strip()
-    # It may be a date, too, by a clock that is not this host's.
+    # A date, which is allowed, too, is by a clock that is not this host's.
     return float(value) if re.fullmatch('[0-9]{1,9}', value) else 0.0
 
 
 def _refusal(response: requests.Response) -> causes.Cause:
-    """Return whether the service itself refused, and why."""
+    """Return what the status of an error means.
+
+    A service or a proxy before it may have answered with it.
+    """
     if response.status_code in (404, 410):
         return causes.WRONG_ADDRESS
     challenge = response.headers.get('WWW-Authenticate', '').lower()
-    # Keystone's middleware challenges; a policy is refused with a document.
+    # Keystone's middleware challenges, a proxy does not for keystone.
     if response.status_code == 401 and challenge.startswith('keystone'):
         return causes.TOKEN
+    # A service explains what its policy refuses in JSON, a proxy in HTML.
     if response.status_code == 403 and not exchanges.foreign_type(response):
         return causes.ROLE
     return exchanges.unavailable(response)
@@ -208,6 +216,7 @@ def _occasion(call: Call, exchange: exchanges.Exchange) -> str:
     path = call.occasion.partition(' ')[2]
     if path in exchange.url:
         return call.occasion
+    # The last request was another one than the call's, such as discovery.
     return '%s %s' % (exchange.method,
                       urllib.parse.urlsplit(exchange.url).path or '/')
 
@@ -216,21 +225,23 @@ def _failed_party(call: Call, kind: Kind, exc: Exception,
                   exchange: exchanges.Exchange) -> tuple[str, causes.Party]:
     """Return the URL, if it is known, and the party that failed."""
     party = call.party()
-    keystone = causes.keystone(party)
     if kind is exceptions.DeadlineExceeded and not exchange.cause and (
             exchange.has_login or not exchange.url):
-        # It is unknown which was slow, maybe for another thread's token.
+        # It is unknown which was slow: a thread also waits for a token that
+        # another thread requests.
         name = 'keystone or %s' % party.name
         return '', dataclasses.replace(party, name=name, server=name)
     if isinstance(exc, library_errors.CATALOG) and not exchange.cause:
         # Keystone has answered, and knows no URL of the service.
         return '', party
-    return exchange.url, keystone if exchange.is_login else party
+    if exchange.is_login:
+        party = causes.keystone(party)
+    return exchange.url, party
 
 
 def _cause(call: Call, kind: Kind, exc: Exception,
            exchange: exchanges.Exchange, waited: float) -> causes.Cause:
-    """Return what the party did."""
+    """Return what the party did: the first of these that is known."""
     if kind is exceptions.OutOfTime:
         return causes.OUT_OF_TIME
     if exchange.cause:
@@ -244,16 +255,19 @@ def _cause(call: Call, kind: Kind, exc: Exception,
         if any(isinstance(error, cls) for error in chain):
             return cause
     if isinstance(exc, library_errors.CATALOG):
-        others = ' or '.join(
-            selection(*endpoint) for endpoint in exc.offered[:OFFERED]
-        ) if isinstance(exc, library_errors.NotSelected) else ''
-        return causes.NO_ENDPOINT.with_detail(
-            (call.selection and ' for ' + call.selection)
-            + (others and ', but for ' + others))
+        return _no_endpoint(call, exc)
     if exchange.answer:
         # The request was answered with success, but not as it should be.
         return causes.UNUSABLE.with_detail(exchange.answer)
     return library_errors.cause(exc, waited, exchange.handled)
+
+
+def _no_endpoint(call: Call, exc: Exception) -> causes.Cause:
+    detail = ' for ' + call.selection if call.selection else ''
+    if isinstance(exc, library_errors.NotSelected):
+        others = [selection(*endpoint) for endpoint in exc.offered]
+        detail += ', but for ' + ' or '.join(others[:OFFERED])
+    return causes.NO_ENDPOINT.with_detail(detail)
 
 
 def _safe_text(exc: BaseException) -> str:

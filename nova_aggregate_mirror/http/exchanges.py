@@ -42,6 +42,12 @@ class Exchange:
         default_factory=sys.exception)
     """The error that the caller handles, which no request caused."""
 
+    def begin(self, method: str, url: str, is_login: bool) -> None:
+        """Forget the previous request, but for what concerns the call."""
+        self.method, self.url, self.is_login = method, url, is_login
+        self.has_login |= is_login
+        self.answer, self.cause, self.is_redirected = '', None, False
+
     def meaning(self, exc: Exception, waited: float) -> library_errors.Kind:
         """Return the class of an error that the call ended with.
 
@@ -49,15 +55,18 @@ class Exchange:
         """
         kind = library_errors.meaning(exc)
         if kind is exceptions.InvalidConfiguration and self.is_redirected:
+            # The address that is not valid is not that of an option.
             return exceptions.MalformedAnswer
         if kind is exceptions.ServiceUnreachable and (
                 self.has_timeout or not deadline.remaining()):
             # Version discovery replaces a timeout by another error.
             kind = exceptions.DeadlineExceeded
-        # If each request was answered, the time was this process's own.
+        if kind is not exceptions.DeadlineExceeded:
+            return kind
+        # If each request was answered, or the call began shortly before its
+        # deadline, the time was this process's own.
         is_answered = bool(self.answer) and not self.has_timeout
-        if kind is exceptions.DeadlineExceeded and (
-                is_answered or not deadline.is_silence(waited)):
+        if is_answered or not deadline.is_silence(waited):
             return exceptions.OutOfTime
         return kind
 
@@ -72,13 +81,12 @@ def observed(method: str, url: str, is_login: bool) -> abc.Iterator[Exchange]:
     """Observe a request that the transport makes inside."""
     exchange = CURRENT.get() or Exchange()
     if not deadline.remaining():
-        # It is not sent: what the request before it did is the reason.
+        # The transport refuses to send it: what the request before it did
+        # stays the reason.
         yield exchange
         return
-    exchange.method, exchange.url = method, url
-    exchange.is_login, exchange.is_redirected = is_login, False
-    exchange.has_login |= is_login
-    exchange.answer, exchange.cause = '', None
+    exchange.begin(method, url, is_login)
+    # What is handled already is no cause of what is raised inside.
     began, handled = time.monotonic(), sys.exception()
     try:
         yield exchange
@@ -97,17 +105,19 @@ def record_answer(exchange: Exchange, response: requests.Response) -> None:
     exchange.answer = answer(response)
     exchange.is_redirected = 300 <= response.status_code < 400
     sent = response.request
-    if exchange.is_login and response.status_code == 401 and (
-            # Keystone's version document is requested without credentials.
-            sent.method == 'POST' or 'X-Auth-Token' in sent.headers
-            or 'Authorization' in sent.headers):
+    # Keystone's version document is requested without credentials, and a 401
+    # for it does not refuse them.
+    has_credentials = (
+        sent.method == 'POST' or 'X-Auth-Token' in sent.headers
+        or 'Authorization' in sent.headers)
+    if exchange.is_login and response.status_code == 401 and has_credentials:
         exchange.cause = causes.LOGIN
     elif response.status_code >= 400:
         exchange.cause = unavailable(response).with_detail(exchange.answer)
 
 
 def unavailable(response: requests.Response) -> causes.Cause:
-    """Return whether the service answered, or probably a proxy for it."""
+    """Return the cause for an error status of the service or of a proxy."""
     return (causes.NO_BACKEND if 502 <= response.status_code <= 504
             else causes.ANSWERED)
 

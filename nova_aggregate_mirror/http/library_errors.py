@@ -65,7 +65,7 @@ _MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
     (exceptions.MalformedAnswer, (http.client.HTTPException, ValueError)),
 )
 
-CLASSES = tuple(cls for _kind, classes in _MEANING for cls in classes)
+CLASSES = (*itertools.chain.from_iterable(row[1] for row in _MEANING),)
 """Every class that is translated."""
 
 CATALOG = (ks_exceptions.CatalogException,
@@ -130,6 +130,7 @@ def looking_up(session: ks_session.Session, service_type: str | None
 def meaning(exc: Exception) -> Kind:
     """Return the class in our tree for an error that is of ``CLASSES``."""
     exc = _wrapped(exc)
+    # Of the errors of keystoneauth, and of those of the SDK.
     status = getattr(exc, 'http_status', getattr(exc, 'status_code', None))
     if isinstance(status, int):
         return meaning_of_status(status)
@@ -151,7 +152,11 @@ def meaning_of_status(status: int) -> Kind:
 
 def cause(exc: Exception, waited: float, handled: BaseException | None
           ) -> causes.Cause:
-    """Return what the other party of a failed request did."""
+    """Return what the other party of a failed request did.
+
+    :param waited: seconds that the request took
+    :param handled: see ``driver_failures.chain``
+    """
     chain = driver_failures.chain(exc, handled)
     if meaning(exc) is exceptions.DeadlineExceeded:
         is_connect = any(isinstance(

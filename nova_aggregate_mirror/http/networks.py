@@ -5,6 +5,8 @@ from collections import abc
 import dataclasses
 import functools
 import ipaddress
+import itertools
+import operator
 from typing import Any
 import urllib.parse
 
@@ -14,6 +16,9 @@ from oslo_config import cfg
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import repeats
 from nova_aggregate_mirror.http import resources
+
+_ADDRESS = operator.itemgetter('subnet_id', 'ip_address')
+_POOL = operator.itemgetter('start', 'end')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,10 +57,9 @@ class Subnet:
 
     def pooled(self, address: str) -> bool:
         """Check whether an address is in an allocation pool."""
-        number = int(ipaddress.ip_address(address))
-        return any(
-            int(ipaddress.ip_address(first)) <= number
-            <= int(ipaddress.ip_address(last)) for first, last in self.pools)
+        number = _number(address)
+        return any(_number(first) <= number <= _number(last)
+                   for first, last in self.pools)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,8 +106,7 @@ class Networks:
         """
         availabilities = self._read(
             'network-ip-availabilities', _counts, {'network_id': networks})
-        return {subnet: counts for network in availabilities
-                for subnet, counts in network}
+        return dict(itertools.chain.from_iterable(availabilities))
 
     @functools.cached_property
     def _adapter(self) -> adapter.Adapter:
@@ -112,15 +115,15 @@ class Networks:
     def _read(self, collection: str, parse: Any,
               query: abc.Mapping[str, abc.Collection[str]]) -> list[Any]:
         """Read all pages of a collection; ``parse`` converts each entry."""
-        page: str | None = urllib.parse.urlencode(query, doseq=True)
+        next_query: str | None = urllib.parse.urlencode(query, doseq=True)
         entries: list[Any] = []
-        while page is not None:
-            more, page = self._read_page(collection, parse, page)
+        while next_query is not None:
+            more, next_query = self._read_page(collection, parse, next_query)
             entries += more
         return entries
 
     @repeats.repeating
-    def _read_page(self, collection: str, parse: Any, page: str
+    def _read_page(self, collection: str, parse: Any, query: str
                    ) -> tuple[list[Any], str | None]:
         """Read a page; return its entries, and the query of the next one."""
         call = errors.Call(resources.party(self._conf, resources.NETWORK),
@@ -128,31 +131,39 @@ class Networks:
         key = collection.replace('-', '_')
         with errors.translated(call):
             response = resources.get(
-                self._adapter, call, '/v2.0/%s?%s' % (collection, page))
+                self._adapter, call, '/v2.0/%s?%s' % (collection, query))
             with errors.parsing():
                 document = response.json()
                 links = document.get(key + '_links', ())
-                return [*map(parse, document[key])], next(
-                    (urllib.parse.urlsplit(link['href']).query
-                     for link in links if link['rel'] == 'next'), None)
+                entries = [parse(entry) for entry in document[key]]
+                for link in links:
+                    if link['rel'] == 'next':
+                        url = urllib.parse.urlsplit(link['href'])
+                        return entries, url.query
+                return entries, None
+
+
+def _number(address: str) -> int:
+    return int(ipaddress.ip_address(address))
 
 
 def _port(port: abc.Mapping[str, Any]) -> Port:
     return Port(
-        port['id'], port['network_id'], port['device_id'] or '',
-        tuple((address['subnet_id'], address['ip_address'])
-              for address in port['fixed_ips']),
-        port.get('ip_allocation') == 'none')
+        id=port['id'], network=port['network_id'],
+        device=port['device_id'] or '',
+        addresses=tuple(map(_ADDRESS, port['fixed_ips'])),
+        unaddressed=port.get('ip_allocation') == 'none')
 
 
 def _subnet(subnet: abc.Mapping[str, Any]) -> Subnet:
+    mode = subnet.get('ipv6_address_mode')
     return Subnet(
-        subnet['id'], subnet['network_id'], subnet.get('segment_id') or '',
-        int(subnet['ip_version']),
-        subnet.get('ipv6_address_mode') in ('slaac', 'dhcpv6-stateless'),
-        tuple(subnet.get('service_types') or ()),
-        tuple((pool['start'], pool['end'])
-              for pool in subnet['allocation_pools']))
+        id=subnet['id'], network=subnet['network_id'],
+        segment=subnet.get('segment_id') or '',
+        version=int(subnet['ip_version']),
+        derived=mode in ('slaac', 'dhcpv6-stateless'),
+        services=tuple(subnet.get('service_types') or ()),
+        pools=tuple(map(_POOL, subnet['allocation_pools'])))
 
 
 def _counts(network: abc.Mapping[str, Any]) -> list[tuple[str, Counts]]:
@@ -162,8 +173,9 @@ def _counts(network: abc.Mapping[str, Any]) -> list[tuple[str, Counts]]:
 
 def _subnet_counts(subnet: abc.Mapping[str, Any]) -> Counts:
     # Extension network-ip-availability-details.
-    exact = subnet.get('ip_availability_details')
-    if exact:
-        return Counts(int(exact['total_ips_in_allocation_pool']),
-                      int(exact['used_ips_in_allocation_pool']), True)
-    return Counts(int(subnet['total_ips']), int(subnet['used_ips']), False)
+    details = subnet.get('ip_availability_details')
+    if details:
+        return Counts(int(details['total_ips_in_allocation_pool']),
+                      int(details['used_ips_in_allocation_pool']), exact=True)
+    return Counts(int(subnet['total_ips']), int(subnet['used_ips']),
+                  exact=False)

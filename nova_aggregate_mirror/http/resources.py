@@ -55,8 +55,10 @@ NETWORK = Kind('network', 'neutron', 'neutron', 'neutron', '/v2.0/networks')
 
 def adapter(conf: cfg.ConfigOpts, kind: Kind) -> ks_adapter.Adapter:
     """Build an adapter for the service with the options of nova.conf."""
-    versions = {'min_version': kind.version, 'max_version': (
-        kind.version[0], 'latest')} if kind.version else {}
+    versions: dict[str, Any] = {}
+    if kind.version:
+        versions = {'min_version': kind.version,
+                    'max_version': (kind.version[0], 'latest')}
     adapter: ks_adapter.Adapter = loading.load_adapter_from_conf_options(
         conf, kind.group, session=auth.session(conf, kind.credentials),
         **versions)
@@ -79,27 +81,29 @@ def get(adapter: ks_adapter.Adapter, call: errors.Call, path: str,
 
 
 def party(conf: cfg.ConfigOpts, kind: Kind) -> errors.Parties:
-    """Return the service as it is asked with the options of nova.conf."""
+    """Return a function that describes the service with its options."""
     return lambda: auth.Account(conf, kind.credentials, kind.group).party
 
 
 @repeats.repeating
 def identifiers(build: Build, party: errors.Parties, kind: Kind, name: str
                 ) -> list[str]:
-    """Return the IDs of the resources with a name; an ID names itself."""
+    """Return the IDs of the resources with a name, which may be an ID."""
     call = errors.Call(party, 'looking up %s %s' % (kind.noun, name))
     with errors.translated(call):
         adapter = build()
-        if get(adapter, call, '%s/%s' % (
-                kind.path, urllib.parse.quote(name, safe='')), 404).ok:
+        by_id = '%s/%s' % (kind.path, urllib.parse.quote(name, safe=''))
+        if get(adapter, call, by_id, 404).ok:
+            # The name is an ID.
             return [name]
-        response = get(adapter, call, '%s?%s' % (
-            kind.path, urllib.parse.urlencode({'name': name})))
+        by_name = '%s?%s' % (
+            kind.path, urllib.parse.urlencode({'name': name}))
+        response = get(adapter, call, by_name)
         with errors.parsing():
+            entries = response.json()[kind.noun + 's']
             # A database may compare names without case.
-            return sorted(
-                resource['id'] for resource in response.json()[
-                    kind.noun + 's'] if resource['name'] == name)
+            return sorted(resource['id'] for resource in entries
+                          if resource['name'] == name)
 
 
 @repeats.repeating

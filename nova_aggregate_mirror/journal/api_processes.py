@@ -74,9 +74,9 @@ class Presence:
         """Write the row in a transaction of the caller."""
         values = {'host': socket.gethostname()[:255], 'mode': self._mode,
                   'version': VERSION, 'seen_at': self._now()}
+        update = sa.update(models.processes).where(_PROCESSES.id == self._id)
         # The row may exist.
-        if not connection.execute(sa.update(models.processes).where(
-                _PROCESSES.id == self._id).values(**values)).rowcount:
+        if not connection.execute(update.values(**values)).rowcount:
             connection.execute(sql_parts.insert_new(
                 connection, models.processes), {'id': self._id, **values})
 
@@ -84,9 +84,9 @@ class Presence:
 def read(database: transactions.Transactions, since: float = 0.0
          ) -> list[ProcessRecord]:
     """Read the processes that were seen since then, oldest first."""
-    statement = sa.select(models.processes).where(
-        _PROCESSES.seen_at.between(since, time.time() + AHEAD)).order_by(
-            _PROCESSES.seen_at, _PROCESSES.host, _PROCESSES.id)
+    seen = _PROCESSES.seen_at.between(since, time.time() + AHEAD)
+    statement = sa.select(models.processes).where(seen).order_by(
+        _PROCESSES.seen_at, _PROCESSES.host, _PROCESSES.id)
     return database.run(lambda connection: [
         ProcessRecord(row.host, row.version, row.mode, row.seen_at)
         for row in connection.execute(statement)])
@@ -103,9 +103,10 @@ def forget(database: transactions.Transactions, now: float) -> None:
             _PROCESSES.id, _PROCESSES.seen_at).order_by(
                 _PROCESSES.seen_at)).all()
         past = [row for row in rows if row.seen_at <= now + AHEAD]
+        future = rows[len(past):]
+        # Without the last, which is the newest.
         old = [row for row in past[:-1] if row.seen_at < now - KEEP]
-        for process in sorted(
-                row.id for row in old + rows[len(past):]):
+        for process in sorted(row.id for row in old + future):
             connection.execute(sa.delete(models.processes).where(
                 _PROCESSES.id == process))
 

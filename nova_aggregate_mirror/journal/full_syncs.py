@@ -105,18 +105,19 @@ class History:
 
         def work(connection: Any) -> None:
             row, merged = connection.execute(newest).first(), entry
-            if row and entry.continues(_entry(row)) and _delete(
-                    connection, row):
+            is_alike = row and entry.continues(_entry(row))
+            # Inserted again below, with an ID that makes it the newest.
+            if is_alike and _delete(connection, row):
                 merged = dataclasses.replace(
                     entry, started_at=row.started_at, passes=row.passes + 1)
             connection.execute(
                 sa.insert(models.syncs), dataclasses.asdict(merged))
             # Rows are counted: IDs may have gaps, for example on Galera.
-            oldest = connection.scalar(sa.select(_SYNCS.id).order_by(
-                _SYNCS.id.desc()).offset(keep).limit(1))
-            if oldest is not None:
+            ids = _NEWEST.with_only_columns(_SYNCS.id)
+            surplus = connection.scalar(ids.offset(keep).limit(1))
+            if surplus is not None:
                 connection.execute(
-                    sa.delete(models.syncs).where(_SYNCS.id <= oldest))
+                    sa.delete(models.syncs).where(_SYNCS.id <= surplus))
 
         self._database.run(work)
         # Processes are only displayed, and the next sync tries again.

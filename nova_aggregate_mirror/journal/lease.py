@@ -73,7 +73,8 @@ class Lease:
 
     def step(self) -> bool:
         """Renew or try to take the lease; return whether this agent leads."""
-        # Only the holder writes: what it has written need not be read.
+        # Only the holder writes: what it has written need not be read. It is
+        # unknown again, and to be read, unless the write below succeeds.
         written, self._written = self._written, None
         if written and self._take(written):
             return True
@@ -85,14 +86,17 @@ class Lease:
 
     def release(self) -> None:
         """Release the lease, if this agent holds it."""
-        self._database.run(lambda connection: connection.execute(
-            sa.update(models.lease).where(
-                _LEASE.name == self._name,
-                _LEASE.holder == self._holder).values(
-                    holder='', renewals=_LEASE.renewals + 1)))
+        update = sa.update(models.lease).where(
+            _LEASE.name == self._name, _LEASE.holder == self._holder)
+        # Those who watch the number see a change.
+        release = update.values(holder='', renewals=_LEASE.renewals + 1)
+        self._database.run(lambda connection: connection.execute(release))
 
     def _take(self, previous: LeaseRow | None) -> bool:
-        """Take the lease unless its row has changed; return success."""
+        """Take or renew the lease; return False if its row has changed.
+
+        :param previous: the row as read or written last; None if there is none
+        """
         row = LeaseRow(self._holder, 1, self._seconds,
                        socket.gethostname()[:255], self._now())
         if previous:
@@ -129,6 +133,7 @@ class Lease:
 def read(database: transactions.Transactions, mode: str = conf.MIRROR
          ) -> LeaseRow | None:
     """Read the lease of a mode; None if no agent has ever taken it."""
+    parameters = {'lease': NAMES[mode]}
     row = database.run(lambda connection: connection.execute(
-        _READ, {'lease': NAMES[mode]}).one_or_none())
+        _READ, parameters).one_or_none())
     return None if row is None else LeaseRow(*row)

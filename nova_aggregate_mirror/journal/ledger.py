@@ -61,19 +61,21 @@ class DatabaseLedger(journal.Ledger):
     def entries(self) -> abc.Mapping[str, journal.LedgerEntry]:
         now = self._now()
         rows = self._database.run(
-            lambda connection: [
-                row for row in connection.execute(_ENTRIES).all()
-                if uuids.is_uuid(row.aggregate_uuid)])
-        self._cache = frozenset(row.aggregate_uuid for row in rows)
-        return {row.aggregate_uuid: journal.LedgerEntry(
-            row.deleted_at is not None,
-            0.0 if row.absent_since is None
-            else max(0.0, now - row.absent_since)) for row in rows}
+            lambda connection: connection.execute(_ENTRIES).all())
+        entries = {}
+        for row in rows:
+            if uuids.is_uuid(row.aggregate_uuid):
+                since = now if row.absent_since is None else row.absent_since
+                entries[row.aggregate_uuid] = journal.LedgerEntry(
+                    deleted=row.deleted_at is not None,
+                    absent=max(0.0, now - since))
+        self._cache = frozenset(entries)
+        return entries
 
     def intersection(self, aggregates: abc.Iterable[str]) -> frozenset[str]:
         requested = _valid(aggregates)
         if not requested:
-            return requested
+            return frozenset()
         return self._database.run(
             lambda connection: intersection(connection, requested))
 
@@ -99,6 +101,7 @@ class DatabaseLedger(journal.Ledger):
         self.defer(aggregates)
         additions = frozenset(self._deferred)
         yield lambda connection: remember(connection, additions, now)
+        # After a failure they stay deferred.
         self._cache |= additions
         self._deferred -= additions
 
@@ -111,6 +114,7 @@ class DatabaseLedger(journal.Ledger):
         if not uuids.is_uuid(aggregate):
             return
         now = self._now()
+        # In case that this transaction fails.
         self._deferred.add(aggregate)
 
         def work(connection: Any) -> None:
@@ -133,7 +137,7 @@ class DatabaseLedger(journal.Ledger):
         present, empty, now = frozenset(present), frozenset(empty), self._now()
         oldest = now - FORGET_AFTER
 
-        def work(connection: Any) -> frozenset[str]:
+        def work(connection: Any) -> set[str]:
             rows = {row.aggregate_uuid: row
                     for row in connection.execute(_ENTRIES)}
             invalid = rows.keys() - _valid(rows)
@@ -143,34 +147,37 @@ class DatabaseLedger(journal.Ledger):
             since = {uuid: row.absent_since for uuid, row in rows.items()}
             absent = since.keys() - present
             # A time in the future was recorded before the clock was set back.
-            _execute(connection, _SET_ABSENT, [
-                uuid for uuid in absent
-                if since[uuid] is None or since[uuid] > now], since=now)
-            _execute(connection, _SET_ABSENT, [
-                uuid for uuid in since.keys() & present
-                if since[uuid] is not None], since=None)
-            forgotten = frozenset(
-                uuid for uuid in absent & empty
-                if (since[uuid] or now) < oldest)
+            newly_absent = [uuid for uuid in absent
+                            if since[uuid] is None or since[uuid] > now]
+            _execute(connection, _SET_ABSENT, newly_absent, since=now)
+            returned = [uuid for uuid in since.keys() & present
+                        if since[uuid] is not None]
+            _execute(connection, _SET_ABSENT, returned, since=None)
+            forgotten = {uuid for uuid in absent & empty
+                         if (since[uuid] or now) < oldest}
             _execute(connection, _FORGET, forgotten)
+            marks = {uuid: rows[uuid].deleted_at
+                     for uuid in rows.keys() & present
+                     if rows[uuid].deleted_at is not None}
             # Only if the mark is still the one that was read.
-            for uuid, mark in sorted(self._outdated({
-                    uuid: rows[uuid].deleted_at
-                    for uuid in rows.keys() & present
-                    if rows[uuid].deleted_at is not None}).items()):
-                connection.execute(_UNMARK, {'uuid': uuid, 'mark': mark})
+            for uuid, deleted_at in sorted(self._outdated(marks).items()):
+                connection.execute(_UNMARK, {'uuid': uuid, 'mark': deleted_at})
             return forgotten
 
         self._cache -= self._database.run(work)
 
     def _outdated(self, marks: abc.Mapping[str, float]) -> dict[str, float]:
-        """Note new marks; return those older than any running call."""
-        clock = self._clock()
-        self._marks = {mark: self._marks.get(mark, clock)
+        """Note new marks; return those older than any running call.
+
+        :param marks: UUID to ``deleted_at``
+        """
+        now = self._clock()
+        # An aggregate that is marked anew has another time of its deletion.
+        self._marks = {mark: self._marks.get(mark, now)
                        for mark in marks.items()}
         longest = self._conf.aggregate_mirror.max_call_age
-        return {uuid: deleted_at for (uuid, deleted_at), first
-                in self._marks.items() if clock - first >= longest}
+        return {uuid: deleted_at for (uuid, deleted_at), seen_at
+                in self._marks.items() if now - seen_at >= longest}
 
 
 def intersection(connection: Any, aggregates: abc.Iterable[str]

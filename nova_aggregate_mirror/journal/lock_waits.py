@@ -41,6 +41,7 @@ class RowLocks:
         if error is None:
             return
         for row in ids:
+            # A single row has just been tried by itself.
             row_error = (self._attempt(statement, [row])
                          if self._waits_left and len(ids) > 1 else error)
             if row_error:

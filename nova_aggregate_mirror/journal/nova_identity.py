@@ -6,12 +6,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import sql_parts
 from nova_aggregate_mirror.journal.db import transactions
-
-BIND = 'nova-aggregate-mirror-manage journal bind'
 
 _UNMARKED = sa.select(models.ledger.c.aggregate_uuid).where(
     models.ledger.c.deleted_at.is_(None))
@@ -54,7 +53,7 @@ class Binding:
                 stored, self._cell_mappings())
 
     def bind(self, leads: bool = False) -> bool:
-        """Check the journal like ``check`` and bind it to this nova.
+        """Check that the journal is this nova's, and bind it.
 
         Once the check has succeeded, a nova that cannot be read is not an
         error: it is still the same.
@@ -63,6 +62,8 @@ class Binding:
             without content that has other cells: the agents of two novas would
             bind it alternately
         :returns: whether it is bound; if not, try again
+        :raises WrongNova: the journal has content of another nova
+        :raises NovaUnavailable: nova could not be read, for the first time
         """
         try:
             mappings = self._cell_mappings()
@@ -72,16 +73,34 @@ class Binding:
             if self._checked:
                 return True
             raise
+        # Not the same is a journal without content: else ``_is_same`` raises.
         is_bound = is_same or leads
         if is_bound and mappings and stored != mappings.keys():
-            is_bound = self._store(mappings, stored)
+            # False if another agent has bound it meanwhile.
+            is_bound = self.replace(mappings, stored)
         # A nova without cells has nothing to mirror yet; check again later.
         self._checked = is_bound and bool(mappings)
         return is_bound
 
-    def replace(self, mappings: abc.Mapping[str, str]) -> None:
-        """Bind the journal to this nova, whatever it is bound to."""
-        self._store(mappings)
+    def replace(self, mappings: abc.Mapping[str, str],
+                before: frozenset[str] | None = None) -> bool:
+        """Bind the journal to this nova, whatever it is bound to.
+
+        :param before: the only cells to replace; None for any
+        :returns: whether it is bound
+        """
+        def work(connection: Any) -> bool:
+            # The first agents of two novas may bind the journal concurrently.
+            sql_parts.lock(connection, 'cells')
+            if before is not None and cells(connection) != before:
+                return False
+            connection.execute(sa.delete(models.cells))
+            connection.execute(
+                sql_parts.insert_new(connection, models.cells),
+                [{'cell_uuid': uuid} for uuid in sorted(mappings)])
+            return True
+
+        return self._database.run(work)
 
     def _is_same(self, stored: frozenset[str],
                  mappings: abc.Mapping[str, str]) -> bool:
@@ -97,33 +116,15 @@ class Binding:
             return False
         if unmarked & self._aggregates().keys():
             return True
+        recorded = ', '.join(sorted(stored))
+        present = ', '.join(sorted(mappings.values())) or 'none'
         raise exceptions.WrongNova(
             'the journal belongs to another nova, with the cells %s; this '
             'nova has the cells %s, and no aggregate of the journal'
-            % (', '.join(sorted(stored)),
-               ', '.join(sorted(mappings.values())) or 'none'),
+            % (recorded, present),
             step='give each nova a database of its own in '
             '[aggregate_mirror_database] connection or, if the journal is '
-            'this nova\'s, run "%s"' % BIND)
-
-    def _store(self, mappings: abc.Mapping[str, str],
-               before: frozenset[str] | None = None) -> bool:
-        """Store cells in place of any others, or only of those given.
-
-        :returns: whether they are stored
-        """
-        def work(connection: Any) -> bool:
-            # The first agents of two novas may bind the journal concurrently.
-            sql_parts.lock(connection, 'cells')
-            if before is not None and cells(connection) != before:
-                return False
-            connection.execute(sa.delete(models.cells))
-            connection.execute(
-                sql_parts.insert_new(connection, models.cells),
-                [{'cell_uuid': uuid} for uuid in sorted(mappings)])
-            return True
-
-        return self._database.run(work)
+            'this nova\'s, run "%s"' % commands.BIND)
 
 
 def cells(connection: Any) -> frozenset[str]:
@@ -134,6 +135,5 @@ def cells(connection: Any) -> frozenset[str]:
 def _content(connection: Any) -> tuple[frozenset[str], bool]:
     """Read the unmarked aggregates, and whether there is any ledger or row."""
     unmarked = frozenset(connection.scalars(_UNMARKED))
-    has_content = bool(unmarked) or any(
-        connection.execute(statement).first() for statement in _ANY)
-    return unmarked, has_content
+    rows = (connection.execute(statement).first() for statement in _ANY)
+    return unmarked, bool(unmarked) or any(rows)

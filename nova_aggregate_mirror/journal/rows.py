@@ -83,6 +83,7 @@ class Rows:
         """
         presence = self._presence
         if presence and not presence.begin_write():
+            # Not due: this transaction leaves it out.
             presence = None
         with self._ledger.addition(aggregates) as add:
             def work(connection: Any) -> None:
@@ -119,11 +120,13 @@ class Rows:
     def set_failed(self, errors: abc.Mapping[str, str],
                    lock_wait: float | None = None,
                    mirrored: abc.Collection[str] = ()) -> None:
-        """Record why rows could not be mirrored; they become pending.
+        """Record why rows could not be mirrored.
+
+        They become pending, except those that are ``mirrored``.
 
         :param errors: IDs of rows, to why
-        :param mirrored: rows that are in sync but for what a cell that does
-            not answer may have: they stay in the journal, but not as pending
+        :param mirrored: IDs of rows that are in sync but for what a cell that
+            does not answer may have: they stay in the journal
         """
         now = self._now()
         failures = [{'row': row, 'error': storable(error),
@@ -175,9 +178,11 @@ class Rows:
         """
         [(count, mirrored, oldest)] = self._read(_BACKLOG)
         age = 0.0 if oldest is None else self._now() - oldest
+        # Clocks differ a little; one that is further ahead is to be seen.
+        if age >= -api_processes.AHEAD:
+            age = max(0.0, age)
         return journal.Backlog(
-            count - mirrored, mirrored,
-            age if age < -api_processes.AHEAD else max(0.0, age))
+            pending=count - mirrored, waiting=mirrored, oldest_age=age)
 
     def _read(self, statement: Any, **values: Any) -> list[Any]:
         return self._database.run(
@@ -198,6 +203,7 @@ class Rows:
 def storable(text: str, length: int = ERROR_LENGTH) -> str:
     """Convert a text to ASCII, for databases of any character set."""
     plain = text[:length].replace('\0', r'\x00')
+    # Cut again, because escapes are longer than what they replace.
     return plain.encode('ascii', 'backslashreplace').decode()[:length]
 
 
@@ -211,10 +217,10 @@ def _values(row: journal.Row) -> dict[str, Any]:
 
 
 def _row(row: Any) -> journal.Row:
+    nodes = frozenset(map(uuids.canonical, filter(None, row.nodes.split(','))))
     return journal.Row(
         id=row.id, running=row.running, created_at=row.created_at,
         attempts=row.attempts, last_error=row.last_error,
         mirrored_at=row.mirrored_at,
-        dirty=journal.Dirty(host=row.host, nodes=frozenset(
-            map(uuids.canonical, filter(None, row.nodes.split(',')))),
-            request_id=row.request_id))
+        dirty=journal.Dirty(
+            host=row.host, nodes=nodes, request_id=row.request_id))

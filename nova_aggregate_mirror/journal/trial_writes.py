@@ -26,12 +26,10 @@ def write(database: transactions.Transactions) -> None:
 
     def insert(connection: Any) -> None:
         for table in models.metadata.sorted_tables:
+            required = [column for column in table.c if not column.nullable
+                        and column.autoincrement is not True]
             connection.execute(sa.insert(table), {
-                column.name: False if isinstance(column.type, sa.Boolean)
-                else 0 if isinstance(column.type, (sa.Integer, sa.Float))
-                else name if column.primary_key else ''
-                for column in table.c if not column.nullable
-                and column.autoincrement is not True})
+                column.name: _value(column, name) for column in required})
         raise _RolledBackError
 
     try:
@@ -39,5 +37,14 @@ def write(database: transactions.Transactions) -> None:
     except _RolledBackError:
         pass
     database.run(lambda connection: sql_parts.lock(connection, name))
-    database.run(lambda connection: connection.execute(
-        sa.delete(models.lease).where(models.lease.c.name == name)))
+    delete = sa.delete(models.lease).where(models.lease.c.name == name)
+    database.run(lambda connection: connection.execute(delete))
+
+
+def _value(column: 'sa.Column[Any]', key: str) -> bool | int | str:
+    """Return a value of the column's type; the key for one that is a key."""
+    if isinstance(column.type, sa.Boolean):
+        return False
+    if isinstance(column.type, (sa.Integer, sa.Float)):
+        return 0
+    return key if column.primary_key else ''

@@ -64,13 +64,15 @@ class Budget:
             floor
         """
         shared = max(0.0, self._left)
+        least = self._floor if essential else 0.0
         began = time.monotonic()
         try:
-            with within(max(shared, self._floor * essential), self._seconds):
+            with within(max(shared, least), self._seconds):
                 yield
         finally:
             spent = time.monotonic() - began
             self._left -= spent
+            # What it took beyond ``shared`` was of the floor.
             if essential and spent - shared > self._quick:
                 self._floor = max(0.0, self._floor - spent + shared)
 
@@ -86,7 +88,8 @@ def is_silence(waited: float) -> bool:
     A request that begins shortly before the deadline shows nothing.
     """
     seconds = _CURRENT.get().seconds
-    return seconds == math.inf or waited >= min(SILENCE, seconds / 2) > 0
+    return seconds == math.inf or (
+        seconds > 0 and waited >= min(SILENCE, seconds / 2))
 
 
 def is_budget() -> bool:

@@ -82,7 +82,8 @@ def chain(exc: BaseException, handled: BaseException | None = None
         errors.insert(0, error)
         reasons = [getattr(error, name, None) for name in (
             'reason', 'orig', 'inner_exception', 'original_exception')]
-        error = next((reason for reason in (*reasons, *reversed(error.args))
+        reasons += reversed(error.args)
+        error = next((reason for reason in reasons
                       if isinstance(reason, BaseException)),
                      error.__cause__ or error.__context__)
     return errors
@@ -112,7 +113,8 @@ def of_socket(error: BaseException) -> causes.Cause | None:
 def is_closed(exc: BaseException, handled: BaseException | None) -> bool:
     """Check whether a peer closed a connection without an answer.
 
-    Any error counts: urllib3 1.26 handles a TypeError when it sends.
+    Any error of the chain counts, not only the innermost: that may be a
+    TypeError, which urllib3 1.26 handles when it sends.
     """
     return any(isinstance(error, (ConnectionError, ssl.SSLEOFError))
                for error in chain(exc, handled))
@@ -125,19 +127,21 @@ def of_database(exc: BaseException, waited: float = 0.0,
     :param waited: seconds that passed before the error
     :param handled: the error that was handled when the database was called
     """
-    for error in ([exc] if getattr(exc, 'filename', '')
-                  else chain(exc, handled)):
+    # An error that names a file is the cause, whatever led to it.
+    errors = [exc] if getattr(exc, 'filename', '') else chain(exc, handled)
+    for error in errors:
         cause = _of_driver(error)
+        if cause == causes.silent(0):
+            return causes.silent(waited)
         if cause:
-            is_silent = cause == causes.silent(0)
-            return causes.silent(waited) if is_silent else cause
+            return cause
     lines = str(exc).strip().splitlines()
     # With an @ in a password, the rest of the password is parsed as host.
     text = re.sub(r'''(?<=['"])[^'"\s]*@(?=[^'"\s@]+['"])''', '',
                   lines[0] if lines else type(exc).__name__)
     is_file = any(isinstance(error, sqlite3.Error) for error in chain(exc))
-    return (causes.FILE_FAILED if is_file else causes.FAILED
-            ).with_detail(text)
+    failure = causes.FILE_FAILED if is_file else causes.FAILED
+    return failure.with_detail(text)
 
 
 def _of_driver(error: BaseException) -> causes.Cause | None:
@@ -148,16 +152,18 @@ def _of_driver(error: BaseException) -> causes.Cause | None:
         return causes.module_missing(error.name or '')
     if isinstance(error, TimeoutError):
         return causes.silent(0)
-    # An SQLSTATE of MySQL may be that of many errors.
+    # The number first: many errors of MySQL may share an SQLSTATE.
     states = [getattr(error, name, None) for name in ('sqlstate', 'pgcode')]
     for code in (next(iter(error.args), None), *states):
         if isinstance(code, (int, str)) and code in _CODES:
             limit = re.search(r"'(max_\w+)'", str(error))
-            return (causes.user_limit(limit[1])
-                    if limit and _CODES[code] == causes.USED_UP
-                    else _CODES[code])
+            if limit and _CODES[code] == causes.USED_UP:
+                return causes.user_limit(limit[1])
+            return _CODES[code]
     cause = _CLASSES.get(type(error).__name__) or of_socket(error)
-    return cause or (None if any(states) else _of_libpq(error))
+    if cause or any(states):
+        return cause
+    return _of_libpq(error)
 
 
 def _of_libpq(error: BaseException) -> causes.Cause | None:
@@ -168,5 +174,7 @@ def _of_libpq(error: BaseException) -> causes.Cause | None:
     for pattern, cause in _LIBPQ:
         if re.search(pattern, text):
             return cause
-    return next((of_socket(OSError(number, '')) for number in errno.errorcode
-                 if ': ' + os.strerror(number) in text), None)
+    for number in errno.errorcode:
+        if ': ' + os.strerror(number) in text:
+            return of_socket(OSError(number, ''))
+    return None

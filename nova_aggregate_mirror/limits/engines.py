@@ -172,7 +172,7 @@ def waited_since(began: float) -> float:
     Earlier requests were answered, and what this process did itself is no
     wait for a database.
 
-    :param began: when it was first used, by the monotonic clock
+    :param began: when the database was first used, by the monotonic clock
     """
     return time.monotonic() - max(began, _LAST_REQUEST.get())
 
@@ -184,7 +184,9 @@ def translated(party: causes.Party,
                ) -> abc.Iterator[None]:
     """Translate the errors of a database that are raised inside.
 
+    :param party: the database
     :param kind: returns the class for an error
+    :param errors: the classes to translate
     """
     began, handled = time.monotonic(), sys.exception()
     try:
@@ -204,8 +206,9 @@ def with_timeouts(url: sa.engine.URL, seconds: float, parameters: str = ''
     """
     units = TIMEOUTS.get(url.get_driver_name(), {})
     options = {*url.query, *urllib.parse.parse_qs(parameters)}
+    whole_seconds = math.ceil(seconds)
     return url.update_query_dict({
-        name: str(math.ceil(seconds) * unit) for name, unit in units.items()
+        name: str(whole_seconds * unit) for name, unit in units.items()
         if name not in options})
 
 
@@ -221,9 +224,9 @@ def bound_nova(conf: cfg.ConfigOpts, seconds: float) -> None:
         bounded = with_timeouts(url, seconds, parameters)
         bounds = ['%s=%s' % option for option in bounded.query.items()
                   if option[0] not in url.query]
+        extended = '&'.join(filter(None, [parameters, *bounds]))
         conf.set_override('max_retries', 0, group)
-        conf.set_override('connection_parameters', '&'.join(
-            [*filter(None, [parameters]), *bounds]), group)
+        conf.set_override('connection_parameters', extended, group)
 
 
 def chunks(values: abc.Iterable[str]) -> abc.Iterator[list[str]]:
@@ -274,7 +277,10 @@ def create(url: sa.engine.URL, settings: Any, limits: Limits,
 
 def build(url: sa.engine.URL, factory: abc.Callable[[], sa.engine.Engine]
           ) -> sa.engine.Engine:
-    """Create an engine that reports a URL that its driver cannot use."""
+    """Create an engine that reports a URL that its driver cannot use.
+
+    Drivers raise built-in errors for parameters that they do not know.
+    """
 
     @contextlib.contextmanager
     def reported() -> abc.Iterator[None]:
@@ -282,15 +288,19 @@ def build(url: sa.engine.URL, factory: abc.Callable[[], sa.engine.Engine]
             yield
         except (AttributeError, TypeError, ValueError) as exc:
             # A UnicodeError quotes a character, perhaps of the password.
-            raise driver_failures.Observed(causes.URL.with_detail((
-                ', '.join(sorted(url.query)) or 'none',
-                url.get_driver_name(), getattr(exc, 'reason', exc)))
+            reason = str(getattr(exc, 'reason', exc))
+            if isinstance(exc, AttributeError):
+                # It tells what the driver expected of its own objects.
+                reason = ''
+            raise driver_failures.Observed(causes.url_unusable(
+                url.get_driver_name(), ', '.join(sorted(url.query)), reason)
             ) from exc
 
     with reported():
         engine = factory()
 
-    # After all other listeners: SQLAlchemy calls none after it.
+    # The last of these listeners: SQLAlchemy calls none after one that
+    # returns a connection.
     @sa.event.listens_for(engine, 'do_connect')
     def connect(dialect: Any, _record: Any, args: Any, options: Any) -> Any:
         with reported():
@@ -300,11 +310,12 @@ def build(url: sa.engine.URL, factory: abc.Callable[[], sa.engine.Engine]
 
 
 def _classify(context: Any) -> None:
-    """Tell a lost lock from a Galera node that lags.
+    """Raise LostLock for a lost lock, DBConnectionError for a node that lags.
 
-    MySQL and MariaDB report both as error 1205, with the same text. An UPDATE
-    or a DELETE that begins a transaction counts as a lost lock: Galera waits
-    longer than the driver, and a read of the same pool meets the node soon.
+    MySQL and MariaDB report both as error 1205, with the same text: of a
+    write it is a lost lock, of a read a node that lags on Galera. Of an UPDATE
+    that begins a transaction this may be wrong: if its node lags, a read finds
+    that soon.
     """
     error = context.original_exception
     if isinstance(error, NotAsked):
@@ -312,9 +323,9 @@ def _classify(context: Any) -> None:
         raise error
     state = getattr(error, 'pgcode', None) or getattr(error, 'sqlstate', None)
     is_timeout = error.args[:1] == (TIMED_OUT,)
-    # A COMMIT has no statement.
-    is_write = (context.statement or WRITES[0]).startswith(WRITES)
-    if state == LOCK_TIMEOUT or is_timeout and is_write:
+    # A COMMIT, which has no statement, is a write, too.
+    is_write = not context.statement or context.statement.startswith(WRITES)
+    if state == LOCK_TIMEOUT or (is_timeout and is_write):
         raise LostLock(causes.LOCKED)
     if is_timeout:
         # A proxy may lead the next connection to a node that lags less. A
@@ -350,10 +361,10 @@ def _bound(engine: sa.engine.Engine, limits: Limits) -> sa.engine.Engine:
         sa.event.listen(engine, event, proceed)
     if engine.dialect.driver == 'psycopg':
         @sa.event.listens_for(engine, 'do_connect')
-        def prepare(_dialect: Any, _record: Any, _arguments: Any,
-                    options: dict[str, Any]) -> None:
-            # Never: a connection pooler may lead the next transaction to a
-            # session that does not have the prepared statement.
+        def prepare_nothing(_dialect: Any, _record: Any, _arguments: Any,
+                            options: dict[str, Any]) -> None:
+            # A connection pooler may lead the next transaction to a session
+            # that does not have the prepared statement.
             options['prepare_threshold'] = None
 
     milliseconds = int(limits.answer * AT_SERVER * 1000)
@@ -386,16 +397,22 @@ def lock_wait(connection: sa.engine.Connection, limits: Limits,
     :param seconds: None for the limit of the engine
     """
     name = connection.dialect.name
-    if seconds is not None and name == 'postgresql':
-        connection.exec_driver_sql(
-            'SET LOCAL lock_timeout = %d' % max(1, seconds * 1000))
-    if seconds is None or name not in ('mysql', 'mariadb'):
+    if seconds is None or name == 'sqlite':
+        # Of SQLite, a whole transaction waits for the file.
         yield
         return
+    if name == 'postgresql':
+        # Until the transaction ends; 0 would be no limit.
+        connection.exec_driver_sql(
+            'SET LOCAL lock_timeout = %d' % max(1, seconds * 1000))
+        yield
+        return
+    # MySQL and MariaDB take whole seconds, at least one.
     statement = 'SET SESSION innodb_lock_wait_timeout = %d'
     connection.exec_driver_sql(statement % max(1, seconds))
     try:
         yield
     finally:
+        # The session of a lost connection has ended.
         if not connection.invalidated:
             connection.exec_driver_sql(statement % max(1, limits.lock_wait))

@@ -52,8 +52,8 @@ class PlacementBreaker:
             attempted unless placement hung, which would occupy every worker
         :raises NotTried: during the back-off, with its reason
         """
-        for until, failure in (self._hung, *(
-                [self._refused] if recorded else [])):
+        backoffs = [self._hung, self._refused] if recorded else [self._hung]
+        for until, failure in backoffs:
             if self.now() < until:
                 raise exceptions.NotTried(
                     'is not tried again yet: it %s' % failure.observation,

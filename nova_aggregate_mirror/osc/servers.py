@@ -59,13 +59,11 @@ class ListServers(command.Lister):
         down = nova.hosts_down()
         if parsed_args.hosts:
             down &= frozenset(parsed_args.hosts)
-        command.tell(map(str, problems.of_cells(
-            api.cells_of(down), 'their servers are not audited')))
+        found = problems.of_cells(
+            api.cells_of(down), 'their servers are not audited')
+        command.tell(map(str, found))
         command.tell([display.summary(zone_audit.totals)])
-        if zone_audit.totals.misplaced:
-            self.status = exit_status.DRIFT
-        if down:
-            self.status = exit_status.NO_NODE
+        self.status = zone_audit.totals.status(found)
         unknown = [] if down else lookup.unknown_names(
             parsed_args.zone, zone_audit.zones, parsed_args.hosts,
             zone_audit.totals, lambda: nova.hosts().union(*(

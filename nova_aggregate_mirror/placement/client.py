@@ -102,7 +102,7 @@ class Client:
             LOG.warning('Placement cannot be used: %s', failure)
 
     def providers(self) -> frozenset[str]:
-        """Read the UUIDs of all resource providers."""
+        """Read the UUIDs of all resource providers, and note their number."""
         providers = self._list_providers(LISTS)
         self.provider_count = len(providers)
         return providers
@@ -132,10 +132,11 @@ class Client:
         """Read the UUIDs of the providers in any of the aggregates."""
         if len(aggregates) == 1:
             return self._list_providers(LISTS, member_of=aggregates[0])
-        return frozenset[str]().union(*(
-            self._list_providers(LISTS, member_of='in:' + ','.join(
-                aggregates[start:start + MANY]))
-            for start in range(0, len(aggregates), MANY)))
+        providers: frozenset[str] = frozenset()
+        for start in range(0, len(aggregates), MANY):
+            some = ','.join(aggregates[start:start + MANY])
+            providers |= self._list_providers(LISTS, member_of='in:' + some)
+        return providers
 
     def ask(self, request: abc.Callable[[str], Result],
             providers: abc.Iterable[str], each: parallel.Each,
@@ -174,17 +175,17 @@ class Client:
                 written = responses.provider(call, answer, provider.uuid)
                 responses.check_written(call, written, provider, aggregates)
             except exceptions.MirrorError as exc:
-                # The write begins again at its GET.
-                self._has_moved(exc, target)
+                # For the next request: the write begins again at its GET.
+                self._follow_catalog(exc, target)
                 raise
         return written
 
     def endpoint(self) -> str:
         """Describe where placement is expected; never raise."""
         region, interfaces, url = self._access.place()
-        return '%s, endpoint %s' % (
-            errors.selection(region, interfaces), errors.without_secrets(
-                self._slot().endpoint or url or 'unknown'))
+        url = self._slot().endpoint or url or 'unknown'
+        return '%s, endpoint %s' % (errors.selection(region, interfaces),
+                                    errors.without_secrets(url))
 
     @property
     def options(self) -> str:
@@ -210,7 +211,7 @@ class Client:
             try:
                 return repeats.repeating(request)()
             except exceptions.MirrorError as exc:
-                if not self._has_moved(exc, target):
+                if not self._follow_catalog(exc, target):
                     raise
             return request()
 
@@ -221,12 +222,14 @@ class Client:
         if self._reads_only and method != 'GET':
             raise RuntimeError('%s %s, but placement is only observed'
                                % (method, path[:LONGEST]))
-        slot, target = self._slot(), None
+        slot, target, selection = self._slot(), None, ''
+        if not slot.target:
+            # For an error, what is looked for in the catalog.
+            region, interfaces, _url = self._access.place()
+            selection = errors.selection(region, interfaces)
         call = errors.Call(
             lambda: self._access.party,
-            '%s %s' % (method, path[:LONGEST]), slot.endpoint,
-            # Looked for when there is no client.
-            '' if slot.target else errors.selection(*self._access.place()[:2]))
+            '%s %s' % (method, path[:LONGEST]), slot.endpoint, selection)
         try:
             with errors.translated(call):
                 for _attempt in range(2):
@@ -242,7 +245,7 @@ class Client:
                     slot.drop(target)
         except exceptions.NotAuthorized:
             if target is None:
-                # The next client reads the credentials again.
+                # No token at all: the next client reads the credentials again.
                 slot.drop(slot.target)
             raise
         call = dataclasses.replace(call, url=slot.endpoint)
@@ -257,12 +260,13 @@ class Client:
             self._look(slot, slot.target)
         return slot.target
 
-    def _has_moved(self, error: exceptions.MirrorError,
-                   target: connection.Target | None) -> bool:
-        """Check whether the catalog has another address after a failure.
+    def _follow_catalog(self, error: exceptions.MirrorError,
+                        target: connection.Target | None) -> bool:
+        """Replace the client after a failure if placement may have moved.
 
         :param target: the client that failed; None if it was created for the
             request, with the catalog of that moment
+        :returns: whether there is another client now
         """
         if target is None or not error.may_have_moved:
             return False
@@ -281,6 +285,7 @@ class Client:
             return False
         try:
             if slot.target is not target:
+                # Another thread has replaced or dropped it meanwhile.
                 return slot.target is not None
             if not slot.may_look():
                 return False

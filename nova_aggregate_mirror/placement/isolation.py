@@ -57,6 +57,7 @@ def ask(request: abc.Callable[[Item], Result], items: abc.Iterable[Item],
     :param probe: asks something else of placement
     :param patience: seconds to wait for each of the items; 0 waits a little
         longer than others take
+    :returns: with a stop of this process as an outage, too
     """
     run = _Run(request, probe, patience)
     try:
@@ -80,6 +81,8 @@ class _Run(Generic[Item, Result]):
         """When the last probe began that was answered."""
         self._began = time.monotonic()
         self._slowest = 0.0
+        self._silence: exceptions.MirrorError | None = None
+        """The last wait without an answer."""
         self._silent = self._failed_in_a_row = 0
         # What was read in time is also to be written in time.
         self._reserve = deadline.remaining() / 2
@@ -108,21 +111,24 @@ class _Run(Generic[Item, Result]):
             is_silent = error.is_outage
             # Before the check: others may end at the same time, and none of
             # them is to begin with a further item.
-            self._count(is_silent)
+            self._add_silent(1 if is_silent else 0)
             with self._checking:
                 if self._is_failure(error, began, patience):
                     self.answers.failures[item] = error
                     return
-            self._count(-is_silent)
+            # It is asked again, with the patience that the check has set.
+            self._add_silent(-1 if is_silent else 0)
 
-    def _count(self, silent: int) -> None:
+    def _add_silent(self, count: int) -> None:
         with self._mutex:
-            self._silent += silent
+            self._silent += count
 
     def _is_over(self) -> bool:
         """Check whether no other item is to be asked about."""
-        if self.answers.outage or not self._silent:
-            return bool(self.answers.outage)
+        if self.answers.outage:
+            return True
+        if not self._silent:
+            return False
         if self._patience and self._silent >= MOST_SILENT:
             return True
         return deadline.remaining() < self._reserve
@@ -137,7 +143,7 @@ class _Run(Generic[Item, Result]):
 
     def _is_failure(self, error: exceptions.MirrorError, began: float,
                     patience: float) -> bool:
-        """Check whether an item has failed, and whether all others would.
+        """Check whether an item failed; set the outage if all others would.
 
         :param began: when its request began
         :param patience: with which it was asked; if all of placement is slow,
@@ -148,11 +154,18 @@ class _Run(Generic[Item, Result]):
             self.answers.outage = error
             return True
         is_silent = error.is_outage
-        self._failed_in_a_row += error.is_repeatable
+        if isinstance(error, exceptions.OutOfTime):
+            # What took the time is the cause.
+            error = self._silence or error
+        elif isinstance(error, exceptions.DeadlineExceeded):
+            self._silence = error
+        if error.is_repeatable:
+            self._failed_in_a_row += 1
         is_unchecked = patience == self._patience and self._probed < began
-        if is_silent and is_unchecked or (
+        if (is_silent and is_unchecked) or (
                 self._failed_in_a_row >= MOST_FAILURES):
             self._check(error)
+        # The check may have raised the patience: then it is asked again.
         return not (is_silent and self._patience > patience)
 
     def _check(self, error: exceptions.MirrorError) -> None:

@@ -47,6 +47,7 @@ def read(placement: client.Client, used: frozenset[str],
     chunks = [tuple(rare[start:start + client.MANY])
               for start in range(0, len(rare), client.MANY)]
     requests, count = len(likely) + len(chunks), placement.provider_count
+    # A request for each provider, and one for their list.
     if count is not None and count + 1 < requests:
         providers = placement.providers()
         if len(providers) + 1 < requests:
@@ -69,11 +70,11 @@ def _by_provider(placement: client.Client, providers: abc.Collection[str],
     misspelled = _ask(placement, placement.members, _misspelled(
         wanted, answers.results.values()), each)
     _add_members(memberships, misspelled.results)
+    unread = {provider: error for provider, error in answers.failures.items()
+              if provider not in denied}
     return Memberships(
         _frozen(memberships), unread_aggregates=misspelled.failures,
-        unread_providers={
-            provider: error for provider, error in answers.failures.items()
-            if provider not in denied}, denied=denied)
+        unread_providers=unread, denied=denied)
 
 
 def _misspelled(wanted: abc.Set[str], states: abc.Iterable[responses.Provider]
@@ -92,9 +93,11 @@ def _by_aggregate(placement: client.Client, likely: list[str],
                  each)
     # The providers of a list do not tell which of its aggregates they are in.
     inhabited = {chunk for chunk, members in lists.results.items() if members}
-    single = [aggregate for chunk in chunks
-              if chunk in inhabited or chunk in lists.failures
-              for aggregate in chunk]
+    # So these are read one by one, like those of a list that failed.
+    single: list[str] = []
+    for chunk in chunks:
+        if chunk in inhabited or chunk in lists.failures:
+            single += chunk
     second = _ask(placement, placement.members, single, each)
     memberships: dict[str, set[str]] = {}
     _add_members(memberships, {**first.results, **second.results})

@@ -37,23 +37,15 @@ class Workers:
              items: abc.Iterable[Item]) -> list[Result]:
         """Return the results, in the order of the items.
 
-        After a failure no further call is started, and running calls are
-        waited for: no call continues after the return.
+        The first error in this order is raised: calls that have not started
+        by then are cancelled, and running ones are waited for.
 
         :raises Stopped: when ``stopping`` became true before the last call
         """
-        failures: list[Exception] = []
-
         def checked_call(item: Item) -> Result:
-            if failures:
-                raise failures[0]
             if self._stopping():
                 raise exceptions.Stopped('this process is stopping')
-            try:
-                return call(item)
-            except exceptions.MirrorError as exc:
-                failures.append(exc)
-                raise
+            return call(item)
 
         items = list(items)
         if min(self._count, len(items)) < 2:
@@ -65,12 +57,6 @@ class Workers:
                 for item in items]
             try:
                 return [future.result() for future in running]
-            except exceptions.MirrorError:
-                if failures:
-                    # Others may have failed because they waited for this call.
-                    raise failures[0]
-                raise
             finally:
-                # After a failure, cancel the calls that have not started.
                 for future in running:
                     future.cancel()

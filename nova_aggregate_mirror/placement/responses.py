@@ -53,13 +53,14 @@ def providers(call: errors.Call, answer: dict[str, Any]) -> frozenset[str]:
     entries = answer.get('resource_providers')
     if not isinstance(entries, list):
         raise call.malformed('no list of providers')
-    return frozenset(map(uuids.canonical, _uuids(
-        call, [entry.get('uuid') if isinstance(entry, dict) else None
-               for entry in entries])))
+    values = [entry.get('uuid') if isinstance(entry, dict) else None
+              for entry in entries]
+    return frozenset(map(uuids.canonical, _uuids(call, values)))
 
 
 def names(call: errors.Call, answer: dict[str, Any]) -> dict[str, str]:
     """Parse a list of resource providers: UUIDs to names."""
+    # Called for the error that it raises if a UUID is wrong.
     providers(call, answer)
     by_uuid = {uuids.canonical(entry['uuid']): entry.get('name')
                for entry in answer['resource_providers']}
@@ -124,6 +125,7 @@ def _refusal(call: errors.Call, response: requests.Response,
     elif error.get('code') == _CONCURRENT_UPDATE and status == 409:
         kind, cause = exceptions.GenerationConflict, causes.CHANGED
     elif kind is exceptions.RequestRejected and not error:
+        # Something else than placement has answered.
         kind = exceptions.MalformedAnswer
     refusal = errors.unexpected(call, response, detail, kind, cause)
     if kind is exceptions.RequestRejected and status == 400:

@@ -102,12 +102,14 @@ def compare(compared: comparison.Comparison, prune: bool = True
     def add(state: State, provider: str, aggregates: abc.Iterable[str]
             ) -> None:
         for uuid in aggregates:
+            absent_for = 0.0
+            if state is State.ABSENT:
+                entry = compared.ledger.get(uuid, journal.LedgerEntry())
+                absent_for = entry.absent
             associations[provider, uuid] = dataclasses.replace(
                 _association(nova, provider, uuid, state),
                 in_placement=uuid in compared.current.get(provider, ()),
-                absent_for=compared.ledger.get(
-                    uuid, journal.LedgerEntry()).absent
-                if state is State.ABSENT else 0.0)
+                absent_for=absent_for)
 
     for change in compared.changes:
         add(State.MISSING, change.provider, change.add)
@@ -119,6 +121,7 @@ def compare(compared: comparison.Comparison, prune: bool = True
         add(State.PENDING, node, compared.requested(nova.wanted(node)))
     for provider, aggregates in compared.other_providers().items():
         if nova.unread:
+            # A cell or host that was not read may have it as compute node.
             add(State.UNKNOWN_PROVIDER, provider, aggregates)
             continue
         add(State.FOREIGN_PROVIDER, provider,
@@ -142,10 +145,12 @@ def after_sync(differences: abc.Iterable[Association],
     for association in differences:
         if association.state in (State.MISSING, State.STALE):
             if _is_settled(association, result):
+                # If this sync changed it, it is added again below.
                 continue
-            association = dataclasses.replace(
-                association, state=State.PENDING
-                if association.provider in result.pending else State.UNKNOWN)
+            state = State.UNKNOWN
+            if association.provider in result.pending:
+                state = State.PENDING
+            association = dataclasses.replace(association, state=state)
         associations[association.pair] = association
     for association in foreign(nova, result.kept):
         associations[association.pair] = association
@@ -170,14 +175,15 @@ def complete(nova: source.Nova, differences: abc.Iterable[Association],
         is_unknown = node in unknown or any(
             host in unknown for host in nova.hosts_of(node))
         for uuid in nova.wanted(node):
-            in_sync = not is_unknown and uuid not in unknown
-            if (node, uuid) not in pairs:
-                associations.append(dataclasses.replace(
-                    _association(nova, node, uuid, State.IN_SYNC if in_sync
-                                 else State.UNKNOWN), in_placement=in_sync))
+            if (node, uuid) in pairs:
+                continue
+            state = State.IN_SYNC
+            if is_unknown or uuid in unknown:
+                state = State.UNKNOWN
+            associations.append(_association(nova, node, uuid, state))
     nodeless = nova.nodeless() - frozenset(unknown)
-    hosts = frozenset().union(*map(nova.hosts_of, nova.nodes))
-    for host in nova.members.keys() - hosts:
+    hosts_with_node = frozenset().union(*map(nova.hosts_of, nova.nodes))
+    for host in nova.members.keys() - hosts_with_node:
         state = State.NO_NODE if host in nodeless else State.UNKNOWN
         associations += [
             Association((host,), '', nova.aggregates.get(uuid, ''), uuid,
@@ -188,23 +194,26 @@ def complete(nova: source.Nova, differences: abc.Iterable[Association],
 def foreign(nova: source.Nova, kept: source.Memberships
             ) -> list[Association]:
     """List the foreign aggregates of compute nodes."""
-    return [dataclasses.replace(
-        _association(nova, provider, uuid, State.FOREIGN_AGGREGATE),
-        in_placement=True)
-        for provider, aggregates in sorted(kept.items())
-        for uuid in sorted(aggregates)]
+    associations = []
+    for provider, aggregates in kept.items():
+        associations += [
+            _association(nova, provider, uuid, State.FOREIGN_AGGREGATE)
+            for uuid in aggregates]
+    return sorted(associations)
 
 
 def _is_settled(association: Association, result: outcome.Outcome) -> bool:
-    """Check whether another writer has repaired an association meanwhile."""
-    return association.provider in result.done and not {
+    """Check whether this sync or another writer repaired an association."""
+    subjects = (
         outcome.Subject(outcome.PROVIDER, association.provider),
-        outcome.Subject(outcome.AGGREGATE, association.aggregate_uuid),
-    } & result.failed.keys()
+        outcome.Subject(outcome.AGGREGATE, association.aggregate_uuid))
+    return (association.provider in result.done
+            and result.failed.keys().isdisjoint(subjects))
 
 
 def _association(nova: source.Nova, provider: str, uuid: str, state: State
                  ) -> Association:
     return Association(
         tuple(sorted(nova.hosts_of(provider))), provider,
-        nova.aggregates.get(uuid, ''), uuid, state)
+        nova.aggregates.get(uuid, ''), uuid, state,
+        in_placement=state in (State.IN_SYNC, State.FOREIGN_AGGREGATE))

@@ -27,9 +27,9 @@ def refusal(compared: comparison.Comparison, max_removed_share: float | None
     if max_removed_share in (None, UNLIMITED):
         return None
     nova = compared.nova
-    foreign = sum(len(aggregates & compared.expired)
+    expired = sum(len(aggregates & compared.expired)
                   for aggregates in compared.other_providers().values())
-    removed = foreign + sum(len(change.remove) for change in compared.changes)
+    removed = expired + sum(len(change.remove) for change in compared.changes)
     if not removed:
         return None
     if not any(map(nova.wanted, nova.nodes)) and not nova.hosts_down:
@@ -37,9 +37,10 @@ def refusal(compared: comparison.Comparison, max_removed_share: float | None
         return exceptions.RemovalsRefused(
             'nova reports no host in any aggregate; %s would be removed'
             % plurals.count(removed, 'association'), step=STEP)
-    ours = foreign + sum(
-        len(compared.current[node] & compared.owned)
-        for node in nova.nodes.keys() & compared.current.keys())
+    # The whole counts what the part counts, so that no share exceeds 1.
+    ours = expired
+    for node in nova.nodes.keys() & compared.current.keys():
+        ours += len(compared.current[node] & compared.owned)
     if removed > ALWAYS_SAFE and removed > max_removed_share * ours:
         return exceptions.RemovalsRefused(
             '%.2f%% of the associations would be removed, which is over '

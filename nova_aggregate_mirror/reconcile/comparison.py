@@ -17,8 +17,11 @@ providers that are not compute nodes. No service would restore these
 associations if nova's database had been restored to an older state by
 mistake."""
 
-RIVALS = ('run "openstack compute service delete" for the host that no longer '
-          'runs it, then restart nova-compute on the other')
+RIVALS = ('if both run nova-compute, stop it where the file compute_id is a '
+          'copy, and delete that file; run "openstack compute service delete" '
+          'for the host that no longer runs it, which removes the host from '
+          'its aggregates, and restart nova-compute on the other, which '
+          'creates the provider again')
 """Nova-api also deletes the provider."""
 
 
@@ -78,8 +81,12 @@ class Comparison:
                          if self.ledger[uuid].absent >= FOREIGN_AFTER)
 
     def _absent(self, deleted: bool) -> frozenset[str]:
-        """Return aggregates that placement still has and nova has not."""
+        """Return aggregates that placement still has and nova has not.
+
+        :param deleted: those that a user deleted, or only all others
+        """
         if self.hosts:
+            # A sync of some hosts removes no whole aggregate.
             return frozenset()
         return frozenset(
             uuid for uuid, entry in self.ledger.items()
@@ -93,28 +100,31 @@ class Comparison:
         A compute node that is not in ``current`` has no provider yet.
         """
         changes = (plan.change(self.nova, node, self.current[node], self.owned,
-                               self.only)
+                               only=self.only)
                    for node in sorted(self.nodes & self.current.keys()))
         unread = frozenset(self.unread_aggregates)
         if unread:
+            # Whether a provider has them is not known.
             changes = (change.without(unread) for change in changes)
         return [change for change in changes if change]
 
     def contradictions(self) -> abc.Mapping[str, exceptions.Contradiction]:
         """Describe the providers whose hosts are in different aggregates."""
-        nova = self.nova
-        return {
-            node: exceptions.Contradiction(
-                'nova has the compute node on %s' % ' and on '.join(
-                    map(str, nova.shared[node])),
-                consequence='; '.join(sorted(
-                    'only %s is in aggregate %s (%s), which is not changed' % (
-                        ', '.join(sorted(
-                            host for host in nova.hosts_of(node)
-                            if uuid in nova.members.get(host, ()))),
-                        nova.aggregates[uuid], uuid)
-                    for uuid in uuids)), step=RIVALS)
-            for node, uuids in self.disputes().items()}
+        contradictions = {}
+        for node, uuids in self.disputes().items():
+            hosts = map(str, self.nova.shared[node])
+            claims = sorted(self._claim(node, uuid) for uuid in uuids)
+            contradictions[node] = exceptions.Contradiction(
+                'nova has the compute node on %s' % ' and on '.join(hosts),
+                consequence='; '.join(claims), step=RIVALS)
+        return contradictions
+
+    def _claim(self, node: str, uuid: str) -> str:
+        """Describe a disputed aggregate."""
+        members = [host for host in sorted(self.nova.hosts_of(node))
+                   if uuid in self.nova.members.get(host, ())]
+        return 'only %s is in aggregate %s (%s), which is not changed' % (
+            ', '.join(members), self.nova.aggregates[uuid], uuid)
 
     def disputes(self) -> source.Memberships:
         """Map providers to the requested aggregates that are disputed."""
@@ -131,26 +141,30 @@ class Comparison:
         return aggregates & self.only if self.only else aggregates
 
     def requested_nova(self) -> source.Nova:
-        """Return nova with only the requested hosts as members."""
-        hosts = self.hosts
-        located = frozenset(self.nova.members).union(
-            *map(self.nova.hosts_of, self.nova.nodes)
-        ) - self.nova.hosts_down.keys()
+        """Return nova without the members that were not requested.
+
+        A member is a requested host in at least one requested aggregate.
+        """
+        nova, hosts = self.nova, self.hosts
         members = {host: aggregates for host, aggregates
-                   in self.nova.members.items()
+                   in nova.members.items()
                    if (not hosts or host in hosts)
                    and self.requested(aggregates)}
+        invalid, cells_down = nova.invalid_aggregates, nova.cells_down
+        if hosts:
+            invalid = frozenset(aggregate for aggregate in invalid
+                                if not hosts.isdisjoint(aggregate.hosts))
+        located = frozenset(nova.members).union(
+            *map(nova.hosts_of, nova.nodes)) - nova.hosts_down.keys()
+        if hosts and located.issuperset(hosts):
+            # No silent cell has any of these hosts.
+            cells_down = {}
+        hosts_down = {host: names for host, names in nova.hosts_down.items()
+                      if host in members}
         return dataclasses.replace(
-            self.nova, members=members,
-            # A cell without any of these hosts does not affect them.
-            cells_down={} if hosts and located.issuperset(hosts)
-            else self.nova.cells_down,
-            unmapped=self.nova.unmapped & frozenset(members),
-            hosts_down={host: names for host, names
-                        in self.nova.hosts_down.items() if host in members},
-            invalid_aggregates=frozenset(
-                aggregate for aggregate in self.nova.invalid_aggregates
-                if not hosts or not hosts.isdisjoint(aggregate.hosts)))
+            nova, members=members, cells_down=cells_down,
+            hosts_down=hosts_down, invalid_aggregates=invalid,
+            unmapped=nova.unmapped & frozenset(members))
 
     def with_changes(self, changes: abc.Iterable[plan.Change]
                      ) -> 'Comparison':
@@ -174,7 +188,7 @@ class Comparison:
     def other_providers(self) -> abc.Mapping[str, frozenset[str]]:
         """Map providers that are not compute nodes to owned aggregates.
 
-        Empty unless all hosts were requested.
+        Empty in a sync of some hosts, which changes no such provider.
         """
         if self.hosts:
             return {}
@@ -204,9 +218,8 @@ def resolve(requested: frozenset[str], aggregates: abc.Mapping[str, str],
     uuids |= requested & (aggregates.keys() | frozenset(ledger))
     unknown = sorted(requested - uuids - set(aggregates.values()))
     if unknown:
+        existing = plurals.some(aggregates.values()) or 'none'
         raise exceptions.UnknownName(
             'nova has no aggregate %s with a UUID, current or deleted; it has '
-            '%s' % (
-                ', '.join(unknown),
-                plurals.some(aggregates.values()) or 'none'))
+            '%s' % (', '.join(unknown), existing))
     return frozenset(uuids)

@@ -58,6 +58,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     :raises MirrorError: when the sync could not start; nothing was changed
     """
     context = mirror.context
+    # Before the drain: an unknown name raises, with nothing changed yet.
     selection = survey.select(context, request.aggregates)
     outcome = _drain(mirror, _covered(context, rows, request), request)
     try:
@@ -65,6 +66,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     except exceptions.MirrorError as exc:
         return without_comparison(exc, request, outcome)
     if not request.write:
+        # The drain has only computed what placement would have by now.
         compared = compared.with_changes(outcome.changes)
     refused = brake.refusal(compared, request.max_removed_share)
     prune = request.max_removed_share is not None and not refused
@@ -114,14 +116,14 @@ def of_hosts(context: context.Context, hosts: frozenset[str],
         context, [journal.Dirty(host, nodes) for host in hosts],
         provider_writes.Mode(write=False, patience=patience))
     compared = Comparison(
-        outcome.current, outcome.truth or source.Nova({}, {}, {}), {},
+        outcome.current, outcome.truth or source.Nova({}, {}, {}), ledger={},
         hosts=hosts, unread_providers={
             subject.name: error for subject, error in outcome.failed.items()
             if subject.kind == PROVIDER})
     # A cell that is down is a failure of each host that it may have.
     nova = dataclasses.replace(compared.requested_nova(), cells_down={})
     if not outcome.current and (outcome.outage or not outcome.truth):
-        # It is the same for each host and node.
+        # Each host and node failed for the same reason: it is given once.
         error = outcome.outage or next(iter(outcome.failed.values()))
         outcome.failed.clear()
         return Result(outcome, nova, not_compared=error, request=request)
@@ -151,24 +153,32 @@ def unread(compared: Comparison) -> dict[Subject, exceptions.MirrorError]:
 def _covered(context: context.Context, rows: abc.Iterable[journal.Row],
              request: Request) -> list[journal.Row]:
     """Return the rows that the request covers entirely."""
-    rows = [] if request.aggregates else list(rows)
+    if request.aggregates:
+        # A row is about all aggregates of its host.
+        return []
+    rows = list(rows)
     if not rows or not request.hosts:
         return rows
-    nova = context.nova.read((), {
-        node for row in rows for node in row.dirty.nodes})
-    return [row for row in rows if request.hosts.issuperset(
-        {row.dirty.host}.union(*map(nova.hosts_of, row.dirty.nodes)))]
+    nodes = frozenset[str]().union(*(row.dirty.nodes for row in rows))
+    nova = context.nova.read((), nodes)
+    covered = []
+    for row in rows:
+        hosts = map(nova.hosts_of, row.dirty.nodes)
+        if request.hosts.issuperset({row.dirty.host}.union(*hosts)):
+            covered.append(row)
+    return covered
 
 
 def _drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
            request: Request) -> Outcome:
-    """Mirror the rows."""
+    """Mirror the rows; without ``write``, compute what that would change."""
     context = mirror.context
     if rows:
         context.display.step('Journal: %s to mirror'
                              % plurals.count(len(rows), 'operation'))
-        survey.check_placement(context, context.placement.providers(),
-                               context.nova.read_all())
+        survey.check_placement(
+            context.placement, context.placement.providers(),
+            context.nova.read_all())
     if request.write:
         return mirror.drain(rows)
     return mirror.converge((row.dirty for row in rows), provider_writes.Mode(
@@ -182,27 +192,29 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
     nodes = [change.provider for change in compared.changes
              if change.add or mode.prune]
     display = mirror.context.display
+    nova = compared.nova
     text = 'Nova has %s and %s%s' % (
-        plurals.count(len(compared.nova.aggregates), 'aggregate'),
-        plurals.count(len(compared.nova.compute_nodes()), 'compute node'),
-        compared.nova.extent)
+        plurals.count(len(nova.aggregates), 'aggregate'),
+        plurals.count(len(nova.compute_nodes()), 'compute node'), nova.extent)
     if nodes:
         text += '; ' + plurals.count(len(nodes), 'differs', 'differ')
     display.step(text)
     display.expect(len(nodes))
-    # The drain may change the dictionary meanwhile.
+    # A copy: the drain may change the dictionary meanwhile.
     failing, differing = dict(mirror.context.failing or {}), frozenset(nodes)
     failing = {node: failing[node] for node in failing if node in differing}
     repaired = Outcome()
-    for hosts in _groups(mirror, compared.dirty(
-            node for node in nodes if node not in failing)):
+    healthy = [node for node in nodes if node not in failing]
+    for hosts in _groups(mirror, compared.dirty(healthy)):
         repaired.add(mirror.converge(hosts, mode))
     if not repaired.outage:
+        # Those silent in this sync have another try, after all others.
         failing |= {node: repaired.failed[Subject(PROVIDER, node)]
                     for node in nodes if node in repaired.silent}
     repaired.merge_retry(
         _retry_failing(mirror, compared, failing, request, mode))
     if failing:
+        # ``_retry_failing`` has left those that it did not try.
         LOG.info('%s that failed before: no time to try them again',
                  plurals.count(len(failing), 'provider'))
         repaired.failed |= {
@@ -220,12 +232,18 @@ def _groups(mirror: reconciler.Reconciler, hosts: list[journal.Dirty]
     Hosts with journal rows are mirrored by the drain, too, unless their
     providers fail; a large host needs two requests for each compute node.
     """
-    groups: list[list[journal.Dirty]] = [[], [], []]
+    others: list[journal.Dirty] = []
+    recorded: list[journal.Dirty] = []
+    large: list[journal.Dirty] = []
     journaled = mirror.journaled_hosts() if len(hosts) > 1 else frozenset()
     for host in hosts:
-        groups[2 if len(host.nodes) >= MANY_NODES
-               else 1 if host.host in journaled else 0].append(host)
-    return groups
+        if len(host.nodes) >= MANY_NODES:
+            large.append(host)
+        elif host.host in journaled:
+            recorded.append(host)
+        else:
+            others.append(host)
+    return [others, recorded, large]
 
 
 def _retry_failing(mirror: reconciler.Reconciler, compared: Comparison,
@@ -243,7 +261,7 @@ def _retry_failing(mirror: reconciler.Reconciler, compared: Comparison,
         nodes = list(failing)[:RETRIED]
         retried = mirror.converge(
             compared.dirty(nodes), dataclasses.replace(
-                mode, retries=False, patience=request.time_to_retry()))
+                mode, patience=request.time_to_retry()))
         outcome.add(retried)
         for node in nodes:
             del failing[node]

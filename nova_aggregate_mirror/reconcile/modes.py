@@ -3,13 +3,14 @@
 
 import time
 
+from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import conf
+from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.reconcile import problems
 
-SYNC = 'nova-aggregate-mirror-manage placement sync_aggregates'
 RESTART = 'systemctl restart nova-api'
 RELOAD = 'systemctl reload nova-aggregate-mirror-agent'
 STALE = 'unless it was %s since, run "%s" there'
@@ -24,61 +25,61 @@ def find(journal: store.Journal, wanted: str) -> list[Problem]:
     A process had another mode when it last wrote to the journal: only what is
     so now has an exit status.
     """
+    step = STALE % ('restarted', RESTART)
     disagreements = [
-        _nova_api(process, 'instead of ' + wanted,
-                  STALE % ('restarted', RESTART))
+        _nova_api(process, 'instead of ' + wanted, step)
         for process in _latest(journal) if process.mode != wanted]
     sync = next((sync for sync in journal.history.newest() if sync.mode), None)
     if sync and sync.mode != wanted:
         subject = 'The agent on %s' % sync.host
-        disagreements.append(Problem(
-            subject, '%s had mode %s in its last sync, on %s, instead of %s'
-            % (subject, sync.mode, date(sync.ended_at), wanted),
-            STALE % ('reloaded', RELOAD)))
+        text = '%s had mode %s in its last sync, on %s, instead of %s' % (
+            subject, sync.mode, dates.in_sentence(sync.ended_at), wanted)
+        disagreements.append(
+            Problem(subject, text, STALE % ('reloaded', RELOAD)))
     if sync and sync.observed:
         disagreements += _waiting(
             journal, 'the agent observed in its last sync',
-            RELOAD if wanted == conf.MIRROR else SYNC)
+            RELOAD if wanted == conf.MIRROR else commands.SYNC)
     return disagreements
 
 
 def find_for_agent(journal: store.Journal, mode: str) -> list[Problem]:
     """List what disagrees with an agent, whose mode may be the wrong one."""
-    disagreements = [
-        _nova_api(process, 'and this agent has mode ' + mode,
-                  'unless it was restarted since, run "%s" there for mode %s, '
-                  'or "%s" for mode %s' % (
-                      RESTART, mode, RELOAD, process.mode))
-        for process in _latest(journal) if process.mode != mode]
+    disagreements = []
+    for process in _latest(journal):
+        if process.mode != mode:
+            step = ('unless it was restarted since, run "%s" there for mode '
+                    '%s, or "%s" for mode %s'
+                    % (RESTART, mode, RELOAD, process.mode))
+            disagreements.append(_nova_api(
+                process, 'and this agent has mode ' + mode, step))
     if mode == conf.OBSERVE:
-        disagreements += _waiting(journal, 'this agent only observes', SYNC)
+        disagreements += _waiting(
+            journal, 'this agent only observes', commands.SYNC)
     return disagreements
 
 
-def _nova_api(process: api_processes.ProcessRecord, other: str, step: str
+def _nova_api(process: api_processes.ProcessRecord, clause: str, step: str
               ) -> Problem:
     subject = 'Nova-api on %s' % process.host
+    date = dates.in_sentence(process.seen_at)
     return Problem(subject, '%s had mode %s at its last operation, on %s, %s'
-                   % (subject, process.mode, date(process.seen_at), other),
-                   step)
+                   % (subject, process.mode, date, clause), step)
 
 
 def _waiting(journal: store.Journal, reason: str, command: str
              ) -> list[Problem]:
     """Describe operations that no agent mirrors, if there are any."""
+    if not journal.rows.backlog().pending:
+        return []
     return [Problem(
         'Operations', 'Operations wait in the journal, and ' + reason,
-        'run "%s"' % command, exit_status.NOT_UPDATED,
-    )] if journal.rows.backlog().pending else []
+        'run "%s"' % command, exit_status.NOT_UPDATED)]
 
 
 def _latest(journal: store.Journal) -> list[api_processes.ProcessRecord]:
     """Return the latest nova-api process of each host, by the host's clock."""
-    processes = api_processes.read(
-        journal.database, time.time() - api_processes.KEEP)
-    return sorted({process.host: process for process in processes}.values())
-
-
-def date(seconds: float) -> str:
-    """Render seconds since the epoch for a sentence."""
-    return time.strftime('%Y-%m-%d at %H:%M:%S UTC', time.gmtime(seconds))
+    # The oldest come first, and later ones replace them.
+    latest = {process.host: process for process in api_processes.read(
+        journal.database, time.time() - api_processes.KEEP)}
+    return [latest[host] for host in sorted(latest)]

@@ -97,45 +97,45 @@ class Outcome:
         :param error: what ended the converge early; None if nothing did
         :param whole: whether all nodes of the host were requested
         """
+        host, nodes, truth = Subject(HOST, dirty.host), dirty.nodes, self.truth
         if self.outage:
             error = exceptions.NotTried.because_of(self.outage)
-        truth = self.truth
         if truth is None:
-            own = [self.failed[subject] for subject in self._subjects(
-                dirty.nodes) if subject in self.failed]
-            reason = own[0] if own else error or exceptions.NovaUnavailable(
-                'nova was not read')
-            if not own:
-                self.failed[Subject(HOST, dirty.host)] = reason
-            self.unfinished[dirty] = reason
+            errors = self._errors(host, nodes)
+            # The failure of a provider is the reason, if there is one.
+            if not errors:
+                self.failed[host] = error or exceptions.NovaUnavailable(
+                    'nova was not read')
+                errors = [self.failed[host]]
+            self.unfinished[dirty] = errors[0]
             return
-        nodes = dirty.nodes
         if whole:
             nodes |= truth.nodes_of({dirty.host})
-        self.pending.update(filter(truth.wanted, nodes & self.missing))
-        if whole and dirty.host in truth.hosts_down:
-            self.failed[Subject(HOST, dirty.host)] = (
-                exceptions.CellUnavailable.of_any({
-                    cell: truth.cells_down[cell]
-                    for cell in truth.hosts_down[dirty.host]}))
+        # A missing provider matters only if it has to be in an aggregate.
+        self.pending |= {node for node in nodes & self.missing
+                         if truth.wanted(node)}
+        is_hidden = dirty.host in truth.hosts_down
+        if whole and is_hidden:
+            self.failed[host] = exceptions.CellUnavailable.of_any({
+                cell: truth.cells_down[cell]
+                for cell in truth.hosts_down[dirty.host]})
         for node in sorted(nodes - self.done - self.missing):
-            self.failed.setdefault(Subject(PROVIDER, node), error or (
-                exceptions.CellUnavailable.of_any(truth.cells_down)
-                if node in truth.unknown
-                else exceptions.GenerationConflict(
-                    'nova reported it only in the last attempt')))
-        errors = [self.failed[subject] for subject in [
-            Subject(HOST, dirty.host), *self._subjects(nodes)]
-            if subject in self.failed]
+            self.failed.setdefault(
+                Subject(PROVIDER, node), error or _reason(truth, node))
+        errors = self._errors(host, nodes)
         if errors:
             self.unfinished.setdefault(dirty, errors[0])
-            if dirty.host not in truth.hosts_down and all(isinstance(
-                    exc, exceptions.CellUnavailable) for exc in errors):
-                self.waiting.add(dirty)
+        # The host's own cell has answered: only what others may have is left.
+        if errors and not is_hidden and all(isinstance(
+                exc, exceptions.CellUnavailable) for exc in errors):
+            self.waiting.add(dirty)
 
-    @staticmethod
-    def _subjects(nodes: abc.Iterable[str]) -> list[Subject]:
-        return [Subject(PROVIDER, node) for node in sorted(nodes)]
+    def _errors(self, host: Subject, nodes: abc.Iterable[str]
+                ) -> list[exceptions.MirrorError]:
+        """List the failures of a host and of its providers, by UUID."""
+        subjects = [host, *(Subject(PROVIDER, node) for node in sorted(nodes))]
+        return [self.failed[subject] for subject in subjects
+                if subject in self.failed]
 
     def note_failures(self, failing: Failing) -> None:
         """Note the failures of this converge, and what it repaired.
@@ -146,12 +146,13 @@ class Outcome:
         for uuid in self.done | self.missing:
             failing.pop(uuid, None)
         for subject, error in self.failed.items():
+            if subject.kind != PROVIDER:
+                continue
             is_own = error is not self.outage and error.is_of_provider
-            if subject.kind == PROVIDER and (
-                    is_own or isinstance(error, exceptions.NotTried)):
+            if is_own or isinstance(error, exceptions.NotTried):
                 failing.pop(subject.name, None)
-            if subject.kind == PROVIDER and is_own:
-                # Its frames would live as long as the process.
+            if is_own:
+                # As the latest; its frames would live as long as the process.
                 failing[subject.name] = error.with_traceback(None)
 
     def write_journal(self, write: abc.Callable[[], None]) -> None:
@@ -162,6 +163,7 @@ class Outcome:
             self.failed[JOURNAL] = exc
 
     def add(self, other: 'Outcome') -> None:
+        """Add another converge, but for what is of a single one."""
         self.changes += other.changes
         self.kept |= other.kept
         self.done |= other.done
@@ -178,11 +180,19 @@ class Outcome:
     def merge_retry(self, later: 'Outcome') -> None:
         """Add a later attempt, which may have succeeded where this failed."""
         repaired = {Subject(PROVIDER, node) for node in later.done}
-        over = {self.failed.pop(provider) for provider in repaired
-                if provider in self.failed}
+        resolved = {self.failed.pop(provider) for provider in repaired
+                    if provider in self.failed}
         # Several providers may have failed with the same error.
-        over -= set(self.failed.values())
+        resolved -= set(self.failed.values())
         self.unwritten -= repaired
         self.unfinished = {dirty: exc for dirty, exc
-                           in self.unfinished.items() if exc not in over}
+                           in self.unfinished.items() if exc not in resolved}
         self.add(later)
+
+
+def _reason(truth: source.Nova, node: str) -> exceptions.MirrorError:
+    """Return why a node was left alone that nothing failed for."""
+    if node in truth.unknown:
+        return exceptions.CellUnavailable.of_any(truth.cells_down)
+    return exceptions.GenerationConflict(
+        'nova reported it only in the last attempt')

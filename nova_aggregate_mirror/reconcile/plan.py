@@ -20,7 +20,7 @@ class Change:
 
     def apply(self, aggregates: frozenset[str]) -> frozenset[str]:
         """Return the aggregates of the provider after this change."""
-        return aggregates - frozenset(self.remove) | frozenset(self.add)
+        return (aggregates - frozenset(self.remove)) | frozenset(self.add)
 
     def without(self, aggregates: abc.Set[str]) -> 'Change':
         """Return the change of all other aggregates."""
@@ -36,12 +36,17 @@ class Change:
         :param names: aggregates, UUID to name; a deleted aggregate has none
         :returns: "added zone-a (UUID), rack-b (UUID); removed UUID"
         """
-        return '; '.join(
-            '%s %s' % (verb, ', '.join(
+        def render(uuids: abc.Iterable[str]) -> str:
+            return ', '.join(
                 '%s (%s)' % (names[uuid], uuid) if uuid in names else uuid
-                for uuid in uuids))
-            for verb, uuids in (('added', self.add), ('removed', self.remove))
-            if uuids)
+                for uuid in uuids)
+
+        texts = []
+        if self.add:
+            texts.append('added ' + render(self.add))
+        if self.remove:
+            texts.append('removed ' + render(self.remove))
+        return '; '.join(texts)
 
 
 def change(nova: source.Nova, provider: str, current: frozenset[str],

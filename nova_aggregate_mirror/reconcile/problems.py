@@ -36,9 +36,8 @@ class Problem:
                    status=exit_status.of(error, unwritten))
 
     def __str__(self) -> str:
-        return ': '.join(filter(None, (
-            self.text, str(self.failure) if self.failure else '',
-            self.step)))
+        texts = self.text, str(self.failure or ''), self.step
+        return ': '.join(filter(None, texts))
 
     @property
     def key(self) -> tuple[str, str]:
@@ -77,15 +76,16 @@ def shortened(problems: abc.Iterable[Problem], listing: str,
     for key, group in itertools.groupby(
             problems, key=lambda problem: problem.key):
         same = list(group)
+        # Without failure and step, nothing is shared: each is listed.
         if any(key) and len(same) > most:
-            same[most:] = [Problem('', (
-                '... and %d more of the same kind; %s lists all'
-                % (len(same) - most, listing)))]
+            others = '... and %d more of the same kind; %s lists all' % (
+                len(same) - most, listing)
+            same[most:] = [Problem('', others)]
         groups.append(same)
     return groups
 
 
 def lines(problems: abc.Iterable[Problem], listing: str) -> list[str]:
     """Return a line for each, but few of those of one kind."""
-    return [str(problem) for group in shortened(problems, listing)
-            for problem in group]
+    shown = itertools.chain.from_iterable(shortened(problems, listing))
+    return list(map(str, shown))

@@ -43,9 +43,9 @@ the truth and writing to placement."""
 # Attempts for a provider that other writers keep changing.
 ROUNDS = 5
 
-# Providers with a conflict that are retried even if no retry succeeds. More
-# of them would take most of the time that healthy providers wait.
 MAX_FUTILE = 3
+"""Providers with a conflict that are retried even if no retry succeeds. More
+of them would take most of the time that healthy providers wait."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,8 +67,6 @@ class Mode:
     """The cells that did not answer the comparison, if the difference was
     found by one; see ``source.Source.read``. Only the given nodes of a host
     are converged then."""
-    retries: bool = True
-    """Whether a provider is tried again after a conflict."""
     patience: float = 0.0
     """Seconds, from the begin of a batch, in which a provider that did not
     answer while others did is asked again, once the others are written."""
@@ -96,11 +94,12 @@ def converge(context: context.Context, dirty: abc.Collection[journal.Dirty],
     """
     outcome = Outcome()
     names = frozenset(request.host for request in dirty)
-    nodes = {node for request in dirty for node in request.nodes}
-    unsure: exceptions.JournalUnavailable | None = None
+    nodes = set[str]().union(*(request.nodes for request in dirty))
+    ledger_error: exceptions.JournalUnavailable | None = None
 
     def decide(states: States) -> Decision:
-        nonlocal unsure
+        nonlocal ledger_error
+        # Those that an earlier round found in nova are read, too.
         nodes.update(states)
         present = frozenset().union(*(state.aggregates
                                       for state in states.values()))
@@ -113,10 +112,11 @@ def converge(context: context.Context, dirty: abc.Collection[journal.Dirty],
         try:
             owned |= context.ledger.intersection(present - owned)
             if mode.write:
+                # Before the PUT that adds them, so that they are ours.
                 context.ledger.remember(_added(truth, states))
         except exceptions.JournalUnavailable as exc:
             # Current aggregates can be mirrored without it.
-            unsure = unsure or exc
+            ledger_error = ledger_error or exc
         # A node that was unknown is found once its cell answers.
         providers = nodes - truth.unknown.keys()
         if mode.down is None:
@@ -131,19 +131,22 @@ def converge(context: context.Context, dirty: abc.Collection[journal.Dirty],
         error = exc
     for request in dirty:
         outcome.conclude(request, error, whole=mode.down is None)
-    if unsure:
+    if ledger_error:
         # What is kept may be owned or foreign.
         outcome.kept.clear()
         for request in dirty:
-            outcome.unfinished.setdefault(request, unsure)
-            outcome.failed.setdefault(Subject(HOST, request.host), unsure)
+            outcome.unfinished.setdefault(request, ledger_error)
+            outcome.failed.setdefault(
+                Subject(HOST, request.host), ledger_error)
     return outcome
 
 
 def _added(truth: source.Nova, states: States) -> frozenset[str]:
     """Return the aggregates that at least one of the providers lacks."""
-    return frozenset().union(*(truth.wanted(provider) - state.aggregates
-                               for provider, state in states.items()))
+    added = frozenset[str]()
+    for provider, state in states.items():
+        added |= truth.wanted(provider) - state.aggregates
+    return added
 
 
 def _plan(states: States, truth: source.Nova, owned: frozenset[str],
@@ -170,7 +173,7 @@ def _plan(states: States, truth: source.Nova, owned: frozenset[str],
 
 def _without_twins(change: plan.Change, state: client.Provider,
                    outcome: Outcome) -> plan.Change:
-    """Leave out what the provider has, but in another spelling.
+    """Leave out, as failed, what the provider has in another spelling.
 
     A placement whose database ignores case keeps the first spelling. It would
     confirm each write, and the next comparison would find the same difference.
@@ -180,15 +183,14 @@ def _without_twins(change: plan.Change, state: client.Provider,
              if uuids.canonical(uuid) in spellings}
     if not twins:
         return change
+    pairs = ['%s instead of %s' % (twin, uuid)
+             for uuid, twin in sorted(twins.items())]
     subject = Subject(PROVIDER, change.provider)
     outcome.unwritten.add(subject)
     outcome.failed[subject] = exceptions.Contradiction(
         'placement has the provider in aggregate %s, which it does not find '
-        'by nova\'s spelling' % ', '.join(
-            '%s instead of %s' % (twin, uuid)
-            for uuid, twin in sorted(twins.items())))
-    return dataclasses.replace(change, add=tuple(
-        uuid for uuid in change.add if uuid not in twins))
+        'by nova\'s spelling' % ', '.join(pairs))
+    return change.without(twins.keys())
 
 
 def remove(context: context.Context, uuid: str, mode: Mode,
@@ -204,11 +206,15 @@ def remove(context: context.Context, uuid: str, mode: Mode,
 
     def decide(states: States) -> Decision:
         truth = context.nova.read((), aggregates=[uuid])
+        changes: list[plan.Change] = []
         if uuid in truth.aggregates:
-            return Decision(truth, [])
-        return Decision(truth, [
-            plan.Change(provider, remove=tuple({uuid} & state.aggregates))
-            for provider, state in sorted(states.items())])
+            # It was not deleted after all: nothing is changed.
+            return Decision(truth, changes)
+        for provider, state in sorted(states.items()):
+            # Nothing is left to remove if another writer was first.
+            present = state.aggregates & {uuid}
+            changes.append(plan.Change(provider, remove=tuple(present)))
+        return Decision(truth, changes)
 
     answers = context.placement.ask(
         context.placement.members, [uuid], context.each, math.inf)
@@ -232,20 +238,23 @@ def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
     """
     requests = _Requests(context, mode, outcome)
     handled: frozenset[str] = frozenset()
-    given_up: frozenset[str] = frozenset()
+    # After a failure in an earlier converge, a conflict is not retried.
+    given_up = frozenset(context.failing or ())
     for _ in range(ROUNDS):
         handled |= todo
         states = requests.get(todo)
         decision = decide(states)
         retried = requests.conflicts
         requests.write(states, decision, decide)
+        # Another round handles those that a later truth knows.
         handled -= states.keys() & decision.truth.unknown.keys()
-        is_futile = (len(retried) > MAX_FUTILE
-                     and retried <= requests.conflicts)
-        if is_futile or not mode.retries:
+        no_retry_succeeded = retried.issubset(requests.conflicts)
+        if len(retried) > MAX_FUTILE and no_retry_succeeded:
             given_up |= requests.conflicts
-        todo = (requests.conflicts - given_up
-                | (decision.nodes - handled)) or requests.late()
+        conflicts = requests.conflicts - given_up
+        todo = conflicts | (decision.nodes - handled)
+        if not todo:
+            todo = requests.late()
         if not todo or outcome.outage:
             break
 
@@ -266,7 +275,10 @@ class _Requests:
         """Providers that changed between the GET and the PUT of this round."""
 
     def get(self, providers: abc.Iterable[str]) -> States:
-        """Read providers; the outcome has those that cannot be read."""
+        """Read providers; the outcome has those that cannot be read.
+
+        :raises MirrorError: placement does not answer
+        """
         def get(provider: str) -> client.Provider:
             return self._context.placement.get(provider)
 
@@ -282,12 +294,12 @@ class _Requests:
               ) -> None:
         """PUT each change; set the providers with a generation conflict."""
         changes = {change.provider: change for change in decision.changes}
-        outside = contextvars.copy_context()
+        caller_context = contextvars.copy_context()
 
         def decide_again(state: client.Provider) -> Decision:
             # One read of nova at a time, without the deadline of the request.
             with self._deciding:
-                return outside.copy().run(decide, {state.uuid: state})
+                return caller_context.copy().run(decide, {state.uuid: state})
 
         refusals = dict[str, exceptions.MirrorError]()
 
@@ -302,7 +314,8 @@ class _Requests:
                         raise
                     refusals[provider] = exc
                     if exc.retry_after:
-                        # It is called again after the pause, if that is short.
+                        # A short pause is made by ``isolation.ask``, which
+                        # then calls this function again.
                         raise
             self._put_again(provider, decide_again, refusals[provider])
 
@@ -320,7 +333,7 @@ class _Requests:
                    error: exceptions.MirrorError) -> None:
         """Begin again at the GET, at once: no other request is between.
 
-        Of several backends in turn, it would lead to the same one each time.
+        Others could lead each attempt to the same one of several backends.
 
         :param error: of the first PUT, whose outcome is not known
         """
@@ -329,6 +342,7 @@ class _Requests:
         changes = [change for change in decision.changes
                    if change.provider == provider]
         if not changes:
+            # By the new truth, nothing may be written.
             raise error
         self._put(state, changes[0], decision.truth)
 
@@ -342,6 +356,7 @@ class _Requests:
         elif mode.always:
             outcome.skipped_writes[provider] = state.generation
         subject = Subject(PROVIDER, provider)
+        # ``_without_twins`` may have recorded a failure.
         if subject not in outcome.failed:
             outcome.unwritten.discard(subject)
             outcome.done.add(provider)
@@ -352,9 +367,9 @@ class _Requests:
         self._context.display.advance()
 
     def late(self) -> frozenset[str]:
-        """Return the providers without an answer that are to be asked again.
+        """Begin the one round with more patience; return its providers.
 
-        All others are written by now.
+        They did not answer while others did; the others are written by now.
         """
         seconds = self._end - time.monotonic()
         if self._patience or seconds <= isolation.PATIENCE:

@@ -3,7 +3,6 @@
 
 from collections import abc
 import contextlib
-import dataclasses
 import functools
 import math
 import typing
@@ -70,6 +69,7 @@ class Reconciler:
         try:
             if outcome.skipped_writes and not self._are_settled(
                     outcome.skipped_writes, rows):
+                # Without ``before``, which kept the providers from a write.
                 outcome.merge_retry(self.converge(
                     dirty, Mode(always=True, patience=patience)))
             ids = [row.id for row in rows
@@ -90,7 +90,8 @@ class Reconciler:
                      rows: abc.Iterable[journal.Row]) -> bool:
         """Check whether providers that were not written may stay so."""
         # Two operations, of which one reverted the other, may both have found
-        # no change. The later one sees the row of the other, or its write.
+        # no change. The later one sees the row of the other, or its write: the
+        # rows come first, because a row is closed after its write.
         if self._rows and self._rows.has_others(row.id for row in rows):
             return False
         try:
@@ -123,11 +124,12 @@ class Reconciler:
             converged.write_journal(functools.partial(
                 locks.write, self._rows.set_mirrored, ids))
         outcome.add(converged)
-        unmirrored = [
-            row.id for row in rows if row.mirrored_at is not None
-            and row.dirty in outcome.unfinished
-            and row.dirty not in outcome.waiting and not isinstance(
-                outcome.unfinished[row.dirty], exceptions.Stopped)]
+        # A failure clears ``mirrored_at``; a stop or another cell does not.
+        differing = {
+            dirty for dirty, error in outcome.unfinished.items()
+            if not isinstance(error, exceptions.Stopped)} - outcome.waiting
+        unmirrored = [row.id for row in rows if row.mirrored_at is not None
+                      and row.dirty in differing]
         if self._rows and unmirrored:
             outcome.write_journal(functools.partial(
                 locks.write, self._rows.set_pending, unmirrored))
@@ -156,7 +158,7 @@ class Reconciler:
                 outcome.failed[subject] = outage or _stopped()
                 continue
             removal = provider_writes.remove(
-                self.context, uuid, mode, outcome.silent)
+                self.context, uuid, mode, silent=outcome.silent)
             outage = removal.outage
             outcome.add(removal)
         return outcome
@@ -180,14 +182,11 @@ class Reconciler:
                 continue
             partial = provider_writes.converge(self.context, batch, mode)
             if partial.outage and not partial.done:
+                # Each further batch would wait for the same outage.
                 reason = exceptions.NotTried.because_of(partial.outage)
             outcome.add(partial)
             if self.context.failing is not None:
                 partial.note_failures(self.context.failing)
-            if sum(isinstance(exc, exceptions.GenerationConflict) for exc
-                   in partial.failed.values()) > provider_writes.MAX_FUTILE:
-                # The next batches wait for no more conflicts.
-                mode = dataclasses.replace(mode, retries=False)
         return outcome
 
 

@@ -20,7 +20,9 @@ Problem = problems.Problem
 State = associations.State
 Subject = outcome.Subject
 
-NO_PROVIDER = source.RESTART + '; if it is missing a minute later, see its log'
+NO_PROVIDER = ('if nova-compute has just started on that host, wait a minute; '
+               'otherwise restart it, and if the provider is missing a minute '
+               'later, see its log')
 NODE_UUID = 'correct its uuid in the table compute_nodes of its cell'
 AGAIN = 'run this command again'
 PRUNE = '--prune removes stale associations'
@@ -120,28 +122,33 @@ class Result:
         lines = [text + '.'] if text else []
         stale = self.select(State.STALE_KEPT)
         if stale and not self.refused:
-            lines.append('%s kept: %s.' % (plurals.count(
-                len(stale), 'stale association'), note))
+            lines.append('%s kept: %s.' % (
+                plurals.count(len(stale), 'stale association'), note))
         if isinstance(self.not_compared, exceptions.Stopped):
             lines.append('Interrupted before the comparison: %s.' % AGAIN)
         if self.unprocessed:
-            lines.append('Interrupted; %s not reconciled: %s.' % (
-                plurals.count(
-                    len(self.unprocessed), 'host or deleted aggregate',
-                    'hosts or deleted aggregates'), AGAIN))
+            left = plurals.count(
+                len(self.unprocessed), 'host or deleted aggregate',
+                'hosts or deleted aggregates')
+            lines.append('Interrupted; %s not reconciled: %s.' % (left, AGAIN))
         if not lines and not self.not_compared:
-            pending = {association.provider
-                       for association in self.select(State.PENDING)}
-            lines.append('Placement matches nova: %s, %s%s' % (
-                plurals.count(len(self.request.aggregates
-                                  or self.nova.aggregates), 'aggregate'),
-                plurals.count(len(
-                    self.nova.nodes_of(self.request.hosts)
-                    if self.request.hosts else self.nova.nodes),
-                    'compute node'),
-                ', %d of them without a resource provider yet' % len(pending)
-                if pending else ''))
+            lines.append('Placement matches nova: ' + self._extent())
         return '\n'.join(lines)
+
+    def _extent(self) -> str:
+        """Return how many aggregates and compute nodes were compared."""
+        nodes = frozenset(self.nova.nodes)
+        if self.request.hosts:
+            nodes = self.nova.nodes_of(self.request.hosts)
+        aggregates = self.request.aggregates or self.nova.aggregates
+        text = '%s, %s' % (plurals.count(len(aggregates), 'aggregate'),
+                           plurals.count(len(nodes), 'compute node'))
+        pending = {association.provider
+                   for association in self.select(State.PENDING)}
+        if pending:
+            text += (', %d of them without a resource provider yet'
+                     % len(pending))
+        return text
 
     @property
     def failures(self) -> list[Problem]:
@@ -155,19 +162,21 @@ class Result:
     @functools.cached_property
     def unprocessed(self) -> list[str]:
         """Hosts and deleted aggregates that an interruption skipped."""
-        return sorted({
-            dirty.host for dirty, exc in self.outcome.unfinished.items()
-            if isinstance(exc, exceptions.Stopped)} | {
-            subject.name for subject, exc in self.outcome.failed.items()
-            if subject.kind == outcome.AGGREGATE
-            and isinstance(exc, exceptions.Stopped)})
+        hosts = {dirty.host for dirty, exc in self.outcome.unfinished.items()
+                 if isinstance(exc, exceptions.Stopped)}
+        aggregates = {subject.name for subject, exc
+                      in self.outcome.failed.items()
+                      if subject.kind == outcome.AGGREGATE
+                      and isinstance(exc, exceptions.Stopped)}
+        return sorted(hosts | aggregates)
 
     @functools.cached_property
     def problems(self) -> list[Problem]:
         """What is not mirrored or compared, by exit status."""
-        return sorted([*self._obstacles(), *self._failed()],
-                      key=lambda problem: (
-                          problem.status, problem.key, problem.text))
+        def order(problem: Problem) -> tuple[int, tuple[str, str], str]:
+            return problem.status, problem.key, problem.text
+
+        return sorted([*self._obstacles(), *self._failed()], key=order)
 
     def lines(self, listing: str = '"--format json"') -> list[str]:
         """List the problems for a person; see ``problems.lines``."""
@@ -181,20 +190,20 @@ class Result:
                           aggregate.step, exit_status.NOT_UPDATED)
         for row in sorted(nova.invalid_nodes):
             if row.host in nova.hosts_of_invalid_nodes():
-                yield Problem(
-                    row.host, '%s: the UUID of its compute node in nova is %r'
-                    % (_capitalized(str(row)), row.node), NODE_UUID,
-                    exit_status.NO_NODE)
+                text = '%s: the UUID of its compute node in nova is %r' % (
+                    _capitalized(str(row)), row.node)
+                yield Problem(row.host, text, NODE_UUID, exit_status.NO_NODE)
         for host in nova.lost():
             text, step = nova.obstacle(host)
             yield Problem(host, 'Host %s: %s' % (host, text), step,
                           exit_status.NOT_MAPPED if host in nova.unmapped
                           else exit_status.NO_NODE)
-        for provider, names in sorted({
-                (association.provider, ', '.join(association.hosts))
-                for association in self.select(State.PENDING)
-                if Subject(outcome.PROVIDER, association.provider)
-                not in self.outcome.failed}):
+        # A provider has an association for each of its aggregates.
+        pending = {(association.provider, ', '.join(association.hosts))
+                   for association in self.select(State.PENDING)}
+        for provider, names in sorted(pending):
+            if Subject(outcome.PROVIDER, provider) in self.outcome.failed:
+                continue
             yield Problem(
                 provider, 'Host %s: compute node %s has no resource provider '
                 'yet' % (names, provider), NO_PROVIDER,
@@ -230,10 +239,10 @@ class Result:
                 return 'Host %s: the %s are unknown' % (names, text)
             if subject.kind == outcome.PROVIDER:
                 text = 'host %s (%s)' % (names, text)
-        is_compared = (self.request.write
-                       or subject in self.outcome.unwritten)
-        return '%s is not %s' % (
-            _capitalized(text), 'mirrored' if is_compared else 'compared')
+        verb = 'compared'
+        if self.request.write or subject in self.outcome.unwritten:
+            verb = 'mirrored'
+        return '%s is not %s' % (_capitalized(text), verb)
 
 
 def _capitalized(text: str) -> str:

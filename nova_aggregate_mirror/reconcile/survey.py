@@ -9,6 +9,7 @@ import math
 from oslo_log import log as logging
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import memberships
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import comparison
@@ -64,20 +65,21 @@ def read(context: context.Context, selection: Selection,
     answer = memberships.read(
         context.placement, selection.used, selection.unused, context.each)
     current = answer.current
-    context.display.step(
-        'Reading nova; placement has %s in aggregates'
-        % plurals.count(sum(map(bool, current.values())), 'provider'))
+    count = sum(map(bool, current.values()))
+    context.display.step('Reading nova; placement has %s in aggregates'
+                         % plurals.count(count, 'provider'))
     nova = context.nova.read_all()
     current = _with_providers(
         context, current, nova, selection.only, answer.unread_providers)
     check_placement(
-        context, current.keys() | answer.unread_providers.keys(), nova)
+        context.placement,
+        current.keys() | answer.unread_providers.keys(), nova)
     existing = frozenset(nova.members) | nova.hosts()
     unknown = sorted(hosts - existing)
     if unknown and not nova.cells_down:
-        raise exceptions.UnknownName(
-            'nova has no host %s; it has %s' % (
-                ', '.join(unknown), plurals.some(existing) or 'none'))
+        names = ', '.join(unknown)
+        raise exceptions.UnknownName('nova has no host %s; it has %s' % (
+            names, plurals.some(existing) or 'none'))
     # The ledger is read last: a deletion is marked before nova deletes.
     return comparison.Comparison(
         current, nova, context.ledger.entries(), selection.only, hosts,
@@ -93,36 +95,39 @@ def _with_providers(context: context.Context, current: source.Memberships,
     have providers, and whether this is nova's placement.
     """
     nodes = nova.compute_nodes()
-    related = {node: aggregates | nova.disputed(node)
-               for node, aggregates in nova.desired().items()}
-    if not nodes or not nodes.isdisjoint(current) and all(
-            node in current or node in unread
-            for node, aggregates in related.items()
-            if (aggregates & only if only else aggregates)):
+    lacking = []
+    for node, aggregates in nova.desired().items():
+        related = aggregates | nova.disputed(node)
+        if only:
+            related &= only
+        if related and node not in current and node not in unread:
+            lacking.append(node)
+    if not nodes or not (lacking or nodes.isdisjoint(current)):
         return current
     providers = context.placement.providers().difference(unread)
     return {**dict.fromkeys(providers, frozenset()), **current}
 
 
-def check_placement(context: context.Context, providers: abc.Collection[str],
+def check_placement(placement: client.Client, providers: abc.Collection[str],
                     nova: source.Nova) -> None:
     """Check that nova uses this placement.
 
     :raises WrongPlacement: it has no provider of any of nova's compute nodes
-    :raises CellUnavailable: of none of those that could be read
+    :raises CellUnavailable: the same, but some cells could not be read
     """
     nodes = nova.compute_nodes()
-    if nodes and nodes.isdisjoint(providers):
-        if nova.cells_down:
-            raise exceptions.CellUnavailable.of_any(nova.cells_down)
-        raise exceptions.WrongPlacement(
-            'placement has %s and nova has %s%s; %s' % (
-                plurals.count(len(providers), 'resource provider'),
-                plurals.count(len(nodes), 'compute node'),
-                ', with no UUID in common' if providers else '',
-                context.placement.endpoint()),
-            step=('' if providers else REBUILT) + 'correct '
-            + context.placement.options)
+    if not nodes or not nodes.isdisjoint(providers):
+        return
+    if nova.cells_down:
+        raise exceptions.CellUnavailable.of_any(nova.cells_down)
+    difference = ', with no UUID in common' if providers else ''
+    rebuilt = '' if providers else REBUILT
+    raise exceptions.WrongPlacement(
+        'placement has %s and nova has %s%s; %s' % (
+            plurals.count(len(providers), 'resource provider'),
+            plurals.count(len(nodes), 'compute node'),
+            difference, placement.endpoint()),
+        step=rebuilt + 'correct ' + placement.options)
 
 
 def name_conflicts(context: context.Context, missing: abc.Iterable[str],
@@ -166,7 +171,7 @@ def denials(context: context.Context, compared: comparison.Comparison,
 
     :param missing: providers that did not exist in this sync
     """
-    denied = compared.denied | missing & compared.current.keys()
+    denied = compared.denied | (missing & compared.current.keys())
     if not denied:
         return {}
     try:
@@ -193,6 +198,7 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
 
     This takes a request per provider.
 
+    :param result: gets the aggregates, in ``kept``, and the failures
     :returns: those that only compute nodes have, none of which shares
     """
     nodes = sorted(compared.nodes)

@@ -153,22 +153,26 @@ class Nova:
 
     @property
     def owners(self) -> str:
-        """Describe a provider that may be a compute node of these."""
+        """Say of a provider what it may be: a node of what is ``unread``."""
         return 'may be a compute node of %s' % plurals.some(self.unread)
 
     @property
     def extent(self) -> str:
-        """Return what counts of compute nodes lack; empty if nothing."""
+        """Say which cells a count of compute nodes leaves out, if any."""
         down = len(self.cells_down)
+        if not down:
+            return ''
+        # The number of cells is 0 if unknown.
         cells = plurals.count(max(self.cells, down), 'cell')
-        return ' (%s, %s not read)' % (
-            cells, 'one' if down == 1 else down) if down else ''
+        return ' (%s, %s not read)' % (cells, 'one' if down == 1 else down)
 
     def hosts_of(self, node: str) -> frozenset[str]:
         """Return the hosts of a compute node that exists and is known."""
         if node in self.shared:
             return frozenset(row.host for row in self.shared[node])
-        return frozenset({self.nodes[node]} if node in self.nodes else ())
+        if node in self.nodes:
+            return frozenset({self.nodes[node]})
+        return frozenset()
 
     def host_names(self, node: str) -> str:
         """Return the hosts of a compute node, for a message."""
@@ -180,8 +184,7 @@ class Nova:
         A UUID that is not, or no longer, a compute node has no aggregates.
         This does not hold for nodes that are ``unknown``.
         """
-        memberships = [self.members.get(host, frozenset())
-                       for host in self.hosts_of(node)]
+        memberships = self._memberships(node)
         return (memberships[0].intersection(*memberships) if memberships
                 else frozenset())
 
@@ -190,12 +193,16 @@ class Nova:
 
         For this provider they are foreign: neither added nor removed.
         """
-        return frozenset[str]().union(*(
-            self.members.get(host, frozenset())
-            for host in self.hosts_of(node))) - self.wanted(node)
+        memberships = self._memberships(node)
+        return frozenset[str]().union(*memberships) - self.wanted(node)
+
+    def _memberships(self, node: str) -> list[frozenset[str]]:
+        """Return the aggregates of each host of a compute node."""
+        return [self.members.get(host, frozenset())
+                for host in self.hosts_of(node)]
 
     def may_lack(self, node: str) -> bool:
-        """Check whether a node may be in more aggregates than are ``wanted``.
+        """Check whether ``wanted`` may lack aggregates of a node.
 
         Any aggregate that it is in only in placement may be that of a row
         without a UUID.
@@ -203,7 +210,7 @@ class Nova:
         if not self.invalid_aggregates:
             return False
         hosts = self.hosts_of(node)
-        return any(not aggregate.hosts.isdisjoint(hosts)
+        return any(aggregate.hosts & hosts
                    for aggregate in self.invalid_aggregates)
 
     def desired(self) -> Memberships:
@@ -212,7 +219,7 @@ class Nova:
 
     def nodes_of(self, hosts: abc.Collection[str]) -> frozenset[str]:
         return frozenset(node for node in self.nodes
-                         if not self.hosts_of(node).isdisjoint(hosts))
+                         if self.hosts_of(node).intersection(hosts))
 
     def compute_nodes(self) -> frozenset[str]:
         """Return all compute nodes, including those that are unknown."""

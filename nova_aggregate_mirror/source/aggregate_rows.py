@@ -16,22 +16,23 @@ class AggregateRows:
         self.names: dict[str, str] = {}
         """UUID to name."""
         self._members: dict[str, set[str]] = {}
-        self._invalid: dict[int, tuple[str, str | None]] = {}
-        """ID to name and what nova has instead of a UUID."""
-        self._invalid_members: dict[int, set[str]] = {}
+        self._invalid: dict[int, source.InvalidAggregate] = {}
+        """ID to aggregate."""
 
     def add(self, number: int, uuid: str | None, name: str | None,
             host: str = '') -> None:
-        """Add an aggregate.
+        """Add a row: an aggregate, or one more member of it.
 
         :param number: its ID
         :param host: a member; empty if the row has none
         """
         if uuid not in self.names:
             if uuid is None or not uuids.is_uuid(uuid):
-                self._invalid[number] = source.aggregate_name(name), uuid
-                self._invalid_members.setdefault(number, set()).update(
-                    [host] if host else [])
+                hosts = frozenset([host] if host else [])
+                if number in self._invalid:
+                    hosts |= self._invalid[number].hosts
+                self._invalid[number] = source.InvalidAggregate(
+                    source.aggregate_name(name), number, uuid, hosts)
                 return
             self.names[uuid] = source.aggregate_name(name)
         if host:
@@ -45,7 +46,4 @@ class AggregateRows:
 
     @property
     def invalid(self) -> frozenset[source.InvalidAggregate]:
-        return frozenset(
-            source.InvalidAggregate(
-                name, number, value, frozenset(self._invalid_members[number]))
-            for number, (name, value) in self._invalid.items())
+        return frozenset(self._invalid.values())

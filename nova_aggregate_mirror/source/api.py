@@ -23,9 +23,10 @@ from nova_aggregate_mirror import uuids
 
 Parse = abc.Callable[[errors.Call, dict[str, Any]], tuple[str, str]]
 
-UNLISTED = ('no compute node that nova-api lists', 'on a controller, run '
-            '"nova-aggregate-mirror-status upgrade check"')
-"""About a host: only the databases show its mapping and its nova-compute."""
+UNLISTED = ('no compute node that nova-api lists', 'start nova-compute on '
+            'that host; if "openstack compute service list" has it as up, run '
+            '"nova-aggregate-mirror-status upgrade check" on a controller')
+"""About a host: only the databases show how it is mapped."""
 UNKNOWN = 'UNKNOWN'
 """Status of the services of a cell that is down."""
 
@@ -56,8 +57,8 @@ class ApiSource:
         return _collected(self.all_aggregates()).names
 
     def with_hosts(self) -> frozenset[str]:
-        return frozenset[str]().union(
-            *_collected(self.all_aggregates()).members.values())
+        members = _collected(self.all_aggregates()).members
+        return frozenset[str]().union(*members.values())
 
     def all_aggregates(self) -> list[api_connection.ListedAggregate]:
         """Read every aggregate; the API does not paginate them."""
@@ -70,6 +71,7 @@ class ApiSource:
         hosts, nodes = frozenset(hosts), frozenset(nodes)
         requested = frozenset(aggregates)
         rows = self._nodes()
+        # Of a node, the rows of other hosts count as well.
         named = nodes | {row.node for row in rows if row.host in hosts}
         rows = [row for row in rows if row.node in named]
         listed_hosts = frozenset(row.host for row in rows)
@@ -77,34 +79,31 @@ class ApiSource:
         hidden: frozenset[str] = frozenset()
         if gone or not hosts <= listed_hosts:
             hidden = self.hosts_down()
-        nova = _nova(self.all_aggregates(), rows, hidden if gone
-                     else hidden & hosts, gone)
-        members = {host: uuids for host, uuids in nova.members.items()
-                   if host in hosts | listed_hosts}
+        # A node that is not listed may be of any hidden host.
+        down_hosts = hidden if gone else hidden & hosts
+        nova = _nova(self.all_aggregates(), rows, down_hosts, gone)
+        related = hosts | listed_hosts
+        members = {host: memberships for host, memberships
+                   in nova.members.items() if host in related}
         existing = requested.union(*members.values())
+        names = {uuid: name for uuid, name in nova.aggregates.items()
+                 if uuid in existing}
+        hosts_down = {host: cells for host, cells in nova.hosts_down.items()
+                      if host in hosts}
+        invalid = frozenset(aggregate for aggregate in nova.invalid_aggregates
+                            if aggregate.hosts & related)
         return dataclasses.replace(
-            nova, cells_down=nova.cells_down if not gone else {
-                # They are deleted, or in a cell that the API does not name.
-                **nova.cells_down, 'unknown': exceptions.CellUnavailable.of(
-                    causes.UNLISTED.with_detail(plurals.some(gone)),
-                    api_connection.PARTY).failure},
-            aggregates={uuid: name for uuid, name in nova.aggregates.items()
-                        if uuid in existing},
-            members=members, hosts_down={
-                host: cells for host, cells in nova.hosts_down.items()
-                if host in hosts},
-            invalid_aggregates=frozenset(
-                aggregate for aggregate in nova.invalid_aggregates
-                if not aggregate.hosts.isdisjoint(hosts | listed_hosts)))
+            nova, aggregates=names, members=members, hosts_down=hosts_down,
+            invalid_aggregates=invalid)
 
     def read_all(self) -> source.Nova:
         rows = self._nodes()
-        # Read after them, to detect a cell that goes down meanwhile.
+        # Read after the nodes, to detect a cell that goes down meanwhile.
         services = self._services()
         down = _down(services)
         nova = _nova(self.all_aggregates(), rows, down)
-        return dataclasses.replace(nova, unlisted=frozenset(
-            host for host, _status in services) - down - nova.hosts())
+        hosts = frozenset(host for host, _status in services)
+        return dataclasses.replace(nova, unlisted=hosts - down - nova.hosts())
 
     def _nodes(self) -> list[source.NodeRow]:
         """Read every compute node that nova-api lists, with its host.
@@ -175,12 +174,24 @@ def _down(services: abc.Iterable[tuple[str, str]]) -> frozenset[str]:
 
 def cells_of(hosts: frozenset[str]) -> source.Down:
     """Return the cells of hosts whose status is unknown, as if it were one."""
-    names = plurals.some(hosts)
-    failure = exceptions.CellUnavailable.of(
-        causes.STATUS_UNKNOWN.with_detail(names), api_connection.PARTY).failure
-    return {'of %s %s' % (
-        'hosts' if len(hosts) > 1 else 'host', names): failure
-    } if hosts else {}
+    if not hosts:
+        return {}
+    noun, names = 'hosts' if len(hosts) > 1 else 'host', plurals.some(hosts)
+    unavailable = exceptions.CellUnavailable.of(
+        causes.STATUS_UNKNOWN.with_detail(names), api_connection.PARTY)
+    return {'of %s %s' % (noun, names): unavailable.failure}
+
+
+def _cells_of_unlisted(nodes: frozenset[str]) -> source.Down:
+    """Return the cell that nodes may be in that are not listed.
+
+    They are deleted, or in a cell that the API does not name.
+    """
+    if not nodes:
+        return {}
+    cause = causes.UNLISTED.with_detail(plurals.some(nodes))
+    unavailable = exceptions.CellUnavailable.of(cause, api_connection.PARTY)
+    return {'unknown': unavailable.failure}
 
 
 def _nova(aggregates: abc.Iterable[api_connection.ListedAggregate],
@@ -197,7 +208,7 @@ def _nova(aggregates: abc.Iterable[api_connection.ListedAggregate],
         obstacles=dict.fromkeys(members, UNLISTED),
         nodes=located.nodes, shared=located.shared,
         unknown=dict.fromkeys(gone, frozenset()),
-        cells_down=cells,
+        cells_down={**cells, **_cells_of_unlisted(gone)},
         hosts_down=dict.fromkeys(members.keys() & down, frozenset(cells)),
         invalid_aggregates=collected.invalid, invalid_nodes=located.invalid)
 
@@ -206,6 +217,7 @@ def _collected(aggregates: abc.Iterable[api_connection.ListedAggregate]
                ) -> aggregate_rows.AggregateRows:
     rows = aggregate_rows.AggregateRows()
     for aggregate in aggregates:
+        # Without a host, it is added nevertheless.
         for host in aggregate.hosts or {''}:
             rows.add(aggregate.id, aggregate.uuid, aggregate.name, host)
     return rows

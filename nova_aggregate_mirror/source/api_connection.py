@@ -123,11 +123,11 @@ def aggregate(call: errors.Call, entry: dict[str, Any]) -> ListedAggregate:
         raise call.malformed('an aggregate without an id or hosts')
     if not isinstance(zone, str):
         raise call.malformed('an aggregate whose zone is not a text')
+    host_names = (string(call, {'host': host}, 'host') for host in hosts)
     return ListedAggregate(
-        number, string(call, entry, 'uuid'),
-        source.aggregate_name(string(call, entry, 'name')),
-        frozenset(filter(None, (
-            string(call, {'host': host}, 'host') for host in hosts))), zone)
+        id=number, uuid=string(call, entry, 'uuid'),
+        name=source.aggregate_name(string(call, entry, 'name')),
+        hosts=frozenset(filter(None, host_names)), zone=zone)
 
 
 def node(call: errors.Call, entry: dict[str, Any]) -> tuple[str, str]:
@@ -158,6 +158,7 @@ def uuid(call: errors.Call, entry: dict[str, Any], key: str) -> str:
 
 
 def text(call: errors.Call, entry: dict[str, Any], key: str) -> str:
+    """Return a text that is not empty, unlike ``string``."""
     if not entry.get(key):
         raise call.malformed('an entry without %s' % key)
     return string(call, entry, key)
@@ -178,8 +179,10 @@ def _refusal(call: errors.Call, response: Any, body: Any, step: str
         call = dataclasses.replace(
             call, kind=exceptions.UnexpectedNova,
             step=step or 'use nova 19.0 (Stein) or later')
+    messages = []
     # Nova's error document is {"forbidden": {"message": ..., "code": 403}}.
-    return errors.unexpected(call, response, ' '.join(
-        error['message'] for error in (
-            body.values() if isinstance(body, dict) else ())
-        if isinstance(error, dict) and isinstance(error.get('message'), str)))
+    details = body.values() if isinstance(body, dict) else ()
+    for error in details:
+        if isinstance(error, dict) and isinstance(error.get('message'), str):
+            messages.append(error['message'])
+    return errors.unexpected(call, response, ' '.join(messages))

@@ -51,7 +51,7 @@ EVERY = sa.select(*COLUMNS).order_by(nova_tables.cell_mappings.c.id)
 """Every cell, and cell0, oldest first."""
 
 
-def _in_turn(reads: Reads, full: bool) -> Answers:
+def _read_in_order(reads: Reads, full: bool) -> Answers:
     """Read the cells in this thread, in order.
 
     This is for nova-api, where no threads may be started.
@@ -87,8 +87,10 @@ class Threads:
         """
         answers: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         began, answered = time.monotonic(), dict[str, Any]()
-        waits = {name: self._time_limit(name, full) for name in reads
-                 if self._start(name, reads[name], answers, full)}
+        waits: dict[str, float] = {}
+        for name, read in reads.items():
+            if self._start(name, read, answers, full):
+                waits[name] = self._time_limit(name, full)
         with contextlib.suppress(queue.Empty):
             while pending := waits.keys() - answered.keys():
                 end = began + max(waits[name] for name in pending)
@@ -99,6 +101,7 @@ class Threads:
                         time.monotonic() - began >= AT_ONCE):
                     self._back_off(name)
         for name, seconds in waits.items():
+            # What was not waited for shows nothing new.
             if seconds and name not in answered:
                 self._back_off(name)
         return {name: answered[name] if name in answered
@@ -109,26 +112,32 @@ class Threads:
             time.monotonic())
 
     def _time_limit(self, name: str, full: bool) -> float:
-        """Return the seconds for which a cell is waited for."""
+        """Return the seconds for which a cell is waited for; 0 for none.
+
+        :param full: see ``read``; no back-off then leaves a cell out
+        """
         silence = self._silent.get(name)
+        if silence and not full and time.monotonic() < silence.until:
+            return 0.0
         if silence:
-            # A full sync includes a cell that answers again.
-            return (AT_ONCE if full or time.monotonic() >= silence.until
-                    else 0.0)
+            # Its last query still runs, or this is one to see whether it
+            # answers again.
+            return AT_ONCE
         if full:
             return self._timeout
-        return min(self._timeout, max(self._wait_for_some, min(
-            LATEST, SLOWER * self._took.get(name, 0.0))))
+        slower = min(LATEST, SLOWER * self._took.get(name, 0.0))
+        return min(self._timeout, max(self._wait_for_some, slower))
 
     def _start(self, name: str, read: abc.Callable[[], Nodes],
                answers: 'queue.SimpleQueue[tuple[str, Any]]',
                full: bool) -> bool:
-        """Start a query unless such a query of the cell still runs."""
+        """Start a query; return False if one of its kind still runs."""
         if (name, full) in self._running:
             return False
 
         def work() -> None:
             began = time.monotonic()
+            # For an error that ``_attempt`` does not return.
             answer: Nodes | exceptions.CellUnavailable = (
                 exceptions.CellUnavailable.of(causes.UNASKED.with_detail(
                     'an unexpected error, whose traceback is on the standard '
@@ -203,9 +212,9 @@ class Cells:
         if skip_late:
             self._limits_some = dataclasses.replace(
                 limits, answer=min(limits.answer, SOON))
-        self._read_all = Threads(
+        self._read_cells = Threads(
             limits.answer, AT_ONCE if skip_late else limits.answer
-        ).read if threads else _in_turn
+        ).read if threads else _read_in_order
         self._pools: dict[tuple[str, bool], connections.Pool] = {}
         """Connection URL, and whether whole cells are read, to the pool."""
 
@@ -222,7 +231,7 @@ class Cells:
         :returns: the nodes of the cells that answered, and the cells that did
             not
         """
-        answers = self._read_all({
+        answers = self._read_cells({
             cell.name: functools.partial(self._read, cell, query, full)
             for cell, query in queries.items()}, full)
         rows: list[source.NodeRow] = []
@@ -243,8 +252,8 @@ class Cells:
 
         :param down: receives a cell that does not answer in time
         """
-        answer = self._read_all({cell.name: functools.partial(
-            self._read, cell, query, True)}, True)[cell.name]
+        answer = self._read_cells({cell.name: functools.partial(
+            self._read, cell, query, full=True)}, full=True)[cell.name]
         if isinstance(answer, exceptions.CellUnavailable):
             down[cell.name] = answer.failure
             return default
@@ -274,9 +283,10 @@ class Cells:
 def cell_of(row: Any) -> Cell:
     """Build the cell from a row that has ``COLUMNS``."""
     # Nova's column is nullable; such a cell is not read.
-    mapping, name = row.database_connection or '', full_name(row)
-    return Cell(row.id, row.uuid, name, mapping and url_templates.fill_in(
-        mapping, CONF), causes.cell(name, mapping))
+    template, name = row.database_connection or '', full_name(row)
+    return Cell(id=row.id, uuid=row.uuid, name=name,
+                connection=url_templates.fill_in(template, CONF),
+                party=causes.cell(name, template))
 
 
 def full_name(mapping: Any) -> str:

@@ -40,7 +40,10 @@ class _HostData:
         return frozenset(row.host for row in rows) - self._names
 
     def read(self, api: Any, hosts: frozenset[str]) -> None:
-        """Read further hosts; names are compared exactly, unlike in MySQL."""
+        """Read further hosts; names are compared exactly, unlike in MySQL.
+
+        A row is a host mapping or a membership; it lacks the other's columns.
+        """
         for row in engines.select(api, statements.HOSTS, hosts):
             if row.host in hosts:
                 self.mapped[row.host] = cells.cell_of(row)
@@ -56,7 +59,12 @@ class DatabaseSource:
 
     Each read raises ``NovaUnavailable`` without the API database. Names are
     compared in Python: MySQL's collation ignores case and trailing spaces, the
-    scheduler does not. For the parameters see ``cells.Cells``.
+    scheduler does not.
+
+    :param limits: of each database; 60 seconds are what nova-api waits
+    :param threads: whether to read the cells in parallel
+    :param skip_late: whether hosts of other cells wait for a slow one only a
+        little; then the API database has as long as a cell
     """
 
     def __init__(self, limits: engines.Limits = engines.Limits(answer=60.0),
@@ -75,7 +83,7 @@ class DatabaseSource:
             if not host:
                 return source.Scope(uuid, invalid_aggregates=own.invalid)
             # MySQL compares names without case, and so does nova when it
-            # changes the memberships of the host.
+            # changes the memberships of the host. Other rows have no cell.
             mapped = {row.host: cells.cell_of(row) for row in answer
                       if row.id is not None}
             hosts = frozenset(mapped) or frozenset({host})
@@ -83,10 +91,10 @@ class DatabaseSource:
         of_host = _aggregates_of(answer, hosts)
         rows, down = self._cells.rows(dict.fromkeys(
             candidates, functools.partial(_find_nodes, hosts=hosts)))
+        nodes = frozenset(row.node for row in rows if uuids.is_uuid(row.node))
         return source.Scope(
-            uuid, frozenset(
-                row.node for row in rows if uuids.is_uuid(row.node)), down,
-            frozenset(of_host.names), of_host.invalid | own.invalid)
+            uuid, nodes, cells_down=down, members=frozenset(of_host.names),
+            invalid_aggregates=of_host.invalid | own.invalid)
 
     def aggregates(self) -> abc.Mapping[str, str]:
         with self._api.reading() as api:
@@ -110,7 +118,7 @@ class DatabaseSource:
         with self._api.reading() as api:
             if api.dialect.name not in ('mysql', 'mariadb'):
                 return 0, 0
-            # MySQL has neither of them.
+            # Rows of a name and a value; MySQL has neither.
             nodes, wait = (api.execute(statement).one_or_none()
                            for statement in (statements.GALERA,
                                              statements.SYNC_WAIT))
@@ -130,12 +138,14 @@ class DatabaseSource:
         records = _HostData()
         with self._api.reading() as api:
             records.read(api, hosts)
-            at_home = down is None and records.mapped.keys() >= hosts
+            own_cells_only = down is None and records.mapped.keys() >= hosts
             existing = _existing(
                 api, frozenset(aggregates) - records.aggregates.names.keys())
-            candidates = (
-                _ordered(records.mapped.values()) if at_home and hosts
-                else self._cells.all(api) if hosts or nodes else ())
+            candidates: list[cells.Cell] = []
+            if own_cells_only and hosts:
+                candidates = _ordered(records.mapped.values())
+            elif hosts or nodes:
+                candidates = self._cells.all(api)
         if down is None:
             rows, down = self._search(records, candidates, hosts, nodes)
         else:
@@ -148,7 +158,7 @@ class DatabaseSource:
         return source.Nova(
             aggregates={**records.aggregates.names, **existing},
             members=members, nodes=located.nodes,
-            unmapped=hosts & members.keys() - records.mapped.keys(),
+            unmapped=hosts & (members.keys() - records.mapped.keys()),
             cells_down=down, hosts_down=_hidden(hosts, records.homes, down),
             shared=located.shared, unknown=located.unknown,
             invalid_aggregates=records.aggregates.invalid,
@@ -161,32 +171,32 @@ class DatabaseSource:
             for host, number, uuid, name in rows:
                 aggregates.add(number, uuid, name, host)
             by_id = {cell.id: cell for cell in self._cells.all(api)}
-            mapped = {host: by_id[cell] for host, cell
-                      in api.execute(statements.MAPPED) if cell in by_id}
+            mapped = {host: by_id[cell_id] for host, cell_id
+                      in api.execute(statements.MAPPED) if cell_id in by_id}
             members = aggregates.members
-            # A member may have another spelling than the host.
             unmapped = members.keys() - mapped.keys()
+            # A member may have another spelling than the host.
             same = api.execute(statements.SPELLINGS) if unmapped else ()
             spellings = {host.casefold(): host for host, in same}
         rows, down = self._cells.rows(
-            dict.fromkeys(by_id.values(), lambda cell: cell.execute(
-                statements.NODES).all()), full=True)
+            dict.fromkeys(by_id.values(), _every_node), full=True)
         homes = {host: cell.name for host, cell in mapped.items()}
         located = node_locations.locate(rows, homes, not down)
         at_home = {
             row.host for row in rows if homes.get(row.host) == row.cell}
         # As MySQL compares them, which nova asks for the mapping of a host.
         names = {host.casefold() for host in homes}
+        nodes_unmapped = frozenset(
+            node for node, host in located.nodes.items()
+            if host.casefold() not in names)
+        in_other_cells = {
+            row.host for row in rows
+            if row.host in members and row.host not in at_home
+            and homes.get(row.host) not in down}
         nova = source.Nova(
             aggregates=aggregates.names, members=members,
-            nodes=located.nodes, unmapped=frozenset(unmapped | {
-                row.host for row in rows if row.host in members
-                and row.host not in at_home
-                and homes.get(row.host) not in down}),
-            nodes_unmapped=frozenset(
-                node for node, host in located.nodes.items()
-                if host.casefold() not in names),
-            cells_down=down, cells=len(by_id),
+            nodes=located.nodes, unmapped=frozenset(unmapped | in_other_cells),
+            nodes_unmapped=nodes_unmapped, cells_down=down, cells=len(by_id),
             hosts_down=_hidden(members, homes, down),
             shared=located.shared, unknown=located.unknown,
             invalid_aggregates=aggregates.invalid,
@@ -197,7 +207,8 @@ class DatabaseSource:
             (cell for cell in by_id.values() if cell.name not in down),
             _hosts), full=True)
         return dataclasses.replace(nova, obstacles=obstacles.find(
-            nova, rows, mapped, spellings, not {**down, **silent}))
+            nova, rows, mapped, spellings,
+            is_complete=not {**down, **silent}))
 
     def node_names(self, nodes: abc.Collection[str]) -> abc.Mapping[str, str]:
         names: dict[str, str] = {}
@@ -222,6 +233,7 @@ class DatabaseSource:
         undecided = node_locations.undecided(rows, records.homes, nodes)
         if undecided:
             with self._api.reading() as api:
+                # Candidates have been searched for ``nodes``, not for others.
                 remaining = [cell for cell in self._cells.all(api)
                              if cell.name not in down and (
                                  cell not in candidates or undecided - nodes)]
@@ -234,11 +246,15 @@ class DatabaseSource:
                hosts: abc.Collection[str], nodes: frozenset[str],
                full: bool = False) -> tuple[list[source.NodeRow], source.Down]:
         """Query cells, and read the data of hosts that are new."""
-        rows, down = self._cells.rows({cell: functools.partial(
-            _find_nodes, nodes=nodes, hosts=frozenset(
+        queries: dict[cells.Cell, cells.Query] = {}
+        for cell in candidates:
+            # A host without a mapping may be in any cell.
+            possible = frozenset(
                 host for host in hosts
-                if records.mapped.get(host, cell) == cell))
-            for cell in candidates}, full)
+                if records.mapped.get(host, cell) == cell)
+            queries[cell] = functools.partial(
+                _find_nodes, hosts=possible, nodes=nodes)
+        rows, down = self._cells.rows(queries, full)
         new_hosts = records.missing(rows)
         if new_hosts:
             with self._api.reading() as api:
@@ -283,14 +299,19 @@ def _find_nodes(cell: Any, hosts: frozenset[str],
     rows = [(node, host) for node, host in engines.select(
         cell, statements.NODES_OF, hosts) if host in hosts]
     elsewhere = nodes - {uuids.canonical(node or '') for node, _host in rows}
-    return rows + [*engines.select(
-        cell, statements.THESE_NODES, map(statements.spelled, elsewhere))]
+    rows += engines.select(
+        cell, statements.THESE_NODES, map(statements.spelled, elsewhere))
+    return rows
+
+
+def _every_node(cell: Any) -> cells.Nodes:
+    return [*cell.execute(statements.NODES)]
 
 
 def _hosts(cell: Any) -> cells.Nodes:
     """Return the hosts of compute nodes with their names, and of services."""
-    return [row for statement in (statements.NAMED_NODES, statements.SERVICES)
-            for row in cell.execute(statement)]
+    return [*cell.execute(statements.NAMED_NODES),
+            *cell.execute(statements.SERVICES)]
 
 
 def _names_of(cell: Any, nodes: abc.Collection[str]) -> dict[str, str]:

@@ -84,11 +84,10 @@ class DatabaseServers(CellReader):
         with self._api.reading() as api:
             # Cell0 has the servers that were never on a host.
             mappings = [*map(cells.cell_of, api.execute(cells.EVERY))]
+        query = functools.partial(_uuids, statement=_SERVERS_NAMED, name=name)
         uuids = set()
         for cell in mappings:
-            uuids.update(self._cells.ask(cell, functools.partial(
-                _uuids, statement=_SERVERS_NAMED, name=name), (),
-                self.cells_down))
+            uuids.update(self._cells.ask(cell, query, (), self.cells_down))
         return sorted(uuids)
 
     def consumers(self, uuids: abc.Iterable[str]
@@ -100,19 +99,20 @@ class DatabaseServers(CellReader):
         chunks = list(engines.chunks(uuids))
         if not chunks:
             return {}
+        consumers = {}
         with self._api.reading() as api:
             existing = self._cells.all(api)
-            # Resources are claimed before a cell has the server.
-            consumers = {
-                row.instance_uuid: Consumer(
-                    row.instance_uuid, task='scheduling')
-                for some in chunks
-                for row in api.execute(_BUILDS_OF, {'some': some})}
+            for some in chunks:
+                # Resources are claimed before a cell has the server. What
+                # reaches a cell meanwhile is found there, below.
+                for row in api.execute(_BUILDS_OF, {'some': some}):
+                    consumers[row.instance_uuid] = Consumer(
+                        row.instance_uuid, task='scheduling')
         for some in chunks:
             for cell in existing:
                 consumers |= self._cells.ask(
-                    cell, functools.partial(_consumers, some=some), {},
-                    self.cells_down)
+                    cell, functools.partial(_consumers, some=some),
+                    default={}, down=self.cells_down)
         return consumers
 
     def groups_named(self, name: str) -> list[str]:
@@ -125,6 +125,7 @@ def _consumers(cell: Any, some: list[str]) -> dict[str, Consumer]:
     consumers = {}
     evacuated: dict[str, set[str]] = {}
     for row in cell.execute(_MOVES_OF, {'some': some}):
+        # The other rows are evacuations, selected by their server.
         if row.uuid in some:
             consumers[row.uuid] = Consumer(
                 row.instance_uuid or '', status=row.status or '',
@@ -132,12 +133,12 @@ def _consumers(cell: Any, some: list[str]) -> dict[str, Consumer]:
         else:
             evacuated.setdefault(row.instance_uuid, set()).add(
                 row.source_compute or '')
-    return consumers | {
-        row.uuid: Consumer(
-            row.uuid, row.display_name or '', row.host or '',
-            row.task_state or '',
+    for row in cell.execute(_SERVERS_OF, {'some': some}):
+        consumers[row.uuid] = Consumer(
+            row.uuid, name=row.display_name or '', host=row.host or '',
+            task=row.task_state or '',
             evacuated=frozenset(evacuated.get(row.uuid, ())))
-        for row in cell.execute(_SERVERS_OF, {'some': some})}
+    return consumers
 
 
 def _uuids(connection: Any, statement: Any, name: str) -> list[str]:

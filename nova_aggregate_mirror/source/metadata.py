@@ -8,6 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import nova_tables
@@ -51,16 +52,17 @@ class MetadataSource:
         """
         metadata: dict[str, dict[str, str]] = {}
         overlaps = set()
-        patterns = {'text%d' % number: '%%%s%%' % text for number, text
-                    in enumerate(sorted(set(map(_comparable, texts))))}
+        patterns = _patterns(texts)
         with self._api.reading() as api:
             rows = api.execute(
                 _statement(keys, paired, tuple(patterns)), patterns).all()
-        for number, uuid, key, value, other_number, other in rows:
+        # A row has a key with its value or, for a pair, another aggregate.
+        for number, uuid, key, value, other_number, other_uuid in rows:
             aggregate = source.aggregate_key(number, uuid)
             if other_number is not None:
                 overlaps.add(frozenset({
-                    aggregate, source.aggregate_key(other_number, other)}))
+                    aggregate,
+                    source.aggregate_key(other_number, other_uuid)}))
             # MySQL's collation ignores case, nova's filters do not.
             elif key in keys:
                 metadata.setdefault(aggregate, {})[key] = value
@@ -91,14 +93,14 @@ def read_all(database: connections.ApiDatabase | None = None,
         for row in api.execute(statement):
             if row.aggregate_id in keys and row.host:
                 members.setdefault(row.host, {})[keys[row.aggregate_id]] = (
-                    nova_tables.epoch(row.created_at))
+                    dates.epoch(row.created_at))
         metadata: dict[str, dict[str, str]] = {key: {} for key in names}
         changed: dict[tuple[str, str], source.Since] = {}
         for row in api.execute(_VALUES):
             if row.aggregate_id in keys:
                 aggregate = keys[row.aggregate_id]
                 metadata[aggregate][row.key] = row.value
-                changed[aggregate, row.key] = nova_tables.epoch(row.changed_at)
+                changed[aggregate, row.key] = dates.epoch(row.changed_at)
     return source.Aggregates(names, metadata, members, changed)
 
 
@@ -106,6 +108,13 @@ def extra_specs() -> frozenset[str]:
     """Read the names of the extra specs that any flavor has."""
     with connections.ApiDatabase().reading() as api:
         return frozenset(api.execute(_EXTRA_SPECS).scalars())
+
+
+def _patterns(texts: abc.Iterable[str]) -> dict[str, str]:
+    """Return the parameters of a statement that finds these texts."""
+    comparable = sorted({_comparable(text) for text in texts})
+    return {'text%d' % number: '%%%s%%' % text
+            for number, text in enumerate(comparable)}
 
 
 def _comparable(text: str) -> str:
@@ -125,43 +134,45 @@ def _statement(keys: Keys, paired: Keys, texts: tuple[str, ...]) -> Any:
                 _one_of(_METADATA.key, keys))
     if not texts:
         return values
-    return sa.union_all(values, *(
-        _pairs(kind, texts) for kind in (
-            Keys(names=paired.names), Keys(prefixes=paired.prefixes))
-        if kind))
+    # Apart, because only names have to be the same on both sides of a pair.
+    kinds = Keys(names=paired.names), Keys(prefixes=paired.prefixes)
+    pairs = [_pairs(kind, texts) for kind in kinds if kind]
+    return sa.union_all(values, *pairs)
 
 
-def _pairs(keys: Keys, texts: tuple[str, ...]) -> Any:
-    """Select pairs: an aggregate with a text, and one sharing key and host.
+def _pairs(keys: Keys, parameters: tuple[str, ...]) -> Any:
+    """Select pairs of aggregates that share a host, and one of the keys.
 
-    The join starts at the few aggregates with a text: most hosts are not in
-    any of them.
+    The value of one of them is like a parameter. The join starts at these few
+    aggregates: most hosts are not in any of them.
+
+    :param keys: of names, both have the same; of prefixes, any of them
+    :param parameters: the names of the bound parameters
     """
     other = nova_tables.aggregates.alias()
     shared = nova_tables.aggregate_metadata.alias()
     member = nova_tables.aggregate_hosts.alias()
     same = (shared.c.key == _METADATA.key if keys.names
             else _one_of(shared.c.key, keys))
-    return sa.select(
+    # Key and value are only in the other statement of the union.
+    pairs = sa.select(
         _AGGREGATE.id, _AGGREGATE.uuid, sa.null(), sa.null(), other.c.id,
-        other.c.uuid).distinct(
-    ).join_from(
+        other.c.uuid).distinct()
+    pairs = pairs.join_from(
         nova_tables.aggregate_metadata, nova_tables.aggregates,
-        _AGGREGATE.id == _METADATA.aggregate_id,
-    ).join(
-        nova_tables.aggregate_hosts, _MEMBER.aggregate_id == _AGGREGATE.id,
-    ).join(
+        _AGGREGATE.id == _METADATA.aggregate_id)
+    pairs = pairs.join(
+        nova_tables.aggregate_hosts, _MEMBER.aggregate_id == _AGGREGATE.id)
+    pairs = pairs.join(
         member, sa.and_(member.c.host == _MEMBER.host,
-                        member.c.aggregate_id != _MEMBER.aggregate_id),
-    ).join(
-        shared, sa.and_(shared.c.aggregate_id == member.c.aggregate_id, same),
-    ).join(
-        other, other.c.id == member.c.aggregate_id,
-    ).where(
-        _one_of(_METADATA.key, keys),
-        # An unescaped underscore or percent sign only matches more.
-        sa.or_(*(_METADATA.value.like(sa.bindparam(text))
-                 for text in texts)))
+                        member.c.aggregate_id != _MEMBER.aggregate_id))
+    pairs = pairs.join(
+        shared, sa.and_(shared.c.aggregate_id == member.c.aggregate_id, same))
+    pairs = pairs.join(other, other.c.id == member.c.aggregate_id)
+    # An unescaped underscore or percent sign only matches more.
+    matches = [_METADATA.value.like(sa.bindparam(name))
+               for name in parameters]
+    return pairs.where(_one_of(_METADATA.key, keys), sa.or_(*matches))
 
 
 def _one_of(column: Any, keys: Keys) -> Any:

@@ -74,9 +74,8 @@ def locate(rows: abc.Iterable[source.NodeRow], homes: Homes, complete: bool,
             located[node] = hosts[0]
             if len(hosts) > 1:
                 shared[node] = tuple(sorted(counted))
-    return Locations(
-        located, shared, unknown,
-        frozenset(row for row in rows if not uuids.is_uuid(row.node)))
+    invalid = frozenset(row for row in rows if not uuids.is_uuid(row.node))
+    return Locations(located, shared, unknown, invalid)
 
 
 def _by_node(rows: abc.Iterable[source.NodeRow], nodes: abc.Collection[str]

@@ -5,8 +5,6 @@ They replace nova's models, because importing those takes longer than a full
 sync of a thousand hosts. A test compares them with the models.
 """
 
-import datetime
-
 import sqlalchemy as sa
 
 aggregates = sa.table(
@@ -62,10 +60,3 @@ instance_mappings = sa.table(
 request_specs = sa.table(
     'request_specs', sa.column('id', sa.Integer),
     sa.column('instance_uuid', sa.String), sa.column('spec', sa.Text))
-
-
-def epoch(at: datetime.datetime | None) -> float | None:
-    """Convert a time in UTC, as nova stores it, to seconds since the epoch."""
-    if at is None:
-        return None
-    return at.replace(tzinfo=datetime.timezone.utc).timestamp()

@@ -13,6 +13,8 @@ DISCOVER = 'nova-manage cell_v2 discover_hosts --by-service'
 MAP = 'run "%s"' % DISCOVER
 MAP_AGAIN = ('run "nova-manage cell_v2 delete_host --cell_uuid %s --host %s", '
              'then "' + DISCOVER + '"')
+MOVED = ('if it belongs there, %s, and send SIGHUP to nova-scheduler; if not, '
+         'correct transport_url in nova.conf of its nova-compute')
 _MEMBERSHIPS = ('its rows of the table aggregate_hosts in nova\'s API '
                 'database')
 RENAME = ('if that is its new name, set it in ' + _MEMBERSHIPS
@@ -34,11 +36,12 @@ def find(nova: source.Nova, rows: abc.Iterable[source.NodeRow],
     labels: dict[str, set[str]] = {}
     for row in rows:
         places.setdefault(row.host, set()).add(row.cell)
-        for name in (row.node, row.host) if row.node else ():
+        names = (row.node, row.host) if row.node else ()
+        for name in names:
             labels.setdefault(_label(name), set()).add(row.host)
     obstacles: dict[str, tuple[str, str]] = {}
     for host in nova.lost():
-        cell, found = mapped.get(host), places.get(host, set())
+        cell, in_cells = mapped.get(host), places.get(host, set())
         spelling = spellings.get(host.casefold(), host)
         renamed = labels.get(_label(host), set()) if is_complete else set()
         if spelling != host:
@@ -47,14 +50,14 @@ def find(nova: source.Nova, rows: abc.Iterable[source.NodeRow],
             text = 'no compute node, and nova has host '
             obstacles[host] = text + plurals.some(renamed), RENAME % (
                 _map_again(host, cell) if cell else MAP)
-        elif found and cell and cell.name not in found:
+        elif in_cells and cell and cell.name not in in_cells:
             obstacles[host] = (
                 'mapped to cell %s, and its nova-compute is in cell %s'
-                % (cell.name, plurals.some(found)),
-                _map_again(host, cell) + ', and send SIGHUP to nova-scheduler')
-        elif found and cell:
+                % (cell.name, plurals.some(in_cells)),
+                MOVED % _map_again(host, cell))
+        elif in_cells and cell:
             obstacles[host] = 'no compute node', source.RESTART
-        elif found:
+        elif in_cells:
             obstacles[host] = 'no host mapping', MAP
         elif is_complete:
             obstacles[host] = (
@@ -73,8 +76,10 @@ def _map_again(host: str, cell: cells.Cell) -> str:
 
 
 def _respell(nova: source.Nova, host: str, spelling: str) -> tuple[str, str]:
-    names = sorted(nova.aggregates[uuid] for uuid in nova.members[host])
-    return 'nova has this member as host ' + spelling, 'run ' + (
-        ', then '.join('"openstack aggregate %s host %s %s"' % (
-            action, shlex.quote(name), shlex.quote(member)) for name in names
-            for action, member in (('remove', host), ('add', spelling))))
+    commands = []
+    for name in sorted(nova.aggregates[uuid] for uuid in nova.members[host]):
+        for action, member in (('remove', host), ('add', spelling)):
+            commands.append('"openstack aggregate %s host %s %s"' % (
+                action, shlex.quote(name), shlex.quote(member)))
+    return ('nova has this member as host ' + spelling,
+            'run ' + ', then '.join(commands))

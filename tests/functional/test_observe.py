@@ -9,6 +9,7 @@ import fixtures as base_fixtures
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import journal as checks_of_journal
+from nova_aggregate_mirror import commands
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.reconcile import modes
@@ -20,7 +21,7 @@ from tests.functional import test_sync_command
 CONF = fixtures.CONF
 SUCCESS, WARNING, FAILURE = (
     checks.Code.SUCCESS, checks.Code.WARNING, checks.Code.FAILURE)
-RESTART, RELOAD, SYNC = modes.RESTART, modes.RELOAD, modes.SYNC
+RESTART, RELOAD, SYNC = modes.RESTART, modes.RELOAD, commands.SYNC
 HOST = socket.gethostname()
 NOVA = 'Nova-api on %s had mode ' % HOST
 

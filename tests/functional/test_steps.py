@@ -34,7 +34,7 @@ AGENT = 'the matrix runs no agent of its own: tests.unit.checks.test_journal'
 OPTIONS = 'the status check has the lines: tests.unit.test_option_values'
 LIMITED = 'needs other users: tests.functional.test_journal_databases'
 UNFOLLOWED = {
-    'on a controller, run "nova-aggregate-mirror-status':
+    'start nova-compute on that host; if "openstack compute service list"':
         CLIENT + 'it has rows with the step for each cause',
     'connect each placement that answers for %s to the same database':
         'needs two placements: tests.unit.reconcile.test_full_sync',
@@ -66,7 +66,7 @@ UNFOLLOWED = {
         CLIENT + 'tests.functional.test_api_source',
     'correct the argument, or': 'tests.functional.test_manage',
     'delete it; the default then applies': OPTIONS,
-    'name a hook, or set mode = observe': OPTIONS,
+    'delete it for the default, mirror, or set mode': OPTIONS,
     'correct the clock of this host':
         'needs a host whose clock is wrong: tests.unit.checks.test_placement',
     'see the kernel log of this host': LISTS,
@@ -168,13 +168,15 @@ def steps() -> abc.Iterator[str]:
         in assigned(tree, (path.parent if path.stem == '__init__' else path
                            ).stem + '.').items()}
     # Of what gives access to placement, as its clients have it.
-    everywhere['context.placement.options'] = ast.Constant(
+    everywhere['placement.options'] = ast.Constant(
         'region_name or valid_interfaces of [placement] in nova.conf')
     for path, tree in trees.items():
         names = {**everywhere, **assigned(tree)}
         for node in ast.walk(tree):
             if isinstance(node, ast.keyword) and node.arg == 'step':
-                yield from filter(None, texts(node.value, names))
+                yield from filter(None, (
+                    re.sub('{[a-z]+}', '%s', text)
+                    for text in texts(node.value, names)))
             elif isinstance(node, ast.Call) and path.stem in CHECKS and (
                     getattr(node.func, 'attr', '') in FINDINGS):
                 yield from announced(node, names)

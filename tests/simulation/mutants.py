@@ -306,7 +306,7 @@ def only_adds(parts: Parts) -> None:
 
 def takes_an_error_for_an_answer(parts: Parts) -> None:
     """Without rule 14: a driver that gives up ends the silence of a cell."""
-    threads = getattr(parts.source._cells._read_all, '__self__', None)
+    threads = getattr(parts.source._cells._read_cells, '__self__', None)
     if not threads:
         return
     start = threads._start

@@ -5,6 +5,7 @@ from collections import abc
 import contextlib
 import dataclasses
 import io
+import itertools
 import sys
 from typing import Any
 from unittest import mock
@@ -18,7 +19,6 @@ from nova_aggregate_mirror.audit import display
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.cmd import program
-from nova_aggregate_mirror.console import sync_history
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror.console import wait_run
 from nova_aggregate_mirror import exceptions
@@ -30,8 +30,11 @@ from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import result
+from nova_aggregate_mirror.reconcile import sync_history
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import connections
+from tests.unit.agent import case
+from tests.unit.hooks import test_mirror
 from tests.unit import servers
 
 CAUSES = {name: value for name, value in vars(causes).items()
@@ -51,6 +54,12 @@ def parties() -> list[causes.Party]:
     return [*services, *map(causes.keystone, services), engine.PARTY,
             connections.PARTY, causes.cell('one', 'mysql://cell'),
             causes.cell('two', '{scheme}://{hostname}/two')]
+
+
+def errors() -> abc.Iterator[exceptions.MirrorError]:
+    """Yield each cause, of one party after another."""
+    for cause, party in zip(CAUSES.values(), itertools.cycle(parties())):
+        yield exceptions.ServiceFailed.of(cause, party, 'GET /')
 
 
 def values(failure: exceptions.Failure) -> tuple[str, str, str]:
@@ -184,3 +193,87 @@ class TestCauses(testtools.TestCase):
             ('line',), checks.failed(error, {
                 causes.NO_ENDPOINT.kind: ('line',),
                 causes.LOGIN.kind: ('other',)}).commands)
+
+
+class TestAgentLog(case.AgentTest):
+    """Sentences of an agent that mirrors journal rows."""
+
+    def logged(self, message: str) -> str:
+        """Mirror as an agent that has just started; return what it logs."""
+        with fixtures.FakeLogger() as log:
+            self.new_drain().step()
+        line, = [line for line in log.output.splitlines() if message in line]
+        return line
+
+    def test_row_that_fails(self) -> None:
+        """Its log line and its row have the sentence."""
+        for error in errors():
+            row = self.hand_over('h1', ['n1'])
+            self.placement.broken = {('GET', 'n1'): error}
+            self.assertEqual(
+                'Host h1 (request -) is not mirrored yet: %s' % error,
+                self.logged('not mirrored'))
+            self.assertEqual([str(error)], [
+                left.last_error for left in self.left()])
+            self.journal.rows.close([row.id])
+
+    def test_outage(self) -> None:
+        self.hand_over('h1', ['n1'])
+        for error in errors():
+            self.break_all(error)
+            self.assertEqual(
+                'Mirroring is suspended, operations stay in the journal: %s'
+                % error, self.logged('suspended'))
+
+
+class TestHookLog(test_mirror.HookTest):
+    """Sentences of a nova-api whose user changes an aggregate."""
+
+    def logged(self, error: exceptions.MirrorError, method: str, host: str,
+               *scopes: source.Scope | exceptions.MirrorError) -> str:
+        """Return what nova-api logs of an operation."""
+        with fixtures.FakeLogger() as log:
+            self.run_hook(error, method, host, scopes=scopes or [
+                source.Scope('agg')])
+        return log.output
+
+    def test_converge_that_fails(self) -> None:
+        """Rows and deletions have the sentence, and the row itself."""
+        for error in errors():
+            self.assertIn(
+                '%s is not mirrored to placement yet: %s; '
+                % (test_mirror.ADD, error),
+                self.logged(error, test_mirror.ADD, 'h1'))
+            row, = self.journal.rows.all()
+            self.assertEqual(str(error), row.last_error)
+            self.journal.rows.close([row.id])
+            self.assertIn(
+                'its deletion is not mirrored to placement: %s; ' % error,
+                self.logged(error, 'delete_aggregate', ''))
+
+    def test_nova_that_cannot_be_read(self) -> None:
+        """Neither its API database nor a cell."""
+        for error in errors():
+            failure = dataclasses.replace(
+                error.failure, consequence='the agent mirrors what it has')
+            for scope, sentence in (
+                    (exceptions.NovaUnavailable.again(error.failure),
+                     'request req-of-the-user): %s\n' % error),
+                    (source.Scope('agg', cells_down={'one': error.failure}),
+                     'a cell was not read: %s\n' % failure)):
+                self.assertIn(sentence, self.logged(
+                    error, test_mirror.ADD, 'h1', scope))
+
+    def test_journal_that_cannot_be_written(self) -> None:
+        """Neither a row nor the mark of a deletion."""
+        for error in errors():
+            failing = mock.Mock(
+                side_effect=exceptions.JournalUnavailable.again(error.failure))
+            with mock.patch.object(self.journal.rows, 'record', failing), \
+                    mock.patch.object(self.journal.ledger, 'mark', failing):
+                for method, host, end in (
+                        (test_mirror.ADD, 'h1', 'This operation'),
+                        ('delete_aggregate', '', 'Its deletion')):
+                    self.assertIn(
+                        'request req-of-the-user): %s. %s ' % (error, end),
+                        self.logged(error, method, host))

@@ -5,7 +5,6 @@ from collections import abc
 import contextlib
 import functools
 import pathlib
-import sqlite3
 from typing import Any
 
 from oslo_config import cfg
@@ -13,6 +12,7 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import causes
+from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal.db import sqlite
@@ -48,20 +48,13 @@ translated = functools.partial(engines.translated, PARTY, _kind)
 """Translates errors of the database and its files to JournalUnavailable."""
 
 
-def is_about_tables(error: exceptions.JournalUnavailable) -> bool:
-    """Check whether a table or a column may be missing."""
-    if error.failure.kind in (causes.TABLE.kind, causes.COLUMN.kind):
-        return True
-    # SQLite has one code for both, and for statements that it cannot read.
-    return any(getattr(cause, 'sqlite_errorcode', 0) == sqlite3.SQLITE_ERROR
-               for cause in driver_failures.chain(error))
-
-
 def is_conflict(exc: Exception) -> bool:
     """Check whether the error is a conflict, which a retry resolves."""
+    if isinstance(exc, db_exc.DBDeadlock):
+        return True
     # MariaDB 11.6.2 and later report the code; older oslo.db lacks it.
-    return isinstance(exc, db_exc.DBDeadlock) or any(
-        cause.args[:1] == (CHANGED,) for cause in driver_failures.chain(exc))
+    return any(cause.args[:1] == (CHANGED,)
+               for cause in driver_failures.chain(exc))
 
 
 def sqlite_file(conf: cfg.ConfigOpts) -> pathlib.Path | None:
@@ -91,40 +84,41 @@ def is_missing(conf: cfg.ConfigOpts) -> bool:
     :raises JournalUnavailable: when this user may not enter its directory
     """
     file = sqlite_file(conf)
+    if file is None:
+        return False
     try:
-        # Path.exists() may answer False to this user.
-        return bool(file and not file.stat())
+        # Path.exists() may answer False to a user who may not look.
+        file.stat()
     except FileNotFoundError:
         return True
     except OSError as exc:
-        raise sqlite.failure(exc, file or pathlib.Path()) from exc
-
-
-@translated()
-def check_absent(conf: cfg.ConfigOpts) -> None:
-    """Check that an SQLite file that does not exist can be created.
-
-    :raises JournalUnavailable: when files cannot be written there
-    """
-    file = sqlite_file(conf)
-    if file and is_missing(conf):
-        sqlite.try_write(sqlite.existing(file.parent))
+        raise sqlite.failure(exc, file) from exc
+    return False
 
 
 @translated()
 def open_existing(conf: cfg.ConfigOpts) -> 'Database':
     """Open the journal's database without creating or migrating anything.
 
-    A missing SQLite file is treated as an empty journal, in memory.
+    A missing SQLite file is treated as an empty journal.
 
-    :raises JournalUnavailable: when the tables are missing or outdated
+    :raises JournalUnavailable: when the tables are missing or outdated, or
+        the file is missing and cannot be created
     """
-    if is_missing(conf):
-        database = Database(conf, str(_configured(conf).set(database='')))
-        database.migrate()
-    else:
-        database = Database(conf)
-        database.check()
+    file = sqlite_file(conf)
+    if file and is_missing(conf):
+        # It shows whether the file could be created.
+        sqlite.try_write(sqlite.existing(file.parent))
+        return open_empty(conf)
+    database = Database(conf)
+    database.check()
+    return database
+
+
+def open_empty(conf: cfg.ConfigOpts) -> 'Database':
+    """Open an empty journal in memory, in place of a missing SQLite file."""
+    database = Database(conf, str(_configured(conf).set(database='')))
+    database.migrate()
     return database
 
 
@@ -167,10 +161,10 @@ class Database:
             return migration.read(connection)
 
     @translated()
-    def compare(self) -> migration.Schema:
-        """Read the schema, and check the columns and keys of its tables."""
+    def check_tables(self) -> migration.Schema:
+        """Read the schema, and check that its tables have their columns."""
         with self.transaction() as connection:
-            return migration.compare(connection)
+            return migration.check_tables(connection)
 
     @translated()
     def migrate(self) -> None:
@@ -184,7 +178,8 @@ class Database:
             except (db_exc.DBError, sa.exc.SQLAlchemyError) as exc:
                 # Of concurrent migrations, one creates each table. No lock
                 # keeps them apart: on Galera each node has its own.
-                if self.schema() == before and not is_conflict(exc):
+                others_migrate = self.schema() != before or is_conflict(exc)
+                if not others_migrate:
                     raise
                 error = exc
         raise error
@@ -199,7 +194,7 @@ class Database:
             raise exceptions.JournalUnavailable(
                 'has %s; this release needs version %s'
                 % (schema, migration.HEAD), JOURNAL,
-                step='run "%s" once' % migration.SYNC_COMMAND)
+                step='run "%s" once' % commands.DB_SYNC)
 
     def prepare(self) -> None:
         """Check the tables; migrate those of an SQLite file.

@@ -4,12 +4,16 @@
 import dataclasses
 import pathlib
 import shlex
+import sqlite3
 
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import causes
+from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import models
+from nova_aggregate_mirror.limits import driver_failures
+from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import plurals
 
 VERSIONS = ('0001',)
@@ -19,8 +23,7 @@ HEAD = VERSIONS[-1]
 # Alembic's table: a database has one, for all programs that use it.
 STAMP = 'alembic_version'
 OPTION = '[aggregate_mirror_database] connection'
-SYNC_COMMAND = 'nova-aggregate-mirror-manage db sync'
-SYNC = 'run "%s"' % SYNC_COMMAND
+SYNC = 'run "%s"' % commands.DB_SYNC
 # What only the ledger of another database knew is foreign from then on.
 USE_ANOTHER = (
     'give the journal an empty database of its own in %s, %s, and restart '
@@ -28,8 +31,8 @@ USE_ANOTHER = (
 USE_ANOTHER_FILE = 'name another file in ' + OPTION
 # Names of tables in a message.
 NAMES = 3
-DIFFERENT = 'is not a journal of this release: the table %s %s'
-MISSING = 'is missing'
+INCOMPLETE = ('is not a journal of this release: the table %s is missing, or '
+              'lacks a column')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,21 +44,15 @@ class Schema:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether the database belongs to another program.
+        """Whether the database has tables, but not those of a journal.
 
         A journal has the table ``dirty`` before it has a version. Without a
         version it has no table but this release's: a migration of an empty
         database that was interrupted.
         """
-        return (models.dirty.name not in self.tables
-                and bool(self.version or self._unknown_tables)
-                and not self.is_of_journal_only)
-
-    @property
-    def is_of_journal_only(self) -> bool:
-        """Whether the database has a version, and nothing but a journal."""
-        return bool(self.version and not self._unknown_tables
-                    and self.tables - {STAMP})
+        if models.dirty.name in self.tables:
+            return False
+        return bool(self.version or self.unknown_tables)
 
     @property
     def is_outdated(self) -> bool:
@@ -67,12 +64,13 @@ class Schema:
         return self.version is None or self.version in VERSIONS[:-1]
 
     @property
-    def _unknown_tables(self) -> frozenset[str]:
+    def unknown_tables(self) -> frozenset[str]:
+        """Names of the tables that this release does not have."""
         return self.tables - {STAMP, *models.metadata.tables}
 
     def __str__(self) -> str:
         if self.is_foreign:
-            return plurals.some(self._unknown_tables or self.tables, NAMES)
+            return plurals.some(self.unknown_tables or self.tables, NAMES)
         if self.version is None:
             return 'incomplete tables' if self.tables else 'no tables'
         return 'tables of version %s' % self.version
@@ -81,8 +79,8 @@ class Schema:
 def read(connection: sa.engine.Connection) -> Schema:
     """Read the names of the tables, and their version.
 
-    :raises WrongDatabase: when they belong to another program, or are not all
-    :raises JournalDamaged: when that is a file with nothing but a journal
+    :raises WrongDatabase: when they are not those of a journal
+    :raises JournalDamaged: when they are not, in a file without other tables
     """
     inspector, version = sa.inspect(connection), None
     if inspector.has_table(STAMP):
@@ -90,43 +88,49 @@ def read(connection: sa.engine.Connection) -> Schema:
             sa.column('version_num')).select_from(sa.table(STAMP)))
     # After the version, which is stored last: a migration that ends between
     # the two reads would look like another program's.
-    schema = Schema(frozenset(
-        name for name in inspector.get_table_names()
-        # SQLite's own, which older SQLAlchemy also lists.
-        if not name.startswith('sqlite_')), version)
+    tables = frozenset(name for name in inspector.get_table_names()
+                       # SQLite's own, which older SQLAlchemy also lists.
+                       if not name.startswith('sqlite_'))
+    schema = Schema(tables, version)
     if schema.is_foreign:
         raise _wrong(connection, schema, 'is not a journal: it has the tables '
                      '%s, but no table %s' % (schema, models.dirty.name))
-    if schema.version and models.dirty.name not in schema.tables:
-        raise _wrong(connection, schema, DIFFERENT % (
-            models.dirty.name, MISSING))
     return schema
 
 
-def compare(connection: sa.engine.Connection) -> Schema:
+def check_tables(connection: sa.engine.Connection) -> Schema:
     """Check that each table of this release is there, with its columns.
 
     :returns: what ``read`` returns; a migration may be pending
-    :raises WrongDatabase: names the first that is not
+    :raises WrongDatabase: like ``read``, and names the first that is not
     :raises JournalDamaged: like ``read``, and names the first that is not
     """
     schema = read(connection)
-    inspector = sa.inspect(connection)
-    # Without a version, those that an interrupted migration has created.
-    tables = [table for table in models.metadata.sorted_tables
-              if not schema.is_outdated or (
-                  schema.version is None and table.name in schema.tables)]
+    tables = models.metadata.sorted_tables
+    if schema.is_outdated:
+        # Without a version, those that an interrupted migration has created;
+        # none of an older version, whose columns differ.
+        tables = [table for table in tables if schema.version is None
+                  and table.name in schema.tables]
     for table in tables:
-        if table.name not in schema.tables:
-            raise _wrong(connection, schema, DIFFERENT % (
-                table.name, MISSING))
-        names = {column['name']
-                 for column in inspector.get_columns(table.name)}
-        for name in table.c.keys():
-            if name not in names:
-                raise _wrong(connection, schema, DIFFERENT % (
-                    table.name, 'lacks a column, ' + name))
+        try:
+            connection.execute(sa.select(table).limit(0))
+        except engines.LIBRARY_ERRORS as exc:
+            if not is_about_tables(exc):
+                raise
+            raise _wrong(
+                connection, schema, INCOMPLETE % table.name) from exc
     return schema
+
+
+def is_about_tables(error: Exception) -> bool:
+    """Check whether a table or a column may be missing."""
+    kind = driver_failures.of_database(error).kind
+    if kind in (causes.TABLE.kind, causes.COLUMN.kind):
+        return True
+    # SQLite has one code for both, and for statements that it cannot read.
+    return any(getattr(link, 'sqlite_errorcode', 0) == sqlite3.SQLITE_ERROR
+               for link in driver_failures.chain(error))
 
 
 def upgrade(connection: sa.engine.Connection) -> None:
@@ -135,7 +139,7 @@ def upgrade(connection: sa.engine.Connection) -> None:
     Each statement allows for having been run: MySQL and MariaDB commit each,
     and a migration may be interrupted, or run on two controllers.
     """
-    if compare(connection).is_outdated:
+    if check_tables(connection).is_outdated:
         from alembic import command
         from alembic import config
 
@@ -144,7 +148,6 @@ def upgrade(connection: sa.engine.Connection) -> None:
             pathlib.Path(__file__).parent / 'migrations'))
         settings.attributes['connection'] = connection
         command.upgrade(settings, 'head')
-        compare(connection)
 
 
 def _wrong(connection: sa.engine.Connection, schema: Schema, problem: str
@@ -153,7 +156,8 @@ def _wrong(connection: sa.engine.Connection, schema: Schema, problem: str
     is_file = url.get_backend_name() == 'sqlite'
     party = 'the database %s' % url.set(query={}).render_as_string(
         hide_password=True)
-    if schema.is_of_journal_only and is_file:
+    if is_file and schema.version and not schema.unknown_tables and (
+            schema.tables != {STAMP}):
         return exceptions.JournalDamaged(
             problem, party, step=causes.MOVE % shlex.quote(url.database or ''))
     return exceptions.WrongDatabase(

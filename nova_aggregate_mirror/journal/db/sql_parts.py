@@ -27,10 +27,10 @@ def insert_new(connection: Any, table: sa.Table) -> Any:
 
 
 def lock(connection: Any, name: str) -> None:
-    """Serialize transactions that lock the same name.
+    """Lock a name until the transaction ends, by writing to its row.
 
-    The others wait, or one fails with a conflict and is retried: a deadlock on
-    MySQL, also on Galera, where row locks are local to a server.
+    Others that lock it wait, or one fails with a conflict and is retried: a
+    deadlock on MySQL, also on Galera, where row locks are local to a server.
     """
     connection.execute(insert_new(connection, models.lease), {
         'name': name, 'holder': '', 'renewals': 0, 'seconds': 0.0,

@@ -62,7 +62,7 @@ def create(url: sa.engine.URL) -> sa.engine.Engine:
         file = pathlib.Path(url.database)
         _make_private(file)
         # Before oslo.db's filters.
-        sa.event.listen(engine, 'handle_error', lambda context: _classify(
+        sa.event.listen(engine, 'handle_error', lambda context: _raise_cause(
             file, context.original_exception))
     exc_filters.register_engine(engine)
     _ENGINES.add(engine)
@@ -106,20 +106,21 @@ def try_write(directory: pathlib.Path) -> None:
 
 
 def failure(error: OSError, path: pathlib.Path) -> OSError:
-    """Return what an error says about a path, which may not exist."""
+    """Return the error to raise instead, about a path that may not exist."""
     place = existing(path)
     if error.errno in _FULL:
         return FileFailure(causes.file_full(
             place if place.is_dir() else place.parent))
     owner = place.stat().st_uid
+    # A file of root is no reason to run this as root.
     if error.errno == errno.EACCES and owner:
-        return FileFailure(causes.file_denied(
-            place, accounts.user(owner) if owner != os.geteuid() else ''))
+        user = accounts.user(owner) if owner != os.geteuid() else ''
+        return FileFailure(causes.file_denied(place, user))
     return OSError(error.errno, error.strerror, str(path))
 
 
-def _classify(file: pathlib.Path, error: BaseException) -> None:
-    """Raise what an error of SQLite says about its file, if it says so."""
+def _raise_cause(file: pathlib.Path, error: BaseException) -> None:
+    """Raise the cause of an error of SQLite, if it lies in the file."""
     kind = getattr(error, 'sqlite_errorcode', 0) & _KIND
     if kind == sqlite3.SQLITE_FULL:
         raise FileFailure(causes.file_full(file.parent))
@@ -128,6 +129,7 @@ def _classify(file: pathlib.Path, error: BaseException) -> None:
     if kind in _DAMAGED:
         raise DamagedFile(causes.file_damaged(shlex.quote(str(file))))
     if kind in _OF_SYSTEM:
+        # What SQLite could not do fails again, and the system says why.
         try:
             os.close(os.open(file, os.O_RDWR))
         except OSError as exc:
@@ -188,8 +190,8 @@ def _make_private(path: pathlib.Path) -> None:
                 file = os.open(path.name, os.O_RDWR | os.O_CREAT | os.O_EXCL,
                                0o600, dir_fd=folder)
             except FileExistsError:
-                # SQLite would create the missing target of a link, readable
-                # by everyone.
+                # Fails for a link without a target, which SQLite would create,
+                # readable by everyone.
                 os.stat(path.name, dir_fd=folder)
             else:
                 stack.callback(os.close, file)
@@ -200,6 +202,6 @@ def _make_private(path: pathlib.Path) -> None:
 
 def _set_owner(descriptor: int, owner: os.stat_result) -> None:
     """Give what root has created to the owner of another directory."""
-    # Another process may have created the directory meanwhile.
-    if os.geteuid() == os.fstat(descriptor).st_uid == 0:
+    # Another user's process may have created the directory meanwhile.
+    if os.geteuid() == 0 and os.fstat(descriptor).st_uid == 0:
         os.fchown(descriptor, owner.st_uid, owner.st_gid)

@@ -14,6 +14,7 @@ from oslo_db import exception as db_exc
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import engines
 
@@ -35,7 +36,8 @@ class Transactions:
         self._mutex = threading.Lock()
         self._database = database
         self._unchecked: engine.Database | None = None
-        """One that no attempt uses: there was no time to check its tables."""
+        """What was opened with no time left to check its tables; the next
+        attempt begins with that."""
         self._limits = limits
         self._breaker = engines.DatabaseBreaker(limits)
 
@@ -59,9 +61,9 @@ class Transactions:
             with engine.translated():
                 return self._run(work, insist, lock_wait)
         except exceptions.JournalUnavailable as exc:
-            if engine.is_about_tables(exc):
-                # It names what is missing, with the step for this database.
-                self._open().compare()
+            if migration.is_about_tables(exc):
+                # Raises what names the missing part, with the step for it.
+                self._open().check_tables()
             raise
 
     def _run(self, work: abc.Callable[[Any], T], insist: bool,
@@ -82,26 +84,28 @@ class Transactions:
 
     def _open(self) -> engine.Database:
         """Return the database; try to open it until that succeeds once."""
-        if self._database is None:
-            with self._mutex:
-                unchecked, self._unchecked = self._unchecked, None
-            # Outside the mutex: while a server hangs, each caller would wait
-            # for the attempts of all earlier callers.
-            database = unchecked or engine.Database(
-                self._conf, limits=self._limits)
-            with contextlib.ExitStack() as cleanup:
-                # The next attempt opens it again.
-                cleanup.callback(database.close)
-                try:
-                    database.prepare()
-                except exceptions.JournalNotAsked:
-                    # The next attempt continues with its connection.
-                    with self._mutex:
-                        if self._unchecked is None:
-                            self._unchecked = database
-                            cleanup.pop_all()
-                    raise
-                cleanup.pop_all()
-            with self._mutex:
-                self._database = self._database or database
+        if self._database is not None:
+            return self._database
+        with self._mutex:
+            unchecked, self._unchecked = self._unchecked, None
+        # Outside the mutex: while a server hangs, each caller would wait for
+        # the attempts of all earlier callers.
+        database = unchecked or engine.Database(
+            self._conf, limits=self._limits)
+        with contextlib.ExitStack() as cleanup:
+            # After a failure, the next attempt opens it again.
+            cleanup.callback(database.close)
+            try:
+                database.prepare()
+            except exceptions.JournalNotAsked:
+                # The next attempt continues with its connection.
+                with self._mutex:
+                    if self._unchecked is None:
+                        self._unchecked = database
+                        cleanup.pop_all()
+                raise
+            cleanup.pop_all()
+        with self._mutex:
+            # Another thread may have opened it meanwhile.
+            self._database = self._database or database
         return self._database

@@ -14,10 +14,10 @@ from nova_aggregate_mirror.agent import periodic_audit
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror.agent import service
 from nova_aggregate_mirror.audit import auditor
-from nova_aggregate_mirror.console import sync_history
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import nova_identity
+from nova_aggregate_mirror.reconcile import sync_history
 from tests import statements
 from tests.unit.agent import case
 from tests.unit import doubles

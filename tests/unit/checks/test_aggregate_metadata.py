@@ -4,6 +4,7 @@
 import dataclasses
 import types
 
+import fixtures
 from oslo_config import cfg
 from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
@@ -56,9 +57,11 @@ class TestZones(testtools.TestCase):
             self.conf.register_opt(cfg.StrOpt(name, default=default))
 
     def find(self, known_aggregates, nova_hosts, pinned=(0, False)):
-        return aggregate_metadata.zones(deployment(
-            known_aggregates, conf=self.conf, nova=nova_hosts,
-            count_pinned=lambda _zone: pinned))
+        with fixtures.MonkeyPatch(
+                'nova_aggregate_mirror.audit.server_pages.count_pinned',
+                lambda _zone: pinned):
+            return aggregate_metadata.zones(deployment(
+                known_aggregates, conf=self.conf, nova=nova_hosts))
 
     def test_servers_of_the_default_zone(self):
         """Their number, of the newest if there are many."""

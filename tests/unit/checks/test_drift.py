@@ -5,6 +5,7 @@ import types
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import drift
+from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
@@ -41,9 +42,9 @@ class TestDrift(doubles.TestCase):
             checks.warning('In placement, availability zone az1 lacks host h1 '
                            'and still has host h3.'),
             checks.warning('To repair this now, run:',
-                           checks.SYNC + ' --prune')], self.find())
+                           commands.SYNC + ' --prune')], self.find())
         self.placement.write('n3', ())
-        self.assertEqual((checks.SYNC,), self.find()[-1].commands)
+        self.assertEqual((commands.SYNC,), self.find()[-1].commands)
         self.placement.write('n1', {'zone'})
         self.placement.write('n2', {'rack'})
         self.assertEqual([checks.good(
@@ -139,7 +140,7 @@ class TestDrift(doubles.TestCase):
         self.placement.write('n1', {'zone', *map(str, range(20))})
         *_place, finding = self.find()
         self.assertEqual(brake.STEP, finding.problem.failure.step)
-        self.assertIn(checks.SYNC + ' --prune --force', finding.commands)
+        self.assertIn(commands.SYNC + ' --prune --force', finding.commands)
         self.conf.set_override('mode', conf.OBSERVE, 'aggregate_mirror')
         self.assertEqual([(), ''], [
             value for finding in self.find()[-1:]
@@ -156,4 +157,4 @@ class TestDrift(doubles.TestCase):
         self.assertEqual('In placement, aggregate name of a lacks host h0, '
                          'host h1, host h2, host h3, host h4 and 4 more.',
                          first.text)
-        self.assertEqual((checks.SYNC,), repair.commands)
+        self.assertEqual((commands.SYNC,), repair.commands)

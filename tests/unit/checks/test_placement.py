@@ -161,9 +161,11 @@ class TestPlacement(ChecksTest):
         self.cloud.grant(self.cloud.url)
         account = self.cloud.account()
         for options, commands in (
-                ({}, ': correct the URL of placement in the catalog.'),
+                ({}, ': correct the URL of placement in the catalog; if it is '
+                     'right, let placement answer there.'),
                 ({'endpoint_override': self.cloud.url},
-                 ': correct endpoint_override of [placement] in nova.conf.')):
+                 ': correct endpoint_override of [placement] in nova.conf; if '
+                 'it is right, let placement answer there.')):
             self.assert_found(
                 placement.endpoint, FAILURE, ('answered 404', commands),
                 servers.make_conf(**account, **options))

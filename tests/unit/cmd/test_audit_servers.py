@@ -14,6 +14,7 @@ from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror.cmd import audit_servers
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror import source
 from tests.unit import doubles
 
@@ -31,7 +32,8 @@ class TestSelection(testtools.TestCase):
         servers = mock.Mock(spec=server_pages.ServerPages,
                             cells_down=dict.fromkeys(
                                 cells_down, doubles.SILENT))
-        servers.problems.return_value = []
+        servers.problems.return_value = problems.of_cells(
+            servers.cells_down, 'its servers are not audited')
         errors = io.StringIO()
         for target, name, double in (
                 (audit_servers, 'build_audit', mock.Mock(return_value=audit)),

@@ -70,6 +70,12 @@ class WaitTest(testtools.TestCase):
     def mirror(self):
         self.placement.write('n1', {'a', 'b'})
 
+    def lose_provider(self):
+        """Delete the provider of the host, but not that of another."""
+        del self.placement.aggregates['n1']
+        self.nova.nodes['n2'] = 'h2'
+        self.placement.create('n2')
+
     def slow_nova(self, seconds):
         """Let each read of nova take so long."""
         def read(*arguments, **more):
@@ -102,11 +108,16 @@ class TestRequests(WaitTest):
                 [('TRUTH', ''), *3 * [*nodes, ('TRUTH', '')]], self.log)
 
     def test_node_without_provider(self):
-        """It is asked about in each attempt, too, and at the end its name."""
-        del self.placement.aggregates['n1']
+        """It is asked about in each attempt, too.
+
+        At the end, placement is compared with all of nova, and the name of
+        the provider is looked up.
+        """
+        self.lose_provider()
         self.wait(timeout=1)
-        self.assertEqual([('TRUTH', ''), *2 * [
-            ('GET', 'n1'), ('TRUTH', '')], ('NAMED', 'name of h1')], self.log)
+        self.assertEqual([
+            ('TRUTH', ''), *2 * [('GET', 'n1'), ('TRUTH', '')], ('ALL', ''),
+            ('TRUTH', ''), ('NAMED', 'name of h1')], self.log)
 
     def test_placement_that_is_down(self):
         """Nova is read first, as long as there was no answer."""
@@ -259,21 +270,37 @@ class TestMissing(WaitTest):
             self.assertIn(word, '\n'.join(self.err))
 
     def test_provider(self):
-        """Nova-compute creates it; this may be the wrong placement, too."""
-        del self.placement.aggregates['n1']
+        """Nova-compute creates it."""
+        self.lose_provider()
         self.ends(
             exit_status.NO_PROVIDER, ENDED, 'Host h1: compute node n1 has '
-            'no resource provider yet: restart nova-compute on that host')
+            'no resource provider yet: if nova-compute has just started on '
+            'that host, wait a minute')
         self.later = {2: lambda: self.placement.create('n1', 'a', 'b')}
         self.assertEqual(exit_status.OK, self.wait())
 
     def test_name_of_another_provider(self):
         """At the end it is told why nova-compute cannot create it."""
-        del self.placement.aggregates['n1']
+        self.lose_provider()
         self.placement.create('old')
         self.placement.names['old'] = 'name of h1'
         self.ends(exit_status.NOT_UPDATED, 'has no resource provider yet',
                   'because another one has the name name of h1', 'delete old')
+
+    def test_another_placement(self):
+        """The step is that of a sync, and deletes no provider there."""
+        del self.placement.aggregates['n1']
+        self.placement.create('old')
+        self.placement.names['old'] = 'name of h1'
+        error = self.assertRaises(exceptions.WrongPlacement, self.wait)
+        self.assertEqual('correct region_name of [placement] in nova.conf',
+                         error.failure.step)
+
+    def test_other_providers_that_cannot_be_read(self):
+        """What is missing is printed all the same."""
+        self.lose_provider()
+        self.placement.broken = {('ALL', ''): DOWN}
+        self.ends(exit_status.NO_PROVIDER, 'has no resource provider yet: ')
 
     def test_node(self):
         self.nova.nodes = {}

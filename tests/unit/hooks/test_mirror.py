@@ -2,11 +2,14 @@
 """What the hook does with a row that it could not close."""
 
 from collections import abc
+import contextlib
 import dataclasses
 import logging
+import math
 import sys
 import types
 from typing import Any
+from unittest import mock
 
 import fixtures
 
@@ -14,6 +17,8 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.hooks import contract
 from nova_aggregate_mirror.hooks import mirror
 from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror import source
 from tests.unit import doubles
 
@@ -55,7 +60,7 @@ class Formatter(logging.Formatter):
             record.levelno >= logging.WARNING) else text
 
 
-class TestHandOver(doubles.TestCase):
+class HookTest(doubles.TestCase):
 
     def setUp(self) -> None:
         super().setUp()
@@ -65,18 +70,19 @@ class TestHandOver(doubles.TestCase):
 
     def run_hook(self, error: exceptions.MirrorError, method: str,
                  host: str = '', raised: str = '',
-                 scopes: abc.Iterable[source.Scope | None] = (
-                     source.Scope('agg'),)) -> None:
+                 scopes: abc.Iterable[
+                     source.Scope | exceptions.MirrorError] = (
+                         source.Scope('agg'),)) -> None:
         """Run both parts of the hook, with what nova raised between them.
 
-        :param scopes: what each operation of the request reads, if it can
+        :param scopes: what each operation of the request reads, or the error
         """
         answers = iter(scopes)
 
         def scope(*_operation: object) -> source.Scope:
             answer = next(answers)
-            if answer is None:
-                raise exceptions.NovaUnavailable('silent')
+            if isinstance(answer, exceptions.MirrorError):
+                raise answer
             return answer
 
         process = types.SimpleNamespace(
@@ -88,6 +94,56 @@ class TestHandOver(doubles.TestCase):
         for _scope in scopes:
             state = hook.before(operation)
             hook.after(dataclasses.replace(operation, raised=raised), state)
+
+
+class TestWithoutTheJournal(HookTest):
+    """Operations that have no other attempt."""
+
+    def asked(self, method: str, host: str = '') -> tuple[bool, float]:
+        """Run an operation; return what it asks for.
+
+        :returns: whether the back-off knows of another attempt, and the
+            patience with a provider
+        """
+        asked: list[Any] = []
+
+        def reconcile(_what: object, mode: reconciler.Mode) -> Any:
+            asked.append(mode.patience)
+            return outcome.Outcome()
+
+        process = types.SimpleNamespace(
+            conf=self.conf, journal=self.journal, check_nova=lambda: None,
+            limits=engines.Limits(5), source=types.SimpleNamespace(
+                scope=lambda *_operation: source.Scope('agg')),
+            placement=types.SimpleNamespace(request_id=contextlib.nullcontext),
+            unrecorded=types.SimpleNamespace(
+                converge=reconcile, remove=reconcile),
+            breaker=types.SimpleNamespace(
+                now=lambda: 0.0,
+                check=lambda recorded: asked.append(recorded)))
+        with mock.patch.object(
+                mirror.Mirror, '_process', lambda _hook: process):
+            hook = mirror.Mirror(self.conf)
+            operation = contract.Operation(method, 1, host, 'req-1')
+            hook.after(operation, hook.before(operation))
+        recorded, patience = asked
+        return recorded, patience
+
+    def test_all_the_time_of_the_call(self) -> None:
+        """A refusal keeps none of them from its only attempt."""
+        locked = mock.Mock(side_effect=exceptions.JournalLocked('locked'))
+        with mock.patch.multiple(self.journal.rows, record=locked), \
+                mock.patch.multiple(self.journal.ledger, mark=locked):
+            for method, host in (ADD, 'h1'), ('delete_aggregate', ''):
+                self.assertEqual((False, math.inf), self.asked(method, host))
+
+    def test_deletion_that_is_marked(self) -> None:
+        """A full sync makes the next attempt."""
+        self.assertEqual(
+            (True, math.inf), self.asked('delete_aggregate'))
+
+
+class TestHandOver(HookTest):
 
     def test_cell_that_is_down_later_in_the_request(self) -> None:
         """Each row has the compute nodes that were read before."""
@@ -151,7 +207,8 @@ class TestHandOver(doubles.TestCase):
         """Its UUID is not known, so that it cannot be marked either."""
         self.conf.set_override('prune', False, 'aggregate_mirror')
         self.run_hook(exceptions.CellUnavailable('refused'),
-                      'delete_aggregate', scopes=[None])
+                      'delete_aggregate', scopes=[
+                          exceptions.NovaUnavailable('silent')])
         self.assertIn(
             'Aggregate 1 (request req-of-the-user): silent; with prune = '
             'false, "nova-aggregate-mirror-manage placement sync_aggregates '

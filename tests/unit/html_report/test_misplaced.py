@@ -9,6 +9,7 @@ import testtools
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
+from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import misplaced
@@ -114,7 +115,7 @@ class TestBounds(testtools.TestCase):
             misplaced.MAX_NAMED + 200)]))
         self.assertIn('<b>1200 servers</b>', text)
         self.assertIn('200 more: <code class="copy">%s --host cmp-1</code>'
-                      % misplaced.COMMAND, text)
+                      % commands.AUDIT, text)
         self.assertEqual(misplaced.MAX_NAMED, text.count('<bdi>web-') - 1)
 
     def test_many_hosts(self):
@@ -126,7 +127,7 @@ class TestBounds(testtools.TestCase):
         self.assertEqual(misplaced.MAX_GROUPS, text.count('<tr class="f">'))
         self.assertIn('<b>2 servers</b> from <bdi>web-0</bdi>', text)
         self.assertIn('%d more not shown; to list all: <code class="copy">%s<'
-                      % (50000 - 2 * 999, misplaced.COMMAND), text)
+                      % (50000 - 2 * 999, commands.AUDIT), text)
         self.assertLess(len(text), 1300 * KILOBYTE)
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Promise 5: an item that is bad holds up and hides no other."""
 
+import itertools
 import math
 import threading
 
@@ -95,6 +96,20 @@ class TestAsk(testtools.TestCase):
             self.assertIs(error, answers.outage)
             self.assertEqual({2: error}, answers.failures)
             self.assertEqual(list(range(3, 9)), answers.unasked(self.items))
+
+    def test_outage_that_leaves_no_time(self):
+        """It is what was waited for, and not that the time is over."""
+        late = exceptions.OutOfTime('no time is left')
+        for first in SILENT, late:
+            errors = itertools.chain([first], itertools.repeat(late))
+
+            def request(_item, errors=errors):
+                raise next(errors)
+
+            self.probe_errors = [SILENT, late]
+            self.assertIs(first, isolation.ask(
+                request, range(4), parallel.Workers(1).each,
+                self.probe).outage)
 
     def test_batch_of_one(self):
         """It is isolated like many."""

@@ -26,8 +26,9 @@ LAYERS = (
     ('journal', 'source', 'placement'),
     ('http',),
     ('limits', 'option_values'),
-    ('conf', 'exit_status', 'plugins', 'plurals', 'nova_signatures'),
-    ('accounts', 'exceptions', 'terminal_tables', 'uuids'),
+    ('commands', 'conf', 'exit_status', 'plugins', 'plurals',
+     'nova_signatures'),
+    ('accounts', 'dates', 'exceptions', 'terminal_tables', 'uuids'),
     ('causes', 'printable'),
 )
 
@@ -71,7 +72,7 @@ PURE = {
     'explain/explanation explain/facts explain/placement_query '
     'explain/exclusion_steps explain/reasons explain/rendering': (
         're', 'shlex', 'textwrap', 'nova_aggregate_mirror.explain',
-        'nova_aggregate_mirror.scheduler'),
+        'nova_aggregate_mirror.reconcile', 'nova_aggregate_mirror.scheduler'),
     'html_report/answer': (
         'nova_aggregate_mirror.explain', 'nova_aggregate_mirror.html_report'),
     # The query and the guard decide alike, in any process.

@@ -38,17 +38,19 @@ def logged():
     """Yield level and text of each log line, with values as stars."""
     for path in sorted((ROOT / 'nova_aggregate_mirror').rglob('*.py')):
         for node in ast.walk(ast.parse(path.read_text())):
-            if (isinstance(node, ast.Call)
-                    and isinstance(node.func, ast.Attribute)
-                    and isinstance(node.func.value, ast.Name)
-                    and node.func.value.id == 'LOG'
-                    and node.func.attr in LEVELS):
-                yield LEVELS[node.func.attr], said(node)
+            if not isinstance(node, ast.Call):
+                continue
+            arguments, log = node.args, node.func
+            if ast.unparse(log) == 'lasting.Lasting':
+                log, *arguments = arguments
+            level = ast.unparse(log).removeprefix('LOG.')
+            if level in LEVELS:
+                yield LEVELS[level], said(arguments)
 
 
-def said(call):
-    text = ast.literal_eval(call.args[0])
-    for number, value in enumerate(call.args[1:]):
+def said(arguments):
+    text = ast.literal_eval(arguments[0])
+    for number, value in enumerate(arguments[1:]):
         if isinstance(value, ast.Name) and value.id == 'GUARD':
             # The page has the name.
             parts = VALUE.split(text)

@@ -2,6 +2,7 @@
 """History entries of full syncs, for agent and command."""
 
 from collections import abc
+import dataclasses
 import socket
 import time
 
@@ -43,14 +44,16 @@ def note(history: full_syncs.History, name: str, seconds: float,
         return
     ended, lines = now(), result.lines()
     removals = result.select(State.STALE)
-    history.note(full_syncs.Entry(
+    is_partial = bool(request.hosts or request.aggregates
+                      or result.interruption or result.not_compared)
+    entry = full_syncs.Entry(
         command(name, request), socket.gethostname(), ended - seconds, ended,
         seconds, added=len(result.select(State.MISSING)),
         removed=len(removals), stale=len(result.select(State.STALE_KEPT)),
         failed=len(result.problems), status=result.status(),
         reason=lines[0] if lines else '',
-        compared=request.write and not (
-            request.hosts or request.aggregates or result.interruption
-            or result.not_compared),
-        mode=mode, removals='\n'.join(map(
-            str, removals[:None if request.write else MOST]))))
+        compared=request.write and not is_partial, mode=mode)
+    if not request.write:
+        removals = removals[:MOST]
+    history.note(dataclasses.replace(
+        entry, removals='\n'.join(map(str, removals))))

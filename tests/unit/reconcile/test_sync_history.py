@@ -6,11 +6,11 @@ import types
 
 import testtools
 
-from nova_aggregate_mirror.console import sync_history
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import result
+from nova_aggregate_mirror.reconcile import sync_history
 from nova_aggregate_mirror import source
 from tests.unit.reconcile import test_result
 

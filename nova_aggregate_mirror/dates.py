@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Seconds since the epoch, to and from dates in UTC."""
+
+import datetime
+import time
+
+
+def iso(seconds: float) -> str:
+    """Render seconds since the epoch as ISO 8601, for programs."""
+    return time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(seconds))
+
+
+def in_sentence(seconds: float) -> str:
+    """Render seconds since the epoch for a sentence."""
+    return time.strftime('%Y-%m-%d at %H:%M:%S UTC', time.gmtime(seconds))
+
+
+def in_table(seconds: float) -> str:
+    """Render seconds since the epoch where UTC is stated elsewhere."""
+    return time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(seconds))
+
+
+def epoch(at: datetime.datetime | None) -> float | None:
+    """Convert a time in UTC, as nova stores it, to seconds since the epoch."""
+    if at is None:
+        return None
+    return at.replace(tzinfo=datetime.timezone.utc).timestamp()

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What nova-api and the agent load of this package."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import testtools
+from testtools import content
+
+# Nova-api has loaded its own modules by then.
+LOAD = """
+import importlib, json, sys
+from nova.compute import api
+for name in json.loads(sys.argv[1]):
+    importlib.import_module('nova_aggregate_mirror.' + name)
+print(json.dumps({
+    name: module.__file__ for name, module in sys.modules.items()
+    if name.split('.')[0] == 'nova_aggregate_mirror'}))
+"""
+HOOK = 'hooks.attach', 'hooks.mirror'
+AGENT = 'cmd.agent',
+MOST_LINES = 9400
+"""Lines that nova-api loads at most; this figure only falls."""
+
+
+def loaded(*names):
+    """Map each module that these load to its file."""
+    done = subprocess.run(
+        [sys.executable, '-W', 'ignore', '-c', LOAD, json.dumps(names)],
+        check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        text=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def rooms(files):
+    """Return the top-level folders and modules of the package."""
+    return {name.split('.')[1] for name in files if '.' in name}
+
+
+class TestLoaded(testtools.TestCase):
+
+    def test_rooms_of_nova_api(self):
+        """Nothing of a command, of scheduling or of a page."""
+        self.assertEqual(
+            set(), rooms(loaded(*HOOK)) & {
+                'agent', 'audit', 'checks', 'cmd', 'console', 'explain',
+                'html_report', 'osc', 'scheduler'})
+
+    def test_lines_of_nova_api(self):
+        """A reviewer of nova reads this."""
+        files = loaded(*HOOK)
+        lines = sum(len(pathlib.Path(file).read_text().splitlines())
+                    for file in files.values())
+        self.addDetail('lines', content.text_content(
+            '%d lines in %d modules' % (lines, len(files))))
+        self.assertLessEqual(lines, MOST_LINES)
+
+    def test_rooms_of_the_agent(self):
+        """An audit loads what it needs, if there is one."""
+        self.assertEqual(
+            set(), rooms(loaded(*AGENT)) & {
+                'audit', 'checks', 'console', 'explain', 'html_report', 'osc',
+                'scheduler'})
+        self.assertIn('agent', rooms(loaded(*AGENT)))
