@@ -1,52 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mirroring of the journal rows that are due, one batch per step.
+"""Mirroring of the journal rows that are due, some batches per step.
 
-It is long because what becomes of a row after a step is decided in one place.
+Rule 14: a row is healthy, or has failed quickly and waits for a back-off of
+its own, or is a suspect, which takes time and is tried alone; of those that
+wait for a cell one is tried. It is long because what a row waits for, and what
+becomes of it after an attempt, depend on each other.
 """
 
+import collections
 from collections import abc
 import dataclasses
+import heapq
+import itertools
 import math
 import time
 
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from nova_aggregate_mirror.agent import lasting
 from nova_aggregate_mirror.agent import metrics
-from nova_aggregate_mirror.agent import row_schedule
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import lock_waits
 from nova_aggregate_mirror.journal import rows
+from nova_aggregate_mirror.limits import backoff
 from nova_aggregate_mirror.reconcile import reconciler
 
 LOG = logging.getLogger(__name__)
 
-# Rows per batch; a SIGTERM waits for one.
 BATCH = 50
-# Rows of a step at most: new ones, others, and one that is tried alone.
-ROWS = 2 * BATCH + 1
-# Compute nodes of a host from which on its row is tried alone: two requests
-# for each of them would delay the others of a batch.
+"""Rows per batch at most; a SIGTERM waits for one."""
+ROWS = 3 * BATCH + 1
+"""Rows of a step that may hang: new, healthy and failed ones, and a suspect.
+"""
 MANY_NODES = 20
-# Maximum seconds between attempts of a row that fails while others succeed;
-# the interval doubles each time; RETRIABLE_BACKOFF is for retriable errors.
+"""Compute nodes of a host from which on its row is a suspect: two requests for
+each of them would delay the others of a batch."""
+SUSPECTS_TIME = 1.0
+"""Seconds of a step in which further suspects are begun."""
 RETRIABLE_BACKOFF = 4.0
 LONGEST_BACKOFF = 30.0
-# Back-off of a row that delays others, as a multiple of its last attempt.
+"""Maximum seconds between attempts of a row that fails while others succeed;
+the interval doubles each time. The first is for retriable errors."""
 DELAY_FACTOR = 5.0
-# Rows are read at most once in READ_INTERVAL seconds; of a LONG_JOURNAL, once
-# in LONG_INTERVAL seconds.
+"""Back-off of a suspect, as a multiple of the seconds that it took."""
+FAILED_DELAY = 30.0
+"""Seconds for which a suspect that has failed lets the others go first."""
 READ_INTERVAL, LONG_INTERVAL = 1.0, 10.0
+"""Rows are read at most once in so many seconds; of a LONG_JOURNAL, once in
+LONG_INTERVAL."""
 LONG_JOURNAL = 10000
-
-# Minimum seconds for a request, however short users' requests are: it may
-# include a token and the discovery of placement, which would start again with
-# each request that times out.
 LEAST_TIMEOUT = 5.0
-
-Errors = abc.Mapping[journal.Row, exceptions.MirrorError]
+"""Minimum seconds for a request, however short users' requests are: it may
+include a token and the discovery of placement, which would start again with
+each request that times out."""
 
 
 def timeout(conf: cfg.ConfigOpts) -> float:
@@ -55,6 +64,36 @@ def timeout(conf: cfg.ConfigOpts) -> float:
     New rows wait as long for it: more would delay the recovery.
     """
     return max(float(conf.aggregate_mirror.inline_timeout), LEAST_TIMEOUT)
+
+
+@dataclasses.dataclass(slots=True)
+class _Row:
+    """What this agent knows of a row, and what the row waits for."""
+
+    brief: journal.Brief
+    since: float
+    """When this agent first saw the row; its ages count from then."""
+    due: float
+    """When it may be tried; of a row that waits for cells, since when."""
+    has_failed: bool = False
+    """Whether the row has failed for itself: rows that have not come first."""
+    is_logged: bool = False
+    """Whether the log has why the row is not mirrored."""
+    is_suspect: bool = False
+    cells: frozenset[str] = frozenset()
+    lock: backoff.Backoff | None = None
+    """The back-off of a row that is in sync and locked by another session."""
+
+    def wait(self, due: float, is_suspect: bool = False,
+             cells: frozenset[str] = frozenset(),
+             lock: backoff.Backoff | None = None) -> None:
+        """Let the row wait for this, and for nothing else."""
+        self.due, self.is_suspect = due, is_suspect
+        self.cells, self.lock = cells, lock
+
+    def is_ready(self, now: float) -> bool:
+        """Check whether it may be in a batch."""
+        return self.due <= now and not self.cells and not self.is_suspect
 
 
 class Drain:
@@ -67,32 +106,51 @@ class Drain:
         options = conf.aggregate_mirror
         self._is_observer = nova_aggregate_mirror.conf.observes(conf)
         self._patience = timeout(conf)
+        self._overdue = 2 * options.inline_timeout
+        """Seconds after which a running row is converged, and then the
+        interval at which this is repeated."""
+        self._longest = options.max_call_age
+        """Seconds after which no operation can still run."""
         self._rows = rows
         self._reconciler = reconciler
         self._context = reconciler.context
         self._figures = figures
         self._now = now
         self._stopping = stopping
-        self._schedule = row_schedule.Schedule(
-            2 * options.inline_timeout, options.max_call_age, now)
+        self._known: dict[str, _Row] = {}
+        self._pauses: dict[str, backoff.Backoff] = {}
+        """The back-offs of the cells that rows wait for."""
+        self._new: collections.deque[str] = collections.deque()
+        """Rows that were added, or handed over, when rows were last read."""
+        self._healthy: collections.deque[str] = collections.deque()
+        self._failed: collections.deque[str] = collections.deque()
+        """Rows that were due when they were last sorted, next first."""
+        self._suspects: set[str] = set()
+        """The suspects, and rows that have been some since they were listed.
+        """
         self._has_more = False
         """Whether the last step left rows that are due."""
         self._read_at = -math.inf
-        self._outage = ''
-        """Why mirroring is suspended; empty when it is not."""
+        self._outage = False
+        """Whether mirroring is suspended."""
+        self._suspension = lasting.Lasting(
+            LOG.warning, 'Mirroring is suspended, operations stay in '
+            'the journal: %s', 'Mirroring is resumed: placement and nova '
+            'answer')
 
     def step(self) -> bool:
-        """Mirror one batch; return whether more rows may be due now.
+        """Mirror some batches; return whether more rows may be due now.
 
         While placement or nova is unavailable, each step only sends a probe,
         and rows keep their number of attempts.
 
         :raises JournalUnavailable: when the journal cannot be used
         """
-        continued, self._has_more = self._has_more, False
+        continued = self._has_more
+        self._has_more = False  # Also if this step raises.
         self._refresh(continued)
         if self._is_observer:
-            # Rows are counted: one that waits is a failure.
+            # Its rows are only counted, above: one that waits is a failure.
             return False
         try:
             self._has_more = self._mirror_due()
@@ -105,192 +163,320 @@ class Drain:
 
     def is_idle(self) -> bool:
         """Check whether no row is left of those that were last read."""
-        return not self._schedule
+        return not self._known
 
     def _refresh(self, continued: bool) -> None:
         """Read what decides when rows are due.
 
         :param continued: whether the last step was just before
         """
-        now, pause = self._now(), READ_INTERVAL if continued else 0.0
-        if len(self._schedule) > LONG_JOURNAL:
+        now = self._now()
+        pause = READ_INTERVAL if continued else 0.0
+        if len(self._known) > LONG_JOURNAL:
             pause = LONG_INTERVAL
         if now < self._read_at + pause:
-            # What this process has closed is no longer in the schedule.
+            # What this process has closed is no longer known.
             return
-        self._schedule.update(self._rows.briefs())
+        self._update(self._rows.briefs())
         self._read_at = now
-        self._figures.set_backlog(self._schedule.backlog())
+        pending = [now - row.since for row in self._known.values()
+                   if row.brief.pending and not row.lock]
+        self._figures.set_backlog(journal.Backlog(
+            len(pending), len(self._known) - len(pending),
+            max(pending, default=0.0)))
+
+    def _update(self, briefs: abc.Iterable[journal.Brief]) -> None:
+        """Update what is known with the rows that are in the journal now."""
+        now, before = self._now(), self._known
+        self._known = {}
+        for queue in self._new, self._healthy, self._failed:
+            queue.clear()
+        for brief in briefs:
+            row = before.get(brief.id)
+            if row is None:
+                # The hand-over counted the first attempt.
+                has_failed = brief.attempts > 1
+                due = now + self._overdue if brief.running else now
+                row = _Row(brief, now, due, has_failed, is_logged=has_failed)
+            elif row.brief.running and not brief.running:
+                # It was handed over, and is due immediately.
+                row = _Row(brief, row.since, now)
+            row.brief = brief
+            self._known[brief.id] = row
+            # Without rows to compare with, none is newer than the others.
+            is_new = bool(before) and row is not before.get(brief.id)
+            if is_new and not row.has_failed and row.is_ready(now):
+                self._new.append(brief.id)
+        awaited = frozenset(itertools.chain.from_iterable(
+            row.cells for row in self._known.values()))
+        self._pauses = {cell: pause for cell, pause in self._pauses.items()
+                        if cell in awaited}
 
     def _mirror_due(self) -> bool:
-        """Mirror up to ``ROWS`` rows; return whether to go on at once."""
+        """Mirror what is due; return whether to go on at once."""
         locks, has_progress = lock_waits.RowLocks(), False
-        for ids, alone in self._batches():
+        for ids, is_alone in self._batches():
             if not ids:
                 continue
             if self._outage and not self._probe():
                 return False
-            has_progress |= self._mirror(ids, locks, alone)
-            if self._outage or locks.locked:
+            has_progress |= self._mirror(ids, locks, is_alone)
+            if self._outage or locks.locked or self._stopping():
+                # Further rows would wait in vain, or for locks once more.
                 break
-        return has_progress and self._schedule.has_due()
+        return has_progress and bool(
+            self._healthy or self._failed or self._due_suspects())
 
     def _batches(self) -> abc.Iterator[tuple[list[str], bool]]:
-        """Yield IDs, and whether to try them alone: new rows, others, one."""
-        # Before a batch adds to the rows that are tried alone.
-        isolated = self._schedule.due_alone()
-        yield self._schedule.due_new(BATCH), False
-        yield self._schedule.due(BATCH), False
-        yield [isolated] if isolated else [], True
+        """Yield IDs, and whether they are of a suspect.
 
-    def _mirror(self, ids: list[str], locks: lock_waits.RowLocks, alone: bool
-                ) -> bool:
-        """Mirror rows and reschedule them.
-
-        :param alone: whether this is a row that may hold up others
-        :returns: whether any is mirrored, or failed for itself, or waits for
-            a cell, for the first time
+        New rows wait for no older one that is locked, and healthy ones, of
+        which the latest come first, for none that would fail again.
         """
-        rows = self._rows_of(ids)
-        if not alone and len(rows) > 1:
-            for row in rows:
-                if len(row.dirty.nodes) >= MANY_NODES:
-                    self._schedule.isolate(row.id, 0.0, stays=False)
-            rows = [row for row in rows if len(row.dirty.nodes) < MANY_NODES]
+        # Before a batch adds to them.
+        suspects, end = self._due_suspects(), self._now() + SUSPECTS_TIME
+        yield self._take(self._new), False
+        if not (self._healthy or self._failed):
+            self._sort()
+        probes = self._probes()[:BATCH]
+        yield probes + self._take(self._healthy, BATCH - len(probes)), False
+        yield self._take(self._failed), False
+        for suspect in suspects:
+            yield [suspect], True
+            row = self._known.get(suspect)
+            if (row and row.is_suspect) or self._now() >= end:
+                # The next one may hang as well.
+                return
+
+    def _take(self, queue: collections.deque[str], most: int = BATCH
+              ) -> list[str]:
+        """Take a batch of those that are still due."""
+        now, batch = self._now(), list[str]()
+        while queue and len(batch) < most:
+            id = queue.popleft()
+            row = self._known.get(id)
+            if row and row.is_ready(now):
+                batch.append(id)
+        return batch
+
+    def _sort(self) -> None:
+        """Queue the rows that are due now, the latest healthy one first."""
+        now = self._now()
+        ready = [(row.due, id) for id, row in self._known.items()
+                 if row.is_ready(now)]
+        ready.sort(key=lambda pair: pair[0])
+        for due, id in ready:
+            if self._known[id].has_failed:
+                self._failed.append(id)
+            else:
+                self._healthy.appendleft(id)
+
+    def _due_suspects(self) -> list[str]:
+        """List some suspects that are due, and forget who is none any more.
+
+        The longest overdue come first. Those whose own provider has failed
+        come later: they would probably fail again.
+        """
+        now = self._now()
+        suspects = {id: row for id in self._suspects
+                    if (row := self._known.get(id)) and row.is_suspect}
+        self._suspects = set(suspects)
+        due = [(row.due + (FAILED_DELAY if row.has_failed else 0.0), id)
+               for id, row in suspects.items() if row.due <= now]
+        return [id for _due, id in heapq.nsmallest(BATCH, due)]
+
+    def _probes(self) -> list[str]:
+        """List the longest waiting row of each cell whose back-off is over."""
+        now = self._now()
+        over = {cell for cell, pause in self._pauses.items()
+                if pause.until <= now}
+        if not over:
+            return []
+        probes: dict[str, str] = {}
+        for id, row in self._known.items():
+            if row.is_suspect or row.cells - over:
+                continue
+            for cell in row.cells:
+                first = probes.get(cell)
+                if first is None or row.due < self._known[first].due:
+                    probes[cell] = id
+        return list(dict.fromkeys(probes.values()))
+
+    def _mirror(self, ids: list[str], locks: lock_waits.RowLocks,
+                is_alone: bool) -> bool:
+        """Mirror rows, and let those wait that stay in the journal.
+
+        :returns: whether there is progress: a row is mirrored, or fails for
+            itself or waits for a cell for the first time
+        """
+        rows = self._read(ids)
+        if not is_alone and len(rows) > 1:
+            large = [row for row in rows if len(row.dirty.nodes) >= MANY_NODES]
+            for row in large:
+                self._known[row.id].wait(self._now(), is_suspect=True)
+                self._suspects.add(row.id)
+            rows = [row for row in rows if row not in large]
         if not rows:
             return True
         start = self._now()
-        cells = {row: self._schedule.cells(row.id) for row in rows}
-        fresh = {row for row in rows if self._schedule.is_fresh(row.id)}
-        # If one row raises an unexpected error, each is tried alone.
+        cells = {row: self._known[row.id].cells for row in rows}
+        fresh = {row for row in rows if not (
+            cells[row] or self._known[row.id].has_failed)}
         for row in rows:
-            self._schedule.isolate(
-                row.id, LONGEST_BACKOFF if alone else 0.0, stays=alone)
+            # If one raises an unexpected error, each is tried alone.
+            self._suspects.add(row.id)
+            known = self._known[row.id]
+            known.is_suspect = True
+            known.due = start + (LONGEST_BACKOFF if is_alone else 0.0)
         outcome = self._reconciler.drain(
-            rows, locks, self._patience if alone else 0.0)
+            rows, locks, self._patience if is_alone else 0.0)
         errors = {row: outcome.unfinished[row.dirty] for row in rows
                   if row.dirty in outcome.unfinished}
-        if alone:
-            self._schedule.note_alone(not errors)
         for row in rows:
             if row not in errors:
-                self._reschedule(row, locks)
-        self._update_queues(
+                self._settle(row, locks)
+        self._update_cells(
             cells, errors, _silent_cells(outcome.failed.values()), start)
-        self._handle_errors(errors, outcome.waiting, locks, start, alone)
+        self._handle_errors(errors, outcome.waiting, locks, start, is_alone)
+        result = 'failure' if errors or locks.locked else 'success'
+        if self._outage:
+            result = 'unavailable'
         self._figures.observe_drain(
-            'unavailable' if self._outage
-            else 'failure' if errors or locks.locked else 'success',
-            self._now() - start, *outcome.counts(), outcome.conflicts)
-        return any(row not in errors or row in fresh and not _is_shared(
-            errors[row]) for row in rows)
+            result, self._now() - start, *outcome.counts(), outcome.conflicts)
+        own_failures = {row for row, error in errors.items()
+                        if not _is_shared(error)}
+        return bool((set(rows) - errors.keys()) | (fresh & own_failures))
 
-    def _rows_of(self, ids: list[str]) -> list[journal.Row]:
-        """Read the rows that still exist, in the given order."""
+    def _read(self, ids: list[str]) -> list[journal.Row]:
+        """Read rows, in the given order; forget those that are gone."""
         rows = {row.id: row for row in self._rows.get(ids)}
-        for row in ids:
-            if row not in rows:
-                self._schedule.close(row)
-        # A row whose operation must have ended counts as handed over.
-        return [dataclasses.replace(
-            rows[row], running=not self._schedule.may_close(row))
-            for row in ids if row in rows]
+        for id in set(ids) - rows.keys():
+            del self._known[id]
+        return [dataclasses.replace(rows[id], running=self._may_run(id))
+                for id in ids if id in rows]
 
-    def _reschedule(self, row: journal.Row, locks: lock_waits.RowLocks
-                    ) -> None:
-        """Reschedule a row that is in sync, or remove it."""
+    def _may_run(self, id: str) -> bool:
+        """Check whether the operation of a row may still run."""
+        known = self._known[id]
+        return known.brief.running and (
+            self._now() - known.since < self._longest)
+
+    def _settle(self, row: journal.Row, locks: lock_waits.RowLocks) -> None:
+        """Forget a row that is in sync, or let it wait."""
+        known, now = self._known[row.id], self._now()
         if row.id in locks.waited:
-            if self._schedule.isolate_locked(row.id):
+            lock = known.lock
+            if lock is None:
+                lock = backoff.Backoff(longest=LONGEST_BACKOFF)
                 LOG.warning('Host %s (request %s) is mirrored, but its row '
                             'stays in the journal: %s', row.dirty.host,
                             row.dirty.request_id or '-', locks.locked[row.id])
+            lock.extend(now)
+            known.wait(lock.until, is_suspect=True, lock=lock)
         elif row.id in locks.locked:
             # It was not tried: this step has waited long enough for others.
             # Probably it is locked as well.
-            self._schedule.fail(row.id, 0.0)
+            known.has_failed = True
+            known.wait(now)
         elif row.running:
-            self._schedule.reschedule(row.id)
+            known.wait(now + self._overdue)
         else:
-            self._schedule.close(row.id)
+            del self._known[row.id]
 
-    def _update_queues(self, cells: abc.Mapping[journal.Row, frozenset[str]],
-                       errors: Errors, silent: frozenset[str], start: float
-                       ) -> None:
-        """Release the rows of cells that answered, queue those of the others.
+    def _update_cells(self, cells: abc.Mapping[journal.Row, frozenset[str]],
+                      errors: abc.Mapping[journal.Row, exceptions.MirrorError],
+                      silent: frozenset[str], start: float) -> None:
+        """Let rows wait for the cells that are silent, and for no other.
 
         :param cells: the cells that rows waited for
         :param silent: the cells that did not answer for any node
         """
-        answered = frozenset().union(*(
-            cells[row] for row in cells
-            if not _is_shared(errors.get(row))))
-        self._schedule.release(answered - silent)
-        for row, error in errors.items():
-            if _silent_cells([error]):
-                self._schedule.enqueue(row.id, _silent_cells([error]))
-        self._schedule.back_off(silent, start)
+        now = self._now()
+        silent_for = {row: _silent_cells([error]) for row, error
+                      in errors.items()}
+        heard = (cells[row] for row in cells
+                 if not _is_shared(errors.get(row)))
+        answered = frozenset().union(*heard) - silent
+        if answered:
+            for known in self._known.values():
+                if known.cells & answered:
+                    known.wait(now)
+        for cell in answered:
+            self._pauses.pop(cell, None)
+        for row, awaited in silent_for.items():
+            if awaited:
+                self._known[row.id].wait(now, cells=awaited)
+            for cell in awaited:
+                self._pauses.setdefault(cell, backoff.Backoff())
+        for cell in silent & self._pauses.keys():
+            # Rows that begin to wait during a back-off do not extend it.
+            if self._pauses[cell].until <= start:
+                self._pauses[cell].extend(now)
 
     def _handle_errors(
             self, errors: dict[journal.Row, exceptions.MirrorError],
-            waiting: set[journal.Dirty],
-            locks: lock_waits.RowLocks, start: float, alone: bool) -> None:
-        """Record why rows are not in sync, and reschedule them."""
+            waiting: set[journal.Dirty], locks: lock_waits.RowLocks,
+            start: float, is_alone: bool) -> None:
+        """Record why rows are not in sync, and let them wait.
+
+        :param errors: loses those that say nothing about their row
+        """
         failed = {row: error for row, error in errors.items()
                   if not _silent_cells([error])}
         if failed and (self._stopping() or not self._probe()):
             for row in failed:
-                self._schedule.reschedule(row.id, 0.0)
+                self._known[row.id].wait(self._now())
             return
-        untried = {row for row, error in failed.items()
-                   if isinstance(error, exceptions.NotTried)}
-        for row in untried:
-            del errors[row], failed[row]
-            self._schedule.reschedule(row.id, 0.0)
+        for row, error in list(failed.items()):
+            if isinstance(error, exceptions.NotTried):
+                self._known[row.id].wait(self._now())
+                del errors[row], failed[row]
         for row, error in errors.items():
-            if row.dirty not in waiting and self._schedule.set_logged(row.id):
+            known = self._known[row.id]
+            if row.dirty not in waiting and not known.is_logged:
+                known.is_logged = True
                 LOG.warning('Host %s (request %s) is not mirrored yet: %s',
                             row.dirty.host, row.dirty.request_id or '-', error)
         if errors:
             texts = {row.id: str(error) for row, error in errors.items()}
             in_sync = [row.id for row in errors if row.dirty in waiting]
             locks.write(lambda ids, lock_wait: self._rows.set_failed(
-                {row: texts[row] for row in ids}, lock_wait, in_sync), texts)
+                {id: texts[id] for id in ids}, lock_wait, in_sync), texts)
         for row, error in failed.items():
+            known, now = self._known[row.id], self._now()
+            seconds = _backoff(row, error)
             if _is_shared(error):
                 # An outage that the probe does not detect, or a row that ends
                 # every batch that it is in: each attempt delays all others.
-                seconds = max(_backoff(row, error),
-                              DELAY_FACTOR * (self._now() - start))
-                self._schedule.isolate(
-                    row.id, min(LONGEST_BACKOFF, seconds) if alone else 0.0,
-                    stays=alone)
+                seconds = max(seconds, DELAY_FACTOR * (now - start))
+                if not is_alone:
+                    # Which row it is shows as soon as each is tried alone.
+                    seconds = 0.0
+                known.wait(now + min(LONGEST_BACKOFF, seconds),
+                           is_suspect=True)
             else:
-                self._schedule.fail(
-                    row.id, LONGEST_BACKOFF if row.id in locks.waited
-                    else _backoff(row, error))
+                known.has_failed = True
+                if row.id in locks.waited:
+                    seconds = LONGEST_BACKOFF
+                known.wait(now + seconds)
 
     def _probe(self) -> bool:
-        """Check whether placement and nova's API database answer."""
-        outage = ''
-        try:
-            self._context.placement.probe()
-            self._context.nova.aggregates()
-        except exceptions.MirrorError as exc:
-            outage = str(exc)
-        if outage and not self._outage:
-            LOG.warning('Mirroring is suspended, operations stay in the '
-                        'journal: %s', outage)
-        elif self._outage and not outage:
-            LOG.info('Mirroring is resumed: placement and nova answer')
-        self._outage = outage
-        return not outage
+        """Check that placement and nova answer; suspend mirroring if not."""
+        failure = exceptions.failure_of(
+            self._context.placement.probe) or exceptions.failure_of(
+                self._context.nova.aggregates)
+        self._outage = bool(failure)
+        self._suspension.update(self._outage, failure)
+        return not self._outage
 
 
 def _is_shared(error: exceptions.MirrorError | None) -> bool:
     """Check whether an error may concern all rows, not only one of them."""
-    return error is not None and (error.is_outage or not (
-        error.is_of_provider or isinstance(
-            error, exceptions.CellUnavailable)))
+    if error is None:
+        return False
+    is_of_row = error.is_of_provider or isinstance(
+        error, exceptions.CellUnavailable)
+    return error.is_outage or not is_of_row
 
 
 def _silent_cells(errors: abc.Iterable[exceptions.MirrorError]
@@ -305,5 +491,5 @@ def _backoff(row: journal.Row, error: exceptions.MirrorError) -> float:
     """Return the seconds before a failed row is retried."""
     longest = (RETRIABLE_BACKOFF if isinstance(error, exceptions.Retriable)
                else LONGEST_BACKOFF)
-    # A float overflows after 1023 doublings, about nine hours.
+    # Ten doublings exceed both; a float overflows after 1023.
     return min(longest, 2.0 ** min(row.attempts, 10))

@@ -55,7 +55,7 @@ def hands_over_only_what_is_there(parts: Parts) -> None:
 def closes_overdue_rows(parts: Parts) -> None:
     """Without rule 2: a row is closed as soon as it is overdue."""
     def prepare(drain):
-        drain._schedule.may_close = lambda row: True
+        drain._may_run = lambda row: False
 
     parts.prepare = prepare
 
@@ -71,10 +71,14 @@ def command_closes_running_rows(parts: Parts) -> None:
 def converges_overdue_rows_once(parts: Parts) -> None:
     """Without rule 2: an overdue row is converged only once."""
     def prepare(drain):
-        made = drain._schedule
-        reschedule = made.reschedule
-        made.reschedule = lambda row, seconds=None: reschedule(
-            row, made._longest if seconds is None else seconds)
+        settle = drain._settle
+
+        def settle_for_long(row, locks):
+            settle(row, locks)
+            if row.running and not locks.locked:
+                drain._known[row.id].due = drain._now() + drain._longest
+
+        drain._settle = settle_for_long
 
     parts.prepare = prepare
 
@@ -82,18 +86,18 @@ def converges_overdue_rows_once(parts: Parts) -> None:
 def closes_by_the_clock_of_the_writer(parts: Parts) -> None:
     """Without rule 2: the age of a row is measured by its writer's clock."""
     def prepare(drain):
-        made, kept = drain._schedule, parts.journal
+        kept, written = parts.journal, {}
         some = kept.rows.get
 
         def read(ids):
             found = some(ids)
-            made.written = {row.id: row.created_at for row in found}
+            written.update({row.id: row.created_at for row in found})
             return found
 
         kept.rows.get = read
-        may_close = made.may_close
-        made.may_close = lambda row: may_close(row) or (
-            kept.now() - made.written[row] >= made._longest)
+        may_run = drain._may_run
+        drain._may_run = lambda row: may_run(row) and (
+            kept.now() - written[row] < drain._longest)
 
     parts.prepare = prepare
 
@@ -329,26 +333,28 @@ def takes_an_error_for_an_answer(parts: Parts) -> None:
 def retries_one_row_after_a_failure(parts: Parts) -> None:
     """Without rule 14: rows wait in one queue, whatever they wait for."""
     def prepare(drain):
-        made, mirror = drain._schedule, drain._mirror
-        limit = 50
+        mirror, handle_errors, limit = drain._mirror, drain._handle_errors, 50
 
-        def due(_limit):
-            rows = sorted(
-                (timing.due, row) for row, timing in made._timings.items()
-                if timing.due <= made._now())
-            return [row for _due, row in rows[:limit]]
+        def batches():
+            rows = sorted((known.due, row) for row, known
+                          in drain._known.items() if known.due <= drain._now())
+            yield [row for _due, row in rows[:limit]], False
 
-        def mirror_some(*arguments, **options):
+        def mirror_some(*arguments):
             nonlocal limit
-            before = len(made)
-            progress = mirror(*arguments, **options)
-            limit = 50 if len(made) < before else 1
+            before = len(drain._known)
+            progress = mirror(*arguments)
+            limit = 50 if len(drain._known) < before else 1
             return progress
 
-        made.due, drain._mirror = due, mirror_some
-        made.due_new = lambda limit: []
-        made.enqueue = lambda row, cells: made.reschedule(row, 4.0)
-        made.isolate = lambda row, seconds, stays: made.reschedule(row, 4.0)
+        def handle_alike(*arguments):
+            handle_errors(*arguments)
+            for known in drain._known.values():
+                if known.cells or known.is_suspect:
+                    known.wait(drain._now() + 4.0)
+
+        drain._batches, drain._mirror = batches, mirror_some
+        drain._handle_errors = handle_alike
 
     parts.prepare = prepare
 

@@ -8,7 +8,6 @@ import fixtures
 import sqlalchemy as sa
 
 from nova_aggregate_mirror.agent import drain
-from nova_aggregate_mirror.agent import row_schedule
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import models
@@ -271,7 +270,7 @@ class TestOutage(WaitingTest):
         """Once its rows have failed together."""
         self.hang(*self.add_hosts('row'))
         self.step(4)
-        for _step in range(row_schedule.NEEDED_SUCCESSES + 10):
+        for _step in range(drain.BATCH + 10):
             self.log.clear()
             self.step()
             for method in 'GET', 'PUT':
@@ -308,12 +307,18 @@ class TestOutage(WaitingTest):
             self.assertLess(max(waits), longest)
             self.assertEqual(number + 1, len(self.left()))
 
+    def test_begin_of_an_outage(self):
+        """Nothing is mirrored: the next probe is a second later."""
+        self.add_hosts('row')
+        self.break_all()
+        self.assertFalse(self.drain.step())
+
     def test_end_of_the_outage(self):
         """Rows that are mirrored one after the other release the rest."""
         self.hang(*self.add_hosts('row'))
         self.step(10)
         self.placement.broken.clear()
-        self.step(row_schedule.NEEDED_SUCCESSES + BRIEFLY)
+        self.step(drain.BATCH + BRIEFLY)
         self.clock += drain.RETRIABLE_BACKOFF
         self.assertEqual(0, self.step(BRIEFLY))
 
@@ -431,6 +436,77 @@ class TestOutage(WaitingTest):
         del self.placement.broken['PUT', 'n2']
         self.step(BRIEFLY)
         self.assertTrue(self.is_mirrored())
+
+
+class TestBatches(WaitingTest):
+    """Which rows share a batch, and which go first."""
+
+    def setUp(self):
+        super().setUp()
+        self.batches = []
+        drain_rows = self.reconciler.drain
+
+        def recorded(rows, *arguments):
+            self.batches.append([row.dirty.host for row in rows])
+            return drain_rows(rows, *arguments)
+
+        self.reconciler.drain = recorded
+
+    def fail(self, host):
+        """Let a row fail for itself, and be due again."""
+        self.placement.broken['PUT', 'node of ' + host] = (
+            exceptions.ServiceFailed('500'))
+        self.drain.step()
+        self.clock += drain.LONGEST_BACKOFF
+        self.batches.clear()
+
+    def test_latest_row_is_first(self):
+        """What has just been recorded does not wait for a backlog."""
+        for host in 'early', 'late':
+            self.record(host)
+            self.drain.step()
+            self.clock += 1.0
+        self.clock += 2 * self.options.inline_timeout
+        self.batches.clear()
+        self.drain.step()
+        self.assertEqual([['late', 'early']], self.batches)
+
+    def test_row_that_failed_shares_no_batch_with_others(self):
+        """What fails again, or is locked again, delays no healthy host."""
+        failed, = self.add_hosts('failed', 1)
+        self.fail(failed)
+        self.hand_over('h1')
+        self.drain.step()
+        self.assertEqual([['h1'], [failed]], self.batches)
+
+    def test_row_that_failed_has_its_turn(self):
+        """However many others are due at once."""
+        failed, = self.add_hosts('failed', 1)
+        self.fail(failed)
+        self.add_hosts('row', 3 * drain.BATCH)
+        self.drain.step()
+        self.assertIn([failed], self.batches)
+
+    def test_new_row_shares_no_batch_with_older_ones(self):
+        """What was just recorded waits for no older row that is locked."""
+        self.record('old')
+        self.drain.step()
+        self.clock += 2 * self.options.inline_timeout
+        self.batches.clear()
+        self.hand_over('h1')
+        self.drain.step()
+        self.assertEqual([['h1'], ['old']], self.batches)
+
+    def test_suspects_follow_one_by_one(self):
+        """While there is time, and none of them takes time again."""
+        hosts = self.add_hosts('row', 5)
+        self.placement.broken['GET', 'node of row000'] = ZeroDivisionError()
+        self.assertRaises(ZeroDivisionError, self.drain.step)
+        self.placement.broken.clear()
+        self.batches.clear()
+        self.drain.step()
+        self.assertEqual(sorted([host] for host in hosts),
+                         sorted(self.batches))
 
 
 class TestReading(WaitingTest):

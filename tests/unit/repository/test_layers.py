@@ -66,7 +66,7 @@ PURE = {
     # The same nova gives the same plan.
     'reconcile/plan': (),
     # The clock is an argument.
-    'agent/row_schedule limits/backoff': (
+    'limits/backoff': (
         'itertools', 'math', 'nova_aggregate_mirror.limits'),
     # What was explained is shown, and nothing is asked.
     'explain/explanation explain/facts explain/placement_query '
