@@ -30,6 +30,9 @@ import uuid
 PROGRAMS = {'keystone.wsgi.api': 'keystone-wsgi-public',
             'nova.wsgi.osapi_compute': 'nova-api-wsgi',
             'placement.wsgi.api': 'placement-api'}
+# Waitress accepts a hundred by default, and then leaves everybody waiting:
+# clouds that share a placement keep more.
+CONNECTIONS = 1000
 # The modules of a nova-api with this package, and of the agent.
 TEMPLATE = (
     # The validators that this loads find this package, which then installs
@@ -244,7 +247,8 @@ def serve(module: str, port: str, threads: str, frames: str = '0') -> None:
 
 def _listen(application: abc.Callable, port: str, threads: str) -> None:
     importlib.import_module('waitress').serve(
-        application, host='127.0.0.1', port=int(port), threads=int(threads))
+        application, host='127.0.0.1', port=int(port), threads=int(threads),
+        connection_limit=CONNECTIONS)
 
 
 def nova_services(port: str, others: str, *hosts: str) -> None:

@@ -106,7 +106,7 @@ class Proxy:
 
             def _fail(self, part: str) -> None:
                 if part in SILENT:
-                    # Placement accepts a hundred connections.
+                    # The number that placement accepts is limited.
                     self._upstream.close()
                     proxy._ended.wait()
                     self.close_connection = True
