@@ -179,7 +179,7 @@ def _judge(arguments: argparse.Namespace, totals: auditor.Totals,
 def _past_syncs() -> list[full_syncs.Entry]:
     """Read the history; none, and a line, if the journal is unavailable."""
     try:
-        return components.journal().history.newest()
+        return full_syncs.History(components.journal().database).newest()
     except exceptions.JournalUnavailable as exc:
         formats.tell(['The history of full syncs is not used: %s' % exc])
         return []

@@ -172,9 +172,10 @@ def _read_journal() -> tuple[
     try:
         journal = components.journal()
         # Rows come oldest first; reversed, the oldest of a host remains.
-        return {row.dirty.host: time.time() - row.created_at
-                for row in reversed(journal.rows.all())
-                if row.mirrored_at is None}, journal.history.newest(), []
+        pending = {row.dirty.host: time.time() - row.created_at
+                   for row in reversed(journal.rows.all())
+                   if row.mirrored_at is None}
+        return pending, full_syncs.History(journal.database).newest(), []
     except exceptions.JournalUnavailable as exc:
         return {}, [], ['What is pending in the journal is not known: %s'
                         % exc]

@@ -74,7 +74,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     journal, trouble = _open_journal(conf)
     nova_identity.Binding(journal.database, source.cell_mappings,
                           source.aggregates).check()
-    request, note = _request(conf, journal.history)
+    request, note = _request(conf, full_syncs.History(journal.database))
     start = time.monotonic()
     sync = sync_run.run(
         lambda stopping, display: components.mirror(
@@ -84,7 +84,8 @@ def run(conf: cfg.ConfigOpts) -> int:
     # Before the output, which may be a pipe that its reader has closed.
     try:
         sync_history.note(
-            journal.history, NAME, time.monotonic() - start, sync)
+            full_syncs.History(journal.database), NAME,
+            time.monotonic() - start, sync)
     except exceptions.JournalUnavailable as exc:
         print('This sync is not recorded in the history: %s' % exc,
               file=sys.stderr)

@@ -105,9 +105,9 @@ def read_journal(conf: cfg.ConfigOpts,
         with contextlib.suppress(exceptions.NovaUnavailable):
             nova_identity.Binding(stored.database, source.cell_mappings,
                                   source.aggregates).check()
+        past = full_syncs.History(stored.database).newest()
         return JournalContent(stored.ledger, tuple(stored.rows.all()),
-                              tuple(stored.history.newest()),
-                              tuple(modes.find(
+                              tuple(past), tuple(modes.find(
                                   stored, conf.aggregate_mirror.mode)),
                               has_ledger=not engine.is_missing(conf))
     except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Journal of a process: rows, ledger and history in one database."""
+"""Journal of a process: rows and ledger in one database."""
 
 from collections import abc
 import time
@@ -9,14 +9,13 @@ from oslo_config import cfg
 from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import transactions
-from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.limits import engines
 
 
 class Journal:
-    """Rows, ledger and history in the journal's database, opened on first use.
+    """Rows and ledger in the journal's database, opened on first use.
 
     :param database: an open database whose tables are up to date
     :param limits: how long the database may let this process wait
@@ -31,4 +30,3 @@ class Journal:
         self.database = transactions.Transactions(conf, database, limits)
         self.ledger = ledger.DatabaseLedger(conf, self.database, now, clock)
         self.rows = rows.Rows(self.database, self.ledger, now, presence)
-        self.history = full_syncs.History(self.database)

@@ -8,6 +8,7 @@ from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal import api_processes
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.reconcile import problems
 
@@ -29,7 +30,8 @@ def find(journal: store.Journal, wanted: str) -> list[Problem]:
     disagreements = [
         _nova_api(process, 'instead of ' + wanted, step)
         for process in _latest(journal) if process.mode != wanted]
-    sync = next((sync for sync in journal.history.newest() if sync.mode), None)
+    past = full_syncs.History(journal.database).newest()
+    sync = next((sync for sync in past if sync.mode), None)
     if sync and sync.mode != wanted:
         subject = 'The agent on %s' % sync.host
         text = '%s had mode %s in its last sync, on %s, instead of %s' % (

@@ -15,6 +15,7 @@ from prometheus_client import parser
 import testtools
 
 from nova_aggregate_mirror import conf
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import store
 from tests.cloud import loopback
 from tests import commands
@@ -119,7 +120,7 @@ class TestProcess(testtools.TestCase):
         self.drift_of_another_tool()
         self.wait_for(lambda: not self.cloud.drift())
         # Then it finds no drift twice, which makes a single entry.
-        past = store.Journal(CONF).history
+        past = full_syncs.History(store.Journal(CONF).database)
         self.wait_for(lambda: any(one.passes > 1 for one in past.newest()))
         last, *before = past.newest()
         self.assertEqual(('agent --prune', 0, 0, 0), (
@@ -169,14 +170,14 @@ class TestProcess(testtools.TestCase):
         self.write_conf('sync_interval = 1\nmode = observe')
         process = self.start()
         kept = store.Journal(CONF)
-        self.wait_for(lambda: any(
-            one.passes > 1 for one in kept.history.newest()))
+        past = full_syncs.History(kept.database)
+        self.wait_for(lambda: any(one.passes > 1 for one in past.newest()))
         self.assertEqual({'GET'}, {
             request.method for request in self.placement.requests})
         self.assertEqual(1, len(self.cloud.drift()))
         self.assertEqual([(True, False, 0, 1)], [
             (one.observed, one.compared, one.added, one.removed)
-            for one in kept.history.newest()])
+            for one in past.newest()])
         self.assertEqual(
             {self.zone.uuid, self.rack.uuid}, kept.ledger.entries().keys())
         for name, labels, value in (
@@ -196,8 +197,9 @@ class TestProcess(testtools.TestCase):
         """The drain gets an answer that takes longer than a user waits."""
         self.write_conf('inline_timeout = 0.1\nsync_interval = 3600')
         self.start()
+        past = full_syncs.History(store.Journal(CONF).database)
         self.wait_for(lambda: 'runs the full syncs' in self.log()
-                      and [*store.Journal(CONF).history.newest()])
+                      and [*past.newest()])
         self.placement.refuse()
         self.cloud.add_host(self.rack, self.one)
         self.placement.recover()

@@ -307,7 +307,7 @@ class TestJournal(ExplainTest):
     def test_sync_after_the_failure_of_a_server(self):
         """A note says that placement has changed, also in JSON."""
         server, now = self.failed(), time.time()
-        store.Journal(CONF).history.note(full_syncs.Entry(
+        full_syncs.History(store.Journal(CONF).database).note(full_syncs.Entry(
             'agent', 'api1', now + 60, now + 61, 1.0, added=3))
         done = self.explain('--server', server, '--format', 'json')
         self.assertEqual(0, done.returncode, done.stderr)

@@ -38,7 +38,7 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
         self.conf.set_override('connection', databases.create(
             self, self.kind), 'aggregate_mirror_database')
         engine.Database(self.conf).migrate()
-        self.history = store.Journal(self.conf).history
+        self.history = full_syncs.History(store.Journal(self.conf).database)
 
     def note(self, *entries, keep=full_syncs.KEEP):
         for entry in entries:
@@ -122,7 +122,7 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
     def test_many_at_once(self):
         """No writer gets an error, and every pass is counted."""
         def work(number):
-            kept = store.Journal(self.conf).history
+            kept = full_syncs.History(store.Journal(self.conf).database)
             for _turn in range(TURNS):
                 kept.note(GOOD, keep=1000)
 
@@ -135,7 +135,7 @@ class TestCommand(test_sync_command.SyncTest):
 
     def setUp(self):
         super().setUp()
-        self.history = self.journal.history
+        self.history = full_syncs.History(self.journal.database)
 
     def syncs(self, *columns):
         return [tuple(getattr(one, column) for column in columns)

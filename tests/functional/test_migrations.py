@@ -14,6 +14,7 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal.db import models
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import store
 from tests import commands
 from tests import databases
@@ -170,7 +171,7 @@ class TestFirstRelease(MigrationTest):
         self.assertEqual({
             '1f3b2c4d-0000-4000-8000-0000000000a1': journal.LedgerEntry(True),
         }, kept.ledger.entries())
-        [sync] = kept.history.newest()
+        [sync] = full_syncs.History(kept.database).newest()
         self.assertEqual(('controller-1', 3), (sync.host, sync.added))
         self.record()
         self.assertEqual(2, len(kept.rows.all()))

@@ -19,6 +19,7 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.source import database
@@ -162,7 +163,7 @@ class TestSecrets(SecretsTest):
             self.refused(kept.rows.hand_over, row, 'refused')
             self.refused(kept.rows.all)
             self.refused(kept.ledger.mark, uuidutils.generate_uuid())
-            self.refused(kept.history.newest)
+            self.refused(full_syncs.History(kept.database).newest)
 
 
 class CloudTest(SecretsTest):

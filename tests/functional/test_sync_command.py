@@ -11,6 +11,7 @@ from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import store
 from tests import fixtures
 from tests.functional import test_manage
@@ -256,7 +257,8 @@ class TestDefault(SyncTest):
             self.assertEqual(255, done.returncode)
             line, = done.stderr.splitlines()
             self.assertIn('add --prune', line)
-        self.assertEqual([], self.journal.history.newest())
+        self.assertEqual(
+            [], full_syncs.History(self.journal.database).newest())
         self.check('remove', '--prune')
 
 

@@ -15,6 +15,7 @@ from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror.agent import service
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.journal.db import models
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.reconcile import sync_history
@@ -343,7 +344,8 @@ class TestIdle(case.AgentTest):
         self.time.advance(65)
 
     def note(self, seconds, result):
-        sync_history.note(self.journal.history, 'agent', seconds, result)
+        sync_history.note(full_syncs.History(self.journal.database), 'agent',
+                          seconds, result)
 
     def test_transactions_of_an_idle_minute(self):
         """At most 60, of which at most 22 write; one sync is among them."""

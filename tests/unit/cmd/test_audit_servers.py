@@ -14,6 +14,7 @@ from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror.cmd import audit_servers
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror import source
 from tests.unit import doubles
@@ -38,9 +39,9 @@ class TestSelection(testtools.TestCase):
         for target, name, double in (
                 (audit_servers, 'build_audit', mock.Mock(return_value=audit)),
                 (components, 'check_configuration', mock.Mock()),
-                (components, 'journal', mock.Mock(**{
-                    'return_value.history.newest.return_value': [],
-                    'side_effect': journal_error})),
+                (components, 'journal', mock.Mock(side_effect=journal_error)),
+                (full_syncs, 'History', mock.Mock(**{
+                    'return_value.newest.return_value': []})),
                 (components, 'source', mock.Mock(**{
                     'return_value.read_all.return_value': nova})),
                 (components, 'servers', mock.Mock()),

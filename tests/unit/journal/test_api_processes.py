@@ -26,7 +26,7 @@ class TestClocks(doubles.TestCase):
     def sync(self) -> None:
         """Note a sync of the leader, whose clock is right."""
         ended = time.time()
-        self.journal.history.note(full_syncs.Entry(
+        full_syncs.History(self.journal.database).note(full_syncs.Entry(
             'agent', 'controller', ended - 1, ended, 1.0, mode=conf.MIRROR))
 
     def disagreements(self) -> list[str]:
