@@ -103,8 +103,9 @@ _CERTIFICATES = {
     **dict.fromkeys((2, 18, 19, 20, 21), _AUTHORITY),
     **dict.fromkeys((62, 64), _OTHER_NAME)}
 """Steps by OpenSSL's codes."""
-PROXY = Cause('proxy_failed', 'is behind a proxy that %s',
-              'correct the proxy, or no_proxy, ' + ENVIRONMENT)
+_PROXY = Cause('proxy_failed', 'is behind the proxy %s, which %s',
+               'if this host reaches {address} without a proxy, name its host '
+               'in no_proxy; otherwise correct %s; both ' + ENVIRONMENT)
 DESCRIPTORS = Cause(
     'no_descriptor', 'was not asked: this process has too many open files',
     'raise the limit of open files of this process')
@@ -227,13 +228,20 @@ def client(service: str, role: str = 'give your user a role that may do this'
     """Return a service that the openstack client asks with its options."""
     return Party(
         service, service, catalog(service),
-        account='the account in the options of the openstack client',
-        auth_url='the auth_url of the openstack client',
-        selection='the options of the openstack client',
-        project='a project to the options of the openstack client',
+        account=_client_option('the account', 'USERNAME and OS_PASSWORD'),
+        auth_url=_client_option('auth_url', 'AUTH_URL'),
+        selection=_client_option(
+            'region or interface', 'REGION_NAME and OS_INTERFACE'),
+        project=_client_option(
+            'a project', 'PROJECT_NAME and OS_PROJECT_DOMAIN_NAME'),
         # The token may have been given, and be old.
         tokens='unless your token has expired, ' + tokens(service),
         role=role, cafile='OS_CACERT')
+
+
+def _client_option(what: str, variable: str) -> str:
+    return '%s of the openstack client (OS_%s, or in clouds.yaml)' % (
+        what, variable)
 
 
 def tokens(service: str) -> str:
@@ -268,6 +276,17 @@ def cell(name: str, mapping: str = '') -> Party:
         if '{' in mapping else
         # Nova's update_cell sets what it is not given from nova.conf.
         'database_connection of the cell mapping', 'run "nova-manage db sync"')
+
+
+def proxy(url: str, variable: str, phrase: str) -> Cause:
+    """Return the row for what a proxy did, which a variable names."""
+    return dataclasses.replace(
+        _PROXY.with_detail((url, phrase)), step=_PROXY.step % variable)
+
+
+def lacking(cause: Cause, name: str) -> Cause:
+    """Return the row for a table or a column whose name is known."""
+    return dataclasses.replace(cause, phrase='lacks the ' + name)
 
 
 def user_limit(name: str) -> Cause:

@@ -601,7 +601,7 @@ def without_nova(scene: Scene) -> Step:
         subprocess.run(
             [pathlib.Path(sys.executable).with_name(program), '--config-file',
              scene.folder / 'nova.conf', *argv], check=True)
-        scene.test.assertNotIn('lacks a table', scene.text(STATUS))
+        scene.test.assertNotIn('lacks the table', scene.text(STATUS))
         # It has no aggregates: a person would restore the database.
         scene.restore()
     return follow

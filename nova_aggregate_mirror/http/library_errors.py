@@ -6,12 +6,14 @@ import contextlib
 import http.client
 import itertools
 from typing import Any
+import urllib.parse
 
 from keystoneauth1 import exceptions as ks_exceptions
 from keystoneauth1 import session as ks_session
 from openstack import exceptions as sdk_exceptions
 from oslo_config import cfg
 from requests import exceptions as requests_exceptions
+from requests import utils
 from urllib3 import exceptions as urllib3_exceptions
 
 from nova_aggregate_mirror import causes
@@ -167,8 +169,20 @@ def cause(exc: Exception, waited: float, handled: BaseException | None
     if observed is None:
         return causes.UNASKED.with_detail(type(_wrapped(exc)).__name__)
     if isinstance(exc, requests_exceptions.ProxyError):
-        return causes.PROXY.with_detail(observed.phrase)
+        return causes.proxy(*_proxy(exc), observed.phrase)
     return observed
+
+
+def _proxy(exc: requests_exceptions.ProxyError) -> tuple[str, str]:
+    """Return the URL of a proxy, without user, and its variable."""
+    url = getattr(exc.request, 'url', None) or ''
+    scheme = urllib.parse.urlsplit(url).scheme
+    proxies = utils.get_environ_proxies(url)
+    name = scheme if scheme in proxies else 'all'
+    found = utils.select_proxy(url, proxies) or ''
+    if '://' not in found:
+        found = 'http://' + found
+    return utils.urldefragauth(found), name + '_proxy'
 
 
 def _of_error(error: BaseException) -> causes.Cause | None:

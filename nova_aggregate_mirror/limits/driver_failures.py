@@ -54,6 +54,9 @@ _LIBPQ = (
     (r'server closed the connection', causes.CLOSED),
 )
 _LIBPQ_DRIVERS = 'psycopg', 'psycopg2'
+# Each server and SQLite quotes and spells it in another way.
+_MISSING = re.compile(r'(table|relation|column):? [\'"]?([\w.]+)',
+                      re.IGNORECASE)
 # Of oslo.db and SQLAlchemy, by name: clients of HTTP services have neither.
 _CLASSES = {'DBNonExistentTable': causes.TABLE,
             'NoSuchModuleError': causes.DRIVERLESS}
@@ -144,6 +147,19 @@ def of_database(exc: BaseException, waited: float = 0.0,
     return failure.with_detail(text)
 
 
+def missing(exc: BaseException) -> str:
+    """Return which table or column a database lacks, after its kind.
+
+    :returns: empty if no error of the chain says so; the outermost decides
+    """
+    found = next(filter(None, (
+        _MISSING.search(str(error)) for error in reversed(chain(exc)))), None)
+    if found is None:
+        return ''
+    kind = 'column' if found[1].lower() == 'column' else 'table'
+    return '%s %s' % (kind, found[2])
+
+
 def _of_driver(error: BaseException) -> causes.Cause | None:
     """Return what a database did, by the error of its driver."""
     if isinstance(error, Observed):
@@ -159,11 +175,18 @@ def _of_driver(error: BaseException) -> causes.Cause | None:
             limit = re.search(r"'(max_\w+)'", str(error))
             if limit and _CODES[code] == causes.USED_UP:
                 return causes.user_limit(limit[1])
-            return _CODES[code]
-    cause = _CLASSES.get(type(error).__name__) or of_socket(error)
+            return _named(_CODES[code], error)
+    cause = _CLASSES.get(type(error).__name__)
+    cause = _named(cause, error) if cause else of_socket(error)
     if cause or any(states):
         return cause
     return _of_libpq(error)
+
+
+def _named(cause: causes.Cause, error: BaseException) -> causes.Cause:
+    """Return a row with the name of what is missing, if it has one."""
+    name = missing(error) if cause in (causes.TABLE, causes.COLUMN) else ''
+    return causes.lacking(cause, name) if name else cause
 
 
 def _of_libpq(error: BaseException) -> causes.Cause | None:

@@ -194,7 +194,7 @@ class TestRefusals(ExplainTest):
                     database.execute(sa.text('DROP TABLE services'))
             if cell == 'cell2':
                 self.assert_explained('1 of 1 hosts can take the server')
-        self.assert_refused('lacks a table')
+        self.assert_refused('lacks the table')
 
     def test_arguments(self):
         """Each tells where to look, or what to give instead."""

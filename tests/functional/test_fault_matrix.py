@@ -158,9 +158,11 @@ KEYSTONE: dict[str, Fault] = {
         faults.keystone(503), 'keystone at {keystone} answered 503',
         'start keystone behind that address; if it runs, see its log'),
     'proxy': Fault(
-        faults.proxy, 'keystone at {keystone} is behind a proxy that refused '
-        'the connection', 'correct the proxy, or no_proxy, in the environment '
-        'of this process'),
+        faults.proxy, 'keystone at {keystone} is behind the proxy '
+        'http://127.0.0.1:1, which refused the connection',
+        'if this host reaches auth_url of [placement] in nova.conf without a '
+        'proxy, name its host in no_proxy; otherwise correct http_proxy; both '
+        'in the environment of this process'),
     'password': Fault(
         faults.another_password,
         'keystone at {keystone} refused the credentials with 401',
@@ -281,7 +283,7 @@ JOURNALS: dict[str, Fault] = {
         migration.USE_ANOTHER_FILE, READERS),
     'column': Fault(
         faults.altered('ALTER TABLE dirty DROP COLUMN attempts'),
-        migration.INCOMPLETE % 'dirty', migration.USE_ANOTHER,
+        migration.INCOMPLETE % 'column dirty.attempts', migration.USE_ANOTHER,
         (STATUS, ROWS, API, EXPLAIN)),
     'table': Fault(
         faults.altered('DROP TABLE dirty'),
@@ -333,7 +335,7 @@ NOVA: dict[str, Fault] = {
         NOVA_READ, unseen=DATABASE),
     'no tables': Fault(
         faults.without_nova,
-        'nova\'s API database lacks a table',
+        'nova\'s API database lacks the table',
         'run "nova-manage api_db sync"',
         NOVA_READ, unseen=DATABASE),
     'cell': Fault(

@@ -95,8 +95,9 @@ class TestMigrations(MigrationTest):
         self.database.migrate()
         databases.execute(self.url, 'ALTER TABLE dirty DROP COLUMN attempts')
         for attempt in self.record, self.database.migrate:
-            with self.assertRaisesRegex(exceptions.JournalUnavailable,
-                                        migration.INCOMPLETE % 'dirty'):
+            with self.assertRaisesRegex(
+                    exceptions.JournalUnavailable,
+                    migration.INCOMPLETE % 'column dirty.attempts'):
                 attempt()
 
 

@@ -70,5 +70,6 @@ class TestConnections(testtools.TestCase):
                             'used up: on the database server, raise that '
                             'limit of the user in ' + option, self.url)
         self.execute(limit % (self.user, 2))
-        self.assert_printed('lacks a table: run "nova-manage api_db sync" and '
-                            '"nova-manage db sync"', self.url)
+        self.assert_printed(
+            'lacks the table %s.cell_mappings: run "nova-manage api_db sync" '
+            'and "nova-manage db sync"' % self.url.database, self.url)

@@ -31,8 +31,7 @@ USE_ANOTHER = (
 USE_ANOTHER_FILE = 'name another file in ' + OPTION
 # Names of tables in a message.
 NAMES = 3
-INCOMPLETE = ('is not a journal of this release: the table %s is missing, or '
-              'lacks a column')
+INCOMPLETE = 'is not a complete journal of this release: the %s is missing'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,7 +118,9 @@ def check_tables(connection: sa.engine.Connection) -> Schema:
             if not is_about_tables(exc):
                 raise
             raise _wrong(
-                connection, schema, INCOMPLETE % table.name) from exc
+                connection, schema, INCOMPLETE % (
+                    driver_failures.missing(exc) or 'table ' + table.name)
+            ) from exc
     return schema
 
 

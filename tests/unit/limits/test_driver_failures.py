@@ -53,6 +53,22 @@ class TestObservations(testtools.TestCase):
         self.assertEqual(causes.READ_ONLY, driver_failures.of_database(
             sa.exc.DBAPIError('SELECT 1', {}, Postgres('25006'))))
 
+    def test_name_of_what_is_missing(self) -> None:
+        """It is found in the text of each server."""
+        for text, name in (
+                ("Unknown column 'dirty.attempts' in 'SELECT'",
+                 'column dirty.attempts'),
+                ("Table 'nova.services' doesn't exist",
+                 'table nova.services'),
+                ('column dirty.attempts does not exist\nLINE 1: SELECT',
+                 'column dirty.attempts'),
+                ('relation "services" does not exist', 'table services'),
+                ('no such column: dirty.attempts', 'column dirty.attempts'),
+                ('no such table: services', 'table services'),
+                ('any text', '')):
+            self.assertEqual(name, driver_failures.missing(
+                sa.exc.DBAPIError('SELECT 1', {}, Exception(1, text))))
+
     def test_connection_that_libpq_does_not_open(self) -> None:
         """Its text decides, since there is no code."""
         prefix = 'connection to server at "db" (::1), port 5432 failed: '

@@ -13,10 +13,14 @@ class TestApiDatabase(testtools.TestCase):
 
     def test_table_or_column_that_is_missing(self) -> None:
         """The step is nova's command, which advises no other one."""
-        for code, text in (1146, 'lacks a table'), (1054, 'lacks a column'):
+        for code, said, text in (
+                (1146, 'Table "nova_api.aggregates" does not exist',
+                 'lacks the table nova_api.aggregates'),
+                (1054, 'Unknown column "aggregates.uuid" in "SELECT"',
+                 'lacks the column aggregates.uuid')):
             self.useFixture(fixtures.MockPatchObject(
                 connections.Pool, '_opened', side_effect=db_exc.DBError(
-                    Exception(code, 'any text'))))
+                    Exception(code, said))))
             error = self.assertRaises(exceptions.NovaUnavailable, self.read)
             self.assertEqual('nova\'s API database %s: run "nova-manage '
                              'api_db sync"' % text, str(error))

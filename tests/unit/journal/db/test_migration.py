@@ -139,22 +139,22 @@ class TestTables(testtools.TestCase):
 
     def test_other_tables_with_our_names(self):
         """Nothing is created next to them."""
-        self.assert_refused('the table cells is missing, or lacks a column',
+        self.assert_refused('the column cells.cell_uuid is missing',
                             'CREATE TABLE cells (id INTEGER PRIMARY KEY)')
 
     def test_tables_and_columns_that_are_missing(self):
         """The message names the table; nothing is created by guesswork."""
         self.database.migrate()
         file = engine.sqlite_file(self.conf)
-        for table, statement in (
-                ('lease', 'ALTER TABLE lease RENAME COLUMN seconds TO later'),
-                ('syncs', 'DROP TABLE syncs')):
+        for table, name, statement in (
+                ('lease', 'column lease.seconds',
+                 'ALTER TABLE lease RENAME COLUMN seconds TO later'),
+                ('syncs', 'table syncs', 'DROP TABLE syncs')):
             self.execute(statement)
             for attempt in self.database.migrate, self.database.check_tables:
                 error = self.assertRaises(exceptions.JournalDamaged, attempt)
-                self.assertIn('the table %s is missing, or lacks a column: '
-                              'move %s* to another directory' % (table, file),
-                              str(error))
+                self.assertIn('the %s is missing: move %s* to another '
+                              'directory' % (name, file), str(error))
             with self.database.transaction() as connection:
                 models.metadata.tables[table].drop(connection, checkfirst=True)
                 models.metadata.tables[table].create(connection)

@@ -134,8 +134,9 @@ class TestFailures(doubles.TestCase):
         for cause, damage in (
                 ('is not an SQLite database, or is damaged',
                  self.overwrite),
-                (migration.INCOMPLETE % 'dirty', lambda: self.execute(
-                    'ALTER TABLE dirty DROP COLUMN attempts'))):
+                (migration.INCOMPLETE % 'column dirty.attempts',
+                 lambda: self.execute(
+                     'ALTER TABLE dirty DROP COLUMN attempts'))):
             self.journal = self.open_journal()
             self.record('h1')
             damage()
