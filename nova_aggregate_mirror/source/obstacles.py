@@ -18,7 +18,8 @@ MOVED = ('if it belongs there, %s, and send SIGHUP to nova-scheduler; if not, '
 _MEMBERSHIPS = ('its rows of the table aggregate_hosts in nova\'s API '
                 'database')
 RENAME = ('if that is its new name, set it in ' + _MEMBERSHIPS
-          + ', %s, and restart nova-scheduler')
+          + ', %s, and restart nova-scheduler; if not, set "host = %s" in '
+          'nova.conf of its nova-compute, and restart that')
 REMOVE = 'if it does not return, delete ' + _MEMBERSHIPS
 
 
@@ -49,7 +50,7 @@ def find(nova: source.Nova, rows: abc.Iterable[source.NodeRow],
         elif renamed and host not in renamed:
             text = 'no compute node, and nova has host '
             obstacles[host] = text + plurals.some(renamed), RENAME % (
-                _map_again(host, cell) if cell else MAP)
+                _map_again(host, cell) if cell else MAP, host)
         elif in_cells and cell and cell.name not in in_cells:
             obstacles[host] = (
                 'mapped to cell %s, and its nova-compute is in cell %s'
