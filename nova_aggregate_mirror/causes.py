@@ -182,7 +182,8 @@ STARTING = _log('not_accepting', 'does not accept connections now')
 CLOSED = _log('connection_closed', 'closed the connection')
 STOPPED_STATEMENT = _log('statement_ended',
                          'ended a statement that took too long')
-TABLE = Cause('table_missing', 'lacks a table', '{schema}')
+TABLE = Cause('table_missing', 'lacks a table', 'correct the name of the '
+              'database in {address}; if it is right, {schema}')
 COLUMN = Cause('column_missing', 'lacks a column', '{schema}')
 _BOUNDED = ('let {address} begin with mysql+pymysql:// for MySQL or MariaDB; '
             'for PostgreSQL, with postgresql+psycopg2:// or '

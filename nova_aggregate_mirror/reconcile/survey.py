@@ -22,11 +22,13 @@ LOG = logging.getLogger(__name__)
 
 LOOKED_UP = 20
 """Missing providers whose names are looked up: a request each."""
-DELETE = ('when it has no allocations any more, run "openstack resource '
-          'provider delete %s", then restart nova-compute on that host')
-REBUILT = ('if that is nova\'s placement, restart nova-compute on each '
-           'compute host, then run "nova-manage placement heal_allocations" '
-           'for the servers; otherwise ')
+DELETE = ('when "openstack resource provider show --allocations %s" lists no '
+          'allocations any more, run "openstack resource provider delete %s", '
+          'then restart nova-compute on that host')
+REBUILT = ('if that is nova\'s placement, correct [placement_database] '
+           'connection in placement.conf; if it is right, restart '
+           'nova-compute on each compute host, then run "nova-manage '
+           'placement heal_allocations" for the servers; otherwise ')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,13 +123,12 @@ def check_placement(placement: client.Client, providers: abc.Collection[str],
     if nova.cells_down:
         raise exceptions.CellUnavailable.of_any(nova.cells_down)
     difference = ', with no UUID in common' if providers else ''
-    rebuilt = '' if providers else REBUILT
     raise exceptions.WrongPlacement(
         'placement has %s and nova has %s%s; %s' % (
             plurals.count(len(providers), 'resource provider'),
             plurals.count(len(nodes), 'compute node'),
             difference, placement.endpoint()),
-        step=rebuilt + 'correct ' + placement.options)
+        step=('' if providers else REBUILT) + 'correct ' + placement.options)
 
 
 def name_conflicts(context: context.Context, missing: abc.Iterable[str],
@@ -149,10 +150,9 @@ def name_conflicts(context: context.Context, missing: abc.Iterable[str],
                 if other in nova.compute_nodes():
                     owner = 'that of another compute node, %s,' % other
                 elif nova.unread:
-                    owner = 'another one, %s, which %s,' % (
-                        other, nova.owners)
+                    owner = 'another one, %s, which %s,' % (other, nova.owners)
                 else:
-                    step = DELETE % other
+                    step = DELETE % (other, other)
                 conflicts[node] = exceptions.Contradiction(
                     'its nova-compute cannot create the resource provider, '
                     'because %s has the name %s' % (owner, name), step=step)

@@ -287,8 +287,7 @@ JOURNALS: dict[str, Fault] = {
         (STATUS, ROWS, API, EXPLAIN)),
     'table': Fault(
         faults.altered('DROP TABLE dirty'),
-        'is not a journal: it has the tables alembic_version, cells, lease '
-        'and 3 more, but no table dirty', migration.USE_ANOTHER, READERS),
+        migration.INCOMPLETE % 'table dirty', migration.USE_ANOTHER, READERS),
     'another nova': Fault(
         faults.foreign,
         'the journal belongs to another nova, with the cells',
@@ -310,8 +309,8 @@ JOURNALS: dict[str, Fault] = {
         faults.damaged, 'the journal is not an SQLite database, or is damaged',
         MOVING, READERS, line=MOVED),
     'file without a table': Fault(
-        faults.without_rows, 'but no table dirty', MOVING, READERS,
-        line=MOVED),
+        faults.without_rows, migration.INCOMPLETE % 'table dirty', MOVING,
+        READERS, line=MOVED),
 }
 UNLISTED = 'no compute node that nova-api lists'
 DATABASE = 'nova-api has its databases open'
@@ -323,10 +322,11 @@ NOVA: dict[str, Fault] = {
     'no providers': Fault(
         faults.rebuilt, 'placement has 0 resource providers and nova has 13 '
         'compute nodes; ',
-        'if that is nova\'s placement, restart nova-compute on each compute '
-        'host, then run "nova-manage placement heal_allocations" for the '
-        'servers; otherwise correct region_name or valid_interfaces of '
-        '[placement] in nova.conf',
+        'if that is nova\'s placement, correct [placement_database] '
+        'connection in placement.conf; if it is right, restart nova-compute '
+        'on each compute host, then run "nova-manage placement '
+        'heal_allocations" for the servers; otherwise correct '
+        'region_name or valid_interfaces of [placement] in nova.conf',
         (*COMPARED, EXPLAIN)),
     'stopped': Fault(
         faults.restored('api_database', connection=faults.REFUSED),
@@ -336,8 +336,9 @@ NOVA: dict[str, Fault] = {
     'no tables': Fault(
         faults.without_nova,
         'nova\'s API database lacks the table',
-        'run "nova-manage api_db sync"',
-        NOVA_READ, unseen=DATABASE),
+        'correct the name of the database in [api_database] connection; if '
+        'it is right, run "nova-manage api_db sync"', NOVA_READ,
+        unseen=DATABASE),
     'cell': Fault(
         faults.cell, 'refused the connection',
         'start the database server; if it runs, correct host and port in '
@@ -366,8 +367,7 @@ NOVA: dict[str, Fault] = {
     'reinstalled': Fault(
         faults.reinstalled, 'its nova-compute cannot create the resource '
         'provider, because another one has the name host1',
-        'when it has no allocations any more, run "openstack resource '
-        'provider delete ',
+        'when "openstack resource provider show --allocations ',
         COMPARED, 'partial'),
     'no node': Fault(
         faults.without_node, 'host host2: no compute node: ',

@@ -71,5 +71,7 @@ class TestConnections(testtools.TestCase):
                             'limit of the user in ' + option, self.url)
         self.execute(limit % (self.user, 2))
         self.assert_printed(
-            'lacks the table %s.cell_mappings: run "nova-manage api_db sync" '
-            'and "nova-manage db sync"' % self.url.database, self.url)
+            'lacks the table %s.cell_mappings: correct the name of the '
+            'database in %s; if it is right, run "nova-manage api_db sync" '
+            'and "nova-manage db sync"' % (self.url.database, option),
+            self.url)

@@ -92,8 +92,12 @@ def read(connection: sa.engine.Connection) -> Schema:
                        if not name.startswith('sqlite_'))
     schema = Schema(tables, version)
     if schema.is_foreign:
-        raise _wrong(connection, schema, 'is not a journal: it has the tables '
-                     '%s, but no table %s' % (schema, models.dirty.name))
+        is_part = not schema.unknown_tables and (
+            schema.tables & models.metadata.tables.keys())
+        raise _wrong(
+            connection, schema, INCOMPLETE % ('table ' + models.dirty.name)
+            if is_part else 'is not a journal: it has the tables %s, but no '
+            'table %s' % (schema, models.dirty.name))
     return schema
 
 
