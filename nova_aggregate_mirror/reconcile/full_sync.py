@@ -261,7 +261,7 @@ def _retry_failing(mirror: reconciler.Reconciler, compared: Comparison,
         nodes = list(failing)[:RETRIED]
         retried = mirror.converge(
             compared.dirty(nodes), dataclasses.replace(
-                mode, patience=request.time_to_retry()))
+                mode, retries=False, patience=request.time_to_retry()))
         outcome.add(retried)
         for node in nodes:
             del failing[node]

@@ -67,6 +67,8 @@ class Mode:
     """The cells that did not answer the comparison, if the difference was
     found by one; see ``source.Source.read``. Only the given nodes of a host
     are converged then."""
+    retries: bool = True
+    """Whether a provider is tried again after a conflict."""
     patience: float = 0.0
     """Seconds, from the begin of a batch, in which a provider that did not
     answer while others did is asked again, once the others are written."""
@@ -238,8 +240,7 @@ def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
     """
     requests = _Requests(context, mode, outcome)
     handled: frozenset[str] = frozenset()
-    # After a failure in an earlier converge, a conflict is not retried.
-    given_up = frozenset(context.failing or ())
+    given_up: frozenset[str] = frozenset()
     for _ in range(ROUNDS):
         handled |= todo
         states = requests.get(todo)
@@ -248,13 +249,12 @@ def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
         requests.write(states, decision, decide)
         # Another round handles those that a later truth knows.
         handled -= states.keys() & decision.truth.unknown.keys()
-        no_retry_succeeded = retried.issubset(requests.conflicts)
-        if len(retried) > MAX_FUTILE and no_retry_succeeded:
+        no_retry_succeeded = (len(retried) > MAX_FUTILE
+                              and retried.issubset(requests.conflicts))
+        if no_retry_succeeded or not mode.retries:
             given_up |= requests.conflicts
         conflicts = requests.conflicts - given_up
-        todo = conflicts | (decision.nodes - handled)
-        if not todo:
-            todo = requests.late()
+        todo = (conflicts | (decision.nodes - handled)) or requests.late()
         if not todo or outcome.outage:
             break
 

@@ -3,6 +3,7 @@
 
 from collections import abc
 import contextlib
+import dataclasses
 import functools
 import math
 import typing
@@ -187,6 +188,10 @@ class Reconciler:
             outcome.add(partial)
             if self.context.failing is not None:
                 partial.note_failures(self.context.failing)
+            if sum(isinstance(exc, exceptions.GenerationConflict) for exc
+                   in partial.failed.values()) > provider_writes.MAX_FUTILE:
+                # The next batches wait for no more conflicts.
+                mode = dataclasses.replace(mode, retries=False)
         return outcome
 
 

@@ -110,8 +110,8 @@ class TestHosts(doubles.TestCase):
                          {*outcome.failed})
         self.assertEqual({'of-' + healthy}, outcome.done)
         puts = [provider for call, provider in self.log if call == 'PUT']
-        # Those with a conflict in each of the two batches are retried once.
-        self.assertEqual(12 + len(hosts), len(puts))
+        # The first batch is retried once; the second one is not.
+        self.assertEqual(2 * 6 + 6, len(puts))
 
     def close_own(self, before):
         """Close the row of an operation that nova had ``before`` before."""
