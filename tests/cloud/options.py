@@ -243,12 +243,8 @@ def _add_parts(commands: argparse._SubParsersAction) -> None:
         commands, 'parts', 'measure how soon healthy hosts are mirrored while '
         'one part, such as a cell, a row or a provider, is bad, on a cloud of '
         'its own', 'no healthy host is mirrored too late')
-    lines = parts.add_mutually_exclusive_group()
-    _add_selection(lines, 'only', 'line of the table',
+    _add_selection(parts, 'only', 'line of the table',
                    map(str, situations.table()))
-    lines.add_argument(
-        '--selection', action='store_true',
-        help='only the lines of ./tools/test')
     _add_jobs(parts)
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands of tools/cloud, run by tests."""
 
+import os
 import subprocess
 import sys
 
@@ -14,13 +15,18 @@ from tests import patience
 PATIENCE = patience.seconds(900)
 
 
-def call(*argv: object, seconds: float = PATIENCE
+def call(*argv: object, seconds: float = PATIENCE,
+         factor: float = patience.FACTOR
          ) -> 'subprocess.CompletedProcess[str]':
-    """Run a command line to its end."""
+    """Run a command line to its end.
+
+    :param factor: what its limits are multiplied by
+    """
     return subprocess.run(
         [sys.executable, environment.TOP / 'tools' / 'cloud',
          *map(str, argv)], capture_output=True, text=True,
-        stdin=subprocess.DEVNULL, timeout=seconds)
+        stdin=subprocess.DEVNULL, timeout=seconds,
+        env={**os.environ, patience.VARIABLE: str(factor)})
 
 
 def check(test: testtools.TestCase,

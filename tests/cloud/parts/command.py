@@ -21,8 +21,7 @@ def main(arguments: argparse.Namespace) -> int:
     :raises Unavailable: when a server is not installed
     """
     servers.install()
-    lines = (situations.selection() if arguments.selection
-             else situations.table())
+    lines = situations.table()
     if arguments.only:
         lines = [line for line in lines if str(line) in arguments.only]
     measured = run.Run(

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lines of the table of bad parts, and the selection of the tests: pure.
-"""
+"""The lines of the table of bad parts: pure."""
 
 from collections import abc
 import dataclasses
@@ -175,15 +174,3 @@ def table() -> list[Situation]:
     lines += [Situation(part, rows=0) for part in ('duplicate', 'upper-case')]
     order = [*PARTS]
     return sorted(lines, key=lambda line: order.index(line.part))
-
-
-SELECTED = ('cell-off', 'cell-off-1000-rows', 'cell-silent', 'cell-slow',
-            'row-locked', 'range-locked', 'table-locked', 'provider-409',
-            'provider-silent-get', 'nodes-silent-get-10', 'backend-503',
-            'moved-503', 'template', 'aggregate-text', 'duplicate',
-            'upper-case')
-
-
-def selection() -> list[Situation]:
-    """Return the situations of ``./tools/test``."""
-    return [line for line in table() if str(line) in SELECTED]
