@@ -104,6 +104,9 @@ class Scene:
     def member(self, name: str, **options: Any) -> fixtures.Host:
         """Add a host to the aggregate, in nova only."""
         host = self.cloud.create_host(name, **options)
+        for node in host.nodes:
+            self.placement.set_inventories(
+                node, VCPU=8, MEMORY_MB=1024, DISK_GB=100)
         self.aggregate().add_host(name)
         return host
 
@@ -208,8 +211,10 @@ class Scene:
         if not done.stdout:
             return done.stderr
         answer = json.loads(done.stdout)
+        for host in answer['hosts']:
+            host['detail'] = host['detail'] and ' (%(detail)s)' % host
         return '\n'.join([done.stderr, *answer['notes'], *(
-            '%(host)s: %(reason)s (%(detail)s): %(advice)s' % host
+            '%(host)s: %(reason)s%(detail)s: %(advice)s' % host
             for host in answer['hosts'])])
 
     def diff(self) -> str:
@@ -254,6 +259,11 @@ class Scene:
                 self.placement.recover()
             elif line.startswith(('mkdir ', 'mv ')):
                 subprocess.run(line, shell=True, check=True)
+
+    def force_removals(self, text: str) -> None:
+        """Run a sync as the text says for removals that are right."""
+        options, = re.findall('run a sync with "(.*?)"', text)
+        self.manage('placement', 'sync_aggregates', *options.split())
 
     def map_hosts(self, line: str) -> None:
         """Run a command of nova in this process."""
@@ -635,9 +645,11 @@ def reinstalled(scene: Scene) -> Step:
     scene.placement.create_provider(uuidutils.generate_uuid(), 'host1')
 
     def follow(text: str) -> None:
-        uuid, = re.findall('resource provider delete ([0-9a-f-]+)', text)
-        scene.placement.delete_provider(uuid)
+        (name, uuid), = re.findall(
+            'resource provider set --name (\\S+) ([0-9a-f-]+)"', text)
+        scene.placement.rename_provider(uuid, name)
         create(text)
+        scene.placement.delete_provider(uuid)
     return follow
 
 
@@ -714,16 +726,18 @@ def drift(scene: Scene) -> None:
     scene.placement.set_aggregates(scene.hosts[7].nodes[0], [])
 
 
-def removed(scene: Scene) -> None:
+def removed(scene: Scene) -> Step:
     for host in scene.aggregate().hosts[1:]:
         scene.aggregate().delete_host(host)
+    return lambda text: scene.force_removals(text)
 
 
-def emptied(scene: Scene) -> None:
+def emptied(scene: Scene) -> Step:
     for aggregate in objects.AggregateList.get_all(
             nova_context.get_admin_context()):
         for host in list(aggregate.hosts):
             aggregate.delete_host(host)
+    return lambda text: scene.force_removals(text)
 
 
 def two_cells(scene: Scene) -> Step:

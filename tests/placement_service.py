@@ -267,6 +267,9 @@ class PlacementService(fixtures.Fixture):
         self._set(provider, 'inventories', {
             name: {'total': total} for name, total in totals.items()})
 
+    def rename_provider(self, uuid: str, name: str) -> None:
+        self._call('PUT', '/resource_providers/' + uuid, {'name': name})
+
     def generation(self, provider: str) -> int:
         return self._aggregates(provider)['resource_provider_generation']
 

@@ -33,8 +33,8 @@ RESTART = 'systemctl restart nova-compute'
 COMMANDS = {
     obstacles.MAP: (obstacles.DISCOVER,), source.RESTART: (RESTART,),
     result.NO_PROVIDER: (RESTART,),
-    'removals_refused': (commands.SYNC + ' --prune --dry-run',
-                         commands.SYNC + ' --prune --force')}
+    # The other one is not to be copied unread.
+    'removals_refused': (commands.SYNC + ' --prune --dry-run',)}
 """Commands to copy, by the step, or by the kind of a failure."""
 
 

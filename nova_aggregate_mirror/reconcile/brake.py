@@ -11,8 +11,10 @@ ALWAYS_SAFE = 10
 """Removals that the brake always allows."""
 UNLIMITED = math.inf
 """A share of removals that no sync exceeds."""
-STEP = ('list them with "--prune --dry-run"; if they are wrong, correct '
-        'nova\'s host aggregates; if not, run a sync with "--prune --force"')
+STEP = ('list them with "--prune --dry-run"; if a host is to stay in its '
+        'aggregates, add it to them in nova, whose database may be the wrong '
+        'one: see [api_database] connection; only if each removal is right, '
+        'run a sync with "--prune --force"')
 
 
 def refusal(compared: comparison.Comparison, max_removed_share: float | None

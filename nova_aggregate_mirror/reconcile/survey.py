@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads of placement and nova, for their comparison."""
+"""Reads of placement and nova, for their comparison.
+
+It is long because what one has decides what is read of the other.
+"""
 
 from collections import abc
 import contextlib
 import dataclasses
 import math
+import shlex
 
 from oslo_log import log as logging
 
@@ -22,13 +26,17 @@ LOG = logging.getLogger(__name__)
 
 LOOKED_UP = 20
 """Missing providers whose names are looked up: a request each."""
-DELETE = ('when "openstack resource provider show --allocations %s" lists no '
-          'allocations any more, run "openstack resource provider delete %s", '
-          'then restart nova-compute on that host')
+REPLACE = ('run "openstack resource provider set --name {name} {other}", '
+           'which is no compute node\'s, and restart nova-compute on that '
+           'host; for each server of "openstack resource provider show '
+           '--allocations {other}" then run "nova-manage placement '
+           'heal_allocations --force --instance SERVER", and when it lists '
+           'none, "openstack resource provider delete {other}"')
 REBUILT = ('if that is nova\'s placement, correct [placement_database] '
-           'connection in placement.conf; if it is right, restart '
-           'nova-compute on each compute host, then run "nova-manage '
-           'placement heal_allocations" for the servers; otherwise ')
+           'connection in placement.conf; if it is right, restore that '
+           'database from a backup, or without one restart nova-compute on '
+           'each compute host, then run "nova-manage placement '
+           'heal_allocations" for the servers; otherwise ')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,7 +160,8 @@ def name_conflicts(context: context.Context, missing: abc.Iterable[str],
                 elif nova.unread:
                     owner = 'another one, %s, which %s,' % (other, nova.owners)
                 else:
-                    step = DELETE % (other, other)
+                    step = REPLACE.format(
+                        name=shlex.quote(name + '-old'), other=other)
                 conflicts[node] = exceptions.Contradiction(
                     'its nova-compute cannot create the resource provider, '
                     'because %s has the name %s' % (owner, name), step=step)

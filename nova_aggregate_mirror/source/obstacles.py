@@ -16,10 +16,10 @@ MAP_AGAIN = ('run "nova-manage cell_v2 delete_host --cell_uuid %s --host %s", '
 MOVED = ('if it belongs there, %s, and send SIGHUP to nova-scheduler; if not, '
          'correct transport_url in nova.conf of its nova-compute')
 _MEMBERSHIPS = ('its rows of the table aggregate_hosts in nova\'s API '
-                'database')
-RENAME = ('if that is its new name, set it in ' + _MEMBERSHIPS
-          + ', %s, and restart nova-scheduler; if not, set "host = %s" in '
-          'nova.conf of its nova-compute, and restart that')
+                'database, after a backup of that')
+RENAME = ('if it is to keep that name, and has no servers, set it in '
+          + _MEMBERSHIPS + ', %s, and restart nova-scheduler; otherwise set '
+          '"host = %s" in nova.conf of its nova-compute, and restart that')
 REMOVE = 'if it does not return, delete ' + _MEMBERSHIPS
 
 

@@ -85,10 +85,11 @@ SELECTION = ('correct region_name or valid_interfaces of [placement] in '
 REGISTER = 'register it: "openstack service create" if '
 RESTARTED = '.\n  systemctl restart nova-compute'
 SYNCED = faults.MANAGE + 'placement sync_aggregates'
-APPLY = 'list them with "--prune --dry-run"; if they are wrong, '
-BRAKED = (APPLY + 'correct nova\'s host aggregates; if not, run a sync with '
-          '"--prune --force".\n  {0} --prune '
-          '--dry-run\n  {0} --prune --force'.format(SYNCED))
+APPLY = 'list them with "--prune --dry-run"; if a host is to stay in its '
+BRAKED = (APPLY + 'aggregates, add it to them in nova, whose database may be '
+          'the wrong one: see [api_database] connection; only if each removal '
+          'is right, run a sync with "--prune --force".\n  %s --prune '
+          '--dry-run' % SYNCED)
 LOGGED = 'see the log of placement'
 STARTED = ('start placement; if it runs, correct host and port in the URL of '
            'placement in the catalog')
@@ -323,9 +324,10 @@ NOVA: dict[str, Fault] = {
         faults.rebuilt, 'placement has 0 resource providers and nova has 13 '
         'compute nodes; ',
         'if that is nova\'s placement, correct [placement_database] '
-        'connection in placement.conf; if it is right, restart nova-compute '
-        'on each compute host, then run "nova-manage placement '
-        'heal_allocations" for the servers; otherwise correct '
+        'connection in placement.conf; if it is right, restore that '
+        'database from a backup, or without one restart nova-compute on each '
+        'compute host, then run "nova-manage placement heal_allocations" for '
+        'the servers; otherwise correct '
         'region_name or valid_interfaces of [placement] in nova.conf',
         (*COMPARED, EXPLAIN)),
     'stopped': Fault(
@@ -356,8 +358,8 @@ NOVA: dict[str, Fault] = {
     'renamed': Fault(
         faults.renamed,
         'host short: no compute node, and nova has host short.example.org',
-        'if that is its new name, set it in its rows of the table '
-        'aggregate_hosts in nova\'s API database, ', COMPARED,
+        'if it is to keep that name, and has no servers, set it in its rows '
+        'of the table aggregate_hosts in nova\'s API database, ', COMPARED,
         'partial', UNLISTED),
     'no provider': Fault(
         faults.without_provider, 'no resource provider yet',
@@ -367,7 +369,7 @@ NOVA: dict[str, Fault] = {
     'reinstalled': Fault(
         faults.reinstalled, 'its nova-compute cannot create the resource '
         'provider, because another one has the name host1',
-        'when "openstack resource provider show --allocations ',
+        'run "openstack resource provider set --name host1-old ',
         COMPARED, 'partial'),
     'no node': Fault(
         faults.without_node, 'host host2: no compute node: ',

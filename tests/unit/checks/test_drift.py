@@ -140,7 +140,8 @@ class TestDrift(doubles.TestCase):
         self.placement.write('n1', {'zone', *map(str, range(20))})
         *_place, finding = self.find()
         self.assertEqual(brake.STEP, finding.problem.failure.step)
-        self.assertIn(commands.SYNC + ' --prune --force', finding.commands)
+        self.assertEqual((commands.SYNC + ' --prune --dry-run',),
+                         finding.commands)
         self.conf.set_override('mode', conf.OBSERVE, 'aggregate_mirror')
         self.assertEqual([(), ''], [
             value for finding in self.find()[-1:]

@@ -305,7 +305,8 @@ class TestSync(SyncTest):
         result = self.sync()
         (subject, error), = result.outcome.failed.items()
         self.assertEqual(outcome.Subject(outcome.PROVIDER, 'n2'), subject)
-        self.assertIn('provider delete other', error.failure.step)
+        self.assertIn(
+            "set --name 'name of h2-old' other\"", error.failure.step)
         # That of another compute node is never to be deleted.
         self.placement.names = {'n1': 'name of h2'}
         error, = self.sync().outcome.failed.values()
