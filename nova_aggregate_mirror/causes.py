@@ -153,7 +153,8 @@ OUT_OF_TIME = Cause('out_of_time', 'was not waited for: no time is left')
 
 # Databases.
 PASSWORD = Cause('password_refused', 'refused the user or the password',
-                 'correct {account}')
+                 'correct {account}; if they are right, let that user connect '
+                 'from this host')
 ABSENT = Cause('no_database', 'is on a server that has no database of that '
                'name', 'correct its name in {address}; if it is right, create '
                'the database, and {schema}')

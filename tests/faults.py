@@ -562,7 +562,7 @@ def altered(*statements: str) -> Make:
     return make
 
 
-def foreign(scene: Scene) -> None:
+def foreign(scene: Scene) -> Step:
     """Let the journal belong to a nova with other cells and aggregates."""
     url = journal(scene).render_as_string(hide_password=False)
     databases.execute(
@@ -570,6 +570,11 @@ def foreign(scene: Scene) -> None:
         % uuidutils.generate_uuid(),
         'INSERT INTO ledger (aggregate_uuid, created_at) VALUES (\'%s\', 0)'
         % uuidutils.generate_uuid())
+
+    def follow(text: str) -> None:
+        command, = re.findall('run "%s(.*?)"' % MANAGE, text)
+        scene.manage(*command.split())
+    return follow
 
 
 def journal_file(scene: Scene) -> pathlib.Path:

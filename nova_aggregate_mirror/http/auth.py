@@ -74,12 +74,12 @@ class Account:
 
     @property
     def _credentials(self) -> str:
-        """The options that identify the account."""
+        """What keystone answers the same 401 for, if it is wrong."""
         if self.is_application_credential:
             return 'the application credential'
         user, domain = self.user
-        option = 'username' if domain else 'user_id'
-        return '%s (%s) and password' % (option, user)
+        of_user = 'username (%s), domains' if domain else 'user_id (%s)'
+        return of_user % user + ', password or project'
 
     @property
     def _role_step(self) -> str:

@@ -12,9 +12,9 @@ ALWAYS_SAFE = 10
 UNLIMITED = math.inf
 """A share of removals that no sync exceeds."""
 STEP = ('list them with "--prune --dry-run"; if a host is to stay in its '
-        'aggregates, add it to them in nova, whose database may be the wrong '
-        'one: see [api_database] connection; only if each removal is right, '
-        'run a sync with "--prune --force"')
+        'aggregates, correct the database in [api_database] connection or, if '
+        'it is nova\'s, add the host to them in nova; only if each removal is '
+        'right, run a sync with "--prune --force"')
 
 
 def refusal(compared: comparison.Comparison, max_removed_share: float | None

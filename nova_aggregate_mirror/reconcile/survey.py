@@ -30,8 +30,13 @@ REPLACE = ('run "openstack resource provider set --name {name} {other}", '
            'which is no compute node\'s, and restart nova-compute on that '
            'host; for each server of "openstack resource provider show '
            '--allocations {other}" then run "nova-manage placement '
-           'heal_allocations --force --instance SERVER", and when it lists '
-           'none, "openstack resource provider delete {other}"')
+           'heal_allocations --force --instance SERVER" and, for what is no '
+           'server, "nova-manage placement audit --delete --resource_provider '
+           '{other}"; when it lists none, run "openstack resource provider '
+           'delete {other}"')
+ANOTHER = ('if that is nova\'s placement, correct its [placement_database] '
+           'connection or nova\'s [api_database] connection, whichever has '
+           'the database of another cloud; otherwise ')
 REBUILT = ('if that is nova\'s placement, correct [placement_database] '
            'connection in placement.conf; if it is right, restore that '
            'database from a backup, or without one restart nova-compute on '
@@ -136,7 +141,8 @@ def check_placement(placement: client.Client, providers: abc.Collection[str],
             plurals.count(len(providers), 'resource provider'),
             plurals.count(len(nodes), 'compute node'),
             difference, placement.endpoint()),
-        step=('' if providers else REBUILT) + 'correct ' + placement.options)
+        step='%scorrect %s' % (
+            ANOTHER if providers else REBUILT, placement.options))
 
 
 def name_conflicts(context: context.Context, missing: abc.Iterable[str],

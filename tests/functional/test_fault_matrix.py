@@ -86,10 +86,10 @@ REGISTER = 'register it: "openstack service create" if '
 RESTARTED = '.\n  systemctl restart nova-compute'
 SYNCED = faults.MANAGE + 'placement sync_aggregates'
 APPLY = 'list them with "--prune --dry-run"; if a host is to stay in its '
-BRAKED = (APPLY + 'aggregates, add it to them in nova, whose database may be '
-          'the wrong one: see [api_database] connection; only if each removal '
-          'is right, run a sync with "--prune --force".\n  %s --prune '
-          '--dry-run' % SYNCED)
+BRAKED = (APPLY + 'aggregates, correct the database in [api_database] '
+          'connection or, if it is nova\'s, add the host to them in nova; '
+          'only if each removal is right, run a sync with "--prune --force".'
+          '\n  %s --prune --dry-run' % SYNCED)
 LOGGED = 'see the log of placement'
 STARTED = ('start placement; if it runs, correct host and port in the URL of '
            'placement in the catalog')
@@ -167,8 +167,8 @@ KEYSTONE: dict[str, Fault] = {
     'password': Fault(
         faults.another_password,
         'keystone at {keystone} refused the credentials with 401',
-        'correct username (mirror) and password of [placement] in '
-        'nova.conf'),
+        'correct username (mirror), domains, password or project of '
+        '[placement] in nova.conf'),
     'application credential': Fault(
         faults.another_secret,
         'keystone at {keystone} refused the credentials with 401',
@@ -318,7 +318,10 @@ DATABASE = 'nova-api has its databases open'
 NOVA: dict[str, Fault] = {
     'another placement': Fault(
         faults.other_placement, 'compute nodes, with no UUID in common',
-        'correct endpoint_override of [placement] in nova.conf',
+        'if that is nova\'s placement, correct its [placement_database] '
+        'connection or nova\'s [api_database] connection, whichever has the '
+        'database of another cloud; otherwise correct endpoint_override of '
+        '[placement] in nova.conf',
         (*COMPARED, EXPLAIN)),
     'no providers': Fault(
         faults.rebuilt, 'placement has 0 resource providers and nova has 13 '

@@ -137,15 +137,16 @@ class TestCauses(testtools.TestCase):
         """Whatever a person has written there."""
         user = parties()[0]
         self.assertEqual(
-            'correct username ({odd} %s) and password of [placement] in '
-            'nova.conf', causes.LOGIN.step_for(user))
+            'correct username ({odd} %s), domains, password or project of '
+            '[placement] in nova.conf', causes.LOGIN.step_for(user))
         for name, cause in CAUSES.items():
             for party in parties():
                 self.assertNotIn('{a', cause.step_for(party), name)
         template = parties()[-1]
         self.assertEqual(
             'correct user and password in [database] connection, which fills '
-            'in the URL of the cell mapping',
+            'in the URL of the cell mapping; if they are right, let that user '
+            'connect from this host',
             causes.PASSWORD.step_for(template))
 
     def test_refused_login_changes_no_account(self) -> None:

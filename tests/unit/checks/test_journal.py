@@ -179,8 +179,9 @@ class TestJournal(doubles.TestCase):
         self.assertEqual('', journal.unrelated(self.deployment))
         self.journal.ledger.remember({'of other'})
         finding, = journal.ownership(self.deployment)
-        self.assertEqual((checks.Code.FAILURE, (commands.BIND,)),
+        self.assertEqual((checks.Code.FAILURE, ()),
                          (finding.code, finding.commands))
+        self.assertIn('run "%s"' % commands.BIND, finding.problem.failure.step)
         self.assertIn('with the cells other; this nova has the cells cell1',
                       finding.text)
         self.assertEqual('the journal belongs to another nova',

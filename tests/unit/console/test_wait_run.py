@@ -15,6 +15,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror.reconcile import survey
 from tests.unit import doubles
 
 DOWN = exceptions.ServiceUnreachable(
@@ -293,8 +294,9 @@ class TestMissing(WaitTest):
         self.placement.create('old')
         self.placement.names['old'] = 'name of h1'
         error = self.assertRaises(exceptions.WrongPlacement, self.wait)
-        self.assertEqual('correct region_name of [placement] in nova.conf',
-                         error.failure.step)
+        self.assertEqual(
+            survey.ANOTHER + 'correct region_name of [placement] in nova.conf',
+            error.failure.step)
 
     def test_other_providers_that_cannot_be_read(self):
         """What is missing is printed all the same."""
