@@ -128,9 +128,13 @@ class Server(socketserver.ThreadingTCPServer):
     def _read(self, connection: socket.socket) -> None:
         """Read what a client has sent; answer if the request is complete."""
         text = self._requests[connection].text
-        part = b''
-        with contextlib.suppress(OSError):
+        try:
             part = connection.recv(LONGEST_REQUEST, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            # Nothing has come after all.
+            return
+        except OSError:
+            part = b''
         text.extend(part)
         has_ended = not part
         has_headers = b'\n\r\n' in text or b'\n\n' in text

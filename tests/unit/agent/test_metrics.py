@@ -8,6 +8,7 @@ import json
 import os
 import resource
 import select
+import selectors
 import socket
 import threading
 import time
@@ -359,6 +360,32 @@ class TestMetrics(testtools.TestCase):
                 if end:
                     client.shutdown(socket.SHUT_WR)
                 self.assertIn(b' 200 OK', client.recv(4096))
+
+    def test_reads_before_anything_is_there(self):
+        """A socket that is reported as readable may have nothing to read."""
+        meeting = threading.Barrier(2)
+
+        class Selector(selectors.DefaultSelector):
+            def select(self, timeout=None):
+                super().select(timeout)
+                keys = list(self.get_map().values())
+                if len(keys) > 1:
+                    with contextlib.suppress(threading.BrokenBarrierError):
+                        meeting.wait(PATIENCE)
+                return [(key, selectors.EVENT_READ) for key in keys]
+
+        with fixtures.MonkeyPatch('selectors.DefaultSelector', Selector):
+            server = self.serve()
+        self.addCleanup(meeting.abort)
+        with socket.create_connection(
+                ('127.0.0.1', server.port), timeout=30) as client:
+            for part in b'GET /metrics HTTP/1.0\r\n', b'\r\n':
+                # At the second one, the read that follows the first is over.
+                meeting.wait(PATIENCE)
+                meeting.wait(PATIENCE)
+                client.sendall(part)
+            meeting.abort()
+            self.assertIn(b' 200 OK', client.recv(4096))
 
     def test_request_that_is_too_long(self):
         """The client is disconnected, which may reset the connection."""
