@@ -131,8 +131,8 @@ def of_database(exc: BaseException, waited: float = 0.0,
     :param handled: the error that was handled when the database was called
     """
     # An error that names a file is the cause, whatever led to it.
-    errors = [exc] if getattr(exc, 'filename', '') else chain(exc, handled)
-    for error in errors:
+    errors = chain(exc, handled)
+    for error in [exc] if getattr(exc, 'filename', '') else errors:
         cause = _of_driver(error)
         if cause == causes.silent(0):
             return causes.silent(waited)
@@ -142,7 +142,7 @@ def of_database(exc: BaseException, waited: float = 0.0,
     # With an @ in a password, the rest of the password is parsed as host.
     text = re.sub(r'''(?<=['"])[^'"\s]*@(?=[^'"\s@]+['"])''', '',
                   lines[0] if lines else type(exc).__name__)
-    is_file = any(isinstance(error, sqlite3.Error) for error in chain(exc))
+    is_file = any(isinstance(error, sqlite3.Error) for error in errors)
     failure = causes.FILE_FAILED if is_file else causes.FAILED
     return failure.with_detail(text)
 

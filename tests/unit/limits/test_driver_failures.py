@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What databases did, by the errors of their drivers."""
 
+import sqlite3
 import sys
 import types
 from unittest import mock
@@ -131,6 +132,19 @@ class TestObservations(testtools.TestCase):
             error.__cause__ = socket_error
             self.assertEqual(cause, driver_failures.of_database(
                 db_exc.DBConnectionError(error), 2.0))
+
+    def test_error_that_the_caller_handles(self) -> None:
+        """It is no part of the failure, so this database is no file."""
+        try:
+            raise sqlite3.OperationalError('of the caller')
+        except sqlite3.OperationalError as exc:
+            handled = exc
+            try:
+                raise sa.exc.SQLAlchemyError('any text')
+            except sa.exc.SQLAlchemyError as error:
+                self.assertEqual(
+                    causes.FAILED.with_detail('any text'),
+                    driver_failures.of_database(error, handled=handled))
 
     def test_every_class_is_translated(self) -> None:
         """No error class of oslo.db or SQLAlchemy can reach the callers."""
