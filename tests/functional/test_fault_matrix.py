@@ -269,7 +269,8 @@ JOURNALS: dict[str, Fault] = {
         'that accepts writes', (STATUS, API)),
     'password': Fault(
         faults.wrong_password, 'the journal refused the user or the password',
-        'correct user and password in', READERS),
+        'correct user and password in [aggregate_mirror_database] connection; '
+        'if they are right, let that user connect from this host', READERS),
     'limit': Fault(
         faults.limited, 'the journal refused the user, whose '
         'max_user_connections is used up',

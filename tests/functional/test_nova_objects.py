@@ -61,7 +61,8 @@ class TestConnections(testtools.TestCase):
         """Each has its step, which is followed, and then the next one."""
         option = '[api_database] or [database] connection'
         self.assert_printed('refused the user or the password: correct user '
-                            'and password in ' + option,
+                            'and password in %s; if they are right, let '
+                            'that user connect from this host' % option,
                             self.url.set(password='x' + PASSWORD))
         limit = 'ALTER USER %s WITH MAX_USER_CONNECTIONS %d'
         self.execute(limit % (self.user, 1))
