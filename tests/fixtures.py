@@ -303,6 +303,9 @@ class MirroredNova(fixtures.Fixture):
         self.useFixture(StockNova())
         conf.register_opts(CONF)
         # Bounds are tested where they are set: a busy machine is slow.
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.placement.isolation.PATIENCE',
+            patience.LONGEST_CALL))
         CONF.set_default('inline_timeout', patience.LONGEST_CALL,
                          'aggregate_mirror')
         self.addCleanup(CONF.clear_default, 'inline_timeout',
