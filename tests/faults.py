@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faults of a deployment, made for real, and what cures each.
 
-A function makes a fault and returns what follows the printed advice; None
+A function makes a fault and returns what follows the printed step; None
 stands for typing what is printed. Only keystone is scripted. It is long
 because each fault needs its own way in and out.
 """
@@ -205,7 +205,7 @@ class Scene:
                                   *hosts))
 
     def explain(self) -> str:
-        """Return notes, and the reason and the advice for each host."""
+        """Return notes, and the reason and the step for each host."""
         done = self.run(commands.MANAGE, 'scheduling', 'explain', '--flavor',
                         'm1.small', '--format', 'json')
         if not done.stdout:
@@ -214,7 +214,7 @@ class Scene:
         for host in answer['hosts']:
             host['detail'] = host['detail'] and ' (%(detail)s)' % host
         return '\n'.join([done.stderr, *answer['notes'], *(
-            '%(host)s: %(reason)s%(detail)s: %(advice)s' % host
+            '%(host)s: %(reason)s%(detail)s: %(step)s' % host
             for host in answer['hosts'])])
 
     def diff(self) -> str:

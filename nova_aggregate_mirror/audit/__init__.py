@@ -4,6 +4,8 @@
 import dataclasses
 import shlex
 
+from nova_aggregate_mirror.scheduler import pinning
+
 FORCED, MOVED, CHANGED = 'forced', 'moved', 'aggregate_changed'
 DRIFT, UNKNOWN, REQUESTED = 'drift', 'unknown', 'requested'
 """Kinds of causes."""
@@ -24,9 +26,6 @@ LAUNCH_DELAY = 60.0
 """Seconds from a finished resize to the launch that nova records for it: its
 migration is saved first, in a call that may take rpc_response_timeout."""
 
-UNPIN_VERSION = '2.104'
-"""The first compute API version that changes that zone (nova 34)."""
-
 _LIVE = 'openstack server migrate --live-migration %s'
 _COLD = ('openstack server migrate --wait %s && openstack server migration '
          'confirm %s')
@@ -35,14 +34,8 @@ _COMMANDS = {
     'resized': 'openstack server resize confirm %s, then audit it again',
     # The client offloads no server that is shelved already.
     'shelved': 'openstack server unshelve --wait %s, then audit it again'}
-_CHANGE = 'openstack --os-compute-api-version %s server ' % UNPIN_VERSION
-_UNPIN = _CHANGE + 'unset --pinned-availability-zone %s'
-_PIN = _CHANGE + 'set --pinned-availability-zone %s %s'
-# Before, nova could unpin a server only while it had no host.
-_OFFLOAD = ('openstack server shelve --offload --wait %s && openstack '
-            '--os-compute-api-version 2.91 server unshelve '
-            '--no-availability-zone --wait %s')
-_OFFLOADABLE = ('active', 'stopped', 'paused', 'suspended')
+_PIN = ('openstack --os-compute-api-version %s server set '
+        '--pinned-availability-zone %%s %%s' % pinning.UNPIN_VERSION)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -109,16 +102,12 @@ class Misplacement:
     def step(self) -> str:
         """Command that moves or unpins the server; a sentence if none does."""
         uuid, state = self.server.uuid, self.server.state
-        if self.rule != DEFAULT_ZONE:
-            command = _COMMANDS.get(state)
-        elif self.can_unpin:
-            command = _UNPIN
-        else:
-            command = _OFFLOAD if state in _OFFLOADABLE else None
-        if command is None:
-            return 'no command %s a server in state %s' % (
-                'unpins' if self.rule == DEFAULT_ZONE else 'moves', state)
-        return command.replace('%s', uuid)
+        if self.rule == DEFAULT_ZONE:
+            return pinning.unpin(uuid, state, self.can_unpin) or (
+                'no command unpins a server in state %s' % state)
+        if state not in _COMMANDS:
+            return 'no command moves a server in state %s' % state
+        return _COMMANDS[state].replace('%s', uuid)
 
     @property
     def keep_step(self) -> str:
@@ -131,5 +120,6 @@ class Misplacement:
             return ''
         uuid = self.server.uuid
         # Nova refuses to change the zone of a pinned server.
-        return _UNPIN % uuid + (' && ' + _PIN % (
-            shlex.quote(self.zone), uuid) if self.zone else '')
+        return pinning.unpin(uuid, self.server.state, True) + (
+            ' && ' + _PIN % (shlex.quote(self.zone), uuid)
+            if self.zone else '')

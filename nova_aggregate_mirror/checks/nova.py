@@ -8,7 +8,6 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.explain import api_internals
 from nova_aggregate_mirror.explain import nova_internals
 from nova_aggregate_mirror.hooks import attach
 from nova_aggregate_mirror.hooks import requirements
@@ -104,7 +103,6 @@ def hook(deployment: inputs.Deployment) -> checks.Findings:
             'itself, best effort. The default is:' % exc, *MIRROR_HOOK)]
     try:
         nova_internals.check()
-        api_internals.check()
     except exceptions.UnexpectedNova as exc:
         return [checks.warning(
             'Nova %s is supported, except for "scheduling explain": %s. In '

@@ -107,12 +107,11 @@ def build_audit(conf: cfg.ConfigOpts, past: abc.Iterable[full_syncs.Entry],
     with start.importing():
         from nova_aggregate_mirror.cmd import nova_objects
         nova_objects.prepare(conf)
-        from nova.api.openstack import api_version_request as compute_api
         from nova_aggregate_mirror.audit import readers
+        from nova_aggregate_mirror.explain import zones
     return readers.DatabaseAudit(
         conf, client.Client(conf), names, past, zone,
-        can_unpin=compute_api.max_api_version() >= (
-            compute_api.APIVersionRequest(audit.UNPIN_VERSION)))
+        can_unpin=zones.can_unpin())
 
 
 def _show(form: str, pages: abc.Iterable[list[audit.Misplacement]],

@@ -19,11 +19,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--flavor', metavar='FLAVOR',
         help='the request of a server with this flavor, given by name or ID')
     parser.add_argument(
-        '--for', nargs='+', default=['create'], metavar='OPERATION',
+        '--for', nargs='+', default=[''], metavar='OPERATION',
         dest='operation',
         help='with --server: its operation to explain, one of %s; resize is '
-             'followed by the new flavor; the default is create'
-             % ', '.join(explanation.OPERATIONS))
+             'followed by the new flavor; by default the newest one if it '
+             'failed, otherwise a move' % ', '.join(explanation.OPERATIONS))
     _add_request(parser)
     parser.add_argument(
         '--network', action='append', default=[], metavar='NAME_OR_ID',
@@ -75,13 +75,13 @@ def _add_request(parser: argparse.ArgumentParser) -> None:
         help='with --flavor: number of servers that are requested at once')
 
 
-def check(options: argparse.Namespace) -> tuple[str, str]:
+def check(options: argparse.Namespace) -> None:
     """Check arguments that depend on each other.
 
-    :returns: the operation, and the new flavor, empty unless it is a resize
+    ``operation`` becomes a text, with ``new_flavor`` beside it.
     """
     operation, *parameters = options.operation
-    if operation not in explanation.OPERATIONS:
+    if operation not in ('', *explanation.OPERATIONS):
         raise exceptions.InvalidConfiguration(
             '--for %s is not an operation: use one of %s' % (
                 operation, ', '.join(explanation.OPERATIONS)))
@@ -94,21 +94,22 @@ def check(options: argparse.Namespace) -> tuple[str, str]:
     misused = [name for name, value, changing in (
         ('image', options.image, 'rebuild'),
         ('image-property', options.properties, 'rebuild'),
-        ('volume', options.volume, ''), ('project', options.project, ''),
-        ('zone', options.zone, 'unshelve'), ('hint', options.hints, ''),
-        ('count', options.count > 1, ''))
+        ('volume', options.volume, None), ('project', options.project, None),
+        ('zone', options.zone, 'unshelve'), ('hint', options.hints, None),
+        ('count', options.count > 1, None))
         if value and operation != changing]
     if options.server and misused:
         raise exceptions.InvalidConfiguration(
-            '--%s applies to --flavor, not to --server with --for %s'
-            % (misused[0], operation))
+            '--%s applies to --flavor, not to --server %s' % (
+                misused[0], 'with --for ' + operation if operation
+                else 'without --for'))
     reserved = [name for name, _value in options.hints
                 if name.startswith('_nova')]
     if reserved:
         raise exceptions.InvalidConfiguration(
             '--hint %s: names that begin with _nova are reserved for nova'
             % reserved[0])
-    if options.flavor and options.operation != ['create']:
+    if options.flavor and operation not in ('', explanation.CREATE):
         raise exceptions.InvalidConfiguration(
             '--for %s needs --server' % operation)
-    return operation, parameters[0] if parameters else ''
+    options.operation, options.new_flavor = operation, ''.join(parameters)

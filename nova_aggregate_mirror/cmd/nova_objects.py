@@ -93,5 +93,6 @@ def translated() -> abc.Iterator[None]:
     except (nova_exception.NovaException, NotImplementedError,
             ValueError) as exc:
         raise exceptions.InvalidConfiguration(
-            'nova refuses the request: %s (check flavor, image, zone, hints)'
+            'nova cannot build this request: %s (check flavor, image, zone, '
+            'hints)'
             % errors.without_secrets(' '.join(str(exc).split()))) from exc

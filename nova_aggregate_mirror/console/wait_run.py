@@ -135,7 +135,7 @@ def _diagnosed(cloud: context.Context, sync: result.Result
             nova = dataclasses.replace(
                 nova, obstacles=cloud.nova.read_all().obstacles)
     full_sync.add_contradictions(sync.outcome, survey.name_conflicts(
-        cloud, sync.outcome.pending, nova))
+        cloud.nova, cloud.placement, sync.outcome.pending, nova))
     return dataclasses.replace(sync, nova=nova)
 
 

@@ -123,15 +123,17 @@ class CandidateReader:
         except exceptions.ProviderNotFound:
             return {}
 
-    def traits(self, consumer: str) -> abc.Mapping[str, frozenset[str]]:
-        """Read the traits of each provider that a consumer uses."""
-        providers: list[str] = self._read(
-            '/allocations/' + consumer, 'no allocations',
-            lambda answer: list(answer['allocations']))
-        return {provider: self._read(
-            '/resource_providers/%s/traits' % provider, 'no traits',
-            lambda answer: frozenset(answer['traits']))
-            for provider in providers}
+    def unknown(self, classes: frozenset[str], traits: frozenset[str]
+                ) -> tuple[list[str], list[str]]:
+        """Return the resource classes, and the traits, that do not exist."""
+        existing: list[str] = self._read(
+            '/resource_classes', 'no resource classes', lambda answer: [
+                one['name'] for one in answer['resource_classes']])
+        known: list[str] = self._read(
+            '/traits?name=in:' + ','.join(sorted(traits)), 'no traits',
+            lambda answer: list(answer['traits'])) if traits else []
+        return sorted(classes.difference(existing)), sorted(
+            traits.difference(known))
 
     def _read(self, path: str, otherwise: str,
               parse: abc.Callable[[Answer], Result],

@@ -1,48 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Explanation of a scheduling decision: steps and verdicts."""
+"""Explanation of a scheduling decision: conditions and verdicts."""
 
 from collections import abc
 import dataclasses
 import shlex
 
-OPERATIONS = ('create', 'migrate', 'live-migrate', 'evacuate', 'unshelve',
-              'rebuild', 'resize')
+CREATE, MIGRATE, LIVE_MIGRATE, UNSHELVE, REBUILD = (
+    'create', 'migrate', 'live-migrate', 'unshelve', 'rebuild')
+OPERATIONS = (CREATE, MIGRATE, LIVE_MIGRATE, 'evacuate', UNSHELVE, REBUILD,
+              'resize')
 """Operations on a server for which nova-scheduler finds a host."""
 
 HOST = '<host>'
 """Placeholder for the host in texts, so that hosts in one state are alike."""
 
 ACCEPTABLE = 'acceptable'
-"""Kind of the verdict on a compute node that passes every step."""
+"""Kind of the verdict on a compute node that passes every condition."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Reason:
-    """The reason why compute nodes do not pass a step."""
+    """The reason why compute nodes do not pass a condition."""
 
     kind: str
     """The same word for all reasons of this kind, for programs."""
     phrase: str
     """For the summary after a number of nodes, such as ``disabled``."""
     detail: str = ''
-    advice: str = ''
+    step: str = ''
     """What to do; like ``detail`` it may contain ``HOST``."""
 
     def with_host(self, host: str) -> 'Reason':
         return dataclasses.replace(
             self, detail=self.detail.replace(HOST, host),
-            advice=self.advice.replace(HOST, shlex.quote(host)))
+            step=self.step.replace(HOST, shlex.quote(host)))
 
 
 @dataclasses.dataclass(frozen=True)
-class Step:
-    """A step of scheduling: its condition, and the nodes that pass it."""
+class Condition:
+    """What excludes hosts, and the nodes that meet it."""
 
     name: str
     asked_by: str
     """What sets the condition, such as ``flavor``; may be empty."""
     passed: frozenset[str]
-    """UUIDs of the compute nodes that pass this and all earlier steps."""
+    """UUIDs of the compute nodes that pass this and all earlier conditions."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,8 +55,8 @@ class Verdict:
     """UUID of the compute node, which is also that of its provider."""
     host: str
     reason: Reason
-    step: int
-    """Number of the first step that it fails, from 0; of steps if none."""
+    condition: int
+    """Number of the first one that it fails, from 0; of all if none."""
     weight: float | None = None
     """Of an acceptable node: the sum of nova's weighers."""
     scores: abc.Mapping[str, float] = dataclasses.field(default_factory=dict)
@@ -97,7 +99,7 @@ class Answer:
 
     request: abc.Mapping[str, str]
     """The arguments of the request, for display."""
-    steps: abc.Sequence[Step]
+    conditions: abc.Sequence[Condition]
     verdicts: abc.Sequence[Verdict]
     """One for each compute node; acceptable nodes first, by weight."""
     notes: abc.Sequence[str] = ()
@@ -110,10 +112,19 @@ class Answer:
     """Why the request fails whatever hosts there are; empty if it does not."""
     record: ServerRecord | None = None
     """Of the server whose request this is."""
+    remarks: abc.Sequence[str] = ()
+    """What is said before the answer: the operation that was chosen, what is
+    down or could not be read."""
+    stays: str = ''
+    """Why nova-scheduler is not asked; empty if it is."""
+    not_looked_at: str = ''
+    """What else may refuse the request."""
+    cells_down: bool = False
+    """Whether hosts may be missing, as a cell did not answer."""
 
     @property
     def acceptable(self) -> abc.Sequence[Verdict]:
-        """The verdicts on the nodes that pass every step."""
+        """The verdicts on the nodes that pass every condition."""
         return [verdict for verdict in self.verdicts
                 if verdict.reason.kind == ACCEPTABLE]
 

@@ -4,6 +4,7 @@
 from collections import abc
 import dataclasses
 
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import funnel
 from nova_aggregate_mirror.explain import resource_holders
@@ -18,9 +19,9 @@ Inventories = funnel.Inventories
 class Refusal:
     """The failure of a request whatever hosts there are."""
 
-    step: str
+    condition: str
     reason: str
-    advice: str = ''
+    step: str = ''
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,8 +49,17 @@ class Facts:
     """The arguments of the request, for display."""
     record: explanation.ServerRecord | None = None
     """Of the server whose request this is."""
+    operation: str = explanation.CREATE
+    stays: str = ''
+    """Why nova-scheduler is not asked; empty if it is."""
+    remarks: abc.Sequence[str] = ()
+    """What is said before the answer."""
     notes: abc.Sequence[str] = ()
     """Parts of the request that are not explained."""
+    zones: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Host to its availability zone, if it is in one."""
+    unpin: str = ''
+    """What unpins a server that exists from its zone."""
     disk: abc.Mapping[str, int] = dataclasses.field(default_factory=dict)
     """The parts of the disk that is requested, in GiB."""
     scope: frozenset[str] = frozenset()
@@ -73,6 +83,9 @@ class Facts:
     """Conditions for which the query of this package had no room."""
     funnel: Funnel | None = None
     """None if nova does not query placement for the request."""
+    name_conflicts: abc.Mapping[
+        str, exceptions.Failure] = dataclasses.field(default_factory=dict)
+    """Compute node without a provider to why it cannot be created."""
     figures: abc.Mapping[str, Inventories] = dataclasses.field(
         default_factory=dict)
     """Inventories of some compute nodes with too few resources."""
@@ -106,12 +119,8 @@ class Facts:
     unread_metadata: abc.Mapping[str, list[str]] = dataclasses.field(
         default_factory=dict)
     """Host filter that is not enabled to the hosts that it would reject."""
-    refused_hosts: abc.Mapping[str, str] = dataclasses.field(
-        default_factory=dict)
-    """Compute node that nova-conductor does not take to the reason."""
     unmapped: frozenset[str] = frozenset()
-    """Compute nodes on which nova-conductor creates no server, because their
-    hosts are mapped to no cell."""
+    """Compute nodes of hosts that are mapped to no cell."""
     count: int = 1
     """Number of servers that are requested at once."""
     placed: abc.Sequence[str] = ()

@@ -1,29 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gather the facts that explain a request: all input and output."""
+"""Gather the facts that explain a request.
 
+Long because all input and output of an explanation is called here.
+"""
+
+import argparse
 from collections import abc
 import contextlib
 import dataclasses
 import itertools
+import time
 from typing import Any
 
 from nova.conf import CONF
 from nova import servicegroup
+from oslo_config import cfg
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import candidates
+from nova_aggregate_mirror.explain import conditions
+from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.explain import funnel
 from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.explain import nova_internals
 from nova_aggregate_mirror.explain import placement_query
+from nova_aggregate_mirror.explain import reasons
 from nova_aggregate_mirror.explain import rehearsal
-from nova_aggregate_mirror.explain import requests
+from nova_aggregate_mirror.explain import request as requests
+from nova_aggregate_mirror.explain.request import make
+from nova_aggregate_mirror.explain.request import record
 from nova_aggregate_mirror.explain import resource_holders
+from nova_aggregate_mirror.explain import services
 from nova_aggregate_mirror.explain import unread
+from nova_aggregate_mirror.explain import zones
+from nova_aggregate_mirror.journal import full_syncs
+from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror.scheduler import filter_table
@@ -34,6 +50,8 @@ from nova_aggregate_mirror.source import database_servers
 Facts = facts.Facts
 Refusal = facts.Refusal
 
+QUERY = 'query to placement'
+
 
 @dataclasses.dataclass(frozen=True)
 class Cloud:
@@ -43,11 +61,78 @@ class Cloud:
     """Nova's context of an administrator."""
     nova: source.Nova
     """Every host and aggregate."""
+    names: source.Source
+    """Has the names of compute nodes."""
     placement: client.Client
     pending: abc.Mapping[str, float]
     """Host to the age of its oldest pending row of the journal, in seconds."""
     for_each: parallel.Each
     servers: database_servers.DatabaseServers
+
+
+@dataclasses.dataclass(frozen=True)
+class Connections:
+    """What an explanation reads from."""
+
+    context: Any
+    """Nova's context of an administrator."""
+    nova: source.Source
+    placement: client.Client
+    journal: abc.Callable[[], store.Journal]
+    """Opens it."""
+    servers: database_servers.DatabaseServers
+    names: make.Names
+
+
+def explain(conf: cfg.ConfigOpts, args: argparse.Namespace,
+            connections: Connections) -> explanation.Answer:
+    """Explain the request of these arguments, of ``cmd/explain_arguments``.
+
+    :raises UnknownName: nova has no such host, server or flavor
+    :raises MirrorError: placement or nova could not be read
+    """
+    context, placement = connections.context, connections.placement
+    # Nova's objects wait longer for an unavailable database.
+    nova = connections.nova.read_all()
+    _check_hosts(args.hosts, nova)
+    pending, syncs, notes = _read_journal(connections.journal)
+    request = make.of_arguments(
+        conf, args, context, placement, connections.names)
+    request.notes += notes
+    workers = parallel.Workers(conf.aggregate_mirror.sync_workers)
+    answer = conditions.explain(gather(
+        Cloud(context, nova, connections.nova, placement, pending,
+              workers.each, connections.servers), request, args.hosts))
+    return dataclasses.replace(answer, notes=[
+        *answer.notes, *record.later_syncs(answer, syncs)])
+
+
+def _check_hosts(hosts: abc.Iterable[str], nova: source.Nova) -> None:
+    unknown = sorted(host for host in {*hosts} if not nova.nodes_of({host}))
+    if unknown:
+        raise exceptions.UnknownName(
+            'nova has no compute node of host %s; it has %s%s' % (
+                ', '.join(unknown), plurals.some(nova.hosts()) or 'none',
+                ''.join('; %s' % problem for problem in problems.of_cells(
+                    nova.cells_down, 'it may have the host'))))
+
+
+def _read_journal(open_journal: abc.Callable[[], store.Journal]) -> tuple[
+        dict[str, float], list[full_syncs.Entry], list[str]]:
+    """Return the ages of pending rows, the full syncs, and notes.
+
+    The age in seconds is that of the oldest pending row of each host.
+    """
+    try:
+        journal = open_journal()
+        # Rows come oldest first; reversed, the oldest of a host remains.
+        pending = {row.dirty.host: time.time() - row.created_at
+                   for row in reversed(journal.rows.all())
+                   if row.mirrored_at is None}
+        return pending, full_syncs.History(journal.database).newest(), []
+    except exceptions.JournalUnavailable as exc:
+        return {}, [], ['What is pending in the journal is not known: %s'
+                        % exc]
 
 
 def gather(cloud: Cloud, request: requests.SchedulingRequest,
@@ -63,23 +148,21 @@ def gather(cloud: Cloud, request: requests.SchedulingRequest,
     facts = _before_scheduling(cloud, request, manager, down, hosts)
     if request.stays_on:
         return facts.staying_on(*request.stays_on)
-    trial = rehearsal.Rehearsal(cloud.context, request.spec, manager)
+    trial = rehearsal.Rehearsal(
+        cloud.context, request.spec, manager, request.tenant)
     try:
         queries = trial.queries()
     except rehearsal.RequestRefused as exc:
-        return _refused(facts, 'request filters', exc, exc.advice)
+        return _refused(facts, 'request filters', exc, exc.step)
     if queries:
         facts = dataclasses.replace(facts, omitted=trial.omitted)
         if not any(condition.kind == placement_query.RESOURCES
                    for query in queries for condition in query.conditions):
-            return _refused(
-                facts, 'query to placement', 'the flavor requests no '
-                'resources', 'use a flavor that requests some: placement '
-                'finds hosts by resources')
+            return _refused(facts, QUERY, *reasons.refusal('no_resources'))
         try:
             facts = _ask_placement(cloud, queries, facts)
         except exceptions.RequestRejected as exc:
-            return _refused(facts, 'query to placement', exc)
+            return _refused(facts, QUERY, *_rejection(cloud, queries, exc))
     if trial.cell:
         facts = dataclasses.replace(facts, cell=facts.nova.nodes_of(
             manager.services.get(trial.cell.uuid, {}).keys()))
@@ -97,39 +180,38 @@ def _before_scheduling(cloud: Cloud, request: requests.SchedulingRequest,
     :raises CellUnavailable: all of them have
     """
     nova, service_group = cloud.nova, servicegroup.API()
-    services = dict(itertools.chain.from_iterable(
+    computes = dict(itertools.chain.from_iterable(
         of_cell.items() for of_cell in manager.services.values()))
-    if down and not services:
+    if down and not computes:
         raise exceptions.CellUnavailable.of_any(down)
     if down:
         # Hosts without a service may be in these cells.
         nova = dataclasses.replace(
             nova, cells_down={**nova.cells_down, **down}, nodes={
                 node: nova.nodes[node]
-                for node in nova.nodes_of(services.keys())})
-    if request.zone:
-        request.check_zone(cloud.context, services)
-    request.check_source(cloud.nova)
+                for node in nova.nodes_of(computes.keys())})
     return Facts(
         nova, {name: value for name, value in request.about.items() if value},
-        request.record, [
+        request.record, request.operation, request.stays, [
+            *services.stopped(manager.control, service_group.service_is_up),
             *map(str, problems.of_cells(
                 nova.cells_down, 'its hosts are not explained')),
-            *request.notes], _disk(request.spec),
+            *request.remarks],
+        [*request.notes, *zones.notes(request, manager)],
+        zones.of_hosts(manager), zones.unpin(request), _disk(request.spec),
         scope=nova.nodes_of(hosts) if hosts else frozenset(nova.nodes),
         disabled={host: service.disabled_reason or '' for host, service
-                  in services.items() if service.disabled},
-        forced_down=frozenset(host for host, service in services.items()
+                  in computes.items() if service.disabled},
+        forced_down=frozenset(host for host, service in computes.items()
                               if service.forced_down),
-        down=frozenset(host for host, service in services.items()
+        down=frozenset(host for host, service in computes.items()
                        if not service_group.service_is_up(service)),
-        serviceless=frozenset(nova.nodes) - nova.nodes_of(services.keys()),
+        serviceless=frozenset(nova.nodes) - nova.nodes_of(computes.keys()),
         cells_disabled=nova.nodes_of({
             host for cell in manager.cells.values() if cell.disabled
             for host in manager.services[cell.uuid]}),
-        pending=cloud.pending, refusal=request.refusal,
-        unmapped=nova.nodes_unmapped.intersection(
-            nova.nodes if request.creates else ()))
+        pending=cloud.pending, unmapped=nova.nodes_unmapped.intersection(
+            nova.nodes if request.operation == explanation.CREATE else ()))
 
 
 def _disk(spec: Any) -> abc.Mapping[str, int]:
@@ -151,10 +233,33 @@ def _manager(for_each: parallel.Each) -> host_states.HostManager:
     return host_states.HostManager(for_each)
 
 
-def _refused(facts: Facts, step: str, reason: object, advice: str = ''
-             ) -> Facts:
+def _rejection(cloud: Cloud,
+               queries: abc.Sequence[placement_query.PlacementQuery],
+               error: exceptions.RequestRejected) -> tuple[str, str]:
+    """Return why placement rejects the queries, and the step."""
+    conditions = list(itertools.chain.from_iterable(
+        query.conditions for query in queries))
+    groups = {condition.group for condition in conditions} - {''}
+    classes, traits = candidates.CandidateReader(cloud.placement).unknown(
+        frozenset().union(*(
+            condition.amounts for condition in conditions
+            if condition.kind == placement_query.RESOURCES)),
+        frozenset().union(*(
+            condition.names for condition in conditions if condition.kind
+            in (placement_query.REQUIRED, placement_query.ROOT))))
+    if classes:
+        return reasons.refusal('unknown_class', name=', '.join(classes))
+    if traits:
+        return reasons.refusal('unknown_trait', name=', '.join(traits))
+    if len(groups) > 1 and not queries[0].policy:
+        return reasons.refusal('no_policy')
+    return str(error), ''
+
+
+def _refused(facts: Facts, condition: str, reason: object,
+             step: str = '') -> Facts:
     return dataclasses.replace(
-        facts, refusal=facts.refusal or Refusal(step, str(reason), advice))
+        facts, refusal=facts.refusal or Refusal(condition, str(reason), step))
 
 
 def _ask_placement(cloud: Cloud,
@@ -172,13 +277,16 @@ def _ask_placement(cloud: Cloud,
         with contextlib.suppress(exceptions.CellUnavailable):
             survey.check_placement(
                 cloud.placement, cloud.placement.providers(), cloud.nova)
+    conflicts = survey.name_conflicts(
+        cloud.names, cloud.placement, nodes - narrowed.existing, cloud.nova)
     figures = funnel.read_figures(
         reader, cloud.for_each, narrowed, sorted(nodes, key=lambda node: (
             node not in facts.scope, facts.host(node))))
     returned, limit = funnel.within_limit(reader, queries, narrowed.answers)
     facts = dataclasses.replace(
         facts, funnel=narrowed, figures=figures, candidates=returned,
-        limit=limit)
+        limit=limit, name_conflicts={
+            node: error.failure for node, error in conflicts.items()})
     try:
         return dataclasses.replace(facts, holders=resource_holders.read(
             reader, cloud.for_each, cloud.servers,
@@ -203,18 +311,15 @@ def _run_nova(request: requests.SchedulingRequest, trial: rehearsal.Rehearsal,
         answers = facts.funnel.answers
     if facts.cell is not None:
         nodes &= facts.cell
-    sources = facts.nova.nodes_of({request.source})
-    all_states = trial.states(answers, named | sources)
-    source = next((state for state in all_states if state.uuid in sources),
-                  None)
+    all_states = trial.states(answers, named)
     states = [state for state in all_states if state.uuid in nodes]
     try:
         requested, runs, passed = manager.run_filters(states, [
             state for state in all_states if state.uuid in named], spec)
         scores = manager.scores(passed, spec)
     except filter_runs.PluginFailed as exc:
-        return _refused(facts, exc.name, exc, 'nova-scheduler fails the '
-                        'request: see its log, and the module %s' % exc.module)
+        return _refused(facts, exc.name, *reasons.refusal(
+            'plugin_failed', reason=exc, module=exc.module))
     acceptable = [state for state in states if state.uuid in scores]
     return dataclasses.replace(
         facts, states=frozenset(state.uuid for state in all_states),
@@ -224,10 +329,6 @@ def _run_nova(request: requests.SchedulingRequest, trial: rehearsal.Rehearsal,
         failed_builds={state.uuid: state.failed_builds for state in states},
         unread_extra_specs=unread.extra_specs(spec, manager, acceptable),
         unread_metadata=unread.metadata(spec, acceptable),
-        refused_hosts={
-            state.uuid: message for state in (acceptable if source else ())
-            for message in [request.refuses_host(
-                state, source)] if message},
         count=spec.num_instances,
         placed=trial.place(states, answers or ())
         if spec.num_instances > 1 else ())

@@ -16,6 +16,7 @@ from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filter_runs
+from nova_aggregate_mirror.explain import services
 from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.scheduler import request_spec
@@ -79,6 +80,8 @@ class HostManager(host_manager.HostManager):
         self._for_each = for_each
         self.services: dict[str, abc.Mapping[str, Any]] = {}
         """UUID of a cell to the nova-compute service of each of its hosts."""
+        self.control: services.Services | None = []
+        """Services other than nova-compute; None if a cell was not read."""
 
     def refresh_cells_caches(self) -> None:
         """Read the cell mappings.
@@ -97,6 +100,8 @@ class HostManager(host_manager.HostManager):
 
         :param cells: their full names
         """
+        if cells:
+            self.control = None
         for uuid, cell in list(self.cells.items()):
             if nova_cells.full_name(cell) in cells:
                 del self.cells[uuid]
@@ -143,20 +148,28 @@ class HostManager(host_manager.HostManager):
         return scores
 
     def read_services(self, context: Any) -> source.Down:
-        """Read the nova-compute services once; leave out cells that fail.
+        """Read the services once; leave out cells that fail.
 
         :returns: these cells
         """
         down: dict[str, exceptions.Failure] = {}
-        for cell, services in self._ask(
-                context, self.cells.values(), lambda target:
-                objects.ServiceList.get_by_binary(
-                    target, 'nova-compute', include_disabled=True)):
-            if isinstance(services, exceptions.CellUnavailable):
-                down[nova_cells.full_name(cell)] = services.failure
-            else:
-                self.services[cell.uuid] = {
-                    service.host: service for service in services}
+        # Cell0 usually has the rows of the services that all cells share.
+        cell0 = [cell for cell in objects.CellMappingList.get_all(context)
+                 if cell.is_cell0()]
+        for cell, found in self._ask(
+                context, [*cell0, *self.cells.values()],
+                objects.ServiceList.get_all):
+            if isinstance(found, exceptions.CellUnavailable):
+                self.control = None
+                if not cell.is_cell0():
+                    down[nova_cells.full_name(cell)] = found.failure
+                continue
+            computes = {service.host: service for service in found
+                        if service.binary == 'nova-compute'}
+            self.services[cell.uuid] = computes
+            if self.control is not None:
+                self.control += [service for service in found
+                                 if service.binary != 'nova-compute']
         self.leave_out(down)
         return down
 

@@ -24,15 +24,16 @@ class Origin:
     name: str = ''
     zone: bool = False
     """Whether it is an availability zone."""
-    advice: str = ''
+    step: str = ''
     """What to do if it refuses the request; empty if that is not known."""
 
 
+TENANT = 'tenant '
 ISOLATED = Origin('required traits of the aggregate')
 """Forbids aggregates whose traits a request does not require."""
 SEGMENTS = Origin('segments of the networks')
 """Requires the aggregates of a routed network."""
-FREE_SEGMENTS = Origin('segments with free addresses', advice=(
+FREE_SEGMENTS = Origin('segments with free addresses', step=(
     'delete ports, or add a subnet to a segment of the network'))
 """Leaves only some of these aggregates."""
 
@@ -137,15 +138,19 @@ def parse(parameters: abc.Iterable[tuple[str, str]],
         else:
             conditions.append(condition)
     return PlacementQuery(
-        tuple(dataclasses.replace(condition, origin=origin(condition))
-              for condition in sorted(conditions, key=_rank)),
+        tuple(sorted((dataclasses.replace(condition, origin=origin(condition))
+                      for condition in conditions), key=_rank)),
         limits[POLICY], limits[LIMIT])
 
 
-def _rank(condition: Condition) -> tuple[bool, bool, str, int]:
-    # Placement rejects a subtree of groups that the query does not have.
+def _rank(condition: Condition) -> tuple[bool, bool, str, int, int, str]:
+    # Placement rejects a subtree of groups that the query does not have. The
+    # UUIDs of a cloud do not decide which of two aggregates is named.
+    origin = condition.origin
     return (condition.kind == SUBTREE, bool(condition.group), condition.group,
-            _ORDER.index(condition.kind) if condition.kind in _ORDER else 0)
+            _ORDER.index(condition.kind) if condition.kind in _ORDER else 0,
+            0 if origin.zone else 1 if origin.name.startswith(TENANT) else 2,
+            origin.name)
 
 
 def of_providers(parameters: Parameters) -> Parameters:

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reasons why a compute node does not pass a step, and remedies: pure.
+"""Reasons why a compute node does not meet a condition: pure.
 
-Long because all reasons are here, in the order of the steps.
+What to do about each is in ``reason_table``. Long because each kind of
+condition has figures or names of its own.
 """
 
 from collections import abc
 import dataclasses
 import shlex
+from typing import Any
 
-from nova_aggregate_mirror import commands
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import placement_query
+from nova_aggregate_mirror.explain import reason_table
 from nova_aggregate_mirror.explain import resource_holders
 from nova_aggregate_mirror import plurals
-from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror import source
 
@@ -25,109 +26,55 @@ Reason = explanation.Reason
 COMPUTE_FILTER = 'ComputeFilter'
 DISABLED = 'COMPUTE_STATUS_DISABLED'
 OWNER = 'OWNER_NOVA'
-_SYNC_HOST = '%s --host %s' % (commands.SYNC, explanation.HOST)
-_ENABLE = ('openstack compute service set --enable %s nova-compute'
-           % explanation.HOST)
-_SEE_TREE = ('see "openstack resource provider inventory list" and "usage '
-             'show" of the host and of the providers below it or shared with '
-             'it')
-
 ACCEPTABLE = Reason(explanation.ACCEPTABLE, explanation.ACCEPTABLE)
-NO_PROVIDER = Reason(
-    'no_provider', 'without a resource provider', 'placement has no provider '
-    'of this compute node', result.NO_PROVIDER)
-NOT_RETURNED = Reason(
-    'cut', 'not among the candidates of placement', 'it meets each condition',
-    'raise [placement] max_allocation_candidates of placement if it is set; '
-    'if not, placement has changed meanwhile: run the command again')
-OTHER_CELL = Reason(
-    'cell', 'in another cell than the server', '', 'nova moves servers to '
-    'another cell only in a resize or cold migration, if its policy allows '
-    'that')
-NO_SERVICE = Reason(
-    'no_service', 'without a nova-compute service', '',
-    'restart nova-compute on the host: it creates its service; if it has '
-    'servers it does not start: restore its row in the table services of its '
-    'cell')
-DISABLED_CELL = Reason(
-    'disabled_cell', 'in a disabled cell', '', 'enable the cell with '
-    '"nova-manage cell_v2 update_cell --enable --cell_uuid" and its UUID from '
-    '"list_cells"; then restart nova-scheduler')
-NO_STATE = Reason(
-    'no_state', 'without a host state in nova-scheduler', 'the compute node '
-    'was deleted meanwhile', 'run the command again')
-LEFT_OUT = Reason(
-    'ignored', 'the host to leave', 'the server is on it')
-NOT_REQUESTED = Reason('not_requested', 'not the requested host')
-UNMAPPED = Reason(
-    'unmapped', 'mapped to no cell', 'if nova-scheduler chooses the host, '
-    'nova-conductor fails the creation', 'nova-manage cell_v2 discover_hosts '
-    '--by-service')
 # Options of nova-compute that reserve a resource of its host.
 _RESERVATIONS = {
     name: 'lower [DEFAULT] %s of the host, and restart nova-compute' % option
     for name, option in (('VCPU', 'reserved_host_cpus'),
                          ('MEMORY_MB', 'reserved_host_memory_mb'),
                          ('DISK_GB', 'reserved_host_disk_mb'))}
-_COMPARE_AGGREGATES = (
-    'check the aggregates of the host and their metadata with "openstack '
-    'aggregate show"')
-# Filter to a phrase for the summary and advice.
-_PHRASES: abc.Mapping[str, tuple[str, str]] = {
-    'AffinityFilter': ('on the wrong side of an affinity', 'see the hints'),
-    **{row.host_filter: (row.phrase, _COMPARE_AGGREGATES)
-       for row in filter_table.FILTERS if row.host_filter},
-    filter_table.GUARD: (
-        'in other aggregates in nova than in placement', commands.SYNC),
-    'ComputeCapabilitiesFilter': (
-        'without a capability that the flavor requires',
-        'compare the flavor\'s extra specs with "openstack hypervisor show"'),
-    'DifferentHostFilter': (
-        'with a server to keep apart from', 'change the hint different_host'),
-    'ImagePropertiesFilter': (
-        'unable to run the image',
-        'compare architecture, hypervisor type and machine mode of the image '
-        'with the host'),
-    'IoOpsFilter': (
-        'busy with other servers', 'wait until builds, resizes and snapshots '
-        'on the host have finished, or raise max_io_ops_per_host'),
-    'IsolatedHostsFilter': (
-        'isolated for other images', 'see [filter_scheduler] isolated_hosts '
-        'and isolated_images'),
-    'JsonFilter': ('excluded by the hint query', 'change the hint query'),
-    'NumInstancesFilter': (
-        'full', 'raise max_instances_per_host, or move servers'),
-    'NUMATopologyFilter': (
-        'unable to fit the NUMA topology', 'compare hw:numa_nodes, CPU policy '
-        'and page size of the flavor with the host'),
-    'PciPassthroughFilter': (
-        'without a free PCI device that matches', 'see [pci] device_spec of '
-        'the host and the alias of the flavor'),
-    'SameHostFilter': (
-        'without the server to join', 'change the hint same_host'),
-    'ServerGroupAffinityFilter': (
-        'not the host of the server group', 'the group keeps its servers on '
-        'one host; use soft-affinity, or another group'),
-    'ServerGroupAntiAffinityFilter': (
-        'with a server of the same group', 'add hosts, or use '
-        'soft-anti-affinity'),
-    'SimpleCIDRAffinityFilter': (
-        'in another network', 'change the hint build_near_host_ip'),
-}
+_OF_IRONIC = ('if it is an ironic node, it is in use, in maintenance or being '
+              'cleaned; see "openstack baremetal node list"')
 
 OF_AGGREGATES = frozenset(
     {filter_table.GUARD, *filter_table.HOST_FILTERS.values()})
 """Filters that use the aggregates in the memory of nova-scheduler."""
 
 
+def reason(key: str, facts: Facts, detail: str = '', **places: Any) -> Reason:
+    """Return a reason of the table.
+
+    :param key: of ``reason_table.REASONS``
+    :param places: what its texts have places for
+    """
+    row = reason_table.REASONS[key]
+    step = (row.step if facts.operation == explanation.CREATE
+            or row.move is None else row.move)
+    return Reason(row.kind, row.phrase % places, detail, step % places)
+
+
+def refusal(key: str, **places: Any) -> tuple[str, str]:
+    """Return why a request is refused whatever hosts there are, and the step.
+
+    :param key: of ``reason_table.REFUSALS``
+    """
+    why, step = reason_table.REFUSALS[key]
+    return why % places, step % places
+
+
 def acceptable(node: str, facts: Facts) -> Reason:
     """Return that a node is acceptable, and what may be wrong with it."""
     host = facts.host(node)
     if host in facts.down:
-        down = of_down(host in facts.forced_down)
+        down = of_down(host, facts)
         return dataclasses.replace(
             ACCEPTABLE, detail='but %s, which no filter checks for this '
-            'request' % down.phrase, advice=down.advice)
+            'request' % down.phrase, step=down.step)
+    if node in facts.unmapped:
+        return dataclasses.replace(
+            ACCEPTABLE, detail='but mapped to no cell: nova-conductor fails '
+            'the creation',
+            step='nova-manage cell_v2 discover_hosts --by-service')
     score = facts.scores.get(node, {}).get('BuildFailureWeigher', 0.0)
     if score >= 0.0:
         return ACCEPTABLE
@@ -135,35 +82,24 @@ def acceptable(node: str, facts: Facts) -> Reason:
     return dataclasses.replace(
         ACCEPTABLE, detail='but %s: weight %.0f of BuildFailureWeigher' % (
             plurals.count(count, 'failed build'), score),
-        advice='see nova-compute.log of the host; a build that succeeds, or a '
+        step='see nova-compute.log of the host; a build that succeeds, or a '
         'restart of nova-compute, resets the number')
 
 
-def of_conductor(message: str) -> Reason:
-    """Return why nova-conductor does not take a host."""
-    return Reason(
-        'hypervisor', 'with a hypervisor that the server cannot move to',
-        message, 'migrate the server cold, or to a host with the same type '
-        'of hypervisor and no older version')
-
-
-def of_limit(limit: str) -> Reason:
-    """Return why a node is not among the candidates that nova takes."""
-    return Reason(
-        'cut', 'beyond max_placement_results',
-        'nova-scheduler takes %s candidates only' % limit,
-        'raise [scheduler] max_placement_results, or enable '
-        '[aggregate_mirror] request_filters so that placement leaves out '
-        'unsuitable hosts itself')
+def of_provider(node: str, facts: Facts) -> Reason:
+    """Return why a compute node has no resource provider."""
+    conflict = facts.name_conflicts.get(node)
+    if conflict:
+        return reason('name_conflict', facts, conflict.observation,
+                      step=conflict.step)
+    return reason('no_provider', facts,
+                  'placement has no provider of this compute node')
 
 
 def of_condition(condition: Condition, node: str, facts: Facts) -> Reason:
     """Return why a compute node does not meet a condition."""
     if condition.group:
-        return Reason(
-            'group', 'cannot meet request group %s' % condition.group,
-            str(condition), 'see "openstack resource provider show" and '
-            '"inventory list" of the providers below the host')
+        return reason('group', facts, str(condition), group=condition.group)
     if condition.kind == placement_query.RESOURCES:
         return _of_resource(condition, node, facts)
     if condition.kind in (placement_query.REQUIRED, placement_query.ROOT):
@@ -173,15 +109,12 @@ def of_condition(condition: Condition, node: str, facts: Facts) -> Reason:
             return _of_forbidden_membership(condition, node, facts)
         return _of_membership(condition, node, facts)
     if condition.kind == placement_query.IN_TREE:
-        return Reason('not_requested', 'not the requested host',
-                      advice='request another host, or none')
-    return Reason('group', 'without providers in the same subtree',
-                  str(condition), 'see group policy and subtrees in the '
-                  'flavor and in the ports')
+        return reason('not_requested', facts)
+    return reason('subtree', facts, str(condition))
 
 
 def title(condition: Condition, nova: source.Nova) -> str:
-    """Name a condition, with the names of aggregates."""
+    """Name a condition, with the names of aggregates and hosts."""
     suffix = (' in one provider (group %s)' % condition.group
               if condition.group else '')
     if condition.kind == placement_query.RESOURCES:
@@ -189,6 +122,8 @@ def title(condition: Condition, nova: source.Nova) -> str:
             '%d %s' % (amount, name)
             for name, amount in condition.amounts.items()) + suffix
     names = condition.names
+    if condition.kind == placement_query.IN_TREE:
+        return 'the requested host ' + nova.nodes.get(names[0], names[0])
     if condition.kind == placement_query.MEMBER_OF:
         aggregates = ', '.join(_name(uuid, nova) for uuid in names)
         return ('in no aggregate of ' if condition.forbids else
@@ -206,67 +141,56 @@ def _of_resource(condition: Condition, node: str, facts: Facts) -> Reason:
     # None: not read, or several providers have the class.
     inventories = facts.figures.get(node, {name: None})
     if name not in inventories:
-        return Reason(
-            'no_inventory', 'have no %s' % name, '',
-            'nova-compute reports it if the host has it; check its '
-            'configuration, or use another flavor')
+        return reason('no_inventory', facts, name=name)
     inventory = inventories[name]
     if inventory is None:
         readable = node not in facts.figures and facts.funnel and (
             facts.funnel.readable(node))
-        return Reason('resources', 'cannot provide %d %s' % (amount, name),
-                      '', 'see the figures with --host ' + explanation.HOST
-                      if readable else _SEE_TREE)
+        return reason('unread' if readable else 'unreadable', facts,
+                      name=name, amount=amount)
     detail = 'asked %d%s, free %d of %d x %g%s' % (
         amount, _parts(facts.disk, amount) if name == 'DISK_GB' else '',
         inventory.free, inventory.total, inventory.ratio,
         ', %d reserved' % inventory.reserved if inventory.reserved else '')
     largest = min(inventory.usable, inventory.max_unit)
-    all_reserved = inventory.reserved >= inventory.total
+    reserving = _RESERVATIONS.get(name, _OF_IRONIC)
+    if inventory.reserved >= inventory.total:
+        return reason('all_reserved', facts, detail, name=name, step=reserving)
     # It would fit into what is reserved.
-    if all_reserved or name in _RESERVATIONS and largest < amount <= min(
+    if name in _RESERVATIONS and largest < amount <= min(
             int(inventory.reserved * inventory.ratio), inventory.max_unit,
             int(inventory.total * inventory.ratio) - inventory.used):
-        return Reason(
-            'reserved', 'have %s %s reserved' % (
-                'all' if all_reserved else 'too much', name), detail,
-            _RESERVATIONS.get(name, 'if it is an ironic node, it is in use, '
-                              'in maintenance or being cleaned; see '
-                              '"openstack baremetal node list"'))
+        return reason('reserved', facts, detail, name=name, step=reserving)
     if amount > largest:
-        return Reason(
-            'max_unit', 'allow at most %d %s for a server' % (largest, name),
-            detail, 'use a smaller flavor, or larger hosts')
+        return reason('max_unit', facts, detail, largest=largest, name=name)
     if amount < inventory.min_unit or amount % inventory.step_size:
-        return Reason(
-            'unit', 'do not allocate %d %s to a server' % (amount, name),
-            '%s; min_unit %d, step_size %d' % (
-                detail, inventory.min_unit, inventory.step_size),
-            'use a flavor with another amount')
+        return reason('unit', facts, '%s; min_unit %d, step_size %d' % (
+            detail, inventory.min_unit, inventory.step_size),
+            amount=amount, name=name)
     # Less than 0 if more is allocated than a ratio allows by now.
     return _of_shortage(name, amount, inventory.usable - inventory.used,
-                        detail, facts.holders.get(node, ()))
+                        detail, node, facts)
 
 
-def _of_shortage(name: str, amount: int, free: int, detail: str,
-                 held: facts.Holders) -> Reason:
+def _of_shortage(name: str, amount: int, free: int, detail: str, node: str,
+                 facts: Facts) -> Reason:
     """Return who holds the resources that are too few, and what frees them."""
-    phrase = 'have fewer than %d %s free' % (amount, name)
     if amount <= free:
-        return Reason('resources', phrase, detail + ' now', 'try again')
+        return reason('freed', facts, detail + ' now', amount=amount,
+                      name=name)
+    held = facts.holders.get(node, ())
     named = resource_holders.largest(held, name)
     if named:
         detail += '; held: ' + ', '.join(
             '%d by %s' % (holder.amounts[name], holder.subject)
             for holder in named)
-    advice = 'delete or move servers, or add hosts'
-    if named and named[0].advice:
-        # The same may free what others hold, those not named as well.
-        freed = sum(holder.amounts.get(name, 0) for holder in held
-                    if holder.advice == named[0].advice)
-        advice = named[0].advice if amount <= free + freed else (
-            '%s; that is not enough: %s' % (named[0].advice, advice))
-    return Reason('resources', phrase, detail, advice)
+    step = named[0].step if named else ''
+    # The same may free what others hold, those not named as well.
+    freed = sum(holder.amounts.get(name, 0) for holder in held
+                if holder.step == step)
+    key = 'full' if not step else (
+        'held' if amount <= free + freed else 'held_partly')
+    return reason(key, facts, detail, amount=amount, name=name, step=step)
 
 
 def _parts(disk: abc.Mapping[str, int], amount: int) -> str:
@@ -280,25 +204,15 @@ def _parts(disk: abc.Mapping[str, int], amount: int) -> str:
 def _of_trait(condition: Condition, node: str, facts: Facts) -> Reason:
     name = condition.names[0]
     if not condition.forbids:
-        return Reason(
-            'trait', 'without trait %s' % name, '', 'restart nova-compute on '
-            'the host: since nova 34 it adds the trait' if name == OWNER else
-            'nova-compute reports traits of the hypervisor; set others with '
-            '"openstack resource provider trait set"')
+        return reason('without_owner' if name == OWNER else 'without_trait',
+                      facts, name=name)
     if name != DISABLED:
-        return Reason(
-            'trait', 'with the forbidden trait %s' % name, '', 'use another '
-            'flavor or image, or remove the trait if it is wrong, with '
-            '"openstack resource provider trait set" and the other traits')
+        return reason('with_trait', facts, name=name)
     disabled = facts.nova.hosts_of(node) & facts.disabled.keys()
     if not disabled:
-        return Reason(
-            'trait', 'disabled in placement but not in nova',
-            'placement has trait %s' % name,
-            'restart nova-compute on the host: it removes the trait')
+        return reason('disabled_trait', facts, 'placement has trait ' + name)
     cause = facts.disabled[min(disabled)]
-    return Reason('disabled', 'disabled',
-                  'reason: %s' % cause if cause else '', _ENABLE)
+    return reason('disabled', facts, 'reason: %s' % cause if cause else '')
 
 
 def _of_membership(condition: Condition, node: str, facts: Facts) -> Reason:
@@ -307,47 +221,35 @@ def _of_membership(condition: Condition, node: str, facts: Facts) -> Reason:
     membership = _membership(condition, facts.nova)
     lacking = sorted(required & facts.nova.wanted(node))
     if lacking:
-        return _of_missing_membership(lacking, node, membership, facts)
+        detail = 'placement lacks %s; nova has it' % ', '.join(
+            _name(uuid, facts.nova) for uuid in lacking)
+        return _pending('pending', detail, node, facts, membership) or reason(
+            'missing', facts, detail, membership=membership)
     names = [aggregates[uuid] for uuid in required if uuid in aggregates]
-    detail, advice = '', ''
     if not names:
-        detail = 'the aggregates are not nova\'s'
-    elif condition.origin == placement_query.SEGMENTS:
-        advice = ('use a host that reaches a segment of the networks, or a '
-                  'port or network of its segment; neutron adds the hosts '
-                  'that reach a segment')
+        return reason('foreign_aggregate', facts, 'the aggregates are not '
+                      'nova\'s', membership=membership)
+    key, zone = 'aggregate', facts.zones.get(facts.host(node), '')
+    if condition.origin == placement_query.SEGMENTS:
+        key = 'segment'
     elif condition.origin == placement_query.FREE_SEGMENTS:
-        advice = ('if the host reaches a segment of the networks, it is full: '
-                  'delete ports, or add a subnet to the segment')
-    else:
-        advice = 'if it should be: openstack aggregate add host %s %s' % (
-            shlex.quote(min(names)), explanation.HOST)
-    return Reason('aggregate', 'not in %s' % membership, detail, advice)
+        key = 'full_segment'
+    elif condition.origin.zone:
+        # Nova moves no host that is in a zone to another one.
+        key = 'other_zone' if zone else 'no_zone'
+    return reason(key, facts, membership=membership, zone=zone,
+                  name=shlex.quote(min(names)), unpin=facts.unpin,
+                  or_unpin='; or ' + facts.unpin if facts.unpin else '')
 
 
-def _of_missing_membership(uuids: list[str], node: str, membership: str,
-                           facts: Facts) -> Reason:
-    """Return why placement lacks memberships that nova has."""
-    detail = 'placement lacks %s; nova has it' % ', '.join(
-        _name(uuid, facts.nova) for uuid in uuids)
-    return _pending(
-        'in %s in nova but not yet in placement' % membership, detail, node,
-        facts) or Reason(
-            'missing', 'in %s in nova but not in placement' % membership,
-            detail, _SYNC_HOST)
-
-
-def _pending(phrase: str, detail: str, node: str, facts: Facts
-             ) -> Reason | None:
+def _pending(key: str, detail: str, node: str, facts: Facts,
+             membership: str = '') -> Reason | None:
     """Return the reason that a host is still in the journal, if it is."""
     ages = [facts.pending[host] for host in facts.nova.hosts_of(node)
             if host in facts.pending]
-    return Reason(
-        'pending', phrase, '%s; pending in the journal for %.0f s' % (
-            # Nova-api's clock may be ahead.
-            detail, max(0.0, *ages)),
-        'the agent mirrors it; if it does not, check its log'
-    ) if ages else None
+    return reason(key, facts, '%s; pending in the journal for %.0f s' % (
+        # Nova-api's clock may be ahead.
+        detail, max(0.0, *ages)), membership=membership) if ages else None
 
 
 def _of_forbidden_membership(condition: Condition, node: str, facts: Facts
@@ -356,21 +258,14 @@ def _of_forbidden_membership(condition: Condition, node: str, facts: Facts
     common = sorted(frozenset(condition.names) & nova.wanted(node))
     subject = condition.origin.name or 'the request'
     if not common:
-        phrase = 'in an aggregate in placement but not in nova'
         detail = ('placement has it in an aggregate that excludes %s; nova '
                   'does not' % subject)
-        return _pending('still ' + phrase, detail, node, facts) or Reason(
-            'stale', phrase, detail, _SYNC_HOST + ' --prune')
-    phrase = 'in an aggregate that excludes %s' % subject
-    advice = ('it is meant for others; if not, change the metadata of the '
-              'aggregate, or remove the host from it')
-    if condition.origin == placement_query.ISOLATED:
-        phrase = 'in an aggregate whose traits the request does not require'
-        advice = ('require the traits in the flavor or the image; or, if the '
-                  'aggregate is for all requests, remove them from its '
-                  'metadata')
-    return Reason('forbidden', phrase, ', '.join(
-        _name(uuid, nova) for uuid in common), advice)
+        return _pending('pending_stale', detail, node, facts) or reason(
+            'stale', facts, detail)
+    return reason(
+        'isolated' if condition.origin == placement_query.ISOLATED
+        else 'forbidden', facts, ', '.join(
+            _name(uuid, nova) for uuid in common), subject=subject)
 
 
 def stale_memberships(facts: Facts, node: str) -> list[str]:
@@ -385,15 +280,10 @@ def stale_memberships(facts: Facts, node: str) -> list[str]:
         and not frozenset(condition.names) & nova.wanted(node))
 
 
-def of_down(forced: bool, detail: str = '') -> Reason:
+def of_down(host: str, facts: Facts, detail: str = '') -> Reason:
     """Return why nova-scheduler does not use a nova-compute that is down."""
-    if forced:
-        return Reason(
-            'down', 'forced down', detail, 'openstack compute service set '
-            '--up %s nova-compute, when the host runs again'
-            % explanation.HOST)
-    return Reason('down', 'down', detail, 'start nova-compute on the host, '
-                  'or check its connection to the message broker')
+    return reason('forced_down' if host in facts.forced_down else 'down',
+                  facts, detail)
 
 
 def of_filter(run: facts.FilterRun, node: str, facts: Facts) -> Reason:
@@ -401,18 +291,14 @@ def of_filter(run: facts.FilterRun, node: str, facts: Facts) -> Reason:
     message, host = run.rejected[node], facts.host(node)
     if run.name == COMPUTE_FILTER:
         if host in facts.disabled:
-            return Reason('disabled', 'disabled', message, _ENABLE)
-        return of_down(host in facts.forced_down, message)
-    phrase, advice = _PHRASES.get(
-        run.name, ('rejected by %s' % run.name, 'see the filter in %s' % (
-            'the module ' + run.module if run.module
-            else 'nova\'s documentation of the scheduler')))
+            return reason('disabled', facts, message)
+        return of_down(host, facts, message)
+    key = run.name if run.name in reason_table.REASONS else 'plugin'
     if node in run.broken_rules and not stale_memberships(facts, node):
-        phrase, advice = (
-            'in aggregates that exclude the request',
-            _COMPARE_AGGREGATES)
-    return Reason('filter', phrase, '%s: %s' % (run.name, message)
-                  if message else run.name, advice)
+        key = 'broken_rules'
+    return reason(
+        key, facts, '%s: %s' % (run.name, message) if message else run.name,
+        filter=run.name, module=run.module or 'nova.scheduler.filters')
 
 
 def _membership(condition: Condition, nova: source.Nova) -> str:

@@ -22,8 +22,8 @@ from oslo_utils import uuidutils
 
 from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import host_states
-from nova_aggregate_mirror.explain import network_requests
 from nova_aggregate_mirror.explain import placement_query
+from nova_aggregate_mirror.explain.request import networks
 from nova_aggregate_mirror.scheduler import narrowing
 from nova_aggregate_mirror.scheduler import request_spec
 
@@ -31,29 +31,31 @@ Condition = placement_query.Condition
 Origin = placement_query.Origin
 States = abc.Sequence[host_manager.HostState]
 
-ADVICE = ('change the request, or the metadata of the aggregates; see '
-          '"openstack aggregate list --long"')
+STEP = ('change the request, or the metadata of the aggregates; see '
+        '"openstack aggregate list --long"')
 
 
 class RequestRefused(Exception):
     """Nova refuses the request before it queries placement: the reason."""
 
-    def __init__(self, reason: str, advice: str = '') -> None:
+    def __init__(self, reason: str, step: str = '') -> None:
         super().__init__(reason)
-        self.advice = advice
+        self.step = step
 
 
 class Rehearsal:
     """The scheduling of one request.
 
     :param spec: a request without other users; it is changed
+    :param tenant: the name of its project, if it is known
     """
 
     def __init__(self, context: Any, spec: request_spec.RequestSpec,
-                 manager: host_states.HostManager) -> None:
+                 manager: host_states.HostManager, tenant: str = '') -> None:
         self._context = context
         self._spec = spec
         self._manager = manager
+        self._tenant = tenant or str(spec.project_id)
         self._origins: dict[str | frozenset[str], Origin] = {}
         """By condition, as returned by ``_conditions``."""
         self.omitted = 0
@@ -84,7 +86,7 @@ class Rehearsal:
         if utils.request_is_rebuild(self._spec):
             return []
         try:
-            with network_requests.translated('running the request filters'):
+            with networks.translated('running the request filters'):
                 for query_filter in request_filter.ALL_REQUEST_FILTERS:
                     self._run(query_filter)
             build = functools.partial(
@@ -163,18 +165,35 @@ class Rehearsal:
     def _run(self, query_filter: Any) -> None:
         """Run a request filter, and note the conditions that it adds."""
         before = _conditions(self._spec)
-        origin = _origin_of(query_filter, self._spec)
+        origin = self._origin_of(query_filter)
         try:
             query_filter(self._context, self._spec)
         except nova_exception.RequestFilterFailed as exc:
-            raise RequestRefused(_reason(exc), origin.advice) from exc
+            raise RequestRefused(_reason(exc), origin.step) from exc
         self._origins |= dict.fromkeys(
             _conditions(self._spec) - before, origin)
         if isinstance(query_filter, narrowing.Narrowing):
             subjects, self.omitted = query_filter.describe(self._spec)
             self._origins |= {
-                aggregates: Origin(subject) for aggregates, subject
-                in subjects.items() if aggregates in self._origins}
+                aggregates: Origin(subject.replace(
+                    str(self._spec.project_id), self._tenant))
+                for aggregates, subject in subjects.items()
+                if aggregates in self._origins}
+
+    def _origin_of(self, query_filter: Any) -> Origin:
+        """Return the origin of the conditions that a request filter adds."""
+        name = getattr(query_filter, '__name__', type(query_filter).__name__)
+        return {
+            'map_az_to_placement_aggregate':
+                Origin('zone %s' % self._spec.availability_zone, True, STEP),
+            'require_tenant_aggregate':
+                Origin(placement_query.TENANT + self._tenant, step=STEP),
+            'isolate_aggregates': placement_query.ISOLATED,
+            'routed_networks_filter': placement_query.SEGMENTS,
+            'SegmentAddresses': placement_query.FREE_SEGMENTS,
+            # The rule is named, not the request filter.
+            'Narrowing': Origin(step=STEP),
+        }.get(name, Origin('nova, %s' % name))
 
     def _parameters(self, resources: Any) -> list[tuple[str, str]]:
         """Parse nova's query; split what different filters forbid."""
@@ -242,23 +261,6 @@ def _conditions(spec: request_spec.RequestSpec
     query = request_spec.member_of(spec)
     return frozenset([*query.required, *query.forbidden, *spec.root_required,
                       *('!' + name for name in spec.root_forbidden)])
-
-
-def _origin_of(query_filter: Any, spec: request_spec.RequestSpec
-               ) -> Origin:
-    """Return the origin of the conditions that a request filter adds."""
-    name = getattr(query_filter, '__name__', type(query_filter).__name__)
-    return {
-        'map_az_to_placement_aggregate':
-            Origin('zone %s' % spec.availability_zone, True, ADVICE),
-        'require_tenant_aggregate':
-            Origin('tenant %s' % spec.project_id, advice=ADVICE),
-        'isolate_aggregates': placement_query.ISOLATED,
-        'routed_networks_filter': placement_query.SEGMENTS,
-        'SegmentAddresses': placement_query.FREE_SEGMENTS,
-        # The rule is named, not the request filter.
-        'Narrowing': Origin(advice=ADVICE),
-    }.get(name, Origin('nova, %s' % name))
 
 
 def _reason(exc: Exception) -> str:

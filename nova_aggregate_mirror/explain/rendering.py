@@ -26,7 +26,9 @@ NO_NODE = 'nova shows no compute node'
 def sentence(answer: explanation.Answer) -> str:
     """Return how many hosts are left, and why the others are not."""
     acceptable = [verdict.host for verdict in answer.acceptable]
-    start = '%d of %d %s' % (
+    if answer.stays:
+        return 'nova-scheduler is not asked: %s' % answer.stays
+    start = 'nova-scheduler finds %d of %d %s' % (
         len(acceptable), len(answer.verdicts), answer.noun)
     failure = answer.failure or ('' if answer.verdicts else NO_NODE)
     if failure:
@@ -37,8 +39,7 @@ def sentence(answer: explanation.Answer) -> str:
     parts = ['%d %s' % (count, phrase) for phrase, count in sorted(
         phrases.items(), key=lambda pair: (-pair[1], pair[0]))]
     if acceptable:
-        start += ' can take the server (%s)' % names(
-            acceptable, SENTENCE_HOSTS)
+        start += ' (%s)' % names(acceptable, SENTENCE_HOSTS)
     text = start + (': ' + ', '.join(parts) if parts else '')
     if answer.count == 1:
         return text
@@ -66,9 +67,12 @@ def text(answer: explanation.Answer) -> str:
 
 
 def head(answer: explanation.Answer) -> list[str]:
-    """Render the server, the sentence, the request and the funnel."""
+    """Render remarks, the server, the sentence, request and funnel."""
     request = ', '.join('%s %s' % field for field in answer.request.items())
-    return [*record(answer.record), printable.line(sentence(answer)),
+    return [*map(_paragraph, answer.remarks), *record(answer.record),
+            printable.line(sentence(answer)),
+            *([_paragraph('Not looked at: %s.' % answer.not_looked_at)]
+              if answer.not_looked_at else []),
             _paragraph('Request: ' + request),
             terminal_tables.render(FUNNEL, funnel(answer))]
 
@@ -97,18 +101,20 @@ def notes(answer: explanation.Answer) -> list[str]:
 def document(answer: explanation.Answer) -> dict[str, Any]:
     """Return a JSON object; its keys are documented with the command."""
     return {
+        'remarks': list(answer.remarks),
         'summary': sentence(answer),
+        'not_looked_at': answer.not_looked_at,
         'server': dataclasses.asdict(answer.record) if answer.record else None,
         'request': dict(answer.request),
         'failure': answer.failure,
-        'steps': [
+        'conditions': [
             {'condition': name, 'asked_by': by, 'left': count,
              'excluded': excluded}
             for name, by, count, excluded in funnel(answer)],
         'hosts': [
             {'host': verdict.host, 'node': verdict.node,
              'weight': verdict.weight, 'weights': dict(verdict.scores),
-             'step': verdict.step,
+             'condition': verdict.condition,
              **_document(verdict.reason.with_host(verdict.host)),
              'also': [_document(reason.with_host(verdict.host))
                       for reason in verdict.also]}
@@ -120,12 +126,13 @@ def document(answer: explanation.Answer) -> dict[str, Any]:
 
 
 def funnel(answer: explanation.Answer) -> list[tuple[str, str, int, int]]:
-    """Return rows for ``FUNNEL``: the steps, and how many nodes they leave."""
+    """Return rows for ``FUNNEL``: how many nodes each condition leaves."""
     before = len(answer.verdicts)
     rows = [('compute nodes in nova', '', before, 0)]
-    for step in answer.steps:
-        count = len(step.passed)
-        rows.append((step.name, step.asked_by, count, before - count))
+    for condition in answer.conditions:
+        count = len(condition.passed)
+        rows.append((
+            condition.name, condition.asked_by, count, before - count))
         before = count
     return rows
 
@@ -135,7 +142,7 @@ def hosts(answer: explanation.Answer) -> list[tuple[Any, ...]]:
     return [
         (len(verdicts), names(
             (verdict.host for verdict in verdicts), ROW_HOSTS),
-         reason.phrase, reason.detail, reason.advice,
+         reason.phrase, reason.detail, reason.step,
          '; '.join(further.phrase for further in also))
         for verdicts in groups(answer)
         for reason, *also in [reasons(verdicts)]]
@@ -145,19 +152,19 @@ def table_rows(rows: abc.Iterable[tuple[Any, ...]]
                ) -> list[tuple[terminal_tables.Cell, ...]]:
     """Return rows for ``TABLE``, with a line for each cell of ``HOSTS``."""
     return [((plurals.count(count, 'compute node'), names),
-             tuple(filter(None, (reason, detail, advice,
+             tuple(filter(None, (reason, detail, step,
                                  also and 'also: ' + also))))
-            for count, names, reason, detail, advice, also in rows]
+            for count, names, reason, detail, step, also in rows]
 
 
 def groups(answer: explanation.Answer) -> list[list[explanation.Verdict]]:
-    """Group the verdicts of one step with the same reason, in their order.
+    """Group verdicts of one condition with the same reason, in their order.
 
     Further reasons have the same phrases, and may differ in their figures.
     """
     groups: dict[tuple[Any, ...], list[explanation.Verdict]] = {}
     for verdict in answer.verdicts:
-        groups.setdefault((verdict.step, verdict.reason, *(
+        groups.setdefault((verdict.condition, verdict.reason, *(
             reason.phrase for reason in verdict.also)), []).append(verdict)
     return list(groups.values())
 
@@ -181,7 +188,7 @@ def reasons(verdicts: list[explanation.Verdict]) -> list[explanation.Reason]:
 
 def _document(reason: explanation.Reason) -> dict[str, str]:
     return {'kind': reason.kind, 'reason': reason.phrase,
-            'detail': reason.detail, 'advice': reason.advice}
+            'detail': reason.detail, 'step': reason.step}
 
 
 def _paragraph(text: str) -> str:

@@ -33,7 +33,7 @@ class Holder:
     """Names it, such as ``server web-1``."""
     amounts: abc.Mapping[str, int]
     """By resource class."""
-    advice: str = ''
+    step: str = ''
     """Empty for a server of the host, which uses what it holds."""
 
 
@@ -63,17 +63,17 @@ def read(reader: candidates.CandidateReader, for_each: parallel.Each,
 
 
 def largest(holders: Holders, resource_class: str) -> Holders:
-    """Return the holders of a class to name: first those with an advice."""
+    """Return the holders of a class to name: first those with a step."""
     return sorted(
         (holder for holder in holders if resource_class in holder.amounts),
-        key=lambda holder: (not holder.advice,
+        key=lambda holder: (not holder.step,
                             -holder.amounts[resource_class]))[:MAX_NAMED]
 
 
 def _holder(uuid: str, amounts: abc.Mapping[str, int],
             consumer: database_servers.Consumer | None, provider: str,
             host: str, cells_down: source.Down) -> Holder:
-    stale_advice = (
+    stale_step = (
         'check it with "nova-manage placement audit --verbose '
         '--resource_provider %s"; with --delete it is removed' % provider
         if AUDITED.intersection(amounts) else 'ask the owner: "openstack '
@@ -83,14 +83,14 @@ def _holder(uuid: str, amounts: abc.Mapping[str, int],
                       amounts)
     if consumer is None:
         return Holder('%s, which is no server or migration of nova' % uuid,
-                      amounts, stale_advice)
+                      amounts, stale_step)
     if consumer.move:
-        return _move_holder(consumer, amounts, stale_advice)
-    return _server_holder(consumer, amounts, stale_advice, host)
+        return _move_holder(consumer, amounts, stale_step)
+    return _server_holder(consumer, amounts, stale_step, host)
 
 
 def _move_holder(consumer: database_servers.Consumer,
-                 amounts: abc.Mapping[str, int], stale_advice: str) -> Holder:
+                 amounts: abc.Mapping[str, int], stale_step: str) -> Holder:
     """Return a migration that holds the old host of its server."""
     subject = 'the %s of server %s' % (consumer.move, consumer.server)
     if consumer.status == 'finished':
@@ -99,11 +99,11 @@ def _move_holder(consumer: database_servers.Consumer,
             'resize confirm %s", or revert' % consumer.server)
     return Holder(
         '%s (%s)' % (subject, consumer.status), amounts,
-        stale_advice if consumer.status in ENDED else WAIT % consumer.server)
+        stale_step if consumer.status in ENDED else WAIT % consumer.server)
 
 
 def _server_holder(consumer: database_servers.Consumer,
-                   amounts: abc.Mapping[str, int], stale_advice: str,
+                   amounts: abc.Mapping[str, int], stale_step: str,
                    host: str) -> Holder:
     """Return a server, which may be on another host."""
     subject = 'server %s (%s)' % (consumer.name, consumer.server)
@@ -119,4 +119,4 @@ def _server_holder(consumer: database_servers.Consumer,
             subject + ' since it was evacuated', amounts, 'start nova-compute '
             'on %s: it removes what evacuated servers have left there'
             % explanation.HOST)
-    return Holder(subject, amounts, stale_advice)
+    return Holder(subject, amounts, stale_step)

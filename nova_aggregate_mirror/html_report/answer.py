@@ -20,7 +20,7 @@ def render(answer: explanation.Answer, now: float) -> abc.Iterator[str]:
         record_columns=rendering.RECORD, bars=rendering.funnel(answer),
         rows=rows, figures=_figures(answer),
         placeholder=explanation.HOST if any(
-            explanation.HOST in reason.detail + reason.advice
+            explanation.HOST in reason.detail + reason.step
             for row in rows for reason in (row['reason'], *row['others']))
         else '',
         multinode_hosts={host for host, count in nodes.items() if count > 1},
@@ -29,15 +29,16 @@ def render(answer: explanation.Answer, now: float) -> abc.Iterator[str]:
 
 def _rows(answer: explanation.Answer) -> abc.Iterator[abc.Mapping[str, Any]]:
     """Yield the rows of the template: compute nodes with equal verdicts."""
-    steps: set[int] = set()
+    conditions: set[int] = set()
     for verdicts in rendering.groups(answer):
-        step = verdicts[0].step
+        condition = verdicts[0].condition
         reason, *others = rendering.reasons(verdicts)
         yield {'verdicts': verdicts, 'first': verdicts[0], 'reason': reason,
                'others': others,
                # Its first row is the target of the link from its bar.
-               'anchor': '' if step in steps else 'step-%d' % step}
-        steps.add(step)
+               'anchor': '' if condition in conditions
+               else 'condition-%d' % condition}
+        conditions.add(condition)
 
 
 def _figures(answer: explanation.Answer) -> list[tuple[str, int, str]]:
@@ -46,8 +47,8 @@ def _figures(answer: explanation.Answer) -> list[tuple[str, int, str]]:
     figures = [
         ('compute node' if len(answer.verdicts) == 1 else 'compute nodes',
          len(answer.verdicts), ''),
-        ('condition' if len(answer.steps) == 1 else 'conditions',
-         len(answer.steps), ''),
+        ('condition' if len(answer.conditions) == 1 else 'conditions',
+         len(answer.conditions), ''),
         ('excluded', len(answer.verdicts) - acceptable, 'excluded'),
         ('left', acceptable, 'left')]
     if answer.count > 1:

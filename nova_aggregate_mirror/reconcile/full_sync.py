@@ -84,7 +84,8 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
                if association.state is associations.State.PENDING}
     # Neither a sync nor nova-compute can repair these.
     add_contradictions(outcome, {
-        **survey.name_conflicts(context, pending, compared.nova),
+        **survey.name_conflicts(
+            context.nova, context.placement, pending, compared.nova),
         **compared.contradictions(),
         **survey.denials(context, compared, outcome.missing)})
     removable = (survey.find_foreign(context, compared, outcome)

@@ -145,8 +145,9 @@ def check_placement(placement: client.Client, providers: abc.Collection[str],
             ANOTHER if providers else REBUILT, placement.options))
 
 
-def name_conflicts(context: context.Context, missing: abc.Iterable[str],
-                   nova: source.Nova) -> dict[str, exceptions.Contradiction]:
+def name_conflicts(names_of: source.Source, placement: client.Client,
+                   missing: abc.Iterable[str], nova: source.Nova
+                   ) -> dict[str, exceptions.Contradiction]:
     """Map missing providers to the conflict, if others have their names.
 
     Only the first ``LOOKED_UP`` are looked up.
@@ -157,9 +158,9 @@ def name_conflicts(context: context.Context, missing: abc.Iterable[str],
     nodes = sorted(missing)[:LOOKED_UP]
     conflicts: dict[str, exceptions.Contradiction] = {}
     try:
-        names = context.nova.node_names(nodes) if nodes else {}
+        names = names_of.node_names(nodes) if nodes else {}
         for node, name in sorted(names.items()):
-            for other in sorted(_named(context, name) - {node}):
+            for other in sorted(_named(placement, name) - {node}):
                 owner, step = 'another one', ''
                 if other in nova.compute_nodes():
                     owner = 'that of another compute node, %s,' % other
@@ -199,10 +200,10 @@ def denials(context: context.Context, compared: comparison.Comparison,
         % context.placement.endpoint()))
 
 
-def _named(context: context.Context, name: str) -> frozenset[str]:
+def _named(placement: client.Client, name: str) -> frozenset[str]:
     """Return the providers with a name; none for a name that none can have."""
     try:
-        return context.placement.named(name)
+        return placement.named(name)
     except exceptions.RequestRejected:
         return frozenset()
 

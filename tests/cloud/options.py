@@ -193,8 +193,8 @@ def _add_chaos(commands: argparse._SubParsersAction) -> None:
 def _add_situations(commands: argparse._SubParsersAction) -> None:
     situations = _add(
         commands, 'situations', 'create servers that find no host, explain '
-        'them, follow the advice and create them again',
-        'each explanation is as expected, and its advice lets the request '
+        'them, follow the step and create them again',
+        'each explanation is as expected, and its step lets the request '
         'succeed')
     situations.add_argument(
         '--only', action='append', default=[], metavar='NAME',

@@ -11,12 +11,13 @@ from nova_aggregate_mirror.audit import readers
 from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror.scheduler import pinning
 from tests import patience
 from tests.scheduling import explaining
 
 ZONE, OTHER = 'az-1', 'az-2'
 UNPINS = compute_api.max_api_version() >= compute_api.APIVersionRequest(
-    audit.UNPIN_VERSION)
+    pinning.UNPIN_VERSION)
 LATE = 4102444800.0
 """A time after everything here, in 2100."""
 
@@ -118,7 +119,7 @@ class TestZones(AuditTest):
                    if text.startswith('SELECT aggregate_hosts.aggregate_id')]
         self.assertEqual([True] * 4, ['WHERE' in text for text in members])
 
-    def test_advice_is_followed(self):
+    def test_step_is_followed(self):
         """The command moves the server into its zone."""
         self.test_drift()
         self.set_aggregates('first', self.uuid(self.east))

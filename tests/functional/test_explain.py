@@ -22,8 +22,8 @@ from oslo_utils.fixture import uuidsentinel
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.explain import preparations
 from nova_aggregate_mirror.explain import rendering
+from nova_aggregate_mirror.explain.request import preparations
 from tests.scheduling import cloud
 from tests.scheduling import explaining
 
@@ -81,7 +81,7 @@ class TestConditions(explaining.ExplainingTest):
             'plain': 'without trait CUSTOM_FAST',
         }, self.reasons(answer))
         self.assertEqual(
-            '1 of 6 hosts can take the server (good): 1 disabled, 1 have all '
+            'nova-scheduler finds 1 of 6 hosts (good): 1 disabled, 1 have all '
             'VCPU reserved, 1 in zone az-1 in nova but not in '
             'placement, 1 not in zone az-1, 1 without trait CUSTOM_FAST',
             rendering.sentence(answer))
@@ -133,7 +133,8 @@ class TestConditions(explaining.ExplainingTest):
             verdict.host for verdict in answer.acceptable])
         text = rendering.text(answer)
         self.assertIn('nova-compute.log of each host', text)
-        self.assertLess(text.index('Exceeded'), text.index('can take'))
+        self.assertLess(text.index('Exceeded'),
+                        text.index('nova-scheduler finds'))
 
     def refused(self):
         server = self.boot(flavor_id=self.wanted, az=ZONE)
@@ -215,7 +216,7 @@ class TestMoves(explaining.ExplainingTest):
         self.assertEqual(staying, self.reasons(answer))
         # It is nova-api's option, whatever file was read.
         self.assertIn('Nova-api decides by its [DEFAULT] '
-                      'allow_resize_to_same_host, which is True',
+                      'allow_resize_to_same_host, here True (',
                       ''.join(answer.notes))
         self.admin_api.put_service_force_down(self.service('second'), True)
         answer = self.explain_server(self.server, 'rebuild', image=OTHER)
@@ -237,10 +238,7 @@ class TestMoves(explaining.ExplainingTest):
             self.assertEqual(
                 {'first': 'acceptable', 'second': 'not the requested host',
                  'other': 'not the requested host'}, self.reasons(answer))
-            self.assertIn(preparations.ON_ITS_HOST, answer.notes)
-        refused = self.explain_server(self.server, 'unshelve', zone=ZONE)
-        self.assertIn('is not offloaded', refused.failure)
-        self.assertNotIn(preparations.ON_ITS_HOST, refused.notes)
+            self.assertEqual(preparations.ON_ITS_HOST, answer.stays)
         self.admin_api.post_server_action(
             self.server['id'], {'unshelve': None})
         self.become(self.server, status='ACTIVE', **{HOST: 'first'})
@@ -336,6 +334,36 @@ class TestRequests(explaining.ExplainingTest):
         self.assertEqual('the flavor requests no resources', answer.failure)
         self.assertEqual('ERROR', self.boot(flavor_id=wanted)['status'])
 
+    def test_names_that_placement_lacks(self):
+        """Each is named, with the step, and not what placement answers."""
+        for specs, reason, step in (
+                ({'resources:CUSTOM_TYPO': '1'},
+                 'placement has no resource class CUSTOM_TYPO',
+                 'openstack resource class create CUSTOM_TYPO'),
+                ({'trait:CUSTOM_TYPO': 'required'},
+                 'placement has no trait CUSTOM_TYPO',
+                 'openstack trait create CUSTOM_TYPO'),
+                ({'resources1:VCPU': '1', 'resources2:VCPU': '1'},
+                 'the request has several numbered groups and no group_policy',
+                 'group_policy=none')):
+            answer = self.explain_flavor(self.flavor(**specs))
+            objects.Flavor.get_by_name(self.context, 'm1.tested').destroy()
+            self.assertEqual(reason, answer.failure)
+            self.assertIn(step, answer.verdicts[0].reason.step)
+
+    def test_host_whose_name_another_provider_has(self):
+        """Nova-compute cannot create its own: the cause is that of a sync."""
+        node = self._get_provider_uuid_by_host('first')
+        self.delete_provider('first')
+        other = self.placement.post('/resource_providers', {
+            'name': 'first'}, version='1.36').body['uuid']
+        self.assertNotEqual(node, other)
+        first = explaining.named(self.explain_flavor(self.flavor()))['first']
+        self.assertEqual('no_provider', first.reason.kind)
+        self.assertIn('cannot create the resource provider, because another '
+                      'one has the name first', first.reason.detail)
+        self.assertIn('set --name first-old ' + other, first.reason.step)
+
     def test_plugins_that_cannot_be_loaded(self):
         """The options are named, and not for an error of a database."""
         wanted = self.flavor()
@@ -408,28 +436,37 @@ class TestZones(explaining.ExplainingTest):
             self.assertEqual(dropped, 'Nova-api drops the zone' in ''.join(
                 self.explain_flavor(self.wanted, zone).notes))
 
-    def test_zone_without_an_enabled_host(self):
-        """Nova-api refuses it, also the default one and for an unshelve."""
-        server = self.boot(flavor_id=self.wanted)
-        self._shelve_server(server, 'SHELVED_OFFLOADED')
+    def test_zone_of_hosts_without_one(self):
+        """Nothing enforces it; a server that is pinned to it can be unpinned.
+
+        Unless an aggregate has the zone.
+        """
+        note = 'Nothing enforces zone nova: no aggregate has it'
+        self.assertIn(note, ''.join(
+            self.explain_flavor(self.wanted, 'nova').notes))
+        server = self.boot(flavor_id=self.wanted, az='nova')
+        notes = ''.join(self.explain_server(server, 'migrate').notes)
+        self.assertIn(note, notes)
+        self.assertIn('unpin the server', notes)
+        self.assertIn(server['id'], notes)
+        self.assertNotIn('Nothing enforces', ''.join(
+            self.explain_flavor(self.wanted, ZONE).notes))
+        self.aggregate('default', ['outside'], availability_zone='nova')
+        self.assertNotIn('Nothing enforces', ''.join(
+            self.explain_flavor(self.wanted, 'nova').notes))
+
+    def test_move_of_a_pinned_server(self):
+        """The step is one that nova takes: it unpins the server."""
         self.aggregate('west', ['outside'], availability_zone='az-2')
-        for zone in ('nova', 'nova::inside'):
-            self.compare(zone)
-        self.compare('nova:inside', 'inside')
-        self.admin_api.put_service(
-            self.service('inside'), {'status': 'disabled'})
-        for zone in (ZONE, 'az-1:inside', 'az-1::inside'):
-            self.compare(zone)
-        failure = 'no nova-compute in zone az-1 is enabled'
+        server = self.boot(flavor_id=self.wanted, az=ZONE)
+        answer = self.explain_server(server, 'migrate')
+        outside = explaining.named(answer)['outside'].reason
+        self.assertTrue(outside.step.startswith('unpin the server'), outside)
+        self.assertIn(server['id'], outside.step)
         self.assertEqual(
-            failure, self.explain_flavor(self.wanted, ZONE).failure)
-        self.assertEqual(failure, self.explain_server(
-            server, 'unshelve', zone=ZONE).failure)
-        error = self.assertRaises(
-            client.OpenStackApiException, self.admin_api.post_server_action,
-            server['id'], {'unshelve': {'availability_zone': ZONE}})
-        self.assertIn('requested availability zone is not available',
-                      str(error))
+            'it is in zone az-2: request that one, or none',
+            explaining.named(self.explain_flavor(self.wanted, ZONE))[
+                'outside'].reason.step)
 
     def test_host_that_is_down(self):
         """If it is requested, nova takes it without asking a filter."""
@@ -438,7 +475,7 @@ class TestZones(explaining.ExplainingTest):
         [inside] = self.compare('az-1:inside', 'inside')
         self.assertEqual('but forced down, which no filter checks for this '
                          'request', inside.reason.detail)
-        self.assertIn('set --up <host>', inside.reason.advice)
+        self.assertIn('set --up <host>', inside.reason.step)
 
 
 class TestHolders(explaining.ExplainingTest):
@@ -469,7 +506,7 @@ class TestHolders(explaining.ExplainingTest):
         self.assertIn('held: 1 by server %s (%s)' % (
             self.server['name'], self.server['id']), first.reason.detail)
         self.assertEqual('delete or move servers, or add hosts',
-                         first.reason.advice)
+                         first.reason.step)
 
     def allocate(self, consumer, provider='second', **resources):
         """Add resources of a provider to what a consumer has."""
@@ -491,17 +528,17 @@ class TestHolders(explaining.ExplainingTest):
         self.allocate(consumer, CUSTOM_SLOT=1)
         self.assertEqual(
             'ask the owner: "openstack resource provider allocation show %s"'
-            % consumer, self.verdicts()['second'].reason.advice)
+            % consumer, self.verdicts()['second'].reason.step)
 
     def test_unknown_consumer(self):
-        """Nova's audit, which the advice names, removes it."""
+        """Nova's audit, which the step names, removes it."""
         consumer = uuidsentinel.consumer
         self.allocate(consumer, CUSTOM_SLOT=1, VCPU=1)
         second = self.verdicts()['second']
         self.assertIn('held: 1 by %s, which is no server' % consumer,
                       second.reason.detail)
         self.assertIn('placement audit --verbose --resource_provider '
-                      + self.providers['second'], second.reason.advice)
+                      + self.providers['second'], second.reason.step)
         self.audit('second')
         self.assertEqual('acceptable', self.verdicts()['second'].reason.kind)
 
@@ -520,7 +557,7 @@ class TestHolders(explaining.ExplainingTest):
         self.assertIn('free 0 of 1 x 1; held: 1 by %s, which is no server'
                       % consumer, second.reason.detail)
         self.assertIn('--resource_provider ' + self.providers['card'],
-                      second.reason.advice)
+                      second.reason.step)
         self.audit('card')
         self.assertEqual('acceptable', self.verdicts()['second'].reason.kind)
 
@@ -532,7 +569,7 @@ class TestHolders(explaining.ExplainingTest):
         self.assertIn('held: 1 by the migration of server '
                       + self.server['id'], first.reason.detail)
         self.assertIn('openstack server resize confirm ' + self.server['id'],
-                      first.reason.advice)
+                      first.reason.step)
         self.admin_api.post_server_action(
             self.server['id'], {'confirmResize': None})
         self.become(self.server, status='ACTIVE')
@@ -552,7 +589,7 @@ class TestHolders(explaining.ExplainingTest):
         self.assertIn('(migrating)', verdicts['first'].reason.detail)
         self.assertIn('(resize_migrating)', verdicts['second'].reason.detail)
         for host in self.hosts:
-            self.assertTrue(verdicts[host].reason.advice.startswith('wait'))
+            self.assertTrue(verdicts[host].reason.step.startswith('wait'))
         going_on.set()
         self.become(self.server, status='VERIFY_RESIZE')
         self.admin_api.post_server_action(
@@ -570,7 +607,7 @@ class TestHolders(explaining.ExplainingTest):
         first = self.verdicts()['first']
         self.assertIn('is on host second since it was evacuated',
                       first.reason.detail)
-        self.assertIn('start nova-compute on first', first.reason.advice)
+        self.assertIn('start nova-compute on first', first.reason.step)
         self.assertEqual(['forced down'], [
             reason.phrase for reason in first.also])
         self.restart('first')
@@ -580,11 +617,11 @@ class TestHolders(explaining.ExplainingTest):
         self.assertEqual('acceptable', self.verdicts()['first'].reason.kind)
 
     def test_server_of_another_host(self):
-        """Nova's audit, which the advice names, frees only what is wrong."""
+        """Nova's audit, which the step names, frees only what is wrong."""
         self.allocate(self.server['id'], CUSTOM_SLOT=1, VCPU=1)
         second = self.verdicts()['second']
         self.assertIn('which is on host first', second.reason.detail)
-        self.assertIn('nova-manage placement audit', second.reason.advice)
+        self.assertIn('nova-manage placement audit', second.reason.step)
         self.audit('second')
         verdicts = self.verdicts()
         self.assertEqual('acceptable', verdicts['second'].reason.kind)
@@ -609,7 +646,7 @@ class TestHolders(explaining.ExplainingTest):
                 second = self.verdicts()['second']
                 self.assertEqual(reason, second.reason.phrase)
                 self.assertEqual(bool(reserved), 'lower [DEFAULT] %s of the '
-                                 'host' % option in second.reason.advice)
+                                 'host' % option in second.reason.step)
 
     def test_nova_compute_of_an_older_release(self):
         """Restarted with nova 34, as is said, it adds the trait."""
@@ -618,7 +655,7 @@ class TestHolders(explaining.ExplainingTest):
         self._put('second', 'traits', traits=[])
         second = self.verdicts()['second']
         self.assertEqual('without trait OWNER_NOVA', second.reason.phrase)
-        self.assertIn('restart nova-compute', second.reason.advice)
+        self.assertIn('restart nova-compute', second.reason.step)
         self.restart('second')
         self.assertEqual('acceptable', self.verdicts()['second'].reason.kind)
 
@@ -627,7 +664,7 @@ class TestHolders(explaining.ExplainingTest):
         self.reserve('second', 'CUSTOM_SLOT')
         second = self.verdicts()['second']
         self.assertEqual('have all CUSTOM_SLOT reserved', second.reason.phrase)
-        self.assertIn('baremetal node list', second.reason.advice)
+        self.assertIn('baremetal node list', second.reason.step)
 
 
 class TestVolume(explaining.ExplainingTest):
@@ -724,31 +761,16 @@ class TestRebuild(explaining.ExplainingTest):
             self.server['id'], {'rebuild': {'imageRef': image['id']}})
 
     def test_traits_that_the_host_lacks(self):
-        """Nova-conductor refuses the rebuild; the advice leads to one."""
+        """Nova-conductor refuses the rebuild: that is not looked at."""
         image = self.image(**{'trait:CUSTOM_FAST': 'required'})
         answer = self.explain_server(self.server, 'rebuild', image=image)
-        self.assertIn('Image traits cannot be satisfied', answer.failure)
-        self.assertEqual({'use an image that does not require CUSTOM_FAST'},
-                         {host.reason.advice for host in answer.verdicts})
+        self.assertEqual(['first'], [one.host for one in answer.acceptable])
+        self.assertIn('the image and its traits', answer.not_looked_at)
         self.rebuild(image)
         self.become(self.server, status='ERROR')
-        self.assertIn('Image traits cannot be satisfied', self.admin_api
-                      .get_server(self.server['id'])['fault']['message'])
-        plain = self.image()
-        answer = self.explain_server(self.server, 'rebuild', image=plain)
-        self.assertEqual(['first'], [one.host for one in answer.acceptable])
-        self.assertEqual(('', []), (answer.failure, answer.notes))
-        self.rebuild(plain)
-        self.become(self.server, status='ACTIVE')
-
-    def test_numa_topology(self):
-        """Nova-api refuses an image that would change it."""
-        image = self.image(hw_numa_nodes='1')
-        answer = self.explain_server(self.server, 'rebuild', image=image)
-        self.assertEqual('nova-api', answer.steps[0].name)
-        refusal = self.assertRaises(
-            client.OpenStackApiException, self.rebuild, image)
-        self.assertIn(answer.failure, str(refusal))
+        answer = self.explain_server(self.server, '')
+        self.assertIn('rebuild, failed at', answer.remarks[0])
+        self.assertIn('Image traits cannot be satisfied', answer.record.fault)
 
     def test_image_that_it_has(self):
         """Nova-scheduler is not asked, which would refuse the host."""
@@ -763,7 +785,7 @@ class TestRebuild(explaining.ExplainingTest):
             answer = self.explain_server(self.server, 'rebuild', image=kept)
             self.assertEqual(['first'], [
                 verdict.host for verdict in answer.acceptable])
-            self.assertIn(preparations.KEPT_IMAGE, answer.notes)
+            self.assertEqual(preparations.KEPT_IMAGE, answer.stays)
         stored = objects.RequestSpec.get_by_instance_uuid(
             self.context, self.server['id'])
         for stored.is_bfv in False, True:
@@ -854,7 +876,7 @@ class TestExtraSpecs(explaining.ExplainingTest):
         answer = self.explain_flavor(wanted)
         self.assertIn('DisksFilter raises ValueError: invalid literal',
                       answer.failure)
-        self.assertIn(DisksFilter.__module__, answer.verdicts[0].reason.advice)
+        self.assertIn(DisksFilter.__module__, answer.verdicts[0].reason.step)
         self.assertRaises(ValueError, self.chosen,
                           lambda: self.described(wanted))
         # Placement leaves no host that the filter could fail for.

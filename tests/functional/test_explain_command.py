@@ -38,9 +38,12 @@ TYPES = 'query_placement_for_image_type_support'
 
 
 class ExplainTest(test_manage.ManageTest):
+    """With services that nova-scheduler's hosts need."""
 
     def setUp(self):
         super().setUp()
+        self.services = [self.service(binary) for binary in (
+            'nova-scheduler', 'nova-conductor')]
         self.write_conf(more=MORE)
         self.flavor = placed.create_flavor()
         self.near, self.far = (
@@ -49,6 +52,15 @@ class ExplainTest(test_manage.ManageTest):
         self.assertEqual(200, self.cloud.add_host(self.zone, self.near).status)
         self.cloud.placement.set_aggregates(
             self.near.nodes[0], [self.zone.uuid])
+
+    def service(self, binary):
+        """Create a service, as it does when it starts, in cell0."""
+        with self.cloud.nova.in_cell('cell0') as context:
+            service = objects.Service(
+                context, host='control', binary=binary, topic=binary,
+                report_count=1)
+            service.create()
+        return service
 
     def ready(self, name, cell):
         """Create a host that has reported its resources."""
@@ -80,9 +92,9 @@ class TestExplain(ExplainTest):
         done = self.explain('--flavor', 'm1.small', '--zone', 'az1')
         self.assertEqual((0, ''), (done.returncode, done.stderr))
         self.assertEqual(
-            '1 of 2 hosts can take the server (near): 1 not in zone az1',
+            'nova-scheduler finds 1 of 2 hosts (near): 1 not in zone az1',
             done.stdout.splitlines()[0])
-        self.assertIn('if it should be: openstack aggregate', done.stdout)
+        self.assertIn('if it should be, and has', done.stdout)
 
     def test_no_host(self):
         """It exits with 1; the document has the reasons for a program.
@@ -96,8 +108,8 @@ class TestExplain(ExplainTest):
         self.assertEqual(1, done.returncode)
         self.assertIn('DEBUG', done.stderr)
         answer = json.loads(done.stdout)
-        self.assertEqual('0 of 1 hosts: 1 allow at most 2 VCPU for a server',
-                         answer['summary'])
+        self.assertEqual('nova-scheduler finds 0 of 1 hosts: 1 allow at most '
+                         '2 VCPU for a server', answer['summary'])
         [host] = answer['hosts']
         self.assertEqual(
             ('far', 'max_unit', 'asked 9, free 2 of 2 x 1'),
@@ -125,8 +137,8 @@ class TestExplain(ExplainTest):
         done = self.explain('--flavor', 'm1.small')
         self.assertEqual((1, ''), (done.returncode, done.stderr))
         self.assertEqual(
-            "0 of 2 hosts: no host aggregate matches the flavor's extra spec "
-            'ssd', done.stdout.splitlines()[0])
+            'nova-scheduler finds 0 of 2 hosts: no host aggregate matches the '
+            'flavor\'s extra spec ssd', done.stdout.splitlines()[0])
 
 
 class TestImage(ExplainTest):
@@ -155,7 +167,7 @@ class TestImage(ExplainTest):
             done = self.explain(*SMALL, '--image', image)
             self.assertEqual((0, ''), (done.returncode, done.stderr))
             self.assertTrue(done.stdout.startswith(
-                '1 of 2 hosts can take the server (near): 1 unable to run '
+                'nova-scheduler finds 1 of 2 hosts (near): 1 unable to run '
                 'the image'), done.stdout)
 
     def test_rebuild(self):
@@ -185,7 +197,10 @@ class TestRefusals(ExplainTest):
         self.assertTrue(done.stdout.startswith(summary), done.stdout)
 
     def test_cell_that_fails_meanwhile(self):
-        """Its hosts are not explained; without any, nothing is."""
+        """Its hosts are not explained, which comes first and is the status.
+
+        Without any host, nothing is explained.
+        """
         for cell in 'cell2', 'cell1':
             with self.cloud.nova.in_cell(cell) as context:
                 engine = main_db.get_context_manager(
@@ -193,7 +208,12 @@ class TestRefusals(ExplainTest):
                 with engine.begin() as database:
                     database.execute(sa.text('DROP TABLE services'))
             if cell == 'cell2':
-                self.assert_explained('1 of 1 hosts can take the server')
+                done = self.explain(*SMALL)
+                self.assertEqual(5, done.returncode, done.stderr)
+                first, _empty, *others = done.stdout.splitlines()
+                self.assertIn('the database of cell cell2', first)
+                self.assertIn('nova-scheduler finds 1 of 1 hosts (near)',
+                              others)
         self.assert_refused('lacks the table')
 
     def test_arguments(self):
@@ -254,6 +274,26 @@ class TestRefusals(ExplainTest):
             '[api_database]\nconnection = sqlite:////nowhere'))
         self.assert_refused('nova\'s API database ')
 
+    def test_services_that_are_not_up(self):
+        """Whatever hosts there are, no server gets one: that comes first.
+
+        The exit status is that of the hosts.
+        """
+        scheduler, conductor = self.services
+        with self.cloud.nova.in_cell('cell0') as context:
+            for service in self.services:
+                service._context = context
+            scheduler.forced_down = True
+            scheduler.save()
+            conductor.destroy()
+        done = self.explain(*SMALL)
+        self.assertEqual((0, ''), (done.returncode, done.stderr))
+        text = ' '.join(done.stdout.split())
+        self.assertTrue(text.startswith(
+            'No nova-scheduler is up, the last report is of 20'), text)
+        self.assertIn('No nova-conductor is up, nova has none: no server gets '
+                      'a host. Start it. nova-scheduler finds 2', text)
+
     def test_zones(self):
         """Nova-api refuses unknown ones; it has a default for requests."""
         self.assert_refused(
@@ -264,8 +304,9 @@ class TestRefusals(ExplainTest):
         more = MORE.replace(
             '[DEFAULT]', '[DEFAULT]\ndefault_schedule_zone = %s')
         self.write_conf(more=more % 'az1')
-        self.assert_explained('1 of 2 hosts')
-        self.assert_explained('2 of 2 hosts', '--zone', 'nova')
+        self.assert_explained('nova-scheduler finds 1 of 2 hosts')
+        self.assert_explained('nova-scheduler finds 2 of 2 hosts',
+                              '--zone', 'nova')
         self.write_conf(more=more % 'az2')
         self.assert_refused('az2 ([DEFAULT] default_schedule_zone), and')
 
@@ -273,12 +314,12 @@ class TestRefusals(ExplainTest):
         """The project, for its aggregates; the image, for its format."""
         self.write_conf(more=ENABLED % TENANTS)
         self.assert_refused('give --project')
-        self.assert_explained('2 of 2 hosts', '--project',
+        self.assert_explained('nova-scheduler finds 2 of 2 hosts', '--project',
                               uuidsentinel.project)
         self.write_conf(more=ENABLED % TYPES)
         self.assert_refused('give --image, or --volume', *SMALL,
                             '--image-property', 'disk_format=qcow2')
-        self.assert_explained('2 of 2 hosts', '--volume')
+        self.assert_explained('nova-scheduler finds 2 of 2 hosts', '--volume')
 
     def test_request_that_nova_cannot_read(self):
         """The line says how to describe the server instead."""
@@ -340,10 +381,10 @@ class TestPage(ExplainTest):
         """It prints the summary; the exit status is that of the tables."""
         placed.create_flavor('m1.huge', 9)
         for flavor, status, summary in (
-                ('m1.small', 0, '1 of 2 hosts can take the server (near): '
+                ('m1.small', 0, 'nova-scheduler finds 1 of 2 hosts (near): '
                  '1 not in zone az1'),
-                ('m1.huge', 1, '0 of 2 hosts: 2 allow at most 2 VCPU for a '
-                 'server')):
+                ('m1.huge', 1, 'nova-scheduler finds 0 of 2 hosts: 2 allow at '
+                 'most 2 VCPU for a server')):
             done = self.explain('--flavor', flavor, '--zone', 'az1', '--html',
                                 str(self.file))
             self.assertEqual(

@@ -10,12 +10,12 @@ import os
 
 import hypothesis
 from hypothesis import strategies as st
+from nova import context as nova_context
 from nova import objects
 from nova.scheduler import manager as nova_manager
 
-from nova_aggregate_mirror.explain import descriptions
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.explain import server_requests
+from nova_aggregate_mirror.explain.request import descriptions
 from tests.scheduling import cloud
 from tests.scheduling import explaining
 
@@ -26,7 +26,7 @@ SEED = int(os.environ.get('AGGREGATE_MIRROR_SEED', 0))
 CLAIMED = 5
 # The operations of the cases, in turn.
 OPERATIONS = [operation for move in explanation.OPERATIONS[1:]
-              for operation in (server_requests.CREATE, move)]
+              for operation in (explanation.CREATE, move)]
 TRAIT = 'CUSTOM_FAST'
 FLAVORS = {'plain': {}, 'fast': {'trait:' + TRAIT: 'required'},
            'slow': {'trait:' + TRAIT: 'forbidden'}, 'ssd': cloud.SSD}
@@ -71,30 +71,25 @@ class EquivalenceTest(explaining.ExplainingTest):
         self.set_trait('h1')
         self.servers = {
             operation: self.boot(host='h1', flavor_id=flavors['plain'])['id']
-            for operation in ('move', server_requests.UNSHELVE)}
-        shelved = {'id': self.servers[server_requests.UNSHELVE]}
+            for operation in ('move', explanation.UNSHELVE)}
+        shelved = {'id': self.servers[explanation.UNSHELVE]}
         self.become(shelved, status='ACTIVE')
         self._shelve_server(shelved, 'SHELVED_OFFLOADED')
-        # Nova-api cannot create servers while this context is targeted.
-        self.cell = self.targeted()
         self.states = dict.fromkeys(self.hosts, {})
         self.counts = collections.Counter()
 
     def request(self, wanted):
-        if wanted['operation'] == server_requests.CREATE:
+        if wanted['operation'] == explanation.CREATE:
             return descriptions.of_description(
                 self.context, descriptions.ServerDescription(
                     wanted['flavor'], {'properties': wanted['image']},
                     project=wanted['project'], zone=wanted['zone'] or ''))
         server = self.servers.get(wanted['operation'], self.servers['move'])
         self.store(server, wanted)
-        request = self.of_server(
+        return self.of_server(
             {'id': server}, wanted['operation'], flavor=wanted['flavor']
             if wanted['operation'] == 'resize' else '',
             image={'properties': wanted['image']})
-        # Nova-scheduler is compared, which nova-api might not ask.
-        request.refusal = None
-        return request
 
     def store(self, server, wanted):
         """Change the request of a server that nova has stored."""
@@ -140,8 +135,8 @@ class EquivalenceTest(explaining.ExplainingTest):
         self.counts['all hosts' if len(found) == len(self.hosts) else
                     'some hosts' if found else 'no host'] += 1
         self.counts[wanted['operation']] += 1
-        if (wanted['operation'] == server_requests.CREATE
-                and self.counts[server_requests.CREATE] % CLAIMED == 0):
+        if (wanted['operation'] == explanation.CREATE
+                and self.counts[explanation.CREATE] % CLAIMED == 0):
             self.assertEqual(bool(found), self.claims(wanted))
 
     def claims(self, wanted):
@@ -190,10 +185,12 @@ class EquivalenceTest(explaining.ExplainingTest):
                 'OWNER_NOVA', *[TRAIT] * wanted['fast'],
                 *['COMPUTE_STATUS_DISABLED'] * wanted['disabled']])
         if changed('disabled', 'down'):
-            service = objects.Service.get_by_compute_host(self.cell, host)
-            service.disabled = wanted['disabled']
-            service.forced_down = wanted['down']
-            service.save()
+            with nova_context.target_cell(
+                    self.context, self.cell_mappings['cell1']) as cell:
+                service = objects.Service.get_by_compute_host(cell, host)
+                service.disabled = wanted['disabled']
+                service.forced_down = wanted['down']
+                service.save()
 
 
 class TestWithoutFilters(EquivalenceTest):

@@ -16,12 +16,12 @@ import oslo_messaging
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import causes
-from nova_aggregate_mirror.explain import descriptions
-from nova_aggregate_mirror.explain import exclusion_steps
+from nova_aggregate_mirror.explain import conditions
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import gather
-from nova_aggregate_mirror.explain import requests
-from nova_aggregate_mirror.explain import server_requests
+from nova_aggregate_mirror.explain import request as requests
+from nova_aggregate_mirror.explain.request import descriptions
+from nova_aggregate_mirror.explain.request import stored
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
@@ -87,20 +87,20 @@ class ExplainingTest(cloud.CloudTest):
                 pending: abc.Mapping[str, float] = {}) -> explanation.Answer:
         self.asked = Placement()
         limits = engines.Limits(patience.seconds(60))
-        return exclusion_steps.explain(gather.gather(gather.Cloud(
-            self.context, database.DatabaseSource(limits).read_all(),
-            self.asked, pending, parallel.Workers().each,
-            database_servers.DatabaseServers(limits)),
-            request, hosts))
+        source = database.DatabaseSource(limits)
+        return conditions.explain(gather.gather(gather.Cloud(
+            self.context, source.read_all(), source, self.asked, pending,
+            parallel.Workers().each,
+            database_servers.DatabaseServers(limits)), request, hosts))
 
     def explain_server(self, server: Any, operation: str = 'create',
                        **changes: Any) -> explanation.Answer:
         return self.explain(self.of_server(server, operation, **changes))
 
-    def of_server(self, server: Any, operation: str, **changes: Any
+    def of_server(self, server: Any, operation: str = '', **changes: Any
                   ) -> requests.SchedulingRequest:
         """Return the request of a server that exists."""
-        return server_requests.of_server(
+        return stored.of_server(
             self.context, Placement(), server['id'], operation, **changes)
 
     def explain_flavor(self, flavor: str, zone: str = '',

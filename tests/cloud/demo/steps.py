@@ -248,8 +248,8 @@ def explain(scene: Scene) -> Outcome:
     answer = json.loads(scene.manage(
         OURS, 'scheduling', 'explain', '--server', 'gold-3', '-f', 'json',
         status=1))
-    cause = {step['asked_by']: step['condition'] for step in answer['steps']
-             if step['excluded']}
+    cause = {one['asked_by']: one['condition'] for one in answer['conditions']
+             if one['excluded']}
     return Outcome('explained', 'explained' if len(cause) == 2 else fault,
                    NO_HOST, [answer['summary'], *(
                        scene.shortened('%s requires: %s' % (who, what))

@@ -113,7 +113,7 @@ class TestSegments(testscenarios.WithScenarios, RightsTest):
             network.id, '--format', 'json')
         self.assertEqual(0, status, out + err)
         self.assertNotIn('is not narrowed', err)
-        asked = {step['asked_by'] for step in json.loads(out)['steps']}
+        asked = {one['asked_by'] for one in json.loads(out)['conditions']}
         self.assertEqual(self.role == 'admin',
                          'segments with free addresses' in asked)
         status, out, err = self.run_limited(STATUS, 'upgrade', 'check')

@@ -12,7 +12,7 @@ SELECTED = ('no-vcpu', 'trait', 'group-trait', 'disabled', 'not-in-zone',
 class TestSituations(base.TestCase):
 
     def test_selection(self):
-        """Each is explained, and the advice lets the request succeed."""
+        """Each is explained, and the step lets the request succeed."""
         printed = tool.check(self, tool.call(
             '--directory', self.cloud.state.directory, 'situations',
             *(word for name in SELECTED for word in ('--only', name))))

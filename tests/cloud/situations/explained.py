@@ -9,6 +9,7 @@ from typing import Any
 from tests.cloud.situations import scene
 from tests.cloud.situations import situation
 
+CELL_DOWN = 5
 # A command ends where a sentence continues.
 _COMMAND = re.compile(r'(?:openstack|%s) [^,;"]*' % scene.MANAGE)
 
@@ -26,7 +27,8 @@ class Explanation:
 
     @property
     def notes(self) -> str:
-        return '\n'.join(self.document['notes'])
+        return '\n'.join([
+            *self.document['remarks'], *self.document['notes']])
 
     def of(self, host: str) -> dict[str, Any]:
         """Return the row of a host's first compute node."""
@@ -42,25 +44,34 @@ class Explanation:
                 found.append('the kind is %s' % row['kind'])
             if expected.reason not in row['reason']:
                 found.append('the reason is "%s"' % row['reason'])
-            if expected.advice not in row['advice']:
-                found.append('the advice is "%s"' % row['advice'])
+            if expected.step not in row['step']:
+                found.append('the step is "%s"' % row['step'])
         wanted = expected.summary or expected.reason
         if wanted not in self.summary:
             found.append('the summary lacks "%s"' % wanted)
+        if expected.looked not in self.document['not_looked_at']:
+            found.append('"%s" was looked at' % expected.looked)
         if expected.note not in self.notes:
             found.append('the notes are "%s"' % self.notes)
         return found
 
 
-def explain(at: scene.Scene, request: situation.Request) -> Explanation:
+def explain(at: scene.Scene, request: situation.Request,
+            error: bool = False) -> Explanation:
     """Explain a request.
 
-    :raises Failed: when the command cannot explain it
+    :param error: whether the command cannot explain it; the summary is its
+        error then
+    :raises Failed: when it does something else
     """
     status, out, err = at.run([
         scene.MANAGE, 'scheduling', 'explain', *request.arguments(),
         '--format', 'json'])
-    if status not in (0, 1):
+    if error and not out:
+        return Explanation(status, {
+            'summary': err.strip().splitlines()[-1], 'remarks': [],
+            'notes': [], 'not_looked_at': ''})
+    if error or status not in (0, 1, CELL_DOWN):
         raise scene.Failed('explain exits with %d: %s' % (status, err[-500:]))
     try:
         return Explanation(status, json.loads(out))
@@ -73,12 +84,12 @@ def is_command(text: str) -> bool:
     return bool(_COMMAND.match(text))
 
 
-def command(advice: str) -> str:
-    """Return the command in an advice.
+def command(step: str) -> str:
+    """Return the command in a step.
 
     :raises Failed: when it has none
     """
-    found = _COMMAND.search(advice)
+    found = _COMMAND.search(step)
     if not found:
-        raise scene.Failed('no command in "%s"' % advice)
+        raise scene.Failed('no command in "%s"' % step)
     return found[0].strip()

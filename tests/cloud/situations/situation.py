@@ -35,38 +35,49 @@ class Request(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Round:
-    """An explanation to check, and how its advice is followed.
+    """An explanation to check, and how its step is followed.
 
     :param host: the host whose explanation is checked, and that takes the
-        server once the advice is followed; empty if no host is explained
+        server once the step is followed; empty if no host is explained
     :param kind: of the reason of that host
     :param reason: a part of the reason
-    :param advice: a part of what to do
-    :param action: a command that is run, by default the command in the advice;
+    :param step: a part of what to do
+    :param action: a command that is run, by default the command in the step;
         or in words, what the situation does when it continues
     :param request: what is explained
     :param again: the request that succeeds in the end, if it is another
     :param takes: the host that takes the server in the end, if it is another
     :param wrong: the host that takes the server although it should not
     :param summary: a part of the summary, by default the reason
-    :param note: a part of a note
+    :param note: a part of a note, or of what is said first
+    :param looked: a part of what was not looked at
+    :param refusal: a pattern of what nova tells, by default ``NO_HOST``
+    :param error: whether the command explains nothing: the summary is a part
+        of its error
+    :param anywhere: whether any host may take the server in the end
+    :param is_final: whether nova's answer is the end
     """
 
     request: Request
     host: str
     kind: str = ''
     reason: str = ''
-    advice: str = ''
+    step: str = ''
     action: str = ''
     again: Request | None = None
     takes: str = ''
     wrong: str = ''
     summary: str = ''
     note: str = ''
+    looked: str = ''
+    refusal: str = ''
+    error: bool = False
+    anywhere: bool = False
+    is_final: bool = False
 
 
 Play = abc.Callable[[scene.Scene], abc.Iterator[Round]]
-"""Sets up a situation and yields; then follows the advice if it is no
+"""Sets up a situation and yields; then follows the step if it is no
 command."""
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """All situations, in the order of the table."""
 
+from tests.cloud.situations.cases import edges
 from tests.cloud.situations.cases import filters
 from tests.cloud.situations.cases import isolation
 from tests.cloud.situations.cases import moves
@@ -12,4 +13,4 @@ from tests.cloud.situations.cases import zones
 SITUATIONS = (
     *resources.SITUATIONS, *services.SITUATIONS, *zones.SITUATIONS,
     *isolation.SITUATIONS, *filters.SITUATIONS, *networks.SITUATIONS,
-    *moves.SITUATIONS)
+    *moves.SITUATIONS, *edges.SITUATIONS)

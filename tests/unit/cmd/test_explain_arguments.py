@@ -24,15 +24,15 @@ class TestArguments(testtools.TestCase):
 
     def test_operations(self):
         """A resize has a flavor; a rebuild may have an image."""
-        self.assertEqual(('create', ''), explain_arguments.check(
-            parse(*SERVER)))
-        self.assertEqual(('migrate', ''), explain_arguments.check(
-            parse(*SERVER, '--for', 'migrate')))
-        self.assertEqual(('resize', 'm1'), explain_arguments.check(
-            parse(*SERVER, '--for', 'resize', 'm1')))
-        for operation, option in ('rebuild', 'image'), ('unshelve', 'zone'):
-            self.assertEqual((operation, ''), explain_arguments.check(parse(
-                *SERVER, '--for', operation, '--' + option, 'name')))
+        for operation, flavor, arguments in (
+                ('', '', []), ('migrate', '', ['--for', 'migrate']),
+                ('resize', 'm1', ['--for', 'resize', 'm1']),
+                ('rebuild', '', ['--for', 'rebuild', '--image', 'name']),
+                ('unshelve', '', ['--for', 'unshelve', '--zone', 'name'])):
+            options = parse(*SERVER, *arguments)
+            explain_arguments.check(options)
+            self.assertEqual((operation, flavor),
+                             (options.operation, options.new_flavor))
 
     def test_refused(self):
         """The error names the argument, and what to do."""

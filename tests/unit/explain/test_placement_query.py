@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conditions of a placement query, apart and together."""
 
+import itertools
 import urllib.parse
 
 import testtools
@@ -38,6 +39,19 @@ class TestQuery(testtools.TestCase):
         ], list(map(str, self.query.conditions)))
         self.assertEqual(('isolate', '1000'),
                          (self.query.policy, self.query.limit))
+
+    def test_conditions_of_one_kind_are_in_the_order_of_their_origins(self):
+        """The zone first, then the tenant: not that of a cloud's UUIDs."""
+        origins = {
+            'in:a': placement_query.Origin('tenant t'),
+            'in:b': placement_query.Origin('a rule'),
+            'in:c': placement_query.Origin('zone z', zone=True)}
+        for order in itertools.permutations(origins):
+            query = placement_query.parse(
+                [('member_of', value) for value in order],
+                lambda condition: origins[condition.value])
+            self.assertEqual(['in:c', 'in:a', 'in:b'], [
+                condition.value for condition in query.conditions])
 
     def test_together_again(self):
         """All conditions are the query of nova, without its limit."""

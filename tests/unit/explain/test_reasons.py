@@ -9,6 +9,7 @@ from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import funnel
 from nova_aggregate_mirror.explain import placement_query
+from nova_aggregate_mirror.explain import reason_table
 from nova_aggregate_mirror.explain import reasons
 from nova_aggregate_mirror.explain import resource_holders
 from nova_aggregate_mirror import source
@@ -19,6 +20,9 @@ NOVA = source.Nova(
     nodes={'n1': 'h1', 'n2': 'h2'})
 FACTS = facts.Facts(NOVA, disabled={'h1': 'broken', 'h2': ''})
 ZONE = placement_query.Origin('zone az-1', zone=True)
+PLACES = dict.fromkeys((
+    'group', 'name', 'membership', 'zone', 'unpin', 'or_unpin', 'subject',
+    'step', 'filter', 'module'), 'it') | {'amount': 1, 'largest': 1}
 FREE = candidates.Inventory(
     total=64, reserved=0, ratio=4.0, used=253, min_unit=2, max_unit=16,
     step_size=2, provider='n1')
@@ -49,7 +53,7 @@ class TestResources(testtools.TestCase):
                 frozenset(), [], [], [], {'n1': ['n1']})))
         self.assertEqual(('cannot provide 8 VCPU', ''),
                          (observed.phrase, observed.detail))
-        self.assertEqual('see the figures with --host <host>', observed.advice)
+        self.assertEqual('see the figures with --host <host>', observed.step)
 
     def test_resources_of_several_providers(self):
         """Their figures are not read with any option."""
@@ -57,7 +61,7 @@ class TestResources(testtools.TestCase):
             NOVA, funnel=funnel.Funnel(frozenset(), [], [], [], {})))
         self.assertEqual('cannot provide 1 VGPU', observed.phrase)
         self.assertIn('the providers below it or shared with it',
-                      observed.advice)
+                      observed.step)
 
     def test_limits_of_a_server(self):
         """Free resources do not help against these."""
@@ -97,14 +101,14 @@ class TestResources(testtools.TestCase):
         """What was full a moment ago can be tried again."""
         observed = self.shortage(2)
         self.assertEqual(('asked 2, free 3 of 64 x 4 now', 'try again'),
-                         (observed.detail, observed.advice))
+                         (observed.detail, observed.step))
 
     def test_what_the_advice_frees(self):
         """All that it frees counts, and nothing that another one does."""
         audit, confirm, other = 'audit', 'confirm A', 'confirm B'
         not_enough = (
             '%s; that is not enough: delete or move servers, or add hosts')
-        for used, amount, advices, advice in (
+        for used, amount, steps, step in (
                 # More holders than are named.
                 (256, 4, [audit] * 4, audit),
                 (256, 6, [audit] * 4, not_enough % audit),
@@ -114,12 +118,12 @@ class TestResources(testtools.TestCase):
                 (256, 2, ['', confirm], not_enough % confirm),
                 (256, 2, ['', ''], 'delete or move servers, or add hosts')):
             holders = [resource_holders.Holder('it', {'VCPU': 1}, text)
-                       for text in advices]
-            self.assertEqual(advice, reason(
+                       for text in steps]
+            self.assertEqual(step, reason(
                 'resources', 'VCPU:%d' % amount, known=facts.Facts(
                     NOVA, figures={'n1': {
                         'VCPU': dataclasses.replace(FREE, used=used)}},
-                    holders={'n1': holders})).advice, (used, amount, advices))
+                    holders={'n1': holders})).step, (used, amount, steps))
 
     def test_group(self):
         """Only placement knows which providers a group may use."""
@@ -146,24 +150,40 @@ class TestTraits(testtools.TestCase):
         self.assertEqual('without trait X', reason('required', 'X').phrase)
         observed = reason('required', '!X')
         self.assertEqual('with the forbidden trait X', observed.phrase)
-        self.assertIn('remove the trait if it is wrong', observed.advice)
+        self.assertIn('remove the trait if it is wrong', observed.step)
 
 
 class TestAggregates(testtools.TestCase):
 
     def test_nova_agrees(self):
         """The host is not meant to be there."""
-        observed = reason('member_of', 'in:z', 'n2', ZONE)
-        self.assertEqual(('not in zone az-1', 'if it should be: openstack '
-                          'aggregate add host east <host>'),
-                         (observed.phrase, observed.advice))
+        add = 'openstack aggregate add host east <host>'
+        observed = reason('member_of', 'in:z', 'n2')
+        self.assertEqual(('not in aggregate east (z)', 'if it should be: '
+                          + add), (observed.phrase, observed.step))
+
+    def test_host_of_another_zone(self):
+        """Nova adds no host of a zone, or with servers, to another one."""
+        unpin = 'unpin the server'
+        for zones, operation, step in (
+                ({}, 'create', 'if it should be, and has no servers: openstack'
+                 ' aggregate add host east <host>'),
+                ({}, 'migrate', 'if it should be, and has no servers: '
+                 'openstack aggregate add host east <host>; or ' + unpin),
+                ({'h2': 'az-2'}, 'create',
+                 'it is in zone az-2: request that one, or none'),
+                ({'h2': 'az-2'}, 'migrate', unpin)):
+            observed = reason('member_of', 'in:z', 'n2', ZONE, facts.Facts(
+                NOVA, operation=operation, zones=zones, unpin=unpin))
+            self.assertEqual(('not in zone az-1', step),
+                             (observed.phrase, observed.step))
 
     def test_segment(self):
         """Only neutron knows which hosts reach a segment."""
         observed = reason('member_of', 'in:z', 'n2', placement_query.SEGMENTS)
         self.assertEqual('not in an aggregate for segments of the networks',
                          observed.phrase)
-        self.assertNotIn('aggregate add host', observed.advice)
+        self.assertNotIn('aggregate add host', observed.step)
 
     def test_placement_lacks_it(self):
         """This is drift, which a sync repairs."""
@@ -171,7 +191,7 @@ class TestAggregates(testtools.TestCase):
         self.assertEqual('missing', observed.kind)
         self.assertEqual('in zone az-1 in nova but not in placement',
                          observed.phrase)
-        self.assertIn('sync_aggregates --host <host>', observed.advice)
+        self.assertIn('sync_aggregates --host <host>', observed.step)
 
     def test_hosts_that_share_a_compute_node(self):
         """What is known about any of them is a reason."""
@@ -196,7 +216,7 @@ class TestAggregates(testtools.TestCase):
         """A forbidden aggregate that nova no longer has for the host."""
         stale = reason('member_of', '!in:y')
         self.assertEqual('stale', stale.kind)
-        self.assertIn('--prune', stale.advice)
+        self.assertIn('--prune', stale.step)
         pending = reason('member_of', '!in:y', known=facts.Facts(
             NOVA, pending={'h1': 7.0}))
         self.assertEqual(('pending', 'still ' + stale.phrase),
@@ -212,7 +232,7 @@ class TestAggregates(testtools.TestCase):
         observed = reason('member_of', '!in:y', 'n2', placement_query.ISOLATED)
         self.assertEqual('in an aggregate whose traits the request does not '
                          'require', observed.phrase)
-        self.assertIn('require the traits', observed.advice)
+        self.assertIn('require the traits', observed.step)
 
     def stale(self, node, *aggregates):
         """Return where placement must have a node that it has returned."""
@@ -245,6 +265,29 @@ class TestTitle(testtools.TestCase):
                 ('required', '!X', 'without trait X'),
                 ('member_of', 'in:z', 'in the aggregate east (z)'),
                 ('member_of', '!in:y,q', 'in no aggregate of theirs (y), q'),
-                ('in_tree', 'n1', 'in_tree=n1')):
+                ('in_tree', 'n1', 'the requested host h1')):
             self.assertEqual(title, reasons.title(
                 placement_query.Condition(key, value), NOVA))
+
+
+class TestTable(testtools.TestCase):
+
+    def test_each_reason_has_texts_for_both_operations(self):
+        """Each place in them is filled by those who give the reason."""
+        for key in reason_table.REASONS:
+            for operation in 'create', 'migrate':
+                found = reasons.reason(
+                    key, facts.Facts(NOVA, operation=operation), **PLACES)
+                self.assertNotIn('%', found.phrase + found.step)
+
+    def test_what_only_a_creation_can_change(self):
+        """A server keeps its flavor, image, hints and group."""
+        moving = facts.Facts(NOVA, operation='live-migrate')
+        for key in reason_table.REASONS:
+            self.assertNotRegex(
+                reasons.reason(key, moving, **PLACES).step,
+                'another (flavor,|flavor or|image|group)|the hint', key)
+
+    def test_unknown_reason(self):
+        """There is none without a row."""
+        self.assertRaises(KeyError, reasons.reason, 'none', FACTS)

@@ -36,7 +36,7 @@ class TestRefusal(testtools.TestCase):
             instance_uuid=uuidsentinel.server, project_id='p',
             availability_zone=None, requested_destination=None,
             scheduler_hints={})
-        for refusing, text, advice in (
+        for refusing, text, step in (
                 (SegmentAddresses(), 'no segment', 'delete ports'),
                 (Narrowing(), 'no aggregate', 'metadata of the aggregates')):
             self.useFixture(fixtures.MonkeyPatch(
@@ -46,4 +46,4 @@ class TestRefusal(testtools.TestCase):
                 rehearsal.RequestRefused,
                 rehearsal.Rehearsal(None, spec, None).queries)
             self.assertIn(text, str(refusal))
-            self.assertIn(advice, refusal.advice)
+            self.assertIn(step, refusal.step)

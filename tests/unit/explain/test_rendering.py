@@ -14,8 +14,9 @@ OFF = explanation.Reason(
     'disabled', 'disabled', '', 'enable ' + explanation.HOST)
 
 
-def verdict(host, reason, step, *also):
-    return explanation.Verdict('node-' + host, host, reason, step, also=also)
+def verdict(host, reason, condition, *also):
+    return explanation.Verdict(
+        'node-' + host, host, reason, condition, also=also)
 
 
 def answer(**options):
@@ -26,8 +27,8 @@ def answer(**options):
         *(verdict('off-%d' % one, OFF, 0) for one in range(8)),
         verdict('full', full, 1, OFF)]
     return explanation.Answer({'flavor': 'm1'}, [
-        explanation.Step('enabled', 'nova', frozenset('abc')),
-        explanation.Step('1 VCPU', 'flavor', frozenset('ab'))],
+        explanation.Condition('enabled', 'nova', frozenset('abc')),
+        explanation.Condition('1 VCPU', 'flavor', frozenset('ab'))],
         verdicts, **options)
 
 
@@ -36,35 +37,43 @@ class TestSentence(testtools.TestCase):
     def test_reasons_by_number(self):
         """The most frequent reason comes first."""
         self.assertEqual(
-            '2 of 11 hosts can take the server (good-0, good-1): '
+            'nova-scheduler finds 2 of 11 hosts (good-0, good-1): '
             '8 disabled, 1 full',
             rendering.sentence(answer()))
 
     def test_no_acceptable_host(self):
         """No host is named, and each reason is."""
         found = explanation.Answer({}, [], answer().verdicts[2:])
-        self.assertEqual('0 of 9 hosts: 8 disabled, 1 full',
-                         rendering.sentence(found))
+        self.assertEqual('nova-scheduler finds 0 of 9 hosts: 8 disabled, '
+                         '1 full', rendering.sentence(found))
         self.assertFalse(found.possible)
 
     def test_refusal(self):
         """Its reason applies to every host."""
         found = explanation.Answer(
             {}, [], answer().verdicts[2:], failure='no such zone')
-        self.assertEqual('0 of 9 hosts: no such zone',
+        self.assertEqual('nova-scheduler finds 0 of 9 hosts: no such zone',
+                         rendering.sentence(found))
+
+    def test_scheduler_that_is_not_asked(self):
+        """The reason is said instead of a number."""
+        found = explanation.Answer(
+            {}, [], answer().verdicts, stays='it is not offloaded')
+        self.assertEqual('nova-scheduler is not asked: it is not offloaded',
                          rendering.sentence(found))
 
     def test_no_compute_node(self):
         """It says so: a cell may be down."""
-        self.assertEqual('0 of 0 hosts: nova shows no compute node',
-                         rendering.sentence(explanation.Answer({}, [], [])))
+        self.assertEqual(
+            'nova-scheduler finds 0 of 0 hosts: nova shows no compute node',
+            rendering.sentence(explanation.Answer({}, [], [])))
 
     def test_several_nodes(self):
         """Nodes are counted then, and the host is named once."""
         found = explanation.Answer({}, [], [
             explanation.Verdict('node-%d' % one, 'ironic-1', GOOD, 0)
             for one in range(3)])
-        self.assertEqual('3 of 3 compute nodes can take the server '
+        self.assertEqual('nova-scheduler finds 3 of 3 compute nodes '
                          '(ironic-1 with 3 nodes)', rendering.sentence(found))
         self.assertEqual(
             [(3, 'ironic-1 with 3 nodes', 'acceptable', '', '', '')],
@@ -90,7 +99,7 @@ class TestSentence(testtools.TestCase):
 class TestText(testtools.TestCase):
 
     def test_hosts_in_the_same_state_share_a_row(self):
-        """Their advice has a placeholder; a single host has its name."""
+        """Their step has a placeholder; a single host has its name."""
         self.assertEqual([
             (2, 'good-0, good-1', 'acceptable', '', '', ''),
             (8, 'off-0, off-1, off-2, off-3, off-4, off-5 and 2 more',
@@ -100,7 +109,7 @@ class TestText(testtools.TestCase):
         self.assertIn('also: disabled', rendering.text(answer()))
 
     def test_several_nodes_of_a_host(self):
-        """Their advice has the name of the host, as that of one node has."""
+        """Their step has the name of the host, as that of one node has."""
         self.assertEqual(
             [(2, 'a with 2 nodes', 'disabled', '', 'enable a', 'disabled')],
             rendering.hosts(explanation.Answer(
@@ -121,19 +130,23 @@ class TestText(testtools.TestCase):
 
     def test_name_with_a_space(self):
         """The command can be typed as it is."""
-        self.assertEqual("enable 'a b'", OFF.with_host('a b').advice)
+        self.assertEqual("enable 'a b'", OFF.with_host('a b').step)
 
     def test_funnel(self):
-        """How many are left after each step, and how many it excludes."""
+        """How many are left after each condition, and how many it excludes."""
         self.assertEqual([
             ('compute nodes in nova', '', 11, 0), ('enabled', 'nova', 3, 8),
             ('1 VCPU', 'flavor', 2, 1)], rendering.funnel(answer()))
 
     def test_text(self):
-        """The sentence is the first line, notes are the last."""
-        lines = rendering.text(answer(notes=['a cell is down'])).splitlines()
-        self.assertEqual(rendering.sentence(answer()), lines[0])
-        self.assertEqual('Request: flavor m1', lines[2])
+        """Remarks come first, then the sentence; notes are the last."""
+        lines = rendering.text(answer(
+            notes=['a cell is down'], remarks=['first'],
+            not_looked_at='quotas')).splitlines()
+        self.assertEqual('first', lines[0])
+        self.assertEqual(rendering.sentence(answer()), lines[2])
+        self.assertEqual('Not looked at: quotas.', lines[4])
+        self.assertEqual('Request: flavor m1', lines[6])
         self.assertEqual('Note: a cell is down', lines[-1])
 
     def test_text_that_controls_the_terminal(self):
@@ -141,21 +154,21 @@ class TestText(testtools.TestCase):
         evil = 'a\x1b[2J\nb\u202e'
         reason = explanation.Reason('disabled', evil, evil, evil)
         text = rendering.text(explanation.Answer(
-            {evil: evil}, [explanation.Step(evil, evil, frozenset())],
+            {evil: evil}, [explanation.Condition(evil, evil, frozenset())],
             [verdict(evil, reason, 0)], notes=[evil]))
         self.assertEqual(printable.lines(text), text)
 
     def test_document(self):
-        """Each host has its own advice there."""
+        """Each host has its own step there."""
         found = json.loads(json.dumps(rendering.document(answer())))
         self.assertEqual({
             'host': 'off-7', 'node': 'node-off-7', 'weight': None,
-            'weights': {}, 'step': 0,
+            'weights': {}, 'condition': 0,
             'kind': 'disabled', 'reason': 'disabled', 'detail': '',
-            'advice': 'enable off-7', 'also': []}, found['hosts'][9])
+            'step': 'enable off-7', 'also': []}, found['hosts'][9])
         self.assertEqual(
             [{'kind': 'disabled', 'reason': 'disabled', 'detail': '',
-              'advice': 'enable full'}], found['hosts'][10]['also'])
+              'step': 'enable full'}], found['hosts'][10]['also'])
         self.assertEqual(
             {'condition': 'enabled', 'asked_by': 'nova', 'left': 3,
-             'excluded': 8}, found['steps'][1])
+             'excluded': 8}, found['conditions'][1])

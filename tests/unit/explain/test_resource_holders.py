@@ -35,24 +35,24 @@ class TestHolders(testtools.TestCase):
             [holder] = self.read({'s': Consumer(
                 's', 'web', host, evacuated=frozenset({'h0'}))})
             self.assertIn('which is on ', holder.subject)
-            self.assertIn('nova-manage placement audit', holder.advice)
+            self.assertIn('nova-manage placement audit', holder.step)
 
     def test_cell_that_is_silent(self):
         """What may be there is no orphan, which an audit would delete."""
         [holder] = self.read({'s': None}, ['cell2'])
         self.assertIn('may be in a cell that did not answer', holder.subject)
-        self.assertEqual('', holder.advice)
+        self.assertEqual('', holder.step)
 
     def test_move_that_has_ended(self):
         """Nova's audit takes what it left for an orphan."""
         [holder] = self.read({'m': Consumer(
             's', move='live-migration', status='error')})
-        self.assertIn('nova-manage placement audit', holder.advice)
+        self.assertIn('nova-manage placement audit', holder.step)
 
     def test_server_that_is_being_created(self):
         """Its resources are claimed before a cell has it."""
         [holder] = self.read({'s': Consumer('s', task='scheduling')})
-        self.assertEqual('', holder.advice)
+        self.assertEqual('', holder.step)
 
     def test_those_that_can_be_freed_come_first(self):
         """Then the largest; a host names three of them."""

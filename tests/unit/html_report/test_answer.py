@@ -22,20 +22,20 @@ def explained(hosts, excluded, reason=OFF, **options):
     :param excluded: number of hosts that each condition excludes
     """
     nodes = [str(uuid.UUID(int=number << 64)) for number in range(hosts)]
-    steps, verdicts, start = [], [], 0
+    conditions, verdicts, start = [], [], 0
     for number, count in enumerate(excluded):
         end = start + count
         verdicts += [explanation.Verdict(
             nodes[at], 'cmp-%04d' % at, reason, number)
             for at in range(start, end)]
-        steps.append(explanation.Step(
+        conditions.append(explanation.Condition(
             'condition %d' % number, 'flavor', frozenset(nodes[end:])))
         start = end
-    left = [explanation.Verdict(nodes[at], 'cmp-%04d' % at, GOOD, len(steps),
-                                weight=float(hosts - at))
-            for at in range(start, hosts)]
+    left = [explanation.Verdict(
+        nodes[at], 'cmp-%04d' % at, GOOD, len(conditions),
+        weight=float(hosts - at)) for at in range(start, hosts)]
     return explanation.Answer(
-        {'flavor': 'm1'}, steps, [*left, *verdicts], **options)
+        {'flavor': 'm1'}, conditions, [*left, *verdicts], **options)
 
 
 def page(what):
@@ -59,12 +59,20 @@ class TestBars(testtools.TestCase):
         self.assertNotIn('style="width', text)
         self.assertIn('Nova has no compute node.', text)
 
+    def test_what_is_said_beside_the_answer(self):
+        """What is down, and what was not looked at."""
+        text = page(explained(
+            2, [1], remarks=['No nova-scheduler is up'],
+            not_looked_at='quotas'))
+        self.assertIn('<p><bdi>No nova-scheduler is up</bdi></p>', text)
+        self.assertIn('Not looked at: quotas.', text)
+
     def test_links_to_the_hosts(self):
         """Each condition that excludes hosts leads to their first row."""
         text = page(explained(9, [2, 0, 3]))
-        self.assertEqual(['step-0', 'step-2'],
+        self.assertEqual(['condition-0', 'condition-2'],
                          re.findall('<a href="#([^"]+)"', text))
-        self.assertEqual(['step-3', 'step-0', 'step-2'],
+        self.assertEqual(['condition-3', 'condition-0', 'condition-2'],
                          re.findall('<tr id="([^"]+)"', text))
 
 
@@ -86,17 +94,17 @@ class TestHosts(testtools.TestCase):
         self.assertLess((sizes[1] - sizes[0]) / 5000, 32)
 
     def test_single_host(self):
-        """Its advice has its name, and no placeholder is explained."""
+        """Its step has its name, and no placeholder is explained."""
         text = page(explained(3, [1]))
         self.assertIn('<b><bdi>cmp-0000</bdi></b>', text)
         self.assertIn('enable cmp-0000', text)
         self.assertNotIn('&lt;host&gt;', text)
 
     def test_further_conditions(self):
-        """Each with its advice, which names a single host."""
+        """Each with its step, which names a single host."""
         down = explanation.Reason(
             'down', 'down', '', 'start ' + explanation.HOST)
-        text = page(explanation.Answer({}, [explanation.Step(
+        text = page(explanation.Answer({}, [explanation.Condition(
             'enabled', 'nova', frozenset())], [explanation.Verdict(
                 'node', 'cmp', OFF, 0, also=(down,))]))
         self.assertIn('also: <bdi>down</bdi>', text)
@@ -104,7 +112,7 @@ class TestHosts(testtools.TestCase):
 
     def test_several_nodes_of_a_host(self):
         """Their UUIDs tell them apart."""
-        ironic = explanation.Answer({}, [explanation.Step(
+        ironic = explanation.Answer({}, [explanation.Condition(
             'enabled', 'nova', frozenset())], [
                 explanation.Verdict('node-%d' % one, 'ironic', OFF, 0)
                 for one in range(2)])
@@ -128,7 +136,7 @@ class TestEscaping(testtools.TestCase):
         """No value becomes markup, wherever it is shown."""
         reason = explanation.Reason(EVIL, EVIL, EVIL, EVIL)
         what = explanation.Answer(
-            {EVIL: EVIL}, [explanation.Step(EVIL, EVIL, frozenset())],
+            {EVIL: EVIL}, [explanation.Condition(EVIL, EVIL, frozenset())],
             [explanation.Verdict(EVIL, EVIL, reason, 0, also=(reason,))] * 2,
             [EVIL],
             placed=[EVIL], count=2, failure=EVIL)
@@ -136,7 +144,7 @@ class TestEscaping(testtools.TestCase):
         self.assertEqual(1, text.count('<script>'))
         self.assertNotIn('<b title', text)
         # Title, headline, name and value of the request, note, condition, who
-        # asked, hosts with nodes, two reasons with details and advices, and
+        # asked, hosts with nodes, two reasons with details and steps, and
         # host of a server.
         self.assertEqual(19, text.count('&lt;script&gt;'))
 
@@ -144,7 +152,7 @@ class TestEscaping(testtools.TestCase):
         """A condition with many aggregates takes a few lines, not a page."""
         names = ', '.join('aggregate-%d' % one for one in range(99))
         what = explained(2, [1])
-        step = explanation.Step(names, '', what.steps[0].passed)
-        text = page(explanation.Answer({}, [step], what.verdicts))
+        condition = explanation.Condition(names, '', what.conditions[0].passed)
+        text = page(explanation.Answer({}, [condition], what.verdicts))
         self.assertIn('<summary><bdi>%s…</bdi>' % names[:90], text)
         self.assertIn('<bdi>%s</bdi></details>' % names, text)

@@ -104,7 +104,7 @@ def extra_spec_filter(at: scene.Scene) -> Rounds:
         _SET % (key, name))
 
 
-def _image(at: scene.Scene, kind: str, reason: str, advice: str) -> Rounds:
+def _image(at: scene.Scene, kind: str, reason: str, step: str) -> Rounds:
     """The host's aggregate is for images with another value."""
     zone = furnish.zone(at, HOST)
     furnish.aggregate(at, HOST, **{PROPERTY: 'windows'})
@@ -112,7 +112,7 @@ def _image(at: scene.Scene, kind: str, reason: str, advice: str) -> Rounds:
     yield situation.Round(
         servers.Create(at, wanted, zone,
                        furnish.image(at, **{PROPERTY: 'debian'})),
-        HOST, kind, reason, advice, 'create the server with another image',
+        HOST, kind, reason, step, 'create the server with another image',
         servers.Create(at, wanted, zone,
                        furnish.image(at, **{PROPERTY: 'windows'})))
 
@@ -122,13 +122,13 @@ def image(at: scene.Scene) -> Rounds:
                   'property ' + PROPERTY, 'it is meant for others')
 
 
-def _type(at: scene.Scene, kind: str, reason: str, advice: str) -> Rounds:
+def _type(at: scene.Scene, kind: str, reason: str, step: str) -> Rounds:
     """The host's aggregate is for another flavor."""
     zone = furnish.zone(at, HOST)
     wanted, other = furnish.flavor(at), furnish.flavor(at)
     furnish.aggregate(at, HOST, instance_type=other)
     yield situation.Round(
-        servers.Create(at, wanted, zone), HOST, kind, reason, advice,
+        servers.Create(at, wanted, zone), HOST, kind, reason, step,
         'create the server with the flavor of the aggregate',
         servers.Create(at, other, zone))
 

@@ -83,7 +83,7 @@ def cell_down(at: scene.Scene) -> Rounds:
     database.refuse()
     yield situation.Round(
         _create(at, zone), '', takes=HOST,
-        summary='0 of 0 hosts: nova shows no compute node',
+        summary='finds 0 of 0 hosts: nova shows no compute node',
         note='; its hosts are not explained',
         action='start the database of the cell')
     database.answer()

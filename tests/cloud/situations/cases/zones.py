@@ -82,7 +82,7 @@ def stale(at: scene.Scene) -> Rounds:
     yield situation.Round(
         _create(at, zone), HOST, 'acceptable', 'acceptable', '',
         SYNC + ' --prune', wrong=OTHER,
-        summary='2 of 6 compute nodes can take the server',
+        summary='finds 2 of 6 compute nodes',
         note='Placement has these hosts in zone %s, nova does not: %s' % (
             zone, OTHER))
 
@@ -141,7 +141,7 @@ def destination(at: scene.Scene) -> Rounds:
     yield situation.Round(
         servers.Create(at, furnish.flavor(at), values={'host': HOST}), HOST,
         'disabled', 'disabled', 'openstack compute service set --enable',
-        note='Nova does not store a host that was requested')
+        note='Nova does not store a host that was named')
 
 
 def _create(at: scene.Scene, zone: str) -> servers.Create:

@@ -6,7 +6,7 @@ import dataclasses
 import testtools
 
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.explain import server_record
+from nova_aggregate_mirror.explain.request import record
 from nova_aggregate_mirror.journal import full_syncs
 
 FAILED = '1970-01-01T00:01:40Z'
@@ -20,9 +20,9 @@ SYNC = full_syncs.Entry('agent', 'api1', 99.0, 101.5, 2.5, added=2)
 
 class TestLaterSyncs(testtools.TestCase):
 
-    def notes(self, *syncs, **record):
-        return server_record.later_syncs(dataclasses.replace(
-            ANSWER, record=dataclasses.replace(RECORD, **record)), syncs)
+    def notes(self, *syncs, **changes):
+        return record.later_syncs(dataclasses.replace(
+            ANSWER, record=dataclasses.replace(RECORD, **changes)), syncs)
 
     def test_all_changes_since_the_failure(self):
         """The note has both times, and the sum of the changes."""
@@ -57,5 +57,5 @@ class TestLaterSyncs(testtools.TestCase):
     def test_answer_without_a_host_or_a_server(self):
         """The failure is explained by the answer, or there is none."""
         for changes in {'verdicts': []}, {'record': None}:
-            self.assertEqual([], server_record.later_syncs(
+            self.assertEqual([], record.later_syncs(
                 dataclasses.replace(ANSWER, **changes), [SYNC]), changes)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first step that each compute node does not pass, and the notes."""
+"""The first condition that each compute node does not pass, and the notes."""
 
 import dataclasses
 
 import testtools
 
-from nova_aggregate_mirror.explain import exclusion_steps
+from nova_aggregate_mirror.explain import conditions
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import funnel
 from nova_aggregate_mirror.explain import placement_query
@@ -19,14 +19,14 @@ CONDITIONS = [
     placement_query.Condition('required', 'X'),
     placement_query.Condition(
         'member_of', 'in:z', placement_query.Origin('zone az', zone=True))]
-# Every node passes every step.
+# Every node passes every condition.
 PASSING = facts.Facts(
     NOVA, scope=NODES, candidates=NODES, states=NODES, requested=NODES,
     funnel=funnel.Funnel(NODES, CONDITIONS, [NODES, NODES], [], {}))
 
 
 def explain(**changes):
-    return exclusion_steps.explain(dataclasses.replace(PASSING, **changes))
+    return conditions.explain(dataclasses.replace(PASSING, **changes))
 
 
 def without(node):
@@ -36,16 +36,16 @@ def without(node):
 class TestSteps(testtools.TestCase):
 
     def assert_excluded(self, phrase, **changes):
-        """Check that a node is excluded by a step of its own."""
+        """Check that a node is excluded by a condition of its own."""
         answer = explain(**changes)
         [verdict] = [verdict for verdict in answer.verdicts
                      if verdict not in answer.acceptable]
         self.assertEqual(('host-d', phrase),
                          (verdict.host, verdict.reason.phrase))
-        self.assertNotIn('d', answer.steps[verdict.step].passed)
+        self.assertNotIn('d', answer.conditions[verdict.condition].passed)
 
     def test_each_step(self):
-        """A node that passes all others has the reason of this step."""
+        """A node that passes all others has the reason of this condition."""
         left = without('d')
         for phrase, changes in (
                 ('without a resource provider', {
@@ -71,7 +71,7 @@ class TestSteps(testtools.TestCase):
             self.assert_excluded(phrase, **changes)
 
     def test_first_step(self):
-        """Later steps do not count, and the nodes left are those of all."""
+        """Later ones do not count, and the nodes left are those of all."""
         answer = explain(cell=without('a'), states=without('a'),
                          requested=without('b'), scores={
                              'c': {'RAMWeigher': 1.}, 'd': {'RAMWeigher': 2.}})
@@ -83,10 +83,10 @@ class TestSteps(testtools.TestCase):
         self.assertEqual(
             ['with a resource provider', 'trait X', 'in the aggregate east '
              '(z)', 'in the cell of the server', 'requested hosts'],
-            [step.name for step in answer.steps])
+            [condition.name for condition in answer.conditions])
 
     def test_each_condition_that_a_node_fails(self):
-        """In the order of the steps, and each once."""
+        """In the order of the conditions, and each once."""
         [verdict] = explain(
             funnel=dataclasses.replace(
                 PASSING.funnel, passed=[without('b'), without('b')]),
@@ -118,7 +118,7 @@ class TestSteps(testtools.TestCase):
         answer = explain(scope=frozenset('ab'), states=without('b'))
         self.assertEqual(['a', 'b'], [
             verdict.node for verdict in answer.verdicts])
-        self.assertEqual(frozenset('a'), answer.steps[-1].passed)
+        self.assertEqual(frozenset('a'), answer.conditions[-1].passed)
 
 
 class TestFilters(testtools.TestCase):
@@ -178,8 +178,16 @@ class TestFilters(testtools.TestCase):
             nova, scope=NODES, serviceless=NODES, cells_disabled=NODES)
         for node, left in ('b', 'b'), ('name', 'ab'):
             self.assertEqual({*left}, {
-                verdict.node for verdict in exclusion_steps.explain(
+                verdict.node for verdict in conditions.explain(
                     staying.staying_on('host-a', node)).acceptable})
+
+    def test_filter_that_got_no_host(self):
+        """It is left out, unless it would reject hosts."""
+        runs = [facts.FilterRun(name, rejected) for name, rejected in (
+            ('First', {'a': '', 'b': '', 'c': '', 'd': ''}), ('Second', {}),
+            ('Third', {'a': ''}))]
+        self.assertEqual('First', explain(
+            filter_runs=runs, scores={}).conditions[-1].name)
 
     def test_filter_that_is_not_listed(self):
         """It is named."""
@@ -190,13 +198,13 @@ class TestFilters(testtools.TestCase):
         run = facts.FilterRun('RackFilter', {'a': ''}, module='house.filters')
         self.assertEqual(
             'see the filter in the module house.filters',
-            explain(filter_runs=[run]).verdicts[-1].reason.advice)
+            explain(filter_runs=[run]).verdicts[-1].reason.step)
 
 
 class TestNotes(testtools.TestCase):
 
     def test_notes(self):
-        """They are in the order of the steps; the request's own are first."""
+        """In the order of the conditions; the request's own are first."""
         notes = explain(
             notes=['own'], omitted=3,
             filter_runs=[facts.FilterRun(

@@ -5,7 +5,7 @@ from nova import objects
 from oslo_utils import timeutils
 import testtools
 
-from nova_aggregate_mirror.explain import network_requests
+from nova_aggregate_mirror.explain.request import networks
 
 
 class TestMissing(testtools.TestCase):
@@ -17,6 +17,6 @@ class TestMissing(testtools.TestCase):
             requested_resources=[],
             requested_networks=objects.NetworkRequestList(objects=[]))
         for launched_at, count in (None, 1), (timeutils.utcnow(), 0):
-            notes = list(network_requests.missing_notes(spec, objects.Instance(
+            notes = list(networks.missing_notes(spec, objects.Instance(
                 host=None, launched_at=launched_at)))
             self.assertEqual(count, len(notes), notes)

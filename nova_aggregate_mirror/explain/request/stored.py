@@ -2,46 +2,69 @@
 """Requests of servers that exist, as nova has stored and prepares them."""
 
 from collections import abc
+import dataclasses
 from typing import Any
 
+from nova.compute import vm_states
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
 from nova.scheduler import utils
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.explain import api_internals
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.explain import network_requests
-from nova_aggregate_mirror.explain import preparations
-from nova_aggregate_mirror.explain import requests
-from nova_aggregate_mirror.explain import server_record
+from nova_aggregate_mirror.explain import request as requests
+from nova_aggregate_mirror.explain.request import networks as network_requests
+from nova_aggregate_mirror.explain.request import preparations
+from nova_aggregate_mirror.explain.request import record
+from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.scheduler import request_spec
+from nova_aggregate_mirror.source import cells
+from nova_aggregate_mirror.source import connections
 
-CREATE, UNSHELVE, REBUILD = 'create', 'unshelve', 'rebuild'
+CREATE, UNSHELVE, REBUILD = (
+    explanation.CREATE, explanation.UNSHELVE, explanation.REBUILD)
 # The event of a host that builds a server.
 BUILD = 'compute__do_build_and_run_instance'
 
 
+@dataclasses.dataclass(frozen=True)
+class _Choice:
+    """The operation to explain, and what nova recorded of it."""
+
+    operation: str
+    remark: str = ''
+    flavor: Any = ''
+    """The new one of a resize; its name or ID if it was given."""
+    host: str = ''
+    """The host that was named for an evacuation."""
+    has_failed: bool = False
+
+
 def of_server(context: Any, placement: client.Client, server: str,
-              operation: str, flavor: str = '',
+              operation: str = '', flavor: str = '',
               image: abc.Mapping[str, Any] | None = None, zone: str = '',
               networks: abc.Sequence[str] = (), ports: abc.Sequence[str] = ()
               ) -> requests.SchedulingRequest:
     """Build the request of a server for an operation.
 
+    :param operation: by default the newest one if it failed
     :param flavor: name or ID of the new one of a resize
     :param image: the new one of a rebuild, as nova gets it from glance
     :param zone: of an unshelve
     :param networks: IDs; with the ports they replace those of the server
     :param ports: IDs
     :raises UnknownName: when nova has no such server, or no readable request
+    :raises CellUnavailable: when its cell did not answer
     """
-    api_internals.check()
     spec = _stored(context, server)
     _set_defaults(spec)
     instance, cell = _instance(context, server, operation)
+    choice = (_Choice(operation, flavor=flavor) if operation else
+              _choose(context, _targeted(context, cell), instance))
+    operation = choice.operation
     if operation != CREATE and (instance is None or (
             not instance.host and operation != UNSHELVE)):
         raise exceptions.UnknownName(
@@ -49,11 +72,14 @@ def of_server(context: Any, placement: client.Client, server: str,
             '--for create to see why it has none' % (server, operation))
     replacements = network_requests.requested_networks(networks, ports)
     request = preparations.PreparedRequest(
-        spec=spec, creates=operation == CREATE, context=context,
+        spec=spec, operation=operation, context=context,
         cell_context=_targeted(context, cell), instance=instance, cell=cell,
         networks=replacements, placement=placement, zone=zone,
-        flavor=flavor and requests.flavor(context, flavor),
-        image=image and requests.decoded(image))
+        flavor=requests.flavor(context, choice.flavor)
+        if isinstance(choice.flavor, str) and choice.flavor
+        else choice.flavor, image=image and requests.decoded(image),
+        host=choice.host, has_failed=choice.has_failed)
+    request.remarks += filter(None, [choice.remark])
     for step in preparations.PREPARATIONS[operation]:
         step(request)
     if 'is_bfv' not in spec:
@@ -62,8 +88,7 @@ def of_server(context: Any, placement: client.Client, server: str,
         spec.requested_networks = replacements
     elif instance:
         request.notes += network_requests.missing_notes(spec, instance)
-    request.record = instance and server_record.read(
-        request.cell_context, instance)
+    request.record = instance and record.read(request.cell_context, instance)
     request.notes += _notes(spec, instance, operation, request.record)
     request.about = {
         'server': server, 'operation': operation,
@@ -72,16 +97,56 @@ def of_server(context: Any, placement: client.Client, server: str,
     return request
 
 
+def _choose(context: Any, cell_context: Any, instance: Any) -> _Choice:
+    """Choose the newest operation if it failed, else one that nova takes."""
+    if instance is None:
+        return _Choice(CREATE)
+    newest = record.newest_operation(cell_context, instance.uuid)
+    if newest and newest.message == record.ERROR:
+        operation = record.OPERATIONS[newest.action]
+        moved = record.newest_migration(cell_context, newest)
+        return _Choice(
+            operation, 'The newest operation of the server, %s, failed at %s: '
+            'this is about it.' % (operation, record.utc(newest.start_time)),
+            _new_flavor(context, moved) if operation == 'resize' else '',
+            moved.dest_compute if operation == 'evacuate' and moved
+            # Nova-compute of the new host may have set it since.
+            and moved.status == 'error' and moved.dest_compute else '',
+            has_failed=True)
+    operation = explanation.MIGRATE
+    if instance.vm_state in (vm_states.SHELVED, vm_states.SHELVED_OFFLOADED):
+        operation = UNSHELVE
+    elif not instance.host:
+        operation = CREATE
+    elif instance.vm_state in (vm_states.ACTIVE, vm_states.PAUSED):
+        operation = explanation.LIVE_MIGRATE
+    return _Choice(operation, 'The newest operation of the server did not '
+                   'fail: this is about %s, chosen by its state; --for '
+                   'chooses another.' % operation)
+
+
+def _new_flavor(context: Any, migration: Any) -> Any:
+    """Read the new flavor of a resize; the stored request has the old one."""
+    try:
+        if migration:
+            return objects.Flavor.get_by_id(
+                context, migration.new_instance_type_id)
+    except nova_exception.FlavorNotFound:
+        pass
+    raise exceptions.UnknownName(
+        'nova has no longer the flavor of the resize that failed; give one '
+        'with --for resize FLAVOR')
+
+
 def _notes(spec: Any, instance: Any, operation: str,
-           record: explanation.ServerRecord | None) -> abc.Iterator[str]:
+           server: explanation.ServerRecord | None) -> abc.Iterator[str]:
     """Note what of a server is not known, and what misleads."""
     if instance is None:
         yield ('The server was deleted or is in no cell yet, so that its '
                'ports are not known and not explained.')
-    if instance and not instance.host and record and any(
-            entry.event.endswith(BUILD)
-            and entry.result != server_record.UNFINISHED
-            for entry in record.entries):
+    if instance and not instance.host and server and any(
+            entry.event.endswith(BUILD) and entry.result != record.UNFINISHED
+            for entry in server.entries):
         yield ('Nova-compute built the server on hosts above and gave up. '
                'Nova calls that a success if it tried another host: see the '
                'nova-compute.log of each host for the reason.')
@@ -92,9 +157,9 @@ def _notes(spec: Any, instance: Any, operation: str,
                '_nova_check_type=rebuild, which only nova may set: '
                'nova-scheduler queries no placement and allocates no '
                'resources for it.')
-    if operation == CREATE:
-        yield ('Nova does not store a host that was requested for the '
-               'creation (API 2.74).')
+    if operation not in ('evacuate', UNSHELVE, REBUILD):
+        yield ('Nova does not store a host that was named for the operation; '
+               'it does for an evacuation only.')
 
 
 class _ReadOnly(request_spec.RequestSpec):
@@ -149,14 +214,20 @@ def _instance(context: Any, server: str, operation: str) -> tuple[Any, Any]:
     """Read a server and its cell; None if nova has it in no cell."""
     attributes = [
         'flavor', 'info_cache', 'numa_topology', 'pci_requests', 'services']
-    if operation not in (CREATE, 'migrate', UNSHELVE):
+    if operation not in (CREATE, explanation.MIGRATE, UNSHELVE):
         # For these nova reads the image of the server.
         attributes.append('system_metadata')
     try:
         cell = objects.InstanceMapping.get_by_instance_uuid(
             context, server).cell_mapping
+    except nova_exception.InstanceMappingNotFound:
+        return None, None
+    try:
         return cell and objects.Instance.get_by_uuid(
             _targeted(context, cell), server, expected_attrs=attributes), cell
-    except (nova_exception.InstanceMappingNotFound,
-            nova_exception.InstanceNotFound):
+    except nova_exception.InstanceNotFound:
         return None, None
+    except connections.ERRORS as exc:
+        raise exceptions.CellUnavailable.of(
+            driver_failures.of_database(exc),
+            causes.cell(cells.full_name(cell))) from exc

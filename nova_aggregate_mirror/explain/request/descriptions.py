@@ -10,14 +10,15 @@ from nova import block_device
 from nova.conf import CONF
 from nova import exception as nova_exception
 from nova import objects
-from nova.pci import request as pci_request
 from nova.scheduler import utils
 from nova.virt import hardware
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.explain import network_requests
-from nova_aggregate_mirror.explain import requests
+from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.explain import request as requests
+from nova_aggregate_mirror.explain.request import networks
+from nova_aggregate_mirror import plurals
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,17 +61,19 @@ def of_description(context: Any, server: ServerDescription
     from_volume = server.from_volume or _boots_from_volume(image)
     _require_inputs(server.project, from_volume, image)
     zone, host, node = _zone(context, server.zone)
+    if host is None:
+        # Nova-api checks no other.
+        _check_zone(context, zone)
     flavor = requests.flavor(context, server.flavor)
     notes = list(_zone_notes(server.zone, zone, from_volume))
-    networks = network_requests.requested_networks(
-        server.networks, server.ports)
-    resources, parameters = network_requests.port_resources(
-        context, networks, None, notes)
+    requested = networks.requested_networks(server.networks, server.ports)
+    resources, parameters = networks.port_resources(
+        context, requested, None, notes)
     spec = objects.RequestSpec.from_components(
         context, uuidutils.generate_uuid(), image, flavor,
         hardware.numa_get_constraints(
             flavor, objects.ImageMeta.from_dict(image)),
-        pci_request.get_pci_requests_from_flavor(flavor),
+        requests.pci_requests(flavor, notes),
         utils.build_filter_properties({
             name: list(values) for name, values in server.hints.items()},
             host, node, flavor),
@@ -79,36 +82,43 @@ def of_description(context: Any, server: ServerDescription
     utils.setup_instance_group(context, spec)
     spec.num_instances = server.count
     spec.is_bfv = from_volume
-    spec.requested_networks = networks
-    request = requests.SchedulingRequest(
-        spec=spec, notes=notes, about={
+    spec.requested_networks = requested
+    return requests.SchedulingRequest(
+        spec=spec, operation=explanation.CREATE, notes=notes, about={
             'flavor': flavor.name, 'image': image.get('name'),
             'project': server.project, 'zone': zone, 'host': host,
-            'node': node, **server.lists},
-        # With a host, nova-api does not check the zone.
-        zone=zone if host is None else '')
-    if server.count > 1 and server.ports:
-        request.refuse('nova-api', 'a port is for one server',
-                       'request the servers with networks')
-    if 'id' in image:
-        # Only then it is worth the time to import nova-api.
-        from nova_aggregate_mirror.explain import api_internals
-        with request.refused_by('nova-api', 'use another flavor or image'):
-            api_internals.check_image(image, flavor, from_volume)
-    return request
+            'node': node, **server.lists})
 
 
 def _zone_notes(argument: str, zone: str, from_volume: bool
                 ) -> abc.Iterator[str]:
     """Note the options by which nova-api chooses the zone of a request."""
     if zone and not argument:
-        yield requests.api_option_note('default_schedule_zone')
+        yield requests.option_note('default_schedule_zone')
     if not zone and argument.partition(':')[0]:
         yield ('Nova-api drops the zone of --zone %s: the host is not in it, '
                'or only a node is named.' % argument)
     if from_volume and not zone and not CONF.cinder.cross_az_attach:
-        yield ('Nova-api requests the zone of a volume that exists already '
-               '([cinder] cross_az_attach is False): give it with --zone.')
+        yield ('Nova-api requests the zone of a volume that exists already: '
+               'give it with --zone. ' + requests.option_note(
+                   'cross_az_attach', 'cinder'))
+
+
+def _check_zone(context: Any, zone: str) -> None:
+    """Raise UnknownName if nova has no such zone; an empty one is any."""
+    names = {CONF.default_availability_zone,
+             # That of nova's other services.
+             CONF.internal_service_availability_zone, *(
+                 aggregate.metadata['availability_zone'] for aggregate in
+                 objects.AggregateList.get_by_metadata_key(
+                     context, 'availability_zone'))}
+    if zone and zone not in names:
+        raise exceptions.UnknownName(
+            'nova has no availability zone %s%s, and refuses servers for it; '
+            'it has %s' % (
+                zone, ' ([DEFAULT] default_schedule_zone)'
+                if zone == CONF.default_schedule_zone else '',
+                plurals.some(names)))
 
 
 def _zone(context: Any, zone: str) -> tuple[str, str | None, str | None]:

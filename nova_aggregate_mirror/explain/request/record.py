@@ -23,6 +23,14 @@ UNFINISHED = 'not finished'
 """The result of an event that still goes on."""
 
 FAULT = 'fault'
+ERROR = 'Error'
+"""What nova has as message of an action that failed."""
+OPERATIONS = {
+    'create': explanation.CREATE, 'migrate': explanation.MIGRATE,
+    'resize': 'resize', 'live-migration': explanation.LIVE_MIGRATE,
+    'evacuate': 'evacuate', 'unshelve': explanation.UNSHELVE,
+    'rebuild': explanation.REBUILD}
+"""Actions for which nova-scheduler is asked, as an explanation calls them."""
 CHANGED = ('The server failed at %s. Full syncs that ended after that, the '
            'last at %s, changed placement: %s. This answer is that of now.')
 
@@ -37,11 +45,11 @@ def read(context: Any, instance: Any) -> explanation.ServerRecord:
         context, [instance.uuid]))
     entries = [
         explanation.RecordEntry(
-            _text(fault.created_at), FAULT, fault.host or '',
+            utc(fault.created_at), FAULT, fault.host or '',
             fault.message or '') for fault in reversed(faults[:FAULTS])]
     entries += [
         explanation.RecordEntry(
-            _text(event.finish_time or event.start_time),
+            utc(event.finish_time or event.start_time),
             '%s: %s' % (action, event.event), event.host or '',
             event.result or UNFINISHED)
         for action, event in _events(context, instance.uuid)]
@@ -68,8 +76,28 @@ def later_syncs(answer: explanation.Answer,
 
 
 def _ended(sync: full_syncs.Entry) -> str:
-    return _text(datetime.datetime.fromtimestamp(
+    return utc(datetime.datetime.fromtimestamp(
         sync.ended_at, datetime.timezone.utc))
+
+
+@main_db.pick_context_manager_reader  # type: ignore[untyped-decorator]
+def newest_operation(context: Any, server: str) -> Any:
+    """Read the newest action of ``OPERATIONS``; None if there is none."""
+    action = models.InstanceAction
+    return context.session.query(action).filter(
+        action.instance_uuid == server, action.action.in_(OPERATIONS)
+    ).order_by(action.id.desc()).first()
+
+
+@main_db.pick_context_manager_reader  # type: ignore[untyped-decorator]
+def newest_migration(context: Any, action: Any) -> Any:
+    """Read the newest migration since an action; None if there is none."""
+    migration = models.Migration
+    return context.session.query(migration).filter(
+        migration.instance_uuid == action.instance_uuid,
+        # Both are whole seconds in MySQL, which rounds.
+        migration.created_at >= action.start_time - datetime.timedelta(
+            seconds=1)).order_by(migration.id.desc()).first()
 
 
 @main_db.pick_context_manager_reader  # type: ignore[untyped-decorator]
@@ -86,5 +114,6 @@ def _events(context: Any, server: str) -> list[tuple[str, Any]]:
     return rows
 
 
-def _text(time: Any) -> str:
+def utc(time: Any) -> str:
+    """Render a time as nova stores it."""
     return timeutils.normalize_time(time).isoformat('T', 'seconds') + 'Z'

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first condition that a compute node does not meet: pure."""
+
+from collections import abc
+import dataclasses
+
+from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.explain import facts
+from nova_aggregate_mirror.explain import notes
+from nova_aggregate_mirror.explain import reasons
+
+Facts = facts.Facts
+Nodes = frozenset[str]
+Reason = explanation.Reason
+
+
+@dataclasses.dataclass(frozen=True)
+class Exclusion:
+    """The compute nodes that a condition excludes, each with its reason."""
+
+    name: str
+    asked_by: str
+    reasons: abc.Mapping[str, Reason]
+    always: bool = True
+    """Whether it is shown if it excludes no node, too."""
+
+
+Exclusions = abc.Iterator[Exclusion]
+
+
+def request_refused(facts: Facts, nodes: Nodes) -> Exclusions:
+    if facts.refusal:
+        refused = reasons.reason(
+            'refused', facts, facts.refusal.reason, step=facts.refusal.step)
+        yield Exclusion(
+            facts.refusal.condition, '', dict.fromkeys(nodes, refused))
+
+
+def provider_missing(facts: Facts, _nodes: Nodes) -> Exclusions:
+    if facts.funnel:
+        yield Exclusion('with a resource provider', '', {
+            node: reasons.of_provider(node, facts) for node
+            in facts.nova.nodes.keys() - facts.funnel.existing})
+
+
+def condition_unmet(facts: Facts, _nodes: Nodes) -> Exclusions:
+    if facts.funnel:
+        for condition, passed in zip(
+                facts.funnel.conditions, facts.funnel.passed, strict=True):
+            yield Exclusion(
+                reasons.title(condition, facts.nova), condition.origin.name, {
+                    node: reasons.of_condition(condition, node, facts)
+                    for node in facts.funnel.existing - passed})
+
+
+def candidate_missing(facts: Facts, nodes: Nodes) -> Exclusions:
+    if not facts.funnel:
+        return
+    failing = nodes - facts.candidates
+    if facts.limit:
+        yield Exclusion(
+            'among the first %s candidates' % facts.limit,
+            'max_placement_results',
+            dict.fromkeys(failing, reasons.reason(
+                'beyond_limit', facts, 'nova-scheduler takes %s candidates '
+                'only' % facts.limit)),
+            always=False)
+    else:
+        yield Exclusion(
+            'allocation candidates of placement', '',
+            dict.fromkeys(failing, reasons.reason(
+                'not_returned', facts, 'it meets each condition')),
+            always=False)
+
+
+def cell_differs(facts: Facts, _nodes: Nodes) -> Exclusions:
+    if facts.cell is not None:
+        yield Exclusion(
+            'in the cell of the server', 'nova', dict.fromkeys(
+                facts.nova.nodes.keys() - facts.cell - facts.serviceless,
+                reasons.reason('cell', facts)), always=False)
+
+
+def service_missing(facts: Facts, nodes: Nodes) -> Exclusions:
+    yield Exclusion('with a nova-compute service', '', {
+        **dict.fromkeys(nodes - facts.states, reasons.reason(
+            'no_state', facts, 'the compute node was deleted meanwhile')),
+        **dict.fromkeys(facts.cells_disabled, reasons.reason(
+            'disabled_cell', facts)),
+        **dict.fromkeys(facts.serviceless, reasons.reason(
+            'no_service', facts))}, always=False)
+
+
+def host_not_requested(facts: Facts, nodes: Nodes) -> Exclusions:
+    yield Exclusion('requested hosts', 'nova', {
+        node: reasons.reason('ignored', facts, 'the server is on it')
+        if node in facts.ignored else reasons.reason('not_named', facts)
+        for node in (nodes - facts.requested) | facts.ignored}, always=False)
+
+
+def filter_rejects(facts: Facts, nodes: Nodes) -> Exclusions:
+    for run in facts.filter_runs:
+        if run.name == reasons.COMPUTE_FILTER:
+            run = dataclasses.replace(
+                run, rejected={**_unusable(facts), **run.rejected})
+        yield Exclusion(run.name, 'nova', {
+            node: reasons.of_filter(run, node, facts)
+            for node in run.rejected}, always=bool(nodes))
+        nodes = nodes.difference(run.rejected)
+        if run.name == reasons.COMPUTE_FILTER:
+            # Of a host that is disabled it checks nothing else.
+            yield Exclusion('nova-compute is up', 'nova', {
+                node: reasons.of_down(facts.host(node), facts)
+                for node in run.rejected if facts.host(node) in facts.down},
+                always=False)
+
+
+def _unusable(facts: Facts) -> abc.Mapping[str, str]:
+    """Map the nodes that ComputeFilter would reject to no message.
+
+    Nova does not run it for a rebuild, the only request without a query.
+    """
+    return dict.fromkeys((
+        node for node, host in facts.nova.nodes.items()
+        if facts.funnel and node not in facts.scores
+        and (host in facts.down or host in facts.disabled)), '')
+
+
+CONDITIONS: tuple[abc.Callable[[Facts, Nodes], Exclusions], ...] = (
+    # A request filter, or placement, refuses the request on any host.
+    request_refused,
+    # Placement has no provider of the compute node.
+    provider_missing,
+    # The provider does not meet a condition of the query to placement.
+    condition_unmet,
+    # Placement or nova-scheduler takes fewer candidates than there are.
+    candidate_missing,
+    # Nova moves the server within its cell only.
+    cell_differs,
+    # Nova-scheduler reads no host state of the compute node.
+    service_missing,
+    # The request names other hosts, or leaves out this one.
+    host_not_requested,
+    # A host filter rejects the host.
+    filter_rejects,
+)
+"""What excludes hosts, in nova's order.
+
+Each gets the compute nodes that met those before it, and yields what it asks,
+with the nodes that each of them excludes. If it is known that other
+nodes do not meet a condition either, they may be among them; all are compute
+nodes of ``facts.nova``.
+"""
+
+
+def explain(facts: Facts) -> explanation.Answer:
+    """Explain a request: the conditions that each compute node fails."""
+    nodes = frozenset(facts.nova.nodes)
+    conditions: list[explanation.Condition] = []
+    # By phrase: placement and a filter may both tell that a host is disabled.
+    failures: dict[str, dict[str, Reason]] = {node: {} for node in nodes}
+    first: dict[str, int] = {}
+    for condition in CONDITIONS:
+        for exclusion in condition(facts, nodes):
+            for node, reason in exclusion.reasons.items():
+                failures[node].setdefault(reason.phrase, reason)
+            excluded = nodes.intersection(exclusion.reasons)
+            if excluded or exclusion.always and not facts.refusal:
+                first |= dict.fromkeys(excluded, len(conditions))
+                nodes -= excluded
+                conditions.append(explanation.Condition(
+                    exclusion.name, exclusion.asked_by, nodes & facts.scope))
+    return _answer(facts, conditions, nodes, [
+        _verdict(node, facts, condition, *failures[node].values())
+        for node, condition in first.items()])
+
+
+def _verdict(node: str, facts: Facts, condition: int, reason: Reason,
+             *also: Reason) -> explanation.Verdict:
+    scores = facts.scores.get(node)
+    return explanation.Verdict(
+        node, facts.host(node), reason, condition,
+        None if scores is None else sum(scores.values()), scores or {}, also)
+
+
+def _answer(facts: Facts, conditions: abc.Sequence[explanation.Condition],
+            nodes: Nodes, excluded: abc.Iterable[explanation.Verdict]
+            ) -> explanation.Answer:
+    """Return the answer: acceptable nodes first, the others by condition."""
+    acceptable = [
+        _verdict(node, facts, len(conditions), reasons.acceptable(node, facts))
+        for node in nodes]
+    verdicts = [
+        *sorted(acceptable, key=lambda verdict: (
+            -(verdict.weight or 0.0), verdict.host, verdict.node)),
+        *sorted(excluded, key=lambda verdict: (
+            verdict.condition, verdict.reason.kind, verdict.host,
+            verdict.node))]
+    verdicts = [verdict for verdict in verdicts if verdict.node in facts.scope]
+    return explanation.Answer(
+        facts.request, conditions, verdicts, notes.of_facts(facts),
+        facts.placed, facts.count,
+        facts.refusal.reason if facts.refusal else '', facts.record,
+        facts.remarks, facts.stays, notes.NOT_LOOKED_AT[facts.operation],
+        bool(facts.nova.cells_down))

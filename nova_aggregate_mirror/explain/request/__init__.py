@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests on their way to nova-scheduler, of servers described or stored."""
+
+from collections import abc
+import dataclasses
+import json
+from typing import Any
+
+from nova.conf import CONF
+from nova import exception as nova_exception
+from nova import objects
+from nova.pci import request as pci_request
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.scheduler import request_spec
+
+# Image properties about the disks of a server.
+_DEVICES = ('block_device_mapping', 'mappings')
+
+
+@dataclasses.dataclass(kw_only=True)
+class SchedulingRequest:
+    """A request, and what is known about it."""
+
+    spec: request_spec.RequestSpec
+    operation: str
+    """One of ``explanation.OPERATIONS``."""
+    about: abc.Mapping[str, str | None] = dataclasses.field(
+        default_factory=dict)
+    """Its arguments, for display; those without a value are not shown."""
+    notes: list[str] = dataclasses.field(default_factory=list)
+    """Parts of the request that are not explained."""
+    remarks: list[str] = dataclasses.field(default_factory=list)
+    """What is said before the answer."""
+    record: explanation.ServerRecord | None = None
+    """Of the server whose request this is."""
+    stays_on: tuple[str, str] | None = None
+    """The host and node of a server that does not leave them: nova-scheduler
+    is not asked."""
+    stays: str = ''
+    """Why it is not asked."""
+    tenant: str = ''
+    """The name of the project, if the request was given with one."""
+
+
+def flavor(context: Any, name: str) -> Any:
+    """Read a flavor by its ID or its name.
+
+    :raises UnknownName: when nova has no such flavor
+    """
+    for find in (objects.Flavor.get_by_flavor_id, objects.Flavor.get_by_name):
+        try:
+            return find(context, name)
+        except nova_exception.FlavorNotFound:
+            continue
+    raise exceptions.UnknownName(
+        'nova has no flavor with the name or ID %s; see "openstack flavor '
+        'list --all"' % name)
+
+
+def decoded(image: abc.Mapping[str, Any]) -> dict[str, Any]:
+    """Decode the properties that are JSON in glance, as nova does."""
+    return {**image, 'properties': {
+        name: json.loads(value) if name in _DEVICES else value
+        for name, value in image['properties'].items()}}
+
+
+def pci_requests(flavor: Any, notes: list[str]) -> Any:
+    """Return what PCI devices a flavor requests, by nova-api's aliases.
+
+    :param notes: gets one if the flavor requests any
+    :raises InvalidConfiguration: when an alias is not defined
+    """
+    try:
+        requested = pci_request.get_pci_requests_from_flavor(flavor)
+    except nova_exception.PciRequestAliasNotDefined as exc:
+        raise exceptions.InvalidConfiguration(
+            'nova cannot build this request: %s' % exc,
+            step=option_note('alias', 'pci')) from exc
+    if requested.requests:
+        notes.append(option_note('alias', 'pci'))
+    return requested
+
+
+def option_note(name: str, group: str = 'DEFAULT') -> str:
+    """Return a note on an option of nova-api that makes the request."""
+    location = CONF.get_location(name, None if group == 'DEFAULT' else group)
+    value = CONF[name] if group == 'DEFAULT' else CONF[group][name]
+    return ('Nova-api decides by its [%s] %s, here %s (%s). If nova-api\'s '
+            'file differs, give it with a further --config-file.' % (
+                group, name, value, location.detail
+                if location and location.location.is_user_controlled
+                else 'the default, which no file that was read changes'))

@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations that failed last, and what nova-scheduler is not asked for."""
+
+from collections import abc
+from typing import Any
+
+from keystoneauth1 import adapter
+
+from tests.cloud.situations import cells
+from tests.cloud.situations import furnish
+from tests.cloud.situations import hosts
+from tests.cloud.situations import scene
+from tests.cloud.situations import schedulers
+from tests.cloud.situations import servers
+from tests.cloud.situations import situation
+
+SOURCE, HOST = 'compute-1', 'compute-2'
+OTHERS = 'compute-3', 'compute-4', 'compute-5', 'compute-6'
+LIVE = {'os-migrateLive': {'host': None, 'block_migration': 'auto'}}
+FOUND = 'nova-scheduler finds 6 of 6'
+ANY = '.'
+
+Rounds = abc.Iterator[situation.Round]
+Situation = situation.Situation
+
+
+class Newest(servers.Move):
+    """A move that is explained without saying which it was."""
+
+    def arguments(self) -> abc.Sequence[str]:
+        return super().arguments()[:2]
+
+
+class Waiting(servers.Create):
+    """A creation that nobody schedules."""
+
+    def make(self) -> situation.Outcome:
+        self._name = self._scene.name('server')
+        self._body['server']['name'] = self._name
+        self.id = self._scene.nova.post(
+            '/servers', json=self._body).json()['server']['id']
+        self._scene.later(self._delete, self._name)
+        return situation.Outcome(frozenset(), 'status BUILD')
+
+
+def failed_move(at: scene.Scene) -> Rounds:
+    """A creation would find the host that the server is on."""
+    zone = furnish.zone(at, SOURCE, HOST)
+    hosts.disable(at, HOST)
+    server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
+    yield situation.Round(
+        Newest(at, server, ['live-migrate'], LIVE), HOST, 'disabled',
+        'disabled', 'openstack compute service set --enable',
+        note='The newest operation of the server, live-migrate, failed at')
+
+
+def failed_resize(at: scene.Scene) -> Rounds:
+    """The stored request has the old flavor."""
+    zone = furnish.zone(at, SOURCE, HOST)
+    hosts.capacity(at, HOST, 'VCPU', 4)
+    server = servers.boot(
+        at, furnish.flavor(at), SOURCE, '%s:%s' % (zone, SOURCE))
+    large, smaller = (furnish.flavor(at, vcpus=number) for number in (5, 4))
+    yield situation.Round(
+        Newest(at, server, ['resize', large], _resize(large)), HOST,
+        'max_unit', 'allow at most 4 VCPU', 'add larger hosts',
+        'resize to a smaller flavor',
+        Newest(at, server, ['resize', smaller], _resize(smaller)),
+        note='The newest operation of the server, resize, failed at')
+
+
+def quota(at: scene.Scene) -> Rounds:
+    """Nova-api refuses the request."""
+    url = '/os-quota-sets/%s' % at.nova.get_project_id()
+    before = at.nova.get(url).json()['quota_set']['ram']
+    _set_quota(at, url, 0)
+    at.later(_set_quota, at, url, before)
+    wanted = furnish.flavor(at)
+    yield situation.Round(
+        servers.Create(at, wanted, explained=['--flavor', wanted]), '',
+        refusal='Quota exceeded', summary=FOUND, looked='quotas',
+        action='raise the quota', anywhere=True)
+    _set_quota(at, url, before)
+
+
+def private_flavor(at: scene.Scene) -> Rounds:
+    """Nova-api does not show the flavor to the project."""
+    wanted = at.name('flavor')
+    at.nova.post('/flavors', json={'flavor': {
+        'name': wanted, 'id': wanted, 'vcpus': 1, 'ram': 64, 'disk': 1,
+        'os-flavor-access:is_public': False}})
+    at.later(at.nova.delete, '/flavors/%s' % wanted)
+    user = _member(at)
+    yield situation.Round(
+        servers.Create(at, wanted, explained=['--flavor', wanted], nova=user),
+        '', refusal='Flavor', summary=FOUND, looked='rights to the flavor',
+        action='openstack flavor set --project %s %s' % (
+            user.get_project_id(), wanted), anywhere=True)
+
+
+def _member(at: scene.Scene) -> Any:
+    """Return nova's adapter of a user of another project."""
+    identity, name = at.cloud.rest('identity'), at.name('project')
+    project, user = (identity.post('/%ss' % kind, json={kind: {
+        'name': name, 'domain_id': 'default', **values}}).json()[kind]['id']
+        for kind, values in (
+            ('project', {}), ('user', {'password': at.cloud.config.password})))
+    [role] = identity.get('/roles?name=member').json()['roles']
+    identity.put('/projects/%s/users/%s/roles/%s' % (
+        project, user, role['id']))
+    at.later(identity.delete, '/projects/%s' % project)
+    at.later(identity.delete, '/users/%s' % user)
+    return adapter.Adapter(
+        at.cloud.new_session(name, name), service_type='compute',
+        endpoint_override=at.nova.get_endpoint(),
+        default_microversion='2.96')
+
+
+def missing_image(at: scene.Scene) -> Rounds:
+    """Nova-conductor reads the image of a shelved server first."""
+    server = servers.boot(at, furnish.flavor(at))
+    name = at.nova.get('/servers/%s' % server).json()['server']['name']
+    servers.shelve(at, server)
+    images = at.cloud.rest('image')
+    [image] = images.get('/v2/images?name=%s-shelved' % name).json()['images']
+    images.delete('/v2/images/%s' % image['id'])
+    yield situation.Round(
+        servers.Move(at, server, ['unshelve'], {'unshelve': None}), '',
+        refusal=ANY, summary=FOUND, looked='image',
+        action='none: the image is lost', is_final=True)
+
+
+def full_network(at: scene.Scene) -> Rounds:
+    """Neutron refuses the port."""
+    neutron = at.cloud.rest('network')
+    network = neutron.post('/v2.0/networks', json={'network': {
+        'name': at.name('network')}}).json()['network']['id']
+    at.later(neutron.delete, '/v2.0/networks/%s' % network)
+    subnet = neutron.post('/v2.0/subnets', json={'subnet': {
+        'network_id': network, 'ip_version': 4, 'cidr': '192.0.2.0/24',
+        'enable_dhcp': False, 'allocation_pools': [
+            {'start': '192.0.2.9', 'end': '192.0.2.9'}]}}).json()['subnet']
+    port = neutron.post('/v2.0/ports', json={'port': {
+        'network_id': network}}).json()['port']['id']
+    at.later(neutron.delete, '/v2.0/ports/%s' % port, raise_exc=False)
+    wanted = furnish.flavor(at)
+    yield situation.Round(
+        servers.Create(
+            at, wanted, values={'networks': [{'uuid': network}]}, explained=[
+                '--flavor', wanted, '--network', network]),
+        '', refusal=ANY, summary=FOUND, looked='addresses',
+        action='add an address to the subnet', anywhere=True)
+    neutron.put('/v2.0/subnets/%s' % subnet['id'], json={'subnet': {
+        'allocation_pools': [{'start': '192.0.2.9', 'end': '192.0.2.99'}]}})
+
+
+def no_scheduler(at: scene.Scene) -> Rounds:
+    """The server stays in BUILD."""
+    at.later(at.schedulers.restart)
+    at.cloud.process('scheduler').kill()
+    at.wait_until(
+        lambda: all(service['state'] == 'down' for service in at.nova.get(
+            '/os-services?binary=nova-scheduler').json()['services']),
+        'nova considers nova-scheduler to be down')
+    wanted = furnish.flavor(at)
+    yield situation.Round(
+        Waiting(at, wanted), '', refusal='status BUILD', summary=FOUND,
+        note='No nova-scheduler is up', action='start nova-scheduler',
+        again=servers.Create(at, wanted), anywhere=True)
+    at.schedulers.restart()
+
+
+def name_conflict(at: scene.Scene) -> Rounds:
+    """Another provider has the name of the host, whose own is missing."""
+    zone = furnish.zone(at, SOURCE)
+    own = hosts.provider(at, SOURCE)
+    name = at.placement.get('/resource_providers/%s' % own).json()['name']
+    at.placement.delete('/resource_providers/%s' % own)
+    other = at.placement.post('/resource_providers', json={
+        'name': name}).json()['uuid']
+    at.later(at.placement.delete, '/resource_providers/%s' % other,
+             raise_exc=False)
+    create = servers.Create(at, furnish.flavor(at), zone)
+    yield situation.Round(
+        create, SOURCE, 'no_provider', 'without a resource provider',
+        'openstack resource provider set --name')
+    hosts.restart(at, SOURCE)
+    aggregate = furnish.uuid(at, zone)
+    at.wait_until(lambda: aggregate in (at.cloud.associations(own) or ()),
+                  'the new provider is in its aggregates')
+
+
+def pinned(at: scene.Scene) -> Rounds:
+    """The other host is in another zone: nova does not add it to this one."""
+    zone = furnish.zone(at, SOURCE)
+    furnish.zone(at, HOST)
+    server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
+    yield situation.Round(
+        servers.Move(at, server, ['migrate'], {'migrate': None}), HOST,
+        'aggregate', 'not in zone ' + zone, 'unpin the server from its zone',
+        'unpin the server', anywhere=True)
+    servers.shelve(at, server)
+    at.nova.post('/servers/%s/action' % server, json={
+        'unshelve': {'availability_zone': None}})
+    at.wait_until(
+        lambda: at.nova.get('/servers/%s' % server).json()['server'][
+            'status'] == 'ACTIVE', 'the server is unpinned')
+
+
+def affinity_move(at: scene.Scene) -> Rounds:
+    """No server changes its group."""
+    wanted, group = furnish.flavor(at), furnish.group(at, 'affinity')
+    server, _other = (servers.boot(
+        at, wanted, SOURCE, 'nova:' + SOURCE, hints={'group': group})
+        for _number in range(2))
+    yield situation.Round(
+        servers.Move(at, server, ['migrate'], {'migrate': None}), HOST,
+        'filter', 'not the host of the server group', action='none',
+        is_final=True)
+
+
+def different_host_move(at: scene.Scene) -> Rounds:
+    """The hint stays with the server."""
+    zone, wanted = furnish.zone(at, SOURCE, HOST), furnish.flavor(at)
+    first = servers.boot(at, wanted, HOST, '%s:%s' % (zone, HOST))
+    server = servers.boot(at, wanted, SOURCE, zone,
+                          hints={'different_host': first})
+    yield situation.Round(
+        servers.Move(at, server, ['migrate'], {'migrate': None}), HOST,
+        'filter', 'with a server to keep apart from',
+        'move the other server away first', 'delete the other server')
+    servers.delete(at, first)
+
+
+def _typo(at: scene.Scene, specs: abc.Mapping[str, str], reason: str,
+          step: str) -> Rounds:
+    zone = furnish.zone(at, HOST)
+    yield situation.Round(
+        servers.Create(at, furnish.flavor(at, specs=specs), zone), HOST,
+        'refused', 'the request is refused', step, 'correct the flavor',
+        servers.Create(at, furnish.flavor(at), zone), summary=reason)
+
+
+def pci_alias(at: scene.Scene) -> Rounds:
+    """The file that was read does not have the alias."""
+    wanted = furnish.flavor(at, specs={'pci_passthrough:alias': 'typo:1'})
+    yield situation.Round(
+        servers.Create(at, wanted, explained=['--flavor', wanted]), '',
+        refusal='PCI alias', summary='[pci] alias', error=True,
+        action='correct the flavor', anywhere=True,
+        again=servers.Create(at, furnish.flavor(at)))
+
+
+def default_pinned(at: scene.Scene) -> Rounds:
+    """The zone of hosts without one: the server moves to a host of a zone."""
+    furnish.zone(at, HOST)
+    hosts.disable(at, *OTHERS)
+    server = servers.boot(at, furnish.flavor(at), SOURCE, 'nova:' + SOURCE)
+    yield situation.Round(
+        servers.Move(at, server, ['migrate'], {'migrate': None}), HOST,
+        'acceptable', 'acceptable', action='none', wrong=HOST, is_final=True,
+        summary='nova-scheduler finds 1 of 6',
+        note='Nothing enforces zone nova: no aggregate has it')
+
+
+def server_cell_down(at: scene.Scene) -> Rounds:
+    """Nothing of the server can be read."""
+    zone = furnish.zone(at, SOURCE, HOST)
+    hosts.disable(at, HOST)
+    server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
+    database = cells.CellDatabase(at)
+    database.refuse()
+    move = Newest(at, server, ['migrate'], {'migrate': None})
+    yield situation.Round(
+        move, '', summary='the database of cell cell1', error=True,
+        action='start the database of the cell', takes=HOST)
+    database.answer()
+    at.nova.put('/os-services/%s' % at.nova.get(
+        '/os-services?host=%s' % HOST).json()['services'][0]['id'],
+        json={'status': 'enabled'})
+
+
+def _resize(flavor: str) -> dict[str, Any]:
+    return {'resize': {'flavorRef': flavor}}
+
+
+def _set_quota(at: scene.Scene, url: str, ram: int) -> None:
+    at.nova.put(url, json={'quota_set': {'ram': ram, 'force': True}})
+
+
+SITUATIONS = (
+    Situation('failed-move', 'A live migration that failed, explained by the '
+              'server\'s name alone', failed_move),
+    Situation('failed-resize', 'A resize that failed, explained by the '
+              'server\'s name alone', failed_resize),
+    Situation('quota', 'The quota is exceeded', quota),
+    Situation('private-flavor', 'The flavor is not that of the project',
+              private_flavor),
+    Situation('missing-image', 'Unshelve: the image was deleted',
+              missing_image),
+    Situation('full-network', 'The network has no free address',
+              full_network),
+    Situation('no-scheduler', 'Nova-scheduler does not run', no_scheduler),
+    Situation('name-conflict', 'Another provider has the name of the host',
+              name_conflict),
+    Situation('pinned', 'Migration: the other host is in another zone',
+              pinned),
+    Situation('affinity-move', 'Migration of a server of an affinity group',
+              affinity_move),
+    Situation('different-host-move', 'Migration with the hint different_host',
+              different_host_move, schedulers.STOCK),
+    Situation('unknown-class', 'The flavor has a resource class that '
+              'placement lacks', lambda at: _typo(
+                  at, {'resources:CUSTOM_TYPO': '1'}, 'placement has no '
+                  'resource class CUSTOM_TYPO',
+                  'openstack resource class create CUSTOM_TYPO')),
+    Situation('unknown-trait', 'The flavor has a trait that placement lacks',
+              lambda at: _typo(
+                  at, {'trait:CUSTOM_TYPO': 'required'},
+                  'placement has no trait CUSTOM_TYPO',
+                  'openstack trait create CUSTOM_TYPO')),
+    Situation('no-policy', 'The flavor has numbered groups and no policy',
+              lambda at: _typo(
+                  at, {'resources1:VCPU': '1', 'resources2:MEMORY_MB': '1'},
+                  'no group_policy',
+                  'openstack flavor set --property group_policy=none')),
+    Situation('pci-alias', 'The file that is read lacks the PCI alias',
+              pci_alias),
+    Situation('default-pinned', 'A server of the default zone moves to a '
+              'host of another', default_pinned),
+    Situation('server-cell-down', 'The database of the server\'s cell does '
+              'not answer', server_cell_down))
