@@ -34,6 +34,7 @@ from nova_aggregate_mirror.cmd import identifiers
 from nova_aggregate_mirror.cmd import report
 from nova_aggregate_mirror.cmd import start
 from nova_aggregate_mirror.console import formats
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import rendering
@@ -44,11 +45,15 @@ def run(conf: cfg.ConfigOpts) -> int:
     """Explain the request of the command line; return the exit status."""
     components.check_configuration()
     args = conf.command
-    if args.html is not None:
-        answer = _write_page(conf, args.html)
-    else:
-        answer = _explain(conf)
-        _show(args.format, answer)
+    try:
+        if args.html is not None:
+            answer = _write_page(conf, args.html)
+        else:
+            answer = _explain(conf)
+            _show(args.format, answer)
+    except exceptions.CellUnavailable as exc:
+        formats.tell([str(exc)])
+        return exit_status.NO_NODE
     if answer.cells_down:
         return exit_status.NO_NODE
     return exit_status.OK if answer.possible else exit_status.NO_HOST

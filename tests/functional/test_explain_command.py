@@ -202,11 +202,7 @@ class TestRefusals(ExplainTest):
         Without any host, nothing is explained.
         """
         for cell in 'cell2', 'cell1':
-            with self.cloud.nova.in_cell(cell) as context:
-                engine = main_db.get_context_manager(
-                    context).writer.get_engine()
-                with engine.begin() as database:
-                    database.execute(sa.text('DROP TABLE services'))
+            self.drop(cell, 'services')
             if cell == 'cell2':
                 done = self.explain(*SMALL)
                 self.assertEqual(5, done.returncode, done.stderr)
@@ -214,7 +210,33 @@ class TestRefusals(ExplainTest):
                 self.assertIn('the database of cell cell2', first)
                 self.assertIn('nova-scheduler finds 1 of 1 hosts (near)',
                               others)
-        self.assert_refused('lacks the table')
+        done = self.explain(*SMALL)
+        self.assertEqual((5, ''), (done.returncode, done.stdout))
+        self.assertIn('lacks the table', done.stderr)
+
+    def drop(self, cell, table):
+        """Break the database of a cell."""
+        with self.cloud.nova.in_cell(cell) as context:
+            engine = main_db.get_context_manager(context).writer.get_engine()
+            with engine.begin() as database:
+                database.execute(sa.text('DROP TABLE ' + table))
+
+    def test_server_whose_cell_fails(self):
+        """Its creation is explained; a move needs to know its host."""
+        server = placed.create_server(
+            self.cloud.nova, self.flavor, 'far', 'cell2')
+        for table in 'instances', 'compute_nodes':
+            self.drop('cell2', table)
+        done = self.explain('--server', server)
+        self.assertEqual((5, ''), (done.returncode, done.stderr))
+        before, finds, _hosts = ' '.join(done.stdout.split()).partition(
+            'nova-scheduler finds 1 of 1 hosts (near)')
+        self.assertTrue(finds, done.stdout)
+        self.assertTrue(before.startswith('the database of cell cell2'))
+        self.assertIn('this is about its creation', before)
+        done = self.explain('--server', server, '--for', 'migrate')
+        self.assertEqual((5, ''), (done.returncode, done.stdout))
+        self.assertIn('the database of cell cell2', done.stderr)
 
     def test_arguments(self):
         """Each tells where to look, or what to give instead."""

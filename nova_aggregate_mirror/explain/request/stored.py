@@ -26,6 +26,8 @@ from nova_aggregate_mirror.source import connections
 
 CREATE, UNSHELVE, REBUILD = (
     explanation.CREATE, explanation.UNSHELVE, explanation.REBUILD)
+DELETED = ('The server was deleted or is in no cell yet, so that its ports '
+           'are not known and not explained.')
 # The event of a host that builds a server.
 BUILD = 'compute__do_build_and_run_instance'
 
@@ -61,7 +63,15 @@ def of_server(context: Any, placement: client.Client, server: str,
     """
     spec = _stored(context, server)
     _set_defaults(spec)
-    instance, cell = _instance(context, server, operation)
+    remarks = []
+    try:
+        instance, cell = _instance(context, server, operation)
+    except exceptions.CellUnavailable as exc:
+        if operation not in ('', CREATE):
+            raise
+        instance, cell, operation = None, None, CREATE
+        remarks = ['%s; the server is in that cell: this is about its creation'
+                   % exc]
     choice = (_Choice(operation, flavor=flavor) if operation else
               _choose(context, _targeted(context, cell), instance))
     operation = choice.operation
@@ -79,7 +89,7 @@ def of_server(context: Any, placement: client.Client, server: str,
         if isinstance(choice.flavor, str) and choice.flavor
         else choice.flavor, image=image and requests.decoded(image),
         host=choice.host, has_failed=choice.has_failed)
-    request.remarks += filter(None, [choice.remark])
+    request.remarks += [*remarks, *filter(None, [choice.remark])]
     for step in preparations.PREPARATIONS[operation]:
         step(request)
     if 'is_bfv' not in spec:
@@ -90,6 +100,8 @@ def of_server(context: Any, placement: client.Client, server: str,
         request.notes += network_requests.missing_notes(spec, instance)
     request.record = instance and record.read(request.cell_context, instance)
     request.notes += _notes(spec, instance, operation, request.record)
+    if instance is None and not remarks:
+        request.notes.append(DELETED)
     request.about = {
         'server': server, 'operation': operation,
         'host': instance and instance.host, 'flavor': spec.flavor.name,
@@ -141,9 +153,6 @@ def _new_flavor(context: Any, migration: Any) -> Any:
 def _notes(spec: Any, instance: Any, operation: str,
            server: explanation.ServerRecord | None) -> abc.Iterator[str]:
     """Note what of a server is not known, and what misleads."""
-    if instance is None:
-        yield ('The server was deleted or is in no cell yet, so that its '
-               'ports are not known and not explained.')
     if instance and not instance.host and server and any(
             entry.event.endswith(BUILD) and entry.result != record.UNFINISHED
             for entry in server.entries):
