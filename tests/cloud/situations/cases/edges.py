@@ -15,7 +15,7 @@ from tests.cloud.situations import servers
 from tests.cloud.situations import situation
 
 SOURCE, HOST = 'compute-1', 'compute-2'
-OTHERS = 'compute-3', 'compute-4', 'compute-5', 'compute-6'
+OTHERS = 'compute-3', 'ironic-1'
 LIVE = {'os-migrateLive': {'host': None, 'block_migration': 'auto'}}
 FOUND = 'nova-scheduler finds 6 of 6'
 ANY = '.'
@@ -29,6 +29,17 @@ class Newest(servers.Move):
 
     def arguments(self) -> abc.Sequence[str]:
         return super().arguments()[:2]
+
+
+class Lost(servers.Move):
+    """A move after which nova leaves the server in its task."""
+
+    def make(self) -> situation.Outcome:
+        at, url = self._scene, '/servers/%s' % self._server
+        at.nova.post(url + '/action', json=self._action)
+        at.wait_until(lambda: self._read()['status'] == 'ERROR',
+                      'nova gives up %s' % self._server)
+        return situation.Outcome(frozenset(), 'status ERROR')
 
 
 class Waiting(servers.Create):
@@ -125,8 +136,8 @@ def missing_image(at: scene.Scene) -> Rounds:
     [image] = images.get('/v2/images?name=%s-shelved' % name).json()['images']
     images.delete('/v2/images/%s' % image['id'])
     yield situation.Round(
-        servers.Move(at, server, ['unshelve'], {'unshelve': None}), '',
-        refusal=ANY, summary=FOUND, looked='image',
+        Lost(at, server, ['unshelve'], {'unshelve': None}), '',
+        refusal='status ERROR', summary=FOUND, looked='image',
         action='none: the image is lost', is_final=True)
 
 
@@ -252,14 +263,15 @@ def pci_alias(at: scene.Scene) -> Rounds:
 
 
 def default_pinned(at: scene.Scene) -> Rounds:
-    """The zone of hosts without one: the server moves to a host of a zone."""
+    """The zone of hosts without one: the server lands on a host of a zone."""
     furnish.zone(at, HOST)
+    hosts.capacity(at, SOURCE, 'VCPU', 1)
     hosts.disable(at, *OTHERS)
-    server = servers.boot(at, furnish.flavor(at), SOURCE, 'nova:' + SOURCE)
     yield situation.Round(
-        servers.Move(at, server, ['migrate'], {'migrate': None}), HOST,
-        'acceptable', 'acceptable', action='none', wrong=HOST, is_final=True,
-        summary='nova-scheduler finds 1 of 6',
+        servers.Create(at, furnish.flavor(at, vcpus=2), 'nova',
+                       explained=['--for', 'create']),
+        HOST, 'acceptable', 'acceptable', action='none', wrong=HOST,
+        is_final=True, summary='nova-scheduler finds 1 of 6',
         note='Nothing enforces zone nova: no aggregate has it')
 
 
@@ -326,7 +338,7 @@ SITUATIONS = (
                   'openstack flavor set --property group_policy=none')),
     Situation('pci-alias', 'The file that is read lacks the PCI alias',
               pci_alias),
-    Situation('default-pinned', 'A server of the default zone moves to a '
+    Situation('default-pinned', 'A server pinned to the default zone is on a '
               'host of another', default_pinned),
     Situation('server-cell-down', 'The database of the server\'s cell does '
               'not answer', server_cell_down))
