@@ -66,9 +66,25 @@ def bound(conf: cfg.ConfigOpts) -> None:
         # The option is an integer in older releases of keystoneauth.
         conf.set_default('timeout', math.ceil(
             conf.aggregate_mirror.request_timeout), service)
-    engines.bound_nova(conf, conf.aggregate_mirror.cell_timeout)
+    bound_databases(conf, conf.aggregate_mirror.cell_timeout)
     main_db.configure(conf)
     api_db.configure(conf)
+
+
+def bound_databases(conf: cfg.ConfigOpts, seconds: float) -> None:
+    """Limit how long nova's own code waits for its databases.
+
+    By default it waits for ever. Call it before nova connects.
+    """
+    for group in 'api_database', 'database':
+        parameters = conf[group].connection_parameters or ''
+        timeouts = engines.timeouts(
+            conf[group].connection or conf.api_database.connection, seconds,
+            parameters)
+        bounds = ['%s=%s' % option for option in timeouts.items()]
+        extended = '&'.join(filter(None, [parameters, *bounds]))
+        conf.set_override('max_retries', 0, group)
+        conf.set_override('connection_parameters', extended, group)
 
 
 PARTY = causes.database(

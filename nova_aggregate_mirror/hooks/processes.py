@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Journal, source and placement of one process; logs errors as ``mirror``."""
 
+from collections import abc
 import os
+import time
 
 from oslo_config import cfg
 from oslo_log import log as logging
@@ -11,13 +13,62 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import store
+from nova_aggregate_mirror.limits import backoff
 from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror.limits import placement_breaker
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import database
 
 LOG = logging.getLogger(__name__)
+
+REFUSED_PAUSE = 1.0
+"""Seconds of back-off after an immediate failure: about the time that the
+agent takes to detect that placement is available again."""
+
+
+class PlacementBreaker:
+    """Back-offs of this process after a failed call to placement.
+
+    :param seconds: of back-off after a call that hung
+    """
+
+    def __init__(self, seconds: float,
+                 now: abc.Callable[[], float] = time.monotonic) -> None:
+        self.now = now
+        self._hung = backoff.Backoff(seconds, seconds)
+        # Each call after a refusal would request a token from keystone.
+        self._refused = backoff.Backoff(longest=min(seconds, REFUSED_PAUSE))
+
+    def begin(self, error: exceptions.MirrorError | None, began: float
+              ) -> None:
+        """Start the back-off if the next call would fail in the same way.
+
+        :param error: why placement could not be asked, if so
+        :param began: when the call began, on the clock ``now``
+        """
+        # An answer, however slow, keeps no other call waiting for long.
+        if error and error.is_outage and not isinstance(
+                error, exceptions.OutOfTime):
+            # A refusal may be slow, too: no route to it, or a slow proxy.
+            is_slow = (isinstance(error, exceptions.DeadlineExceeded)
+                       or self.now() - began > REFUSED_PAUSE)
+            pause = self._hung if is_slow else self._refused
+            pause.extend(self.now(), error.failure)
+
+    def check(self, recorded: bool) -> None:
+        """Check that no back-off applies to a call to placement.
+
+        :param recorded: whether the operation is in the journal; if not, it is
+            attempted unless placement hung, which would occupy every worker
+        :raises NotTried: during the back-off, with its reason
+        """
+        pauses = [self._hung, self._refused] if recorded else [self._hung]
+        for pause in pauses:
+            if self.now() < pause.until:
+                failure = pause.reason
+                raise exceptions.NotTried(
+                    'is not tried again yet: it %s' % failure.observation,
+                    failure.party, failure.occasion, step=failure.step)
 
 
 class Process:
@@ -42,8 +93,7 @@ class Process:
         self.unrecorded = reconciler.Reconciler(
             journal.Ledger(), self.source, self.placement, self.journal.rows)
         """For operations without a confirmed row; reads no ledger."""
-        self.breaker = placement_breaker.PlacementBreaker(
-            options.inline_backoff)
+        self.breaker = PlacementBreaker(options.inline_backoff)
 
     def check_nova(self) -> None:
         """Raise WrongNova if the journal belongs to another nova.

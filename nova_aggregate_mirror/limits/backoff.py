@@ -3,6 +3,7 @@
 
 import dataclasses
 import math
+from typing import Any
 
 
 @dataclasses.dataclass(slots=True)
@@ -15,8 +16,10 @@ class Backoff:
     until: float = -math.inf
     """When the part is tried again."""
     seconds: float = 0.0
+    reason: Any = None
+    """What the part did, for those who are kept from trying it."""
 
-    def extend(self, now: float) -> None:
+    def extend(self, now: float, reason: Any = None) -> None:
         """Begin the next, longer back-off after a failure."""
         self.seconds = min(max(self.first, 2 * self.seconds), self.longest)
-        self.until = now + self.seconds
+        self.until, self.reason = now + self.seconds, reason

@@ -16,7 +16,6 @@ import time
 from typing import Any
 import urllib.parse
 
-from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslo_db.sqlalchemy import engines
 from oslo_db.sqlalchemy import exc_filters
@@ -25,6 +24,7 @@ from sqlalchemy import exc as sa_exc
 
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.limits import backoff
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import driver_failures
 
@@ -128,42 +128,36 @@ _NO_SILENCE = (NotAsked, LostLock, exceptions.JournalNotAsked,
                exceptions.JournalLocked)
 
 
-class DatabaseBreaker:
-    """Back-off of this process after a database did not answer."""
+@contextlib.contextmanager
+def attempt(limits: Limits, silence: backoff.Backoff, insist: bool = False
+            ) -> abc.Iterator[None]:
+    """Use a database inside; begin its back-off if there is no answer.
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._until, self._why = 0.0, causes.NOT_ASKED
-
-    @contextlib.contextmanager
-    def attempt(self, insist: bool = False) -> abc.Iterator[None]:
-        """Begin the back-off if what is done inside gets no answer.
-
-        :param insist: whether to ignore a back-off, which an answer ends
-        :raises Observed: during the back-off
-        :raises NotAsked: when no time or no connection is left
-        """
-        began, handled = time.monotonic(), sys.exception()
-        if began < self._until and not insist:
-            raise driver_failures.Observed(causes.not_again(self._why))
-        # A pool may send a ping, which no event precedes.
-        self._limits.check()
-        _LAST_REQUEST.set(began)
-        try:
-            yield
-        except _NO_SILENCE:
-            # Other rows may be free: the server answers.
-            raise
-        except sa_exc.TimeoutError as exc:
-            raise NotAsked(causes.POOL) from exc
-        except (*ERRORS, exceptions.MirrorError) as exc:
-            waited = waited_since(began)
-            if waited >= SILENT * self._limits.answer:
-                self._until = time.monotonic() + self._limits.backoff
-                self._why = driver_failures.of_database(
-                    exc, waited, handled)
-            raise
-        self._until = 0.0
+    :param silence: the back-off of the database
+    :param insist: whether to ignore a back-off, which an answer ends
+    :raises Observed: during the back-off
+    :raises NotAsked: when no time or no connection is left
+    """
+    began, handled = time.monotonic(), sys.exception()
+    if began < silence.until and not insist:
+        raise driver_failures.Observed(causes.not_again(silence.reason))
+    # A pool may send a ping, which no event precedes.
+    limits.check()
+    _LAST_REQUEST.set(began)
+    try:
+        yield
+    except _NO_SILENCE:
+        # Other rows may be free: the server answers.
+        raise
+    except sa_exc.TimeoutError as exc:
+        raise NotAsked(causes.POOL) from exc
+    except (*ERRORS, exceptions.MirrorError) as exc:
+        waited = waited_since(began)
+        if waited >= SILENT * limits.answer:
+            silence.extend(time.monotonic(), driver_failures.of_database(
+                exc, waited, handled))
+        raise
+    silence.until = -math.inf
 
 
 def waited_since(began: float) -> float:
@@ -196,37 +190,19 @@ def translated(party: causes.Party,
             exc, waited_since(began), handled), party) from exc
 
 
-def with_timeouts(url: sa.engine.URL, seconds: float, parameters: str = ''
-                  ) -> sa.engine.URL:
-    """Add timeouts to a URL, except those that the operator has set.
+def timeouts(url: sa.engine.URL | str, seconds: float, parameters: str = ''
+             ) -> dict[str, str]:
+    """Return the parameters for a URL, but for those of the operator.
 
     :param seconds: for a connection, and for each read and write; the drivers
         take whole seconds
     :param parameters: ``connection_parameters``, which oslo.db adds to the URL
     """
-    units = TIMEOUTS.get(url.get_driver_name(), {})
+    url = sa.engine.make_url(url)
     options = {*url.query, *urllib.parse.parse_qs(parameters)}
-    whole_seconds = math.ceil(seconds)
-    return url.update_query_dict({
-        name: str(whole_seconds * unit) for name, unit in units.items()
-        if name not in options})
-
-
-def bound_nova(conf: cfg.ConfigOpts, seconds: float) -> None:
-    """Limit how long nova's own code waits for its databases.
-
-    By default it waits for ever. Call it before nova connects.
-    """
-    for group in 'api_database', 'database':
-        url = sa.engine.make_url(
-            conf[group].connection or conf.api_database.connection)
-        parameters = conf[group].connection_parameters or ''
-        bounded = with_timeouts(url, seconds, parameters)
-        bounds = ['%s=%s' % option for option in bounded.query.items()
-                  if option[0] not in url.query]
-        extended = '&'.join(filter(None, [parameters, *bounds]))
-        conf.set_override('max_retries', 0, group)
-        conf.set_override('connection_parameters', extended, group)
+    return {name: str(math.ceil(seconds) * unit) for name, unit
+            in TIMEOUTS.get(url.get_driver_name(), {}).items()
+            if name not in options}
 
 
 def chunks(values: abc.Iterable[str]) -> abc.Iterator[list[str]]:
@@ -257,8 +233,8 @@ def create(url: sa.engine.URL, settings: Any, limits: Limits,
     arguments |= {'max_retries': 0, **overrides}
     if url.get_backend_name() != 'sqlite':
         arguments['pool_timeout'] = limits.answer
-    bounded = with_timeouts(
-        url, limits.answer, arguments.get('connection_parameters') or '')
+    bounded = url.update_query_dict(timeouts(
+        url, limits.answer, arguments.get('connection_parameters') or ''))
     engine = build(url, lambda: _bound(
         engines.create_engine(bounded, **arguments), limits))
     if arguments.get('mysql_wsrep_sync_wait') is None:

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.limits import backoff
 from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import option_values
@@ -36,7 +37,7 @@ class Pool:
         self._find_url = find_url
         self._settings = settings
         self._limits = limits
-        self._breaker = engines.DatabaseBreaker(limits)
+        self._silence = backoff.Backoff(limits.backoff, limits.backoff)
         self._mutex = threading.Lock()
         self._engine: sa.engine.Engine | None = None
 
@@ -46,7 +47,8 @@ class Pool:
 
         It sees everything committed before it.
         """
-        with self._breaker.attempt(), self._opened().begin() as connection:
+        with engines.attempt(self._limits, self._silence), (
+                self._opened().begin()) as connection:
             yield connection
 
     def _opened(self) -> sa.engine.Engine:

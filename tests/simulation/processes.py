@@ -16,13 +16,13 @@ from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.hooks import contract
 from nova_aggregate_mirror.hooks import mirror
+from nova_aggregate_mirror.hooks import processes
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror.limits import placement_breaker
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
@@ -216,7 +216,7 @@ class Parts:
         self.unrecorded = reconciler.Reconciler(
             journal.Ledger(), self.source, self.placement,
             self.journal.rows)
-        self.breaker = placement_breaker.PlacementBreaker(
+        self.breaker = processes.PlacementBreaker(
             self.limits.backoff, lambda: cloud.world.now)
         self.prepare: abc.Callable[[drain.Drain], object] = lambda drain: None
         """The mutant's change to an agent's drain."""

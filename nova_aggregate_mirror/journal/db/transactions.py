@@ -15,6 +15,7 @@ from oslo_db import exception as db_exc
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import migration
+from nova_aggregate_mirror.limits import backoff
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import engines
 
@@ -39,7 +40,7 @@ class Transactions:
         """What was opened with no time left to check its tables; the next
         attempt begins with that."""
         self._limits = limits
-        self._breaker = engines.DatabaseBreaker(limits)
+        self._silence = backoff.Backoff(limits.backoff, limits.backoff)
 
     def run(self, work: abc.Callable[[Any], T], insist: bool = False,
             lock_wait: float | None = None) -> T:
@@ -70,8 +71,9 @@ class Transactions:
              lock_wait: float | None) -> T:
         for attempt in range(ATTEMPTS):
             try:
-                with self._breaker.attempt(insist), self._open().transaction(
-                        lock_wait) as connection:
+                with engines.attempt(
+                        self._limits, self._silence, insist
+                ), self._open().transaction(lock_wait) as connection:
                     return work(connection)
             except db_exc.DBError as exc:
                 # Servers roll back one of two deadlocked transactions;

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits of nova's own requests, in a process of their own."""
+"""Limits of nova's own requests, and of its waits for databases."""
 
 import subprocess
 import sys
 
+from oslo_config import cfg
+from oslo_db import options as db_options
 import testtools
+
+from nova_aggregate_mirror.cmd import nova_objects
 
 SCRIPT = """
 from nova.conf import CONF
@@ -33,3 +37,42 @@ class TestLimits(testtools.TestCase):
             [sys.executable, '-c', SCRIPT, '1.5'], capture_output=True,
             text=True, check=True).stdout
         self.assertEqual(['None None', '2 2'], printed.splitlines())
+
+
+class TestBoundNova(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.conf = cfg.ConfigOpts()
+        self.conf([])
+        for group in 'api_database', 'database':
+            self.conf.register_opts(db_options.database_opts, group)
+
+    def bounds(self, connection, parameters='', group='database'):
+        self.conf.set_override('connection', connection, 'api_database')
+        self.conf.set_override('connection_parameters', parameters, group)
+        nova_objects.bound_databases(self.conf, 7.5)
+        return self.conf[group].connection_parameters
+
+    def test_no_connection_is_tried_for_minutes(self):
+        self.bounds('sqlite://')
+        for group in 'api_database', 'database':
+            self.assertEqual(0, self.conf[group].max_retries)
+
+    def test_driver_waits_as_long_as_for_a_cell(self):
+        """Also where nova.conf has no connection to a cell."""
+        for group in 'api_database', 'database':
+            self.assertEqual(
+                'connect_timeout=8&read_timeout=8&write_timeout=8',
+                self.bounds('mysql+pymysql://nova@db/nova_api', group=group))
+        self.assertEqual('', self.bounds('sqlite://'))
+
+    def test_limits_of_the_operator(self):
+        """They are kept, in either place."""
+        self.assertEqual(
+            'charset=utf8&read_timeout=3&connect_timeout=8&write_timeout=8',
+            self.bounds('mysql+pymysql://nova@db/nova_api',
+                        'charset=utf8&read_timeout=3'))
+        self.assertEqual(
+            'connect_timeout=8&write_timeout=8',
+            self.bounds('mysql+pymysql://nova@db/nova_api?read_timeout=3'))

@@ -11,6 +11,7 @@ from nova_aggregate_mirror.hooks import processes
 from tests import placement_service
 from tests.unit import servers
 
+BACKOFF = 30.0
 PROVIDER = 'c5a5b2b7-1c5f-4b0e-8a52-0f7a3a9b2f10'
 
 
@@ -35,3 +36,84 @@ class TestAccess(servers.LoopbackTestCase):
         line, = log.output.splitlines()
         self.assertThat(line, testtools.matchers.MatchesRegex(
             'Placement answers: .*endpoint %s$' % placement.url))
+
+
+class TestBreaker(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.clock = 100.0
+        self.set_up(BACKOFF)
+
+    def set_up(self, seconds):
+        self.breaker = processes.PlacementBreaker(
+            seconds, lambda: self.clock)
+
+    def fail_with(self, error, after=0.0):
+        began = self.clock
+        self.clock += after
+        self.breaker.begin(error, began)
+
+    def assert_lasts(self, seconds, recorded=True):
+        """Assert that calls are refused for this long, with a reason."""
+        end = self.clock + seconds
+        self.clock = end - 0.01
+        error = self.assertRaises(exceptions.NotTried, self.breaker.check,
+                                  recorded)
+        self.assertEqual('is not tried again yet: it reason', str(error))
+        self.clock = end
+        self.breaker.check(recorded)
+
+    def test_timeout(self):
+        """The next call could wait as long again."""
+        self.fail_with(exceptions.DeadlineExceeded('reason'), after=5)
+        self.assert_lasts(BACKOFF)
+
+    def test_call_with_much_to_do(self):
+        """Placement answered every request: the next call may be short."""
+        self.fail_with(exceptions.OutOfTime('reason'), after=5)
+        self.breaker.check(recorded=True)
+
+    def test_refusal_that_took_long(self):
+        """To the caller a slow refusal is like a timeout."""
+        self.fail_with(exceptions.ServiceUnreachable('reason'), after=3)
+        self.assert_lasts(BACKOFF)
+
+    def test_refusal_at_once(self):
+        """By placement, or by keystone in front of it."""
+        for kind in exceptions.ServiceUnreachable, exceptions.NotAuthorized:
+            self.fail_with(kind('reason'))
+            self.assert_lasts(processes.REFUSED_PAUSE)
+
+    def test_shorter_option_holds(self):
+        """A shorter inline_backoff applies; 0 disables the back-off."""
+        self.set_up(0.5)
+        self.fail_with(exceptions.ServiceUnreachable('reason'))
+        self.assert_lasts(0.5)
+        self.set_up(0.0)
+        for kind in exceptions.ServiceUnreachable, exceptions.DeadlineExceeded:
+            self.fail_with(kind('reason'))
+            self.breaker.check(recorded=True)
+
+    def test_what_only_this_call_met(self):
+        """The next call may succeed, so it is tried."""
+        for error in (exceptions.NotTried('reason'),
+                      exceptions.ServiceFailed('reason'),
+                      exceptions.MalformedAnswer('reason'),
+                      exceptions.GenerationConflict('reason'),
+                      exceptions.CellUnavailable('reason')):
+            self.fail_with(error, after=5)
+            self.breaker.check(recorded=True)
+
+    def test_refusal_does_not_shorten_a_timeout(self):
+        """A call that began earlier may fail later, in another way."""
+        self.fail_with(exceptions.DeadlineExceeded('reason'))
+        self.fail_with(exceptions.ServiceUnreachable('reason'))
+        self.assert_lasts(BACKOFF)
+
+    def test_what_is_not_in_the_journal(self):
+        """An operation without a journal row is tried after a refusal."""
+        self.fail_with(exceptions.ServiceUnreachable('reason'))
+        self.breaker.check(recorded=False)
+        self.fail_with(exceptions.DeadlineExceeded('reason'))
+        self.assert_lasts(BACKOFF, recorded=False)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits of a database, and the back-off after it did not answer."""
 
+import functools
 import inspect
 import pathlib
 import types
@@ -11,6 +12,7 @@ import testtools
 
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.limits import backoff
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.limits import engines
@@ -97,7 +99,8 @@ class TestStatements(ClockTestCase):
         limits = engines.Limits(5.0, 30.0)
         self.engine = engines.create(
             sa.engine.make_url('sqlite://'), {}, limits)
-        self.breaker = engines.DatabaseBreaker(limits)
+        self.attempt = functools.partial(
+            engines.attempt, limits, backoff.Backoff(30.0, 30.0))
 
     def test_begin_while_enough_is_left(self):
         """The last one may take its whole limit."""
@@ -139,32 +142,32 @@ class TestStatements(ClockTestCase):
     def test_statement_that_is_not_begun_begins_no_back_off(self):
         """Whatever SQLAlchemy and oslo.db make of the error of an event."""
         def run_out():
-            with self.breaker.attempt(), self.engine.connect() as connection:
+            with self.attempt(), self.engine.connect() as connection:
                 self.now += 4.9
                 with deadline.within(4.0):
                     connection.execute(sa.text('SELECT 1'))
 
         self.assertRaises(engines.NotAsked, run_out)
-        with self.breaker.attempt():
+        with self.attempt():
             pass
 
     def test_error_after_answers_begins_no_back_off(self):
         """A process without time for its own work waits for no database."""
         def fail():
-            with self.breaker.attempt(), self.engine.connect() as connection:
+            with self.attempt(), self.engine.connect() as connection:
                 for _answer in range(3):
                     connection.execute(sa.text('SELECT 1'))
                     self.now += 4.9
                 connection.execute(sa.text('nonsense'))
 
         self.assertRaises(sa.exc.OperationalError, fail)
-        with self.breaker.attempt():
+        with self.attempt():
             pass
 
     def test_silence_after_answers(self):
         """The wait is that for the last statement alone."""
         def hang():
-            with self.breaker.attempt(), self.engine.connect() as connection:
+            with self.attempt(), self.engine.connect() as connection:
                 self.now += 100.0
                 connection.execute(sa.text('SELECT 1'))
                 self.now += 4.9
@@ -182,7 +185,7 @@ class TestStatements(ClockTestCase):
             max_overflow=0, pool_timeout=0)
 
         def use():
-            with self.breaker.attempt(), engine.connect():
+            with self.attempt(), engine.connect():
                 self.now += 4.9
 
         with engine.connect():
@@ -196,10 +199,11 @@ class TestBreaker(ClockTestCase):
 
     def setUp(self):
         super().setUp()
-        self.breaker = engines.DatabaseBreaker(engines.Limits(5.0, 30.0))
+        self.limits = engines.Limits(5.0, 30.0)
+        self.silence = backoff.Backoff(30.0, 30.0)
 
     def attempt(self, seconds=0.0, error=None, insist=False):
-        with self.breaker.attempt(insist):
+        with engines.attempt(self.limits, self.silence, insist):
             self.now += seconds
             if error:
                 raise error
