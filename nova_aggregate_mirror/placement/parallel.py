@@ -37,15 +37,24 @@ class Workers:
              items: abc.Iterable[Item]) -> list[Result]:
         """Return the results, in the order of the items.
 
-        The first error in this order is raised: calls that have not started
-        by then are cancelled, and running ones are waited for.
+        After a call has raised, none is begun; those that run are waited for,
+        and what was raised first is raised.
 
         :raises Stopped: when ``stopping`` became true before the last call
         """
+        failures: list[exceptions.MirrorError] = []
+
         def checked_call(item: Item) -> Result:
-            if self._stopping():
-                raise exceptions.Stopped('this process is stopping')
-            return call(item)
+            if failures:
+                raise failures[0]
+            try:
+                if self._stopping():
+                    raise exceptions.Stopped('this process is stopping')
+                return call(item)
+            except exceptions.MirrorError as exc:
+                # Others may fail later because they waited for this call.
+                failures.append(exc)
+                raise
 
         items = list(items)
         if min(self._count, len(items)) < 2:
@@ -56,7 +65,9 @@ class Workers:
                 contextvars.copy_context().run, checked_call, item)
                 for item in items]
             try:
-                return [future.result() for future in running]
+                futures.wait(running, return_when=futures.FIRST_EXCEPTION)
             finally:
-                for future in running:
-                    future.cancel()
+                pool.shutdown(cancel_futures=True)
+        if failures:
+            raise failures[0]
+        return [future.result() for future in running]

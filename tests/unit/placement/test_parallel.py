@@ -75,6 +75,26 @@ class TestWorkers(testtools.TestCase):
             self.assertEqual({0}, {*begun} - {*ended})
             self.assertLess(len(begun), 1000)
 
+    def test_no_call_is_begun_while_an_earlier_one_runs(self):
+        """What was raised first ends all, wherever it is in the order."""
+        begun, failed = [], threading.Event()
+
+        def call(item):
+            begun.append(item)
+            if item == 1:
+                raise exceptions.ServiceUnreachable('refused')
+            if item == 0:
+                # It fails later, as those do that waited for the other call.
+                failed.wait(patience.seconds(0.2))
+                raise exceptions.DeadlineExceeded('too late')
+            if item > 50:
+                failed.set()
+
+        self.assertRaises(
+            exceptions.ServiceUnreachable, parallel.Workers(2).each, call,
+            range(1000))
+        self.assertEqual([0, 1], sorted(begun))
+
     def test_told_to_stop(self):
         """Running calls are completed, and no more are started."""
         done = []
