@@ -330,8 +330,9 @@ class Drain:
             known.due = start + (LONGEST_BACKOFF if is_alone else 0.0)
         outcome = self._reconciler.drain(
             rows, locks, self._patience if is_alone else 0.0)
-        errors = {row: outcome.unfinished[row.dirty] for row in rows
-                  if row.dirty in outcome.unfinished}
+        unfinished = outcome.unfinished
+        errors = {row: unfinished[row.dirty] for row in rows
+                  if row.dirty in unfinished}
         for row in rows:
             if row not in errors:
                 self._settle(row, locks)

@@ -17,12 +17,14 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
 
 LOG = logging.getLogger(__name__)
 
+PROVIDER = outcome.PROVIDER
 LISTING = commands.SYNC + ' --dry-run'
 
 Note = abc.Callable[[float, result.Result], None]
@@ -54,6 +56,7 @@ class PeriodicSync:
         self._zones = zones
         self._zone_of: abc.Mapping[str, str] = {}
         self._due = now()
+        self._failing: dict[str, exceptions.MirrorError] = {}
         self._find_disagreements = disagreements
         self._failures = lasting.Lasting(
             LOG.warning, 'Full sync: %s',
@@ -80,6 +83,7 @@ class PeriodicSync:
         request = full_sync.Request(
             options.max_removed_share if options.prune else None,
             write=not self._is_observer, observes=self._is_observer,
+            failing=self._failing,
             time_to_retry=lambda: max(0.0, self._due - self._now()))
         sync = self._run(request)
         self._reconciler.context.placement.release()
@@ -97,10 +101,18 @@ class PeriodicSync:
             sync = full_sync.run(self._reconciler, request=request)
         except exceptions.MirrorError as exc:
             sync = full_sync.without_comparison(exc, request)
+        outcome = sync.outcome
         errors = [sync.not_compared] if sync.not_compared else [
-            *sync.outcome.unfinished.values(), *sync.outcome.failed.values()]
+            *outcome.failed.values()]
         if any(isinstance(exc, exceptions.Stopped) for exc in errors):
             return None
+        if not sync.not_compared:
+            # The frames of an error would live as long as it.
+            self._failing = {
+                subject.name: exc.with_traceback(None)
+                for subject, exc in outcome.failed.items()
+                if subject.kind == PROVIDER and exc.is_of_provider
+                and exc is not outcome.outage}
         return sync
 
     def _remember(self, sync: result.Result, seconds: float) -> None:

@@ -37,7 +37,6 @@ from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import option_values
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import modes
-from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import sync_history
 
 if typing.TYPE_CHECKING:
@@ -66,20 +65,18 @@ def _build(journal: store.Journal, figures: metrics.Metrics) -> service.Agent:
     # and each source keeps its own record of the cells that did not answer.
     drain_source, sync_source = (
         components.source(skip_late=True), components.source())
-    stop, failing = threading.Event(), outcome.Failing()
+    stop = threading.Event()
     placement = _client(request_timeout=drain.timeout(CONF))
     observes = nova_aggregate_mirror.conf.observes(CONF)
     figures.set_mode(observes)
     return service.Agent(
         drain.Drain(
             CONF, journal.rows, components.mirror(
-                journal, drain_source, placement, stopping=stop.is_set,
-                failing=failing),
+                journal, drain_source, placement, stopping=stop.is_set),
             figures, stopping=stop.is_set),
         periodic_sync.PeriodicSync(
             CONF, components.mirror(
-                journal, sync_source, _client(), stopping=stop.is_set,
-                failing=failing),
+                journal, sync_source, _client(), stopping=stop.is_set),
             figures, note=functools.partial(
                 sync_history.note, full_syncs.History(journal.database),
                 'agent', mode=options.mode),

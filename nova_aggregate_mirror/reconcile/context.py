@@ -6,7 +6,6 @@ import dataclasses
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
-from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror import source
 
 
@@ -32,4 +31,3 @@ class Context:
     placement: client.Client
     each: parallel.Each = parallel.Workers().each
     display: Progress = Progress()
-    failing: outcome.Failing | None = None

@@ -201,10 +201,9 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
         text += '; ' + plurals.count(len(nodes), 'differs', 'differ')
     display.step(text)
     display.expect(len(nodes))
-    # A copy: the drain may change the dictionary meanwhile.
-    failing, differing = dict(mirror.context.failing or {}), frozenset(nodes)
-    failing = {node: failing[node] for node in failing if node in differing}
-    repaired = Outcome()
+    differing, repaired = frozenset(nodes), Outcome()
+    failing = {node: error for node, error in request.failing.items()
+               if node in differing}
     healthy = [node for node in nodes if node not in failing]
     for hosts in _groups(mirror, compared.dirty(healthy)):
         repaired.add(mirror.converge(hosts, mode))
@@ -212,18 +211,19 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
         # Those silent in this sync have another try, after all others.
         failing |= {node: repaired.failed[Subject(PROVIDER, node)]
                     for node in nodes if node in repaired.silent}
-    repaired.merge_retry(
-        _retry_failing(mirror, compared, failing, request, mode))
+    retried = _retry_failing(mirror, compared, failing, request, mode)
     if failing:
         # ``_retry_failing`` has left those that it did not try.
         LOG.info('%s that failed before: no time to try them again',
                  plurals.count(len(failing), 'provider'))
         repaired.failed |= {
             Subject(PROVIDER, node): exc for node, exc in failing.items()}
+    # Last: what was not tried comes first in the next sync.
+    repaired.add(retried)
     if mode.prune:
         repaired.add(mirror.remove(compared.expired, mode))
     # A journal row may have failed for a provider that is in sync now.
-    outcome.merge_retry(repaired)
+    outcome.add(repaired)
 
 
 def _groups(mirror: reconciler.Reconciler, hosts: list[journal.Dirty]
@@ -233,18 +233,12 @@ def _groups(mirror: reconciler.Reconciler, hosts: list[journal.Dirty]
     Hosts with journal rows are mirrored by the drain, too, unless their
     providers fail; a large host needs two requests for each compute node.
     """
-    others: list[journal.Dirty] = []
-    recorded: list[journal.Dirty] = []
-    large: list[journal.Dirty] = []
+    groups: list[list[journal.Dirty]] = [[], [], []]
     journaled = mirror.journaled_hosts() if len(hosts) > 1 else frozenset()
     for host in hosts:
-        if len(host.nodes) >= MANY_NODES:
-            large.append(host)
-        elif host.host in journaled:
-            recorded.append(host)
-        else:
-            others.append(host)
-    return [others, recorded, large]
+        is_large = len(host.nodes) >= MANY_NODES
+        groups[2 if is_large else host.host in journaled].append(host)
+    return groups
 
 
 def _retry_failing(mirror: reconciler.Reconciler, compared: Comparison,

@@ -19,13 +19,6 @@ UNREAD = 'aggregate'
 """Kind of an aggregate whose providers could not be read."""
 
 
-Failing = dict[str, exceptions.MirrorError]
-"""Providers whose last attempt failed, in the order of these attempts.
-
-The reconcilers of an agent share it: a full sync tries last what the drain
-could not mirror."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Subject:
     kind: str
@@ -61,12 +54,9 @@ class Outcome:
     """What could not be reconciled, to the reason."""
     unwritten: set[Subject] = dataclasses.field(default_factory=set)
     """Failed providers that could be read but not written."""
-    unfinished: dict[journal.Dirty, exceptions.MirrorError] = (
-        dataclasses.field(default_factory=dict))
-    """Requests that are not known to be in sync, to the first reason."""
-    waiting: set[journal.Dirty] = dataclasses.field(default_factory=set)
-    """Unfinished requests that are in sync but for nodes that another cell
-    than the host's may have, and that does not answer."""
+    requests: dict[journal.Dirty, tuple[Subject, ...]] = dataclasses.field(
+        default_factory=dict)
+    """What has to succeed for a request to be in sync."""
     conflicts: int = 0
     """Writes that placement refused because the provider had changed."""
     outage: exceptions.MirrorError | None = None
@@ -90,6 +80,30 @@ class Outcome:
         return (sum(len(change.add) for change in self.changes),
                 sum(len(change.remove) for change in self.changes))
 
+    @property
+    def unfinished(self) -> dict[journal.Dirty, exceptions.MirrorError]:
+        """Requests that are not known to be in sync, to the first reason."""
+        # The failure of a provider, if there is one, and not of the journal.
+        return {dirty: min(errors, key=lambda error: isinstance(
+            error, exceptions.JournalUnavailable))
+            for dirty in self.requests if (errors := self._errors(dirty))}
+
+    @property
+    def waiting(self) -> set[journal.Dirty]:
+        """Unfinished requests of hosts whose own cells have answered.
+
+        They are in sync but for nodes that another cell, which does not
+        answer, may have.
+        """
+        return {dirty for dirty in self.unfinished
+                if Subject(HOST, dirty.host) not in self.failed
+                and all(isinstance(error, exceptions.CellUnavailable)
+                        for error in self._errors(dirty))}
+
+    def _errors(self, dirty: journal.Dirty) -> list[exceptions.MirrorError]:
+        return [self.failed[subject] for subject in self.requests[dirty]
+                if subject in self.failed]
+
     def conclude(self, dirty: journal.Dirty,
                  error: exceptions.MirrorError | None, whole: bool) -> None:
         """Record a failure unless the request is known to be in sync.
@@ -98,62 +112,28 @@ class Outcome:
         :param whole: whether all nodes of the host were requested
         """
         host, nodes, truth = Subject(HOST, dirty.host), dirty.nodes, self.truth
+        if truth and whole:
+            nodes |= truth.nodes_of({dirty.host})
+        self.requests[dirty] = (
+            host, *(Subject(PROVIDER, node) for node in sorted(nodes)))
         if self.outage:
             error = exceptions.NotTried.because_of(self.outage)
         if truth is None:
-            errors = self._errors(host, nodes)
             # The failure of a provider is the reason, if there is one.
-            if not errors:
+            if not self._errors(dirty):
                 self.failed[host] = error or exceptions.NovaUnavailable(
                     'nova was not read')
-                errors = [self.failed[host]]
-            self.unfinished[dirty] = errors[0]
             return
-        if whole:
-            nodes |= truth.nodes_of({dirty.host})
         # A missing provider matters only if it has to be in an aggregate.
         self.pending |= {node for node in nodes & self.missing
                          if truth.wanted(node)}
-        is_hidden = dirty.host in truth.hosts_down
-        if whole and is_hidden:
+        if whole and dirty.host in truth.hosts_down:
             self.failed[host] = exceptions.CellUnavailable.of_any({
                 cell: truth.cells_down[cell]
                 for cell in truth.hosts_down[dirty.host]})
         for node in sorted(nodes - self.done - self.missing):
             self.failed.setdefault(
                 Subject(PROVIDER, node), error or _reason(truth, node))
-        errors = self._errors(host, nodes)
-        if errors:
-            self.unfinished.setdefault(dirty, errors[0])
-        # The host's own cell has answered: only what others may have is left.
-        if errors and not is_hidden and all(isinstance(
-                exc, exceptions.CellUnavailable) for exc in errors):
-            self.waiting.add(dirty)
-
-    def _errors(self, host: Subject, nodes: abc.Iterable[str]
-                ) -> list[exceptions.MirrorError]:
-        """List the failures of a host and of its providers, by UUID."""
-        subjects = [host, *(Subject(PROVIDER, node) for node in sorted(nodes))]
-        return [self.failed[subject] for subject in subjects
-                if subject in self.failed]
-
-    def note_failures(self, failing: Failing) -> None:
-        """Note the failures of this converge, and what it repaired.
-
-        An outage is no failure of a provider, nor is that of nova; one that
-        was not tried comes first next time.
-        """
-        for uuid in self.done | self.missing:
-            failing.pop(uuid, None)
-        for subject, error in self.failed.items():
-            if subject.kind != PROVIDER:
-                continue
-            is_own = error is not self.outage and error.is_of_provider
-            if is_own or isinstance(error, exceptions.NotTried):
-                failing.pop(subject.name, None)
-            if is_own:
-                # As the latest; its frames would live as long as the process.
-                failing[subject.name] = error.with_traceback(None)
 
     def write_journal(self, write: abc.Callable[[], None]) -> None:
         """Write to the journal; record a failure without aborting the run."""
@@ -162,32 +142,20 @@ class Outcome:
         except exceptions.JournalUnavailable as exc:
             self.failed[JOURNAL] = exc
 
-    def add(self, other: 'Outcome') -> None:
-        """Add another converge, but for what is of a single one."""
-        self.changes += other.changes
-        self.kept |= other.kept
-        self.done |= other.done
-        self.skipped_writes |= other.skipped_writes
-        self.missing |= other.missing
-        self.pending |= other.pending
-        self.failed |= other.failed
-        self.unwritten |= other.unwritten
-        self.unfinished |= other.unfinished
-        self.waiting |= other.waiting
-        self.conflicts += other.conflicts
-        self.outage = self.outage or other.outage
+    def add(self, later: 'Outcome') -> None:
+        """Add a later converge, which may have repaired what failed before.
 
-    def merge_retry(self, later: 'Outcome') -> None:
-        """Add a later attempt, which may have succeeded where this failed."""
-        repaired = {Subject(PROVIDER, node) for node in later.done}
-        resolved = {self.failed.pop(provider) for provider in repaired
-                    if provider in self.failed}
-        # Several providers may have failed with the same error.
-        resolved -= set(self.failed.values())
-        self.unwritten -= repaired
-        self.unfinished = {dirty: exc for dirty, exc
-                           in self.unfinished.items() if exc not in resolved}
-        self.add(later)
+        What is only of a single one, is not added.
+        """
+        for subject in [Subject(PROVIDER, node) for node in later.done]:
+            self.failed.pop(subject, None)
+            self.unwritten.discard(subject)
+        self.changes += later.changes
+        self.conflicts += later.conflicts
+        self.outage = self.outage or later.outage
+        for name in ('kept', 'done', 'skipped_writes', 'missing', 'pending',
+                     'failed', 'unwritten', 'requests'):
+            getattr(self, name).update(getattr(later, name))
 
 
 def _reason(truth: source.Nova, node: str) -> exceptions.MirrorError:

@@ -137,7 +137,6 @@ def converge(context: context.Context, dirty: abc.Collection[journal.Dirty],
         # What is kept may be owned or foreign.
         outcome.kept.clear()
         for request in dirty:
-            outcome.unfinished.setdefault(request, ledger_error)
             outcome.failed.setdefault(
                 Subject(HOST, request.host), ledger_error)
     return outcome
@@ -240,7 +239,7 @@ def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
     """
     requests = _Requests(context, mode, outcome)
     handled: frozenset[str] = frozenset()
-    given_up: frozenset[str] = frozenset()
+    retries = mode.retries
     for _ in range(ROUNDS):
         handled |= todo
         states = requests.get(todo)
@@ -249,12 +248,12 @@ def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
         requests.write(states, decision, decide)
         # Another round handles those that a later truth knows.
         handled -= states.keys() & decision.truth.unknown.keys()
-        no_retry_succeeded = (len(retried) > MAX_FUTILE
-                              and retried.issubset(requests.conflicts))
-        if no_retry_succeeded or not mode.retries:
-            given_up |= requests.conflicts
-        conflicts = requests.conflicts - given_up
-        todo = (conflicts | (decision.nodes - handled)) or requests.late()
+        if len(retried) > MAX_FUTILE and retried <= requests.conflicts:
+            retries = False
+        todo = decision.nodes - handled
+        if retries:
+            todo |= requests.conflicts
+        todo = todo or requests.late()
         if not todo or outcome.outage:
             break
 

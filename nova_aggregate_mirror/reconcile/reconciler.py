@@ -38,11 +38,10 @@ class Reconciler:
                  stopping: abc.Callable[[], bool] = lambda: False,
                  count: int = 1,
                  display: context.Progress = context.Progress(),
-                 batch: int = provider_writes.BATCH,
-                 failing: outcome.Failing | None = None) -> None:
+                 batch: int = provider_writes.BATCH) -> None:
         self.context = context.Context(
             ledger, nova, placement, parallel.Workers(count, stopping).each,
-            display, failing)
+            display)
         self._rows = rows
         self._stopping = stopping
         self._batch = batch
@@ -71,10 +70,10 @@ class Reconciler:
             if outcome.skipped_writes and not self._are_settled(
                     outcome.skipped_writes, rows):
                 # Without ``before``, which kept the providers from a write.
-                outcome.merge_retry(self.converge(
+                outcome.add(self.converge(
                     dirty, Mode(always=True, patience=patience)))
-            ids = [row.id for row in rows
-                   if row.dirty not in outcome.unfinished]
+            unfinished = outcome.unfinished
+            ids = [row.id for row in rows if row.dirty not in unfinished]
             if ids and self._rows:
                 if locks:
                     locks.write(self._rows.close, ids)
@@ -83,8 +82,8 @@ class Reconciler:
         except exceptions.JournalUnavailable as exc:
             # Changes made in placement must still be reported.
             outcome.failed[JOURNAL] = exc
-            for row in rows:
-                outcome.unfinished.setdefault(row.dirty, exc)
+            for request in dirty:
+                outcome.requests[request] += JOURNAL,
         return outcome
 
     def _are_settled(self, generations: abc.Mapping[str, int],
@@ -119,8 +118,8 @@ class Reconciler:
         running = [row for row in rows if row.running]
         converged = self.converge(
             (row.dirty for row in running), Mode(patience=patience))
-        ids = [row.id for row in running
-               if row.dirty not in converged.unfinished]
+        unfinished = converged.unfinished
+        ids = [row.id for row in running if row.dirty not in unfinished]
         if self._rows and ids:
             converged.write_journal(functools.partial(
                 locks.write, self._rows.set_mirrored, ids))
@@ -177,17 +176,16 @@ class Reconciler:
             if self._stopping():
                 reason = reason or _stopped()
             if reason:
-                outcome.unfinished |= dict.fromkeys(batch, reason)
-                outcome.failed |= {
-                    Subject(HOST, request.host): reason for request in batch}
+                for request in batch:
+                    host = Subject(HOST, request.host)
+                    outcome.failed[host] = reason
+                    outcome.requests[request] = host,
                 continue
             partial = provider_writes.converge(self.context, batch, mode)
             if partial.outage and not partial.done:
                 # Each further batch would wait for the same outage.
                 reason = exceptions.NotTried.because_of(partial.outage)
             outcome.add(partial)
-            if self.context.failing is not None:
-                partial.note_failures(self.context.failing)
             if sum(isinstance(exc, exceptions.GenerationConflict) for exc
                    in partial.failed.values()) > provider_writes.MAX_FUTILE:
                 # The next batches wait for no more conflicts.

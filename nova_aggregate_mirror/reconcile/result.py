@@ -47,9 +47,11 @@ class Request:
     foreign: bool = False
     """Also read each provider of a compute node, for the aggregates that
     nova never had while the ledger exists."""
+    failing: abc.Mapping[str, exceptions.MirrorError] = dataclasses.field(
+        default_factory=dict)
+    """Providers that failed in the last sync; they come last, in order."""
     time_to_retry: abc.Callable[[], float] = lambda: math.inf
-    """Returns the seconds left for providers whose last attempt failed: they
-    come last, and the rest is left to the next sync."""
+    """Returns the seconds left for ``failing``; the next sync has the rest."""
 
     @property
     def feeds_ledger(self) -> bool:
@@ -239,10 +241,9 @@ class Result:
                 return 'Host %s: the %s are unknown' % (names, text)
             if subject.kind == outcome.PROVIDER:
                 text = 'host %s (%s)' % (names, text)
-        verb = 'compared'
-        if self.request.write or subject in self.outcome.unwritten:
-            verb = 'mirrored'
-        return '%s is not %s' % (_capitalized(text), verb)
+        is_write = self.request.write or subject in self.outcome.unwritten
+        return '%s is not %s' % (
+            _capitalized(text), 'mirrored' if is_write else 'compared')
 
 
 def _capitalized(text: str) -> str:

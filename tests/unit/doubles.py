@@ -220,8 +220,7 @@ class TestCase(testtools.TestCase):
         """Seconds of the monotonic clock."""
         self.journal = self.open_journal()
         self.reconciler = reconciler.Reconciler(
-            self.journal.ledger, self.nova, self.placement, self.journal.rows,
-            failing=outcome.Failing())
+            self.journal.ledger, self.nova, self.placement, self.journal.rows)
 
     def open_journal(self) -> store.Journal:
         """Open the journal as another process does."""

@@ -8,7 +8,6 @@ import fixtures
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.reconcile import full_sync
-from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
 from tests.unit.agent import case
 
@@ -23,7 +22,6 @@ class TestSync(case.AgentTest):
         self.sync = self.new_sync()
 
     def new_sync(self, zones=dict, **kwargs):
-        kwargs.setdefault('failing', outcome.Failing())
         return periodic_sync.PeriodicSync(
             self.conf, reconciler.Reconciler(
                 self.journal.ledger, self.nova, self.placement,
@@ -182,7 +180,7 @@ class TestSync(case.AgentTest):
         self.drain.step()
         self.placement.create('n2')
         self.log.clear()
-        self.new_sync(failing=self.reconciler.context.failing).step()
+        self.new_sync().step()
         self.assertEqual('n2', next(
             what for call, what in self.log if call == 'PUT'))
 

@@ -542,12 +542,13 @@ class TestOutcome(doubles.TestCase):
         one, other = Subject(PROVIDER, 'n1'), Subject(PROVIDER, 'n2')
         outcome = Outcome(
             failed={one: error, other: error}, unwritten={one, other},
-            unfinished={first: error, second: error})
-        outcome.merge_retry(Outcome(done={'n1'}))
+            requests={first: (one,), second: (one, other)})
+        self.assertEqual({first: error, second: error}, outcome.unfinished)
+        outcome.add(Outcome(done={'n1'}))
         self.assertEqual({other: error}, outcome.failed)
         self.assertEqual({other}, outcome.unwritten)
-        self.assertIn(second, outcome.unfinished)
-        outcome.merge_retry(Outcome(done={'n2'}))
+        self.assertEqual({second: error}, outcome.unfinished)
+        outcome.add(Outcome(done={'n2'}))
         self.assertEqual(({}, set(), {}), (
             outcome.failed, outcome.unwritten, outcome.unfinished))
 
@@ -559,7 +560,8 @@ class TestOutcome(doubles.TestCase):
             changes=[plan.Change('n1', ('a',))],
             kept={'n1': frozenset({'foreign'})}, done={'n2'}, missing={'n3'},
             pending={'n3'}, failed={subject: error},
-            unwritten={subject}, unfinished={journal.Dirty('h1'): error})
+            unwritten={subject},
+            requests={journal.Dirty('h1'): (subject,)})
         one = Outcome()
         one.add(other)
         self.assertEqual(other, one)

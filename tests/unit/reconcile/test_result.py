@@ -33,10 +33,13 @@ def judged(*states, write=True, failed=(), unwritten=(), unfinished=(),
            nova=source.Nova({}, {}, {}), kind=outcome.PROVIDER, **options):
     providers = {uuid: outcome.Subject(kind, uuid)
                  for uuid in (*failed, *unwritten)}
+    hosts = {host: outcome.Subject(outcome.HOST, host) for host in unfinished}
     done = outcome.Outcome(
-        failed=dict.fromkeys(providers.values(), FAILED),
+        failed={**dict.fromkeys(providers.values(), FAILED),
+                **dict.fromkeys(hosts.values(), STOPPED)},
         unwritten={providers[uuid] for uuid in unwritten},
-        unfinished={journal.Dirty(host): STOPPED for host in unfinished})
+        requests={journal.Dirty(host): (subject,)
+                  for host, subject in hosts.items()})
     return result.Result(
         done, nova, [association(number, state)
                      for number, state in enumerate(states)],
