@@ -27,6 +27,7 @@ from nova_aggregate_mirror.journal import lock_waits
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.limits import backoff
 from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.reconcile import row_drain
 
 LOG = logging.getLogger(__name__)
 
@@ -328,8 +329,8 @@ class Drain:
             known = self._known[row.id]
             known.is_suspect = True
             known.due = start + (LONGEST_BACKOFF if is_alone else 0.0)
-        outcome = self._reconciler.drain(
-            rows, locks, self._patience if is_alone else 0.0)
+        outcome = row_drain.drain(
+            self._reconciler, rows, locks, self._patience if is_alone else 0.0)
         unfinished = outcome.unfinished
         errors = {row: unfinished[row.dirty] for row in rows
                   if row.dirty in unfinished}

@@ -24,13 +24,13 @@ from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror import source
 
 LOG = logging.getLogger(__name__)
 
 REMOVE = 'remove_host_from_aggregate'
+LEFT = 'the agent mirrors what it has'
 PATIENTLY = reconciler.Mode(patience=math.inf)
 """The call has a deadline: a slow provider may take all of it."""
 
@@ -221,9 +221,9 @@ class Mirror:
             repair = '' if operation.host else self._repair(operation)
             LOG.warning('%s: %s', operation, _clauses(str(failure), repair))
             return None
-        for problem in problems.of_cells(
-                scope.cells_down, 'the agent mirrors what it has'):
-            LOG.warning('%s: a cell was not read: %s', operation, problem)
+        for _name, silence in sorted(scope.cells_down.items()):
+            LOG.warning('%s: a cell was not read: %s', operation,
+                        dataclasses.replace(silence, consequence=LEFT))
         _warn_of_invalid(operation, scope)
         # A cell that is down may have nodes of the previous operation.
         request.nodes = scope.nodes | (

@@ -4,6 +4,7 @@
 from collections import abc
 import os
 import time
+from typing import cast
 
 from oslo_config import cfg
 from oslo_log import log as logging
@@ -17,7 +18,8 @@ from nova_aggregate_mirror.limits import backoff
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import reconciler
-from nova_aggregate_mirror.source import database
+from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import host_database
 
 LOG = logging.getLogger(__name__)
 
@@ -82,16 +84,18 @@ class Process:
         self._presence = api_processes.Presence(options.mode)
         self.journal = store.Journal(
             conf, limits=self.limits, presence=self._presence)
-        self.source = database.DatabaseSource(self.limits)
+        self.source = host_database.HostSource(self.limits)
         self.placement = client.Client(conf, announces=True)
         self._binding = nova_identity.Binding(
             self.journal.database, self.source.cell_mappings,
             self.source.aggregates)
+        # Only a full sync, which nova-api never makes, reads all of nova.
+        nova = cast(source.Source, self.source)
         self.reconciler = reconciler.Reconciler(
-            self.journal.ledger, self.source, self.placement,
+            self.journal.ledger, nova, self.placement,
             self.journal.rows)
         self.unrecorded = reconciler.Reconciler(
-            journal.Ledger(), self.source, self.placement, self.journal.rows)
+            journal.Ledger(), nova, self.placement, self.journal.rows)
         """For operations without a confirmed row; reads no ledger."""
         self.breaker = PlacementBreaker(options.inline_backoff)
 

@@ -5,6 +5,7 @@ Long because all steps share one comparison.
 """
 
 from collections import abc
+import contextlib
 import dataclasses
 import math
 
@@ -21,6 +22,7 @@ from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
+from nova_aggregate_mirror.reconcile import row_drain
 from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror import source
 
@@ -181,7 +183,7 @@ def _drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
             context.placement, context.placement.providers(),
             context.nova.read_all())
     if request.write:
-        return mirror.drain(rows)
+        return row_drain.drain(mirror, rows)
     return mirror.converge((row.dirty for row in rows), provider_writes.Mode(
         write=False, patience=math.inf))
 
@@ -234,7 +236,10 @@ def _groups(mirror: reconciler.Reconciler, hosts: list[journal.Dirty]
     providers fail; a large host needs two requests for each compute node.
     """
     groups: list[list[journal.Dirty]] = [[], [], []]
-    journaled = mirror.journaled_hosts() if len(hosts) > 1 else frozenset()
+    journaled = frozenset[str]()
+    if mirror.rows and len(hosts) > 1:
+        with contextlib.suppress(exceptions.JournalUnavailable):
+            journaled = mirror.rows.hosts()
     for host in hosts:
         is_large = len(host.nodes) >= MANY_NODES
         groups[2 if is_large else host.host in journaled].append(host)

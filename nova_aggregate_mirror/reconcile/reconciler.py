@@ -2,15 +2,12 @@
 """Reconciliation of journal rows, dirty hosts and deleted aggregates."""
 
 from collections import abc
-import contextlib
 import dataclasses
-import functools
 import math
 import typing
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal import lock_waits
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.reconcile import context
@@ -42,14 +39,14 @@ class Reconciler:
         self.context = context.Context(
             ledger, nova, placement, parallel.Workers(count, stopping).each,
             display)
-        self._rows = rows
+        self.rows = rows
         self._stopping = stopping
         self._batch = batch
 
     def converge_and_close(
             self, rows: abc.Iterable[journal.Row],
             before: source.Memberships | None = None,
-            locks: lock_waits.RowLocks | None = None,
+            close: abc.Callable[[list[str]], object] | None = None,
             patience: float = math.inf) -> Outcome:
         """Converge the hosts of these rows, and close the rows in sync.
 
@@ -58,8 +55,7 @@ class Reconciler:
         :param before: provider to the aggregates that nova had for it before
             the caller's own operation; with the same after it, it is not
             written
-        :param locks: closes the rows that are not locked by others; without
-            it, all are closed in one transaction
+        :param close: closes rows by their IDs; by default in one transaction
         :param patience: see ``Mode``
         """
         rows = list(rows)
@@ -74,11 +70,8 @@ class Reconciler:
                     dirty, Mode(always=True, patience=patience)))
             unfinished = outcome.unfinished
             ids = [row.id for row in rows if row.dirty not in unfinished]
-            if ids and self._rows:
-                if locks:
-                    locks.write(self._rows.close, ids)
-                else:
-                    self._rows.close(ids)
+            if ids and self.rows:
+                (close or self.rows.close)(ids)
         except exceptions.JournalUnavailable as exc:
             # Changes made in placement must still be reported.
             outcome.failed[JOURNAL] = exc
@@ -92,7 +85,7 @@ class Reconciler:
         # Two operations, of which one reverted the other, may both have found
         # no change. The later one sees the row of the other, or its write: the
         # rows come first, because a row is closed after its write.
-        if self._rows and self._rows.has_others(row.id for row in rows):
+        if self.rows and self.rows.has_others(row.id for row in rows):
             return False
         try:
             return all(
@@ -101,48 +94,6 @@ class Reconciler:
         except exceptions.MirrorError:
             # The next converge has the same error and reports it.
             return False
-
-    def drain(self, rows: abc.Collection[journal.Row],
-              locks: lock_waits.RowLocks | None = None,
-              patience: float = math.inf) -> Outcome:
-        """Converge the hosts of these rows; close the rows handed over.
-
-        The row of an operation that may still run is converged and kept.
-
-        :param patience: see ``Mode``
-        """
-        locks = locks or lock_waits.RowLocks()
-        outcome = self.converge_and_close(
-            (row for row in rows if not row.running), locks=locks,
-            patience=patience)
-        running = [row for row in rows if row.running]
-        converged = self.converge(
-            (row.dirty for row in running), Mode(patience=patience))
-        unfinished = converged.unfinished
-        ids = [row.id for row in running if row.dirty not in unfinished]
-        if self._rows and ids:
-            converged.write_journal(functools.partial(
-                locks.write, self._rows.set_mirrored, ids))
-        outcome.add(converged)
-        # A failure clears ``mirrored_at``; a stop or another cell does not.
-        differing = {
-            dirty for dirty, error in outcome.unfinished.items()
-            if not isinstance(error, exceptions.Stopped)} - outcome.waiting
-        unmirrored = [row.id for row in rows if row.mirrored_at is not None
-                      and row.dirty in differing]
-        if self._rows and unmirrored:
-            outcome.write_journal(functools.partial(
-                locks.write, self._rows.set_pending, unmirrored))
-        for error in locks.locked.values():
-            outcome.failed.setdefault(JOURNAL, error)
-        return outcome
-
-    def journaled_hosts(self) -> frozenset[str]:
-        """Return the hosts with journal rows; none if it cannot be read."""
-        if self._rows:
-            with contextlib.suppress(exceptions.JournalUnavailable):
-                return self._rows.hosts()
-        return frozenset()
 
     def remove(self, aggregates: abc.Iterable[str],
                mode: Mode = Mode()) -> Outcome:

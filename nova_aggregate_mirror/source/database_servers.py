@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror.source import cell_threads
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import nova_tables
@@ -71,7 +72,8 @@ class CellReader:
 
     def __init__(self, limits: engines.Limits) -> None:
         self._api = connections.ApiDatabase(limits.answer)
-        self._cells = cells.Cells(limits, threads=True, skip_late=False)
+        self._cells = cells.Cells(
+            limits, read=cell_threads.reader(limits, skip_late=False))
         self.cells_down: dict[str, exceptions.Failure] = {}
         """Cells that did not answer so far."""
 

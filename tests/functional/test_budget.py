@@ -22,7 +22,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.reconcile import reconciler
-from nova_aggregate_mirror.source import database
+from nova_aggregate_mirror.source import host_database
 from tests import databases
 from tests import fixtures
 from tests import functional
@@ -99,7 +99,7 @@ class TestBudget(testtools.TestCase):
     def test_nova_is_not_read_after_it_is_spent(self) -> None:
         """Its API database may be silent; the nodes are known already."""
         reads = []
-        scope = database.DatabaseSource.scope
+        scope = host_database.HostSource.scope
 
         def read(*args: Any) -> Any:
             reads.append(deadline.remaining())
@@ -107,7 +107,7 @@ class TestBudget(testtools.TestCase):
 
         host = self.host_in('first', 'second')
         self.slow_close(4.2)
-        self.replace('source.database.DatabaseSource.scope', read)
+        self.replace('source.host_database.HostSource.scope', read)
         self.assertEqual(204, self.cloud.delete_service(host))
         # A statement may take two seconds.
         self.assertLessEqual(reads[-1] + 4.2, 5.0)

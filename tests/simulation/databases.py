@@ -151,7 +151,8 @@ def source(clock: threads.Clock, nova: simulated_nova.Nova,
     """Build the real source, on the databases of a schedule."""
     made = database.DatabaseSource(limits, threaded, skip_late)
     made._api = Api(clock.world, nova)
-    made._cells = Cells(clock, nova, limits, threaded, skip_late)
+    made._cells = Cells(
+        clock, nova, limits, skip_late, made._cells._read_cells)
     return made
 
 

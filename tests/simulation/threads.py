@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads and queues of ``source.cells``, in the simulation's time.
+"""Threads and queues of ``source.cell_threads``, in the simulation's time.
 
 A thread is a greenlet that waits for its database. Waiting for an answer lets
 the time pass until there is one.
@@ -17,7 +17,7 @@ import greenlet
 
 from tests.simulation import world as simulated
 
-MODULE = 'nova_aggregate_mirror.source.cells.'
+MODULE = 'nova_aggregate_mirror.source.cell_threads.'
 
 
 class _Thread(greenlet.greenlet):
@@ -25,7 +25,7 @@ class _Thread(greenlet.greenlet):
 
 
 class Clock(fixtures.Fixture):
-    """The time of the current schedule, for ``source.cells``."""
+    """The time of the current schedule, for ``source.cell_threads``."""
 
     def __init__(self) -> None:
         self.world: simulated.World | None = None

@@ -21,6 +21,7 @@ from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.reconcile import row_drain
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import node_locations
 
@@ -242,7 +243,7 @@ class TestCase(testtools.TestCase):
 
     def drain(self) -> outcome.Outcome:
         """Converge all rows of the journal, and close the handed-over rows."""
-        return self.reconciler.drain(self.journal.rows.all())
+        return row_drain.drain(self.reconciler, self.journal.rows.all())
 
 
 def make_conf(test: testtools.TestCase) -> cfg.ConfigOpts:

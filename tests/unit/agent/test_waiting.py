@@ -11,6 +11,7 @@ from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import models
+from nova_aggregate_mirror.reconcile import row_drain
 from tests.unit.agent import case
 from tests.unit import doubles
 
@@ -444,13 +445,14 @@ class TestBatches(WaitingTest):
     def setUp(self):
         super().setUp()
         self.batches = []
-        drain_rows = self.reconciler.drain
+        drain_rows = row_drain.drain
 
-        def recorded(rows, *arguments):
+        def recorded(mirror, rows, *arguments):
             self.batches.append([row.dirty.host for row in rows])
-            return drain_rows(rows, *arguments)
+            return drain_rows(mirror, rows, *arguments)
 
-        self.reconciler.drain = recorded
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.reconcile.row_drain.drain', recorded))
 
     def fail(self, host):
         """Let a row fail for itself, and be due again."""

@@ -20,6 +20,7 @@ from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.reconcile import row_drain
 from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror import source
 from tests.unit import doubles
@@ -162,10 +163,10 @@ class TestSync(SyncTest):
         self.placement.broken['GET', 'n1'] = FAILED
         for stopping, cleared in ((True, False), (False, True)):
             row, = self.journal.rows.all()
-            reconciler.Reconciler(
+            row_drain.drain(reconciler.Reconciler(
                 self.journal.ledger, self.nova, self.placement,
                 self.journal.rows, stopping=lambda: stopping
-            ).drain([dataclasses.replace(row, running=False)])
+            ), [dataclasses.replace(row, running=False)])
             row, = self.journal.rows.all()
             self.assertEqual(cleared, row.mirrored_at is None)
 

@@ -12,6 +12,7 @@ from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.reconcile import row_drain
 from tests.unit import doubles
 
 AGGREGATE, HOST, PROVIDER = outcome.AGGREGATE, outcome.HOST, outcome.PROVIDER
@@ -254,7 +255,7 @@ class TestHosts(doubles.TestCase):
             self.placement.broken['PUT', 'n1'] = error
             self.hand_over('h1', ['n1'])
             self.log.clear()
-            self.reconciler.drain(self.journal.rows.all()[-1:])
+            row_drain.drain(self.reconciler, self.journal.rows.all()[-1:])
             self.assertEqual(puts, self.log.count(('PUT', 'n1')))
         self.assertEqual(0.5, max(pauses))
 

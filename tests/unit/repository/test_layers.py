@@ -52,7 +52,7 @@ ALLOWED = {
     'threading': {'agent/', 'cmd/agent.py', 'hooks/mirror.py',
                   'journal/db/transactions.py', 'placement/connection.py',
                   'placement/isolation.py', 'reconcile/outcome.py',
-                  'reconcile/provider_writes.py', 'source/cells.py',
+                  'reconcile/provider_writes.py', 'source/cell_threads.py',
                   'source/connections.py'},
     'fcntl': set(),
     'concurrent': {'placement/parallel.py'},

@@ -9,7 +9,7 @@ import fixtures
 import testtools
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.source import cells
+from nova_aggregate_mirror.source import cell_threads
 from tests import patience
 
 FOREVER = 3600.0
@@ -31,9 +31,10 @@ class TestThreads(testtools.TestCase):
         self.queries = 0
         self.ahead = 0.0
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.source.cells.time', types.SimpleNamespace(
+            'nova_aggregate_mirror.source.cell_threads.time',
+            types.SimpleNamespace(
                 monotonic=lambda: time.monotonic() + self.ahead)))
-        self.threads = cells.Threads(0.1, 0.1)
+        self.threads = cell_threads.Threads(0.1, 0.1)
         self.threads.read({'first': self.silent}, full=False)
         # From now on, a read waits for ever, if at all.
         self.threads._timeout = self.threads._wait_for_some = FOREVER
@@ -42,7 +43,7 @@ class TestThreads(testtools.TestCase):
     def wait_at_once(self, seconds):
         """Change how long a silent cell is waited for."""
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.source.cells.AT_ONCE', seconds))
+            'nova_aggregate_mirror.source.cell_threads.AT_ONCE', seconds))
 
     def silent(self):
         self.queries += 1
@@ -76,7 +77,7 @@ class TestThreads(testtools.TestCase):
                 ending.wait()
 
         self.useFixture(fixtures.MonkeyPatch('threading.Thread', Thread))
-        self.threads = cells.Threads(FOREVER, FOREVER)
+        self.threads = cell_threads.Threads(FOREVER, FOREVER)
         self.answering.set()
         for _read in range(2):
             self.assertFalse(self.read())
@@ -85,7 +86,7 @@ class TestThreads(testtools.TestCase):
         """It is the traceback of a thread, and the next read tries again."""
         self.useFixture(fixtures.MonkeyPatch(
             'threading.excepthook', lambda args: None))
-        self.threads = cells.Threads(FOREVER, FOREVER)
+        self.threads = cell_threads.Threads(FOREVER, FOREVER)
         self.answering.set()
         found = self.threads.read({'first': lambda: {}[0]}, full=False)
         self.assertIn('unexpected error', str(found['first']))
@@ -93,7 +94,7 @@ class TestThreads(testtools.TestCase):
 
     def test_thread_that_cannot_be_started(self):
         """The next read tries again."""
-        self.threads = cells.Threads(FOREVER, FOREVER)
+        self.threads = cell_threads.Threads(FOREVER, FOREVER)
         self.answering.set()
         with fixtures.MonkeyPatch('threading.Thread.start', refuse):
             self.assertRaises(RuntimeError, self.read)
@@ -155,7 +156,7 @@ class TestThreads(testtools.TestCase):
     def test_driver_that_gives_up(self):
         """An error after a wait is no answer: the cell stays silent."""
         self.wait_at_once(1.0)
-        self.threads = cells.Threads(FOREVER, FOREVER)
+        self.threads = cell_threads.Threads(FOREVER, FOREVER)
         self.assertIn('timed out', self.waits(self.give_up))
         self.assertEqual('is not tried again yet: it was silent',
                          self.waits(self.silent))
@@ -166,7 +167,7 @@ class TestThreads(testtools.TestCase):
         """The full sync does not wait its whole timeout again."""
         self.wait_at_once(0.1)
         self.answering.set()
-        self.threads = cells.Threads(0.1, 0.1)
+        self.threads = cell_threads.Threads(0.1, 0.1)
         ending = threading.Event()
 
         def give_up_late():
@@ -185,7 +186,7 @@ class TestThreads(testtools.TestCase):
     def test_cell_that_refuses(self):
         """It costs no wait, so that it is not silent afterwards."""
         self.wait_at_once(1.0)
-        self.threads = cells.Threads(FOREVER, FOREVER)
+        self.threads = cell_threads.Threads(FOREVER, FOREVER)
         self.assertIn('refused', self.waits(self.refuse))
         self.answering.set()
         self.assertFalse(self.read())
@@ -204,7 +205,7 @@ class TestThreads(testtools.TestCase):
             self.ahead += 60.0
             return {}
 
-        threads = cells.Threads(FOREVER, 0.01)
+        threads = cell_threads.Threads(FOREVER, 0.01)
         while threads.read({'slow': slow}, full=False) != {'slow': {}}:
             pass
         threading.Timer(0.1, self.answering.set).start()
@@ -218,8 +219,8 @@ class TestThreads(testtools.TestCase):
             return {}
 
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.source.cells.LATEST', 0.2))
-        self.threads = cells.Threads(FOREVER, 0.01)
+            'nova_aggregate_mirror.source.cell_threads.LATEST', 0.2))
+        self.threads = cell_threads.Threads(FOREVER, 0.01)
         while self.threads.read({'first': slow}, full=False) != {'first': {}}:
             pass
         self.assertEqual('0.2 s', self.waits(self.silent))

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convergence of journal rows, some of which may be locked or still run."""
+
+from collections import abc
+import functools
+import math
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import lock_waits
+from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import provider_writes
+from nova_aggregate_mirror.reconcile import reconciler
+
+
+def drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
+          locks: lock_waits.RowLocks | None = None,
+          patience: float = math.inf) -> outcome.Outcome:
+    """Converge the hosts of these rows; close the rows handed over.
+
+    The row of an operation that may still run is converged and kept.
+
+    :param patience: see ``provider_writes.Mode``
+    """
+    locks = locks or lock_waits.RowLocks()
+    close = functools.partial(
+        locks.write, mirror.rows.close) if mirror.rows else None
+    result = mirror.converge_and_close(
+        (row for row in rows if not row.running), None, close, patience)
+    running = [row for row in rows if row.running]
+    converged = mirror.converge(
+        (row.dirty for row in running),
+        provider_writes.Mode(patience=patience))
+    unfinished = converged.unfinished
+    ids = [row.id for row in running if row.dirty not in unfinished]
+    if mirror.rows and ids:
+        converged.write_journal(functools.partial(
+            locks.write, mirror.rows.set_mirrored, ids))
+    result.add(converged)
+    # A failure clears ``mirrored_at``; a stop or another cell does not.
+    differing = {
+        dirty for dirty, error in result.unfinished.items()
+        if not isinstance(error, exceptions.Stopped)} - result.waiting
+    unmirrored = [row.id for row in rows if row.mirrored_at is not None
+                  and row.dirty in differing]
+    if mirror.rows and unmirrored:
+        result.write_journal(functools.partial(
+            locks.write, mirror.rows.set_pending, unmirrored))
+    for error in locks.locked.values():
+        result.failed.setdefault(outcome.JOURNAL, error)
+    return result

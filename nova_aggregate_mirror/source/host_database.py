@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""State of some hosts, read from nova's databases with narrow queries."""
+
+from collections import abc
+import functools
+from typing import Any
+
+from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import aggregate_rows
+from nova_aggregate_mirror.source import cells
+from nova_aggregate_mirror.source import connections
+from nova_aggregate_mirror.source import node_locations
+from nova_aggregate_mirror.source import statements
+from nova_aggregate_mirror import uuids
+
+
+class _HostData:
+    """Data of hosts in nova's API database; grows with each read."""
+
+    def __init__(self) -> None:
+        self.aggregates = aggregate_rows.AggregateRows()
+        self.mapped: dict[str, cells.Cell] = {}
+        self._names: set[str] = set()
+
+    @property
+    def homes(self) -> abc.Mapping[str, str]:
+        """Host to the name of the cell of its host mapping."""
+        return {host: cell.name for host, cell in self.mapped.items()}
+
+    def missing(self, rows: abc.Iterable[source.NodeRow]) -> frozenset[str]:
+        """Return the hosts of these nodes that were not read."""
+        return frozenset(row.host for row in rows) - self._names
+
+    def read(self, api: Any, hosts: frozenset[str]) -> None:
+        """Read further hosts; names are compared exactly, unlike in MySQL.
+
+        A row is a host mapping or a membership; it lacks the other's columns.
+        """
+        for row in engines.select(api, statements.HOSTS, hosts):
+            if row.host in hosts:
+                self.mapped[row.host] = cells.cell_of(row)
+            elif row.member in hosts:
+                self.aggregates.add(
+                    row.aggregate_id, row.aggregate, row.aggregate_name,
+                    row.member)
+        self._names |= hosts
+
+
+class HostSource:
+    """Nova's databases, as far as it takes to mirror single hosts.
+
+    Each read raises ``NovaUnavailable`` without the API database. Names are
+    compared in Python: MySQL's collation ignores case and trailing spaces, the
+    scheduler does not.
+
+    :param limits: of each database; 60 seconds are what nova-api waits
+    :param skip_late: whether hosts of other cells wait for a slow one only a
+        little; then the API database has as long as a cell
+    """
+
+    def __init__(self, limits: engines.Limits = engines.Limits(answer=60.0),
+                 skip_late: bool = False,
+                 read: cells.Read = cells.read_in_order) -> None:
+        self._api = connections.ApiDatabase(
+            min(limits.answer, cells.SOON) if skip_late else limits.answer)
+        self._cells = cells.Cells(limits, skip_late, read)
+
+    def scope(self, aggregate_id: int, host: str = '') -> source.Scope:
+        """Read an aggregate's UUID, and a host's nodes and aggregates."""
+        with self._api.reading() as api:
+            answer = api.execute(
+                statements.SCOPE, {'id': aggregate_id, 'host': host}).all()
+            own = _aggregates_of(answer, {None})
+            uuid = next(iter(own.names), '')
+            if not host:
+                return source.Scope(uuid, invalid_aggregates=own.invalid)
+            # MySQL compares names without case, and so does nova when it
+            # changes the memberships of the host. Other rows have no cell.
+            mapped = {row.host: cells.cell_of(row) for row in answer
+                      if row.id is not None}
+            hosts = frozenset(mapped) or frozenset({host})
+            candidates = _ordered(mapped.values()) or self._cells.all(api)
+        of_host = _aggregates_of(answer, hosts)
+        rows, down = self._cells.rows(dict.fromkeys(
+            candidates, functools.partial(_find_nodes, hosts=hosts)))
+        nodes = frozenset(row.node for row in rows if uuids.is_uuid(row.node))
+        return source.Scope(
+            uuid, nodes, cells_down=down, members=frozenset(of_host.names),
+            invalid_aggregates=of_host.invalid | own.invalid)
+
+    def aggregates(self) -> abc.Mapping[str, str]:
+        with self._api.reading() as api:
+            return aggregates_in(api).names
+
+    def cell_mappings(self) -> abc.Mapping[str, str]:
+        """Read UUID to display name of every cell except cell0."""
+        with self._api.reading() as api:
+            return {cell.uuid: cell.name for cell in self._cells.all(api)}
+
+    def read(self, hosts: abc.Iterable[str], nodes: abc.Iterable[str] = (),
+             aggregates: abc.Iterable[str] = (),
+             down: source.Down | None = None) -> source.Nova:
+        hosts, nodes = frozenset(hosts), frozenset(nodes)
+        records = _HostData()
+        with self._api.reading() as api:
+            records.read(api, hosts)
+            own_cells_only = down is None and records.mapped.keys() >= hosts
+            existing = _existing(
+                api, frozenset(aggregates) - records.aggregates.names.keys())
+            candidates: list[cells.Cell] = []
+            if own_cells_only and hosts:
+                candidates = _ordered(records.mapped.values())
+            elif hosts or nodes:
+                candidates = self._cells.all(api)
+        if down is None:
+            rows, down = self._search(records, candidates, hosts, nodes)
+        else:
+            rows, silent = self._query(records, (
+                cell for cell in candidates if cell.name not in down),
+                (), nodes, full=True)
+            down = {**down, **silent}
+        located = node_locations.locate(rows, records.homes, not down, nodes)
+        members = records.aggregates.members
+        return source.Nova(
+            aggregates={**records.aggregates.names, **existing},
+            members=members, nodes=located.nodes,
+            unmapped=hosts & (members.keys() - records.mapped.keys()),
+            cells_down=down, hosts_down=hidden(hosts, records.homes, down),
+            shared=located.shared, unknown=located.unknown,
+            invalid_aggregates=records.aggregates.invalid,
+            invalid_nodes=located.invalid)
+
+    def _search(self, records: _HostData,
+                candidates: abc.Collection[cells.Cell], hosts: frozenset[str],
+                nodes: frozenset[str]
+                ) -> tuple[list[source.NodeRow], source.Down]:
+        """Search for the nodes of hosts, and for the given nodes.
+
+        Each host is searched for in the cell of its mapping, or in all cells.
+        Nodes that these do not decide are then searched for in every cell:
+        they may have moved, and are deleted only if no cell has them.
+        """
+        rows, down = self._query(records, candidates, hosts, nodes)
+        undecided = node_locations.undecided(rows, records.homes, nodes)
+        if undecided:
+            with self._api.reading() as api:
+                # Candidates have been searched for ``nodes``, not for others.
+                remaining = [cell for cell in self._cells.all(api)
+                             if cell.name not in down and (
+                                 cell not in candidates or undecided - nodes)]
+            added_rows, silent = self._query(records, remaining, (), undecided)
+            rows, down = [*rows, *added_rows], {**down, **silent}
+        return rows, down
+
+    def _query(self, records: _HostData,
+               candidates: abc.Iterable[cells.Cell],
+               hosts: abc.Collection[str], nodes: frozenset[str],
+               full: bool = False) -> tuple[list[source.NodeRow], source.Down]:
+        """Query cells, and read the data of hosts that are new."""
+        queries: dict[cells.Cell, cells.Query] = {}
+        for cell in candidates:
+            # A host without a mapping may be in any cell.
+            possible = frozenset(
+                host for host in hosts
+                if records.mapped.get(host, cell) == cell)
+            queries[cell] = functools.partial(
+                _find_nodes, hosts=possible, nodes=nodes)
+        rows, down = self._cells.rows(queries, full)
+        new_hosts = records.missing(rows)
+        if new_hosts:
+            with self._api.reading() as api:
+                records.read(api, new_hosts)
+        return rows, down
+
+
+def _ordered(mapped: abc.Iterable[cells.Cell]) -> list[cells.Cell]:
+    return sorted(set(mapped), key=lambda cell: cell.id)
+
+
+def aggregates_in(connection: Any) -> aggregate_rows.AggregateRows:
+    """Read every aggregate, without its member hosts."""
+    rows = aggregate_rows.AggregateRows()
+    for columns in connection.execute(statements.AGGREGATES).all():
+        rows.add(*columns)
+    return rows
+
+
+def _aggregates_of(answer: abc.Iterable[Any],
+                   members: abc.Collection[str | None]
+                   ) -> aggregate_rows.AggregateRows:
+    """Collect the aggregates of ``statements.SCOPE`` with these members.
+
+    :param members: hosts; None for the aggregate that was given by its ID
+    """
+    rows = aggregate_rows.AggregateRows()
+    for row in answer:
+        if row.aggregate_id is not None and row.member in members:
+            rows.add(row.aggregate_id, row.aggregate, row.aggregate_name)
+    return rows
+
+
+def _existing(connection: Any, some: frozenset[str]) -> dict[str, str]:
+    rows = engines.select(connection, statements.EXISTING, some)
+    return {uuid: source.aggregate_name(name) for uuid, name in rows
+            if uuids.is_uuid(uuid)}
+
+
+def _find_nodes(cell: Any, hosts: frozenset[str],
+                nodes: frozenset[str] = frozenset()) -> cells.Nodes:
+    """Return the nodes of the given hosts, and the given nodes."""
+    rows = [(node, host) for node, host in engines.select(
+        cell, statements.NODES_OF, hosts) if host in hosts]
+    elsewhere = nodes - {uuids.canonical(node or '') for node, _host in rows}
+    rows += engines.select(
+        cell, statements.THESE_NODES, map(statements.spelled, elsewhere))
+    return rows
+
+
+def hidden(hosts: abc.Iterable[str], homes: abc.Mapping[str, str],
+           down: source.Down) -> source.Memberships:
+    """Return host to the cells that did not answer and may have its nodes."""
+    hidden = {}
+    for host in hosts:
+        possible = {homes[host]} if host in homes else down.keys()
+        names = frozenset(possible & down.keys())
+        if names:
+            hidden[host] = names
+    return hidden
