@@ -8,6 +8,7 @@ from oslo_config import cfg
 
 from nova_aggregate_mirror.checks import discovery
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import source as nova_state
@@ -52,7 +53,7 @@ class Deployment:
 
         :raises JournalUnavailable: when the journal cannot be read
         """
-        if engine.is_missing(self.conf):
+        if existing.is_missing(self.conf):
             return None
         journal_database = engine.Database(self.conf)
         if journal_database.schema().is_outdated:

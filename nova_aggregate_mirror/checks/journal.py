@@ -23,6 +23,7 @@ from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal.db import sqlite
 from nova_aggregate_mirror.journal.db import transactions
@@ -55,9 +56,9 @@ def tables(deployment: inputs.Deployment) -> checks.Findings:
     if path is None:
         return _check_version(deployment.conf, path)
     try:
-        is_missing = engine.is_missing(deployment.conf)
+        is_missing = existing.is_missing(deployment.conf)
         if is_missing:
-            engine.open_existing(deployment.conf)
+            existing.open_existing(deployment.conf)
     except exceptions.JournalUnavailable as exc:
         user = accounts.user(os.geteuid()) if os.geteuid() else 'nova'
         return [checks.failed(exc, {causes.FILE.kind: (
@@ -107,7 +108,7 @@ def space(deployment: inputs.Deployment) -> checks.Findings:
 def users(deployment: inputs.Deployment) -> checks.Findings:
     """Check that all files of an SQLite journal have the same owner."""
     path = engine.sqlite_file(deployment.conf)
-    if path is None or engine.is_missing(deployment.conf):
+    if path is None or existing.is_missing(deployment.conf):
         return [checks.skipped(ON_SERVER if path is None else NO_JOURNAL)]
     owners = set()
     for suffix in ('', '-wal', '-shm', '-journal'):
@@ -221,7 +222,7 @@ def _renewal(database: transactions.Transactions, mode: str,
 
 def processes(deployment: inputs.Deployment) -> checks.Findings:
     """Check that a nova-api has used the journal; list those of last week."""
-    if not deployment.journal and not engine.is_missing(deployment.conf):
+    if not deployment.journal and not existing.is_missing(deployment.conf):
         return [checks.skipped('nova-api upgrades the journal first')]
     rows = api_processes.read(
         deployment.journal.database) if deployment.journal else []

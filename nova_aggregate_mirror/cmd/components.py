@@ -14,7 +14,7 @@ from nova_aggregate_mirror.cmd import unreadable_files
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
-from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
@@ -104,9 +104,9 @@ def journal() -> store.Journal:
         configuration is not that of a nova-api, which may use another journal
     :raises JournalUnavailable: when it cannot be read, or is outdated
     """
-    if engine.is_missing(CONF):
+    if existing.is_missing(CONF):
         check_configuration()
-    return store.Journal(CONF, engine.open_existing(CONF))
+    return store.Journal(CONF, existing.open_existing(CONF))
 
 
 def mirror(journal: store.Journal, source: database.DatabaseSource,

@@ -15,7 +15,7 @@ from oslo_config import cfg
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
-from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import plurals
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(conf: cfg.ConfigOpts) -> int:
     """Bind the journal, and return the exit status."""
     components.check_configuration()
-    if engine.is_missing(conf):
+    if existing.is_missing(conf):
         print('There is no journal yet. The first agent binds it.')
         return exit_status.OK
     return bind(components.journal(), components.source(), conf.command.force)

@@ -32,6 +32,7 @@ import nova_aggregate_mirror.conf
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror import option_values
 
 PROGRAM = 'nova-aggregate-mirror-manage'
@@ -64,7 +65,7 @@ def journal_list(conf: cfg.ConfigOpts) -> int:
     """List the operations in the journal, oldest first."""
     return journal_rows.show(
         components.journal().rows, conf.command.format,
-        engine.display_url(conf))
+        existing.display_url(conf))
 
 
 def journal_forget(conf: cfg.ConfigOpts) -> int:

@@ -23,7 +23,7 @@ from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror.console import sync_run
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import store
@@ -102,11 +102,11 @@ def _open_journal(conf: cfg.ConfigOpts) -> tuple[store.Journal, list[str]]:
     if not conf.command.dry_run:
         return store.Journal(conf), []
     try:
-        return store.Journal(conf, engine.open_existing(conf)), []
+        return store.Journal(conf, existing.open_existing(conf)), []
     except exceptions.JournalUnavailable as exc:
-        if not engine.is_missing(conf):
+        if not existing.is_missing(conf):
             raise
-        return store.Journal(conf, engine.open_empty(conf)), [
+        return store.Journal(conf, existing.open_empty(conf)), [
             'Without --dry-run, this cannot begin: %s' % exc]
 
 

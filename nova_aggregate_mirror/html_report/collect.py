@@ -12,7 +12,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.html_report import matrix
 from nova_aggregate_mirror.html_report import misplaced
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import store
@@ -101,7 +101,7 @@ def read_journal(conf: cfg.ConfigOpts,
                  source: database.DatabaseSource) -> JournalContent:
     """Read the journal without creating a file or migrating a table."""
     try:
-        stored = store.Journal(conf, engine.open_existing(conf))
+        stored = store.Journal(conf, existing.open_existing(conf))
         with contextlib.suppress(exceptions.NovaUnavailable):
             nova_identity.Binding(stored.database, source.cell_mappings,
                                   source.aggregates).check()
@@ -109,7 +109,7 @@ def read_journal(conf: cfg.ConfigOpts,
         return JournalContent(stored.ledger, tuple(stored.rows.all()),
                               tuple(past), tuple(modes.find(
                                   stored, conf.aggregate_mirror.mode)),
-                              has_ledger=not engine.is_missing(conf))
+                              has_ledger=not existing.is_missing(conf))
     except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
         return JournalContent(trouble=problems.Problem.of(
             exc, text=INCOMPLETE))

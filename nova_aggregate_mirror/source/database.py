@@ -6,17 +6,51 @@ import dataclasses
 import functools
 from typing import Any
 
+import sqlalchemy as sa
+
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import cell_threads
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import host_database
 from nova_aggregate_mirror.source import node_locations
+from nova_aggregate_mirror.source import nova_tables
 from nova_aggregate_mirror.source import obstacles
 from nova_aggregate_mirror.source import statements
 from nova_aggregate_mirror import uuids
 
 Zones = abc.Mapping[str, str]
+ZONE = 'availability_zone'
+# Statements are built once, because building takes longer than executing.
+_METADATA, _SERVICE = nova_tables.aggregate_metadata.c, nova_tables.services.c
+_AGGREGATE, _MEMBER = nova_tables.aggregates.c, nova_tables.aggregate_hosts.c
+_HOST, _NODE = nova_tables.host_mappings.c, nova_tables.compute_nodes.c
+# A membership without a host is nobody's.
+MEMBERS = sa.select(_MEMBER.host, *statements.NAMED_AGGREGATE).join_from(
+    nova_tables.aggregate_hosts, nova_tables.aggregates,
+    statements.IN_AGGREGATE,
+).where(_MEMBER.host.is_not(None))
+USED = sa.select(_AGGREGATE.uuid).distinct().join_from(
+    nova_tables.aggregate_hosts, nova_tables.aggregates,
+    statements.IN_AGGREGATE)
+ZONES = sa.select(_AGGREGATE.uuid, _METADATA.key, _METADATA.value).join_from(
+    nova_tables.aggregates, nova_tables.aggregate_metadata,
+    _AGGREGATE.id == _METADATA.aggregate_id,
+).where(_METADATA.key == ZONE)
+MAPPED = sa.select(_HOST.host, _HOST.cell_id)
+# Those that the database finds in each case.
+SPELLINGS = sa.select(_HOST.host).where(
+    sa.func.lower(_HOST.host) == sa.func.upper(_HOST.host))
+NAMED_NODES = statements.NODES.with_only_columns(
+    _NODE.hypervisor_hostname, _NODE.host)
+SERVICES = sa.select(sa.null(), _SERVICE.host).where(
+    _SERVICE.binary == 'nova-compute', _SERVICE.deleted == 0,
+    _SERVICE.host.is_not(None))
+GALERA = sa.text('SHOW GLOBAL STATUS LIKE \'wsrep_cluster_size\'')
+SYNC_WAIT = sa.text('SHOW GLOBAL VARIABLES LIKE \'wsrep_sync_wait\'')
+NODE_NAMES = sa.select(_NODE.uuid, _NODE.hypervisor_hostname).where(
+    _NODE.deleted == 0, _NODE.hypervisor_hostname.is_not(None),
+    statements.SPELLED)
 
 
 class DatabaseSource(host_database.HostSource):
@@ -33,7 +67,7 @@ class DatabaseSource(host_database.HostSource):
 
     def with_hosts(self) -> frozenset[str]:
         with self._api.reading() as api:
-            return frozenset(uuid for uuid, in api.execute(statements.USED)
+            return frozenset(uuid for uuid, in api.execute(USED)
                              if uuids.is_uuid(uuid))
 
     def galera(self) -> tuple[int, int]:
@@ -46,30 +80,28 @@ class DatabaseSource(host_database.HostSource):
                 return 0, 0
             # Rows of a name and a value; MySQL has neither.
             nodes, wait = (api.execute(statement).one_or_none()
-                           for statement in (statements.GALERA,
-                                             statements.SYNC_WAIT))
+                           for statement in (GALERA, SYNC_WAIT))
             return int(nodes[1]) if nodes else 0, int(wait[1]) if wait else 0
 
     def zones(self) -> Zones:
         """Read aggregate UUID to availability zone, where one is set."""
         with self._api.reading() as api:
-            return {uuid: zone for uuid, key, zone
-                    in api.execute(statements.ZONES)
-                    if key == statements.ZONE and uuids.is_uuid(uuid)}
+            return {uuid: zone for uuid, key, zone in api.execute(ZONES)
+                    if key == ZONE and uuids.is_uuid(uuid)}
 
     def read_all(self) -> source.Nova:
         with self._api.reading() as api:
             aggregates = host_database.aggregates_in(api)
-            rows = api.execute(statements.MEMBERS).all()
+            rows = api.execute(MEMBERS).all()
             for host, number, uuid, name in rows:
                 aggregates.add(number, uuid, name, host)
             by_id = {cell.id: cell for cell in self._cells.all(api)}
             mapped = {host: by_id[cell_id] for host, cell_id
-                      in api.execute(statements.MAPPED) if cell_id in by_id}
+                      in api.execute(MAPPED) if cell_id in by_id}
             members = aggregates.members
             unmapped = members.keys() - mapped.keys()
             # A member may have another spelling than the host.
-            same = api.execute(statements.SPELLINGS) if unmapped else ()
+            same = api.execute(SPELLINGS) if unmapped else ()
             spellings = {host.casefold(): host for host, in same}
         rows, down = self._cells.rows(
             dict.fromkeys(by_id.values(), _every_node), full=True)
@@ -119,10 +151,10 @@ def _every_node(cell: Any) -> cells.Nodes:
 
 def _hosts(cell: Any) -> cells.Nodes:
     """Return the hosts of compute nodes with their names, and of services."""
-    return [*cell.execute(statements.NAMED_NODES),
-            *cell.execute(statements.SERVICES)]
+    return [*cell.execute(NAMED_NODES),
+            *cell.execute(SERVICES)]
 
 
 def _names_of(cell: Any, nodes: abc.Collection[str]) -> dict[str, str]:
     return {uuids.canonical(node): name for node, name in engines.select(
-        cell, statements.NODE_NAMES, map(statements.spelled, nodes))}
+        cell, NODE_NAMES, map(statements.spelled, nodes))}

@@ -60,14 +60,14 @@ class Api:
             statements.EXISTING: self._existing,
             statements.AGGREGATES: lambda _values: [
                 (NUMBER, uuid, uuid) for uuid in nova.hosts_of],
-            statements.USED: lambda _values: [
+            database.USED: lambda _values: [
                 (uuid,) for uuid, hosts in nova.hosts_of.items() if hosts],
-            statements.MEMBERS: lambda _values: [
+            database.MEMBERS: lambda _values: [
                 (host, NUMBER, uuid, uuid)
                 for uuid, hosts in nova.hosts_of.items() for host in hosts],
-            statements.MAPPED: lambda _values: [
+            database.MAPPED: lambda _values: [
                 (host, _cell(cell).id) for host, cell in nova.homes.items()],
-            statements.SPELLINGS: lambda _values: [
+            database.SPELLINGS: lambda _values: [
                 (host,) for host in nova.homes],
             cells.EVERY: lambda _values: map(_cell, simulated_nova.CELLS)})
 
@@ -136,11 +136,11 @@ class Cells(cells.Cells):
             statements.THESE_NODES: lambda values: [
                 (node, host) for node, host in nodes.items()
                 if node in values['some']],
-            statements.NAMED_NODES: lambda _values: [
+            database.NAMED_NODES: lambda _values: [
                 ('name of ' + node, host) for node, host in nodes.items()],
-            statements.SERVICES: lambda _values: [
+            database.SERVICES: lambda _values: [
                 (None, host) for host in nodes.values()],
-            statements.NODE_NAMES: lambda values: [
+            database.NODE_NAMES: lambda values: [
                 (node, 'name of ' + node) for node in nodes
                 if node in values['some']]}))
 

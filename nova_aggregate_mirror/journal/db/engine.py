@@ -62,64 +62,10 @@ def sqlite_file(conf: cfg.ConfigOpts) -> pathlib.Path | None:
 
     :raises JournalUnavailable: when the connection cannot be used
     """
-    url = _configured(conf)
+    url = configured(conf)
     if url.get_backend_name() != 'sqlite':
         return None
     return pathlib.Path(url.database or '')
-
-
-def display_url(conf: cfg.ConfigOpts) -> str:
-    """Return the URL of the journal without password and parameters.
-
-    :raises JournalUnavailable: when the connection cannot be used
-    """
-    url = _configured(conf)
-    return url.set(query={}).render_as_string(hide_password=True)
-
-
-@translated()
-def is_missing(conf: cfg.ConfigOpts) -> bool:
-    """Check whether the journal is an SQLite file that does not exist.
-
-    :raises JournalUnavailable: when this user may not enter its directory
-    """
-    file = sqlite_file(conf)
-    if file is None:
-        return False
-    try:
-        # Path.exists() may answer False to a user who may not look.
-        file.stat()
-    except FileNotFoundError:
-        return True
-    except OSError as exc:
-        raise sqlite.failure(exc, file) from exc
-    return False
-
-
-@translated()
-def open_existing(conf: cfg.ConfigOpts) -> 'Database':
-    """Open the journal's database without creating or migrating anything.
-
-    A missing SQLite file is treated as an empty journal.
-
-    :raises JournalUnavailable: when the tables are missing or outdated, or
-        the file is missing and cannot be created
-    """
-    file = sqlite_file(conf)
-    if file and is_missing(conf):
-        # It shows whether the file could be created.
-        sqlite.try_write(sqlite.existing(file.parent))
-        return open_empty(conf)
-    database = Database(conf)
-    database.check()
-    return database
-
-
-def open_empty(conf: cfg.ConfigOpts) -> 'Database':
-    """Open an empty journal in memory, in place of a missing SQLite file."""
-    database = Database(conf, str(_configured(conf).set(database='')))
-    database.migrate()
-    return database
 
 
 class Database:
@@ -133,7 +79,7 @@ class Database:
     def __init__(self, conf: cfg.ConfigOpts, connection: str = '',
                  limits: engines.Limits = engines.Limits()) -> None:
         settings = conf.aggregate_mirror_database
-        url = _parse(connection) if connection else _configured(conf)
+        url = _parse(connection) if connection else configured(conf)
         self._limits = limits
         self._is_sqlite = url.get_backend_name() == 'sqlite'
         if self._is_sqlite:
@@ -208,7 +154,7 @@ class Database:
             self.check()
 
 
-def _configured(conf: cfg.ConfigOpts) -> sa.engine.URL:
+def configured(conf: cfg.ConfigOpts) -> sa.engine.URL:
     """Return the URL of the journal, which another process can open, too."""
     url = _parse(conf.aggregate_mirror_database.connection)
     if url.get_backend_name() == 'sqlite' and (

@@ -14,6 +14,7 @@ from testtools import matchers
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal.db import sqlite
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import deadline
@@ -176,8 +177,8 @@ class TestConnection(testtools.TestCase):
         for url in 'sqlite://', 'sqlite:///', 'sqlite:///:memory:':
             self.conf.set_override('connection', url,
                                    'aggregate_mirror_database')
-            for use in (engine.Database, engine.is_missing,
-                        engine.open_existing, engine.display_url):
+            for use in (engine.Database, existing.is_missing,
+                        existing.open_existing, existing.display_url):
                 with self.assertRaisesRegex(exceptions.JournalUnavailable,
                                             'in memory'):
                     use(self.conf)
@@ -244,11 +245,11 @@ class TestFile(testtools.TestCase):
 
     def test_file_that_cannot_be_looked_up(self):
         """Whether it exists is not known; it is no empty journal."""
-        self.assertTrue(engine.is_missing(self.conf))
+        self.assertTrue(existing.is_missing(self.conf))
         engine.Database(self.conf)
-        self.assertFalse(engine.is_missing(self.conf))
+        self.assertFalse(existing.is_missing(self.conf))
         doubles.hide_journal(self.conf)
-        for read in engine.is_missing, engine.open_existing:
+        for read in existing.is_missing, existing.open_existing:
             self.assertRaises(exceptions.JournalUnavailable, read, self.conf)
 
     @testtools.skipIf(os.geteuid(), 'only root can change owners')

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The journal's database as commands open it: nothing is created."""
+
+from oslo_config import cfg
+
+from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import sqlite
+
+
+def display_url(conf: cfg.ConfigOpts) -> str:
+    """Return the URL of the journal without password and parameters.
+
+    :raises JournalUnavailable: when the connection cannot be used
+    """
+    url = engine.configured(conf)
+    return url.set(query={}).render_as_string(hide_password=True)
+
+
+@engine.translated()
+def is_missing(conf: cfg.ConfigOpts) -> bool:
+    """Check whether the journal is an SQLite file that does not exist.
+
+    :raises JournalUnavailable: when this user may not enter its directory
+    """
+    file = engine.sqlite_file(conf)
+    if file is None:
+        return False
+    try:
+        # Path.exists() may answer False to a user who may not look.
+        file.stat()
+    except FileNotFoundError:
+        return True
+    except OSError as exc:
+        raise sqlite.failure(exc, file) from exc
+    return False
+
+
+@engine.translated()
+def open_existing(conf: cfg.ConfigOpts) -> engine.Database:
+    """Open the journal's database without creating or migrating anything.
+
+    A missing SQLite file is treated as an empty journal.
+
+    :raises JournalUnavailable: when the tables are missing or outdated, or
+        the file is missing and cannot be created
+    """
+    file = engine.sqlite_file(conf)
+    if file and is_missing(conf):
+        # It shows whether the file could be created.
+        sqlite.try_write(sqlite.existing(file.parent))
+        return open_empty(conf)
+    database = engine.Database(conf)
+    database.check()
+    return database
+
+
+def open_empty(conf: cfg.ConfigOpts) -> engine.Database:
+    """Open an empty journal in memory, in place of a missing SQLite file."""
+    url = engine.configured(conf).set(database='')
+    database = engine.Database(conf, str(url))
+    database.migrate()
+    return database
