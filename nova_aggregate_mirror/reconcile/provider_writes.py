@@ -74,17 +74,9 @@ class Mode:
     answer while others did is asked again, once the others are written."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Decision:
-    """The changes of the providers that were read, by nova's truth."""
-
-    truth: source.Nova
-    changes: list[plan.Change]
-    """A change, possibly empty, for each provider that may be written."""
-    nodes: frozenset[str] = frozenset()
-    """All providers that have to be converged."""
-
-
+Decision = tuple[source.Nova, list[plan.Change], frozenset[str]]
+"""Nova, a change, possibly empty, for each provider that was read and may be
+written, and all providers that have to be converged."""
 Decide = abc.Callable[[States], Decision]
 
 
@@ -123,8 +115,8 @@ def converge(context: context.Context, dirty: abc.Collection[journal.Dirty],
         providers = nodes - truth.unknown.keys()
         if mode.down is None:
             providers |= truth.nodes_of(names)
-        return Decision(truth, _plan(states, truth, owned, mode, outcome),
-                        frozenset(providers))
+        changes = _plan(states, truth, owned, mode, outcome)
+        return truth, changes, frozenset(providers)
 
     error: exceptions.MirrorError | None = None
     try:
@@ -210,12 +202,12 @@ def remove(context: context.Context, uuid: str, mode: Mode,
         changes: list[plan.Change] = []
         if uuid in truth.aggregates:
             # It was not deleted after all: nothing is changed.
-            return Decision(truth, changes)
+            return truth, changes, frozenset()
         for provider, state in sorted(states.items()):
             # Nothing is left to remove if another writer was first.
             present = state.aggregates & {uuid}
             changes.append(plan.Change(provider, remove=tuple(present)))
-        return Decision(truth, changes)
+        return truth, changes, frozenset()
 
     answers = context.placement.ask(
         context.placement.members, [uuid], context.each, math.inf)
@@ -243,14 +235,14 @@ def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
     for _ in range(ROUNDS):
         handled |= todo
         states = requests.get(todo)
-        decision = decide(states)
+        truth, changes, nodes = decide(states)
         retried = requests.conflicts
-        requests.write(states, decision, decide)
+        requests.write(states, truth, changes, decide)
         # Another round handles those that a later truth knows.
-        handled -= states.keys() & decision.truth.unknown.keys()
+        handled -= states.keys() & truth.unknown.keys()
         if len(retried) > MAX_FUTILE and retried <= requests.conflicts:
             retries = False
-        todo = decision.nodes - handled
+        todo = nodes - handled
         if retries:
             todo |= requests.conflicts
         todo = todo or requests.late()
@@ -289,10 +281,10 @@ class _Requests:
             self._outcome.failed.pop(Subject(PROVIDER, provider), None)
         return answers.results
 
-    def write(self, states: States, decision: Decision, decide: Decide
-              ) -> None:
+    def write(self, states: States, truth: source.Nova,
+              changes: abc.Iterable[plan.Change], decide: Decide) -> None:
         """PUT each change; set the providers with a generation conflict."""
-        changes = {change.provider: change for change in decision.changes}
+        change_of = {change.provider: change for change in changes}
         caller_context = contextvars.copy_context()
 
         def decide_again(state: client.Provider) -> Decision:
@@ -305,8 +297,7 @@ class _Requests:
         def write(provider: str) -> None:
             if provider not in refusals:
                 try:
-                    self._put(
-                        states[provider], changes[provider], decision.truth)
+                    self._put(states[provider], change_of[provider], truth)
                     return
                 except exceptions.MirrorError as exc:
                     if not exc.is_repeatable:
@@ -318,7 +309,7 @@ class _Requests:
                         raise
             self._put_again(provider, decide_again, refusals[provider])
 
-        failures = self._ask(write, changes).failures
+        failures = self._ask(write, change_of).failures
         self._outcome.unwritten |= {
             Subject(PROVIDER, provider) for provider in failures
             if provider not in self._outcome.missing}
@@ -337,13 +328,11 @@ class _Requests:
         :param error: of the first PUT, whose outcome is not known
         """
         state = self._context.placement.get(provider)
-        decision = decide(state)
-        changes = [change for change in decision.changes
-                   if change.provider == provider]
-        if not changes:
+        truth, changes, _nodes = decide(state)
+        if provider not in [change.provider for change in changes]:
             # By the new truth, nothing may be written.
             raise error
-        self._put(state, changes[0], decision.truth)
+        self._put(state, changes[0], truth)
 
     def _put(self, state: client.Provider, change: plan.Change,
              truth: source.Nova) -> None:

@@ -203,14 +203,13 @@ def _nova(aggregates: abc.Iterable[api_connection.ListedAggregate],
     cells = cells_of(down)
     # Each node that is listed counts: mappings and cells are not shown.
     located = node_locations.locate(rows, {}, complete=True)
-    return source.Nova(
-        aggregates=collected.names, members=members,
+    return dataclasses.replace(
+        located, aggregates=collected.names, members=members,
         obstacles=dict.fromkeys(members, UNLISTED),
-        nodes=located.nodes, shared=located.shared,
         unknown=dict.fromkeys(gone, frozenset()),
         cells_down={**cells, **_cells_of_unlisted(gone)},
         hosts_down=dict.fromkeys(members.keys() & down, frozenset(cells)),
-        invalid_aggregates=collected.invalid, invalid_nodes=located.invalid)
+        invalid_aggregates=collected.invalid)
 
 
 def _collected(aggregates: abc.Iterable[api_connection.ListedAggregate]

@@ -118,14 +118,12 @@ class DatabaseSource(host_database.HostSource):
             row.host for row in rows
             if row.host in members and row.host not in at_home
             and homes.get(row.host) not in down}
-        nova = source.Nova(
-            aggregates=aggregates.names, members=members,
-            nodes=located.nodes, unmapped=frozenset(unmapped | in_other_cells),
+        nova = dataclasses.replace(
+            located, aggregates=aggregates.names, members=members,
+            unmapped=frozenset(unmapped | in_other_cells),
             nodes_unmapped=nodes_unmapped, cells_down=down, cells=len(by_id),
             hosts_down=host_database.hidden(members, homes, down),
-            shared=located.shared, unknown=located.unknown,
-            invalid_aggregates=aggregates.invalid,
-            invalid_nodes=located.invalid)
+            invalid_aggregates=aggregates.invalid)
         if not nova.lost():
             return nova
         rows, silent = self._cells.rows(dict.fromkeys(

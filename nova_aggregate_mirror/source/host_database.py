@@ -2,6 +2,7 @@
 """State of some hosts, read from nova's databases with narrow queries."""
 
 from collections import abc
+import dataclasses
 import functools
 from typing import Any
 
@@ -122,14 +123,12 @@ class HostSource:
             down = {**down, **silent}
         located = node_locations.locate(rows, records.homes, not down, nodes)
         members = records.aggregates.members
-        return source.Nova(
-            aggregates={**records.aggregates.names, **existing},
-            members=members, nodes=located.nodes,
+        return dataclasses.replace(
+            located, aggregates={**records.aggregates.names, **existing},
+            members=members,
             unmapped=hosts & (members.keys() - records.mapped.keys()),
             cells_down=down, hosts_down=hidden(hosts, records.homes, down),
-            shared=located.shared, unknown=located.unknown,
-            invalid_aggregates=records.aggregates.invalid,
-            invalid_nodes=located.invalid)
+            invalid_aggregates=records.aggregates.invalid)
 
     def _search(self, records: _HostData,
                 candidates: abc.Collection[cells.Cell], hosts: frozenset[str],

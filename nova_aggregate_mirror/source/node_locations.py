@@ -6,22 +6,11 @@ cell, or while another nova-compute has taken over an ironic node.
 """
 
 from collections import abc
-import dataclasses
 
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror import uuids
 
 Homes = abc.Mapping[str, str]
-
-
-@dataclasses.dataclass(frozen=True)
-class Locations:
-    """Compute nodes with their hosts, as in ``source.Nova``."""
-
-    nodes: abc.Mapping[str, str]
-    shared: abc.Mapping[str, tuple[source.NodeRow, ...]]
-    unknown: abc.Mapping[str, frozenset[str]]
-    invalid: frozenset[source.NodeRow]
 
 
 def decisive(rows: abc.Collection[source.NodeRow], homes: Homes, complete: bool
@@ -53,8 +42,8 @@ def undecided(rows: abc.Iterable[source.NodeRow], homes: Homes,
 
 
 def locate(rows: abc.Iterable[source.NodeRow], homes: Homes, complete: bool,
-           nodes: abc.Collection[str] = ()) -> Locations:
-    """Return the hosts of compute nodes.
+           nodes: abc.Collection[str] = ()) -> source.Nova:
+    """Return nova with the hosts of compute nodes, and nothing else.
 
     :param complete: whether every cell answered that was asked for what
         ``undecided`` returned
@@ -75,7 +64,8 @@ def locate(rows: abc.Iterable[source.NodeRow], homes: Homes, complete: bool,
             if len(hosts) > 1:
                 shared[node] = tuple(sorted(counted))
     invalid = frozenset(row for row in rows if not uuids.is_uuid(row.node))
-    return Locations(located, shared, unknown, invalid)
+    return source.Nova({}, {}, located, shared=shared, unknown=unknown,
+                       invalid_nodes=invalid)
 
 
 def _by_node(rows: abc.Iterable[source.NodeRow], nodes: abc.Collection[str]

@@ -430,7 +430,7 @@ PARTS = {
     writes_only_differences: 17,
     spares_next_to_others: 1701,
     spares_without_a_second_look: 480,
-    spares_what_placement_has: 5355,
+    spares_what_placement_has: 19436,
     takes_silence_for_success: 889,
     closes_what_became_closable_meanwhile: 439,
     applies_the_planned_lists: 1206,

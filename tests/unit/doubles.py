@@ -179,15 +179,15 @@ class Nova:
             dict.fromkeys({*self.nodes.values(), *self.twins.values()}
                           - self.unmapped, 'cell1'),
             not self.silent, asked)
-        return source.Nova(
+        return dataclasses.replace(
+            located,
             aggregates={uuid: name for uuid, name in self.aggregates().items()
                         if uuid in named},
-            members=self.members(), nodes=located.nodes,
+            members=self.members(),
             unmapped=frozenset(self.unmapped),
             cells_down={'cell9': SILENT} if self.silent else {},
             hosts_down=dict.fromkeys(
                 self.silent & wanted, frozenset({'cell9'})),
-            shared=located.shared, unknown=located.unknown,
             invalid_aggregates=frozenset(self.invalid))
 
     def node_names(self, nodes: abc.Iterable[str]) -> dict[str, str]:
