@@ -2,6 +2,7 @@
 """Loops of the agent, and election of the leader by a lease."""
 
 from collections import abc
+import contextlib
 import threading
 import time
 import typing
@@ -117,24 +118,20 @@ class Agent:
         return state
 
     def _loop(self, name: str, step: abc.Callable[[], float]) -> None:
-        """Repeat a step until the stop; then set the event of the loop."""
-        try:
-            self._repeat(name, step)
-        finally:
-            self._ended[name].set()
-
-    def _repeat(self, name: str, step: abc.Callable[[], float]) -> None:
         """Repeat a step, which returns the seconds until the next one."""
-        while not self._stop.is_set():
-            seconds = STEP_INTERVAL
-            try:
-                seconds = step()
-            except Exception:
-                # An unexpected error must not end the process that repairs.
-                LOG.exception('The %s loop failed and will be retried', name)
-            self._figures.beat(name)
-            if seconds:
-                self._stop.wait(seconds)
+        with contextlib.ExitStack() as cleanup:
+            cleanup.callback(self._ended[name].set)
+            while not self._stop.is_set():
+                seconds = STEP_INTERVAL
+                try:
+                    seconds = step()
+                except Exception:
+                    # An unexpected error must not end what repairs.
+                    LOG.exception(
+                        'The %s loop failed and will be retried', name)
+                self._figures.beat(name)
+                if seconds:
+                    self._stop.wait(seconds)
 
     def _drain_step(self) -> float:
         seconds, trouble = STEP_INTERVAL, ''

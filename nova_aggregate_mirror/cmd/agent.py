@@ -101,7 +101,9 @@ def _start(agent: service.Agent) -> None:
     """
     agent.start()
     placement = _client(request_timeout=drain.timeout(CONF), announces=True)
-    placement.check_access()
+    failure = exceptions.failure_of(placement.probe)
+    if failure:
+        LOG.warning('Placement cannot be used: %s', failure)
     placement.release()
 
 

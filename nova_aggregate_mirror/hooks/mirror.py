@@ -233,16 +233,17 @@ class Mirror:
     def _mark(self, process: processes.Process, operation: contract.Operation,
               uuid: str) -> bool:
         """Mark an aggregate as deleted by a user; return whether it is."""
-        try:
+        def mark() -> None:
             process.check_nova()
             process.journal.ledger.mark(uuid)
-            return True
-        except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
-            failure = exc
-        LOG.error('%s: %s. Its deletion could not be marked in the ledger; if '
-                  'placement is unavailable now, %s.',
-                  operation, failure, self._remaining(operation, uuid))
-        return False
+
+        failure = exceptions.failure_of(
+            mark, exceptions.JournalUnavailable, exceptions.WrongNova)
+        if failure:
+            LOG.error('%s: %s. Its deletion could not be marked in the '
+                      'ledger; if placement is unavailable now, %s.',
+                      operation, failure, self._remaining(operation, uuid))
+        return failure is None
 
     def _converge_and_close(self, process: processes.Process, state: _RowState
                             ) -> list[str]:

@@ -92,15 +92,6 @@ class Client:
         """Close the idle connections; the next call opens new ones."""
         self._slot().release()
 
-    def check_access(self) -> None:
-        """Make a request, and log a warning if it fails.
-
-        With ``announces``, the first success is logged, too.
-        """
-        failure = exceptions.failure_of(self.probe)
-        if failure:
-            LOG.warning('Placement cannot be used: %s', failure)
-
     def providers(self) -> frozenset[str]:
         """Read the UUIDs of all resource providers, and note their number."""
         providers = self._list_providers(LISTS)

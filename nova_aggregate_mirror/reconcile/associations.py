@@ -144,7 +144,11 @@ def after_sync(differences: abc.Iterable[Association],
     associations: dict[Pair, Association] = {}
     for association in differences:
         if association.state in (State.MISSING, State.STALE):
-            if _is_settled(association, result):
+            subjects = (
+                outcome.Subject(outcome.PROVIDER, association.provider),
+                outcome.Subject(outcome.AGGREGATE, association.aggregate_uuid))
+            if (association.provider in result.done
+                    and result.failed.keys().isdisjoint(subjects)):
                 # If this sync changed it, it is added again below.
                 continue
             state = State.UNKNOWN
@@ -200,15 +204,6 @@ def foreign(nova: source.Nova, kept: source.Memberships
             _association(nova, provider, uuid, State.FOREIGN_AGGREGATE)
             for uuid in aggregates]
     return sorted(associations)
-
-
-def _is_settled(association: Association, result: outcome.Outcome) -> bool:
-    """Check whether this sync or another writer repaired an association."""
-    subjects = (
-        outcome.Subject(outcome.PROVIDER, association.provider),
-        outcome.Subject(outcome.AGGREGATE, association.aggregate_uuid))
-    return (association.provider in result.done
-            and result.failed.keys().isdisjoint(subjects))
 
 
 def _association(nova: source.Nova, provider: str, uuid: str, state: State

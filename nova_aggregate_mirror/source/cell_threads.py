@@ -69,8 +69,12 @@ class Threads:
             # What was not waited for shows nothing new.
             if seconds and name not in answered:
                 self._back_off(name)
-        return {name: answered[name] if name in answered
-                else _no_answer(name, waits.get(name, 0.0)) for name in reads}
+        for name in reads.keys() - answered.keys():
+            waited = waits.get(name, 0.0)
+            answered[name] = exceptions.CellUnavailable.of(
+                causes.silent(waited) if waited
+                else causes.not_again(causes.silent(0)), causes.cell(name))
+        return answered
 
     def _back_off(self, name: str) -> None:
         self._silent.setdefault(name, backoff.Backoff()).extend(
@@ -130,12 +134,6 @@ class Threads:
             self._running.discard((name, full))
             raise
         return True
-
-
-def _no_answer(name: str, waited: float) -> exceptions.CellUnavailable:
-    return exceptions.CellUnavailable.of(
-        causes.silent(waited) if waited
-        else causes.not_again(causes.silent(0)), causes.cell(name))
 
 
 def reader(limits: engines.Limits, skip_late: bool) -> cells.Read:
