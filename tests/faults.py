@@ -205,7 +205,7 @@ class Scene:
                                   *hosts))
 
     def explain(self) -> str:
-        """Return notes, and the reason and the step for each host."""
+        """Return remarks, notes, and reason and step for each host."""
         done = self.run(commands.MANAGE, 'scheduling', 'explain', '--flavor',
                         'm1.small', '--format', 'json')
         if not done.stdout:
@@ -213,7 +213,7 @@ class Scene:
         answer = json.loads(done.stdout)
         for host in answer['hosts']:
             host['detail'] = host['detail'] and ' (%(detail)s)' % host
-        return '\n'.join([done.stderr, *answer['notes'], *(
+        return '\n'.join([done.stderr, *answer['remarks'], *answer['notes'], *(
             '%(host)s: %(reason)s%(detail)s: %(step)s' % host
             for host in answer['hosts'])])
 
