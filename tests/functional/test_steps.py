@@ -33,7 +33,14 @@ USERS = 'needs the files of two users: tests.unit.checks.test_journal'
 AGENT = 'the matrix runs no agent of its own: tests.unit.checks.test_journal'
 OPTIONS = 'the status check has the lines: tests.unit.test_option_values'
 LIMITED = 'needs other users: tests.functional.test_journal_databases'
+CLOUD = 'followed on a real cloud: tests.cloud.situations.cases.'
 UNFOLLOWED = {
+    'change the request, or the metadata of the aggregates':
+        CLOUD + 'isolation',
+    'delete ports, or add a subnet to a segment of the network':
+        CLOUD + 'networks',
+    'see nova-compute.log of the host; a build that succeeds':
+        'followed in tests.functional.test_explain.TestWeights',
     'start nova-compute on that host; if "openstack compute service list"':
         CLIENT + 'it has rows with the step for each cause',
     'connect each placement that answers for %s to the same database':
