@@ -231,13 +231,14 @@ class Drain:
     def _batches(self) -> abc.Iterator[tuple[list[str], bool]]:
         """Yield IDs, and whether they are of a suspect.
 
-        New rows wait for no older one that is locked, and healthy ones, of
-        which the latest come first, for none that would fail again.
+        New rows come first: none waits for an older one that is locked.
+        Healthy ones, the latest first, come before those that have failed.
         """
         # Before a batch adds to them.
         suspects, end = self._due_suspects(), self._now() + SUSPECTS_TIME
         yield self._take(self._new), False
         if not (self._healthy or self._failed):
+            # All that was due when they were last sorted has been tried.
             self._sort()
         probes = self._probes()[:BATCH]
         yield probes + self._take(self._healthy, BATCH - len(probes)), False

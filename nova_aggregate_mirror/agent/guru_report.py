@@ -43,6 +43,7 @@ def set_up(conf: cfg.ConfigOpts, program: str,
 
     _Meditation.register_section('Agent', describe)
     try:
+        # The agent handles the signal itself, with ``write``.
         _Meditation.setup_autorun(
             _VERSION, program, conf=conf, setup_signal=False)
     except OSError as exc:

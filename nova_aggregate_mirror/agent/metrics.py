@@ -257,6 +257,7 @@ class Metrics:
         self._set_drift({})
 
     def _set_drift(self, drift: abc.Mapping[tuple[str, str], int]) -> None:
+        # '' is for aggregates without a zone; its series always exist.
         counts = {**{('', direction): 0 for direction in DIRECTIONS},
                   **drift}
         for labels, count in counts.items():

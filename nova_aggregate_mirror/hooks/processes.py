@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Journal, source and placement of one process; logs errors as ``mirror``."""
+"""Journal, source and placement of one process."""
 
 from collections import abc
 import os

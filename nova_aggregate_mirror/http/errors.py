@@ -140,7 +140,7 @@ def parsing() -> abc.Iterator[None]:
     try:
         yield
     except library_errors.CLASSES:
-        # It has a meaning already, even if it is also one of those below.
+        # ``translated`` has a class for it, even if it is one of those below.
         raise
     except _PARSING as exc:
         raise ValueError(

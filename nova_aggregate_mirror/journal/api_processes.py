@@ -93,7 +93,7 @@ def read(database: transactions.Transactions, since: float = 0.0
 
 
 def forget(database: transactions.Transactions, now: float) -> None:
-    """Delete the rows of old processes but the newest, and of the future.
+    """Delete rows of old processes but the newest, and those of wrong clocks.
 
     It deletes by key: for a condition on the time, a server would lock the
     rows of all processes.

@@ -56,7 +56,7 @@ class RowLocks:
         except exceptions.JournalLocked as exc:
             self._waits_left -= 1
             self._last_error = exc
-            if len(ids) == 1:
+            if len(ids) == 1:  # Of several, it is not known which.
                 self.waited.update(ids)
             return exc
         return None

@@ -58,9 +58,9 @@ class Binding:
         Once the check has succeeded, a nova that cannot be read is not an
         error: it is still the same.
 
-        :param leads: whether this agent leads. Only the leader binds a journal
-            without content that has other cells: the agents of two novas would
-            bind it alternately
+        :param leads: whether this agent leads. Of a journal that has other
+            cells and no content, only the leader replaces these: otherwise
+            the agents of two novas would do so in turn
         :returns: whether it is bound; if not, try again
         :raises WrongNova: the journal has content of another nova
         :raises NovaUnavailable: nova could not be read, for the first time
@@ -73,7 +73,7 @@ class Binding:
             if self._checked:
                 return True
             raise
-        # Not the same is a journal without content: else ``_is_same`` raises.
+        # It is False only without content: otherwise ``_is_same`` raises.
         is_bound = is_same or leads
         if is_bound and mappings and stored != mappings.keys():
             # False if another agent has bound it meanwhile.

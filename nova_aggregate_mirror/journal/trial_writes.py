@@ -36,6 +36,7 @@ def write(database: transactions.Transactions) -> None:
         database.run(insert)
     except _RolledBackError:
         pass
+    # To lock a name writes its row in the table of leases.
     database.run(lambda connection: sql_parts.lock(connection, name))
     delete = sa.delete(models.lease).where(models.lease.c.name == name)
     database.run(lambda connection: connection.execute(delete))

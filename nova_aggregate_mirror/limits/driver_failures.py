@@ -134,7 +134,7 @@ def of_database(exc: BaseException, waited: float = 0.0,
     errors = chain(exc, handled)
     for error in [exc] if getattr(exc, 'filename', '') else errors:
         cause = _of_driver(error)
-        if cause == causes.silent(0):
+        if cause == causes.silent(0):  # No driver tells how long.
             return causes.silent(waited)
         if cause:
             return cause

@@ -54,6 +54,7 @@ def read(placement: client.Client, used: frozenset[str],
             return _by_provider(placement, providers, {*likely, *rare}, each)
     answer = _by_aggregate(placement, likely, chunks, each)
     if placement.provider_count is None:
+        # A lower bound: the next read lists the providers if that may pay.
         placement.provider_count = len(answer.current)
     return answer
 

@@ -110,14 +110,15 @@ def of_hosts(context: context.Context, hosts: frozenset[str],
     This takes a request for each compute node. A mapped host is searched for
     in its own cell.
 
-    :param nodes: compute nodes of the hosts, as far as they are known: with
-        all of them, nova is read once
+    :param nodes: compute nodes of the hosts, as far as they are known; for
+        any other, nova is read once more
     :param patience: see ``provider_writes.Mode``
     """
     request = Request(write=False, hosts=hosts)
     outcome = provider_writes.converge(
         context, [journal.Dirty(host, nodes) for host in hosts],
         provider_writes.Mode(write=False, patience=patience))
+    # Without a ledger: former aggregates are not looked for.
     compared = Comparison(
         outcome.current, outcome.truth or source.Nova({}, {}, {}), ledger={},
         hosts=hosts, unread_providers={
@@ -220,11 +221,11 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
                  plurals.count(len(failing), 'provider'))
         repaired.failed |= {
             Subject(PROVIDER, node): exc for node, exc in failing.items()}
-    # Last: what was not tried comes first in the next sync.
+    # Last: the next sync tries them in the order of ``failed``.
     repaired.add(retried)
     if mode.prune:
         repaired.add(mirror.remove(compared.expired, mode))
-    # A journal row may have failed for a provider that is in sync now.
+    # This takes out what failed in the drain and is in sync now, too.
     outcome.add(repaired)
 
 

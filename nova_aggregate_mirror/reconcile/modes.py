@@ -39,7 +39,7 @@ def find(journal: store.Journal, wanted: str) -> list[Problem]:
         disagreements.append(
             Problem(subject, text, STALE % ('reloaded', RELOAD)))
     if sync and sync.observed:
-        disagreements += _waiting(
+        disagreements += _waiting_operations(
             journal, 'the agent observed in its last sync',
             RELOAD if wanted == conf.MIRROR else commands.SYNC)
     return disagreements
@@ -56,7 +56,7 @@ def find_for_agent(journal: store.Journal, mode: str) -> list[Problem]:
             disagreements.append(_nova_api(
                 process, 'and this agent has mode ' + mode, step))
     if mode == conf.OBSERVE:
-        disagreements += _waiting(
+        disagreements += _waiting_operations(
             journal, 'this agent only observes', commands.SYNC)
     return disagreements
 
@@ -69,8 +69,8 @@ def _nova_api(process: api_processes.ProcessRecord, clause: str, step: str
                    % (subject, process.mode, date, clause), step)
 
 
-def _waiting(journal: store.Journal, reason: str, command: str
-             ) -> list[Problem]:
+def _waiting_operations(journal: store.Journal, reason: str, command: str
+                        ) -> list[Problem]:
     """Describe operations that no agent mirrors, if there are any."""
     if not journal.rows.backlog().pending:
         return []

@@ -56,7 +56,7 @@ class Mode:
     """Write even when nothing differs. The new generation invalidates every
     write still in flight, so that a journal row may be closed afterwards."""
     before: source.Memberships = dataclasses.field(default_factory=dict)
-    """What nova had for a provider; while it has that, ``always`` is false."""
+    """What nova had for a provider of one host; then ``always`` is false."""
     prune: bool = True
     """Also remove stale associations with owned aggregates."""
     write: bool = True
@@ -337,14 +337,14 @@ class _Requests:
     def _put(self, state: client.Provider, change: plan.Change,
              truth: source.Nova) -> None:
         provider, mode, outcome = change.provider, self._mode, self._outcome
-        is_unchanged = (provider not in truth.shared and
-                        mode.before.get(provider) == truth.wanted(provider))
+        is_unchanged = provider not in truth.shared and (  # Has one host.
+            mode.before.get(provider) == truth.wanted(provider))
         if mode.write and (change or (mode.always and not is_unchanged)):
             self._context.placement.put(state, change.apply(state.aggregates))
         elif mode.always:
             outcome.skipped_writes[provider] = state.generation
         subject = Subject(PROVIDER, provider)
-        # ``_without_twins`` may have recorded a failure.
+        # An addition left out for its spelling has failed already.
         if subject not in outcome.failed:
             outcome.unwritten.discard(subject)
             outcome.done.add(provider)

@@ -215,7 +215,7 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
     This takes a request per provider.
 
     :param result: gets the aggregates, in ``kept``, and the failures
-    :returns: those that only compute nodes have, none of which shares
+    :returns: those of compute nodes only, and of no sharing provider
     """
     nodes = sorted(compared.nodes)
     context.display.step('Reading the aggregates of %s'

@@ -326,7 +326,7 @@ class Source(Protocol):
         """
 
     def node_names(self, nodes: abc.Collection[str]) -> abc.Mapping[str, str]:
-        """Read the names of compute nodes that nova-compute gives providers.
+        """Read the names of compute nodes, which their providers have.
 
         :param nodes: UUIDs; those that no cell has are omitted
         """

@@ -37,12 +37,12 @@ def connect(**options: Any) -> Any:
     :param options: keystoneauth's arguments: ``session``, ``region_name``...
     :raises MissingPackage: when python-novaclient is not installed
     """
-    # Only these commands need it, and nova itself does not.
+    # Only the commands of the openstack client need it.
     try:
         from novaclient import client as nova_client
     except ImportError as exc:
         raise exceptions.MissingPackage(
-            '%s; these commands require it' % exc,
+            '%s; the openstack commands of this package require it' % exc,
             step='pip install python-novaclient') from exc
     return nova_client.Client(api_connection.MICROVERSION, **options)
 
@@ -173,7 +173,7 @@ def _down(services: abc.Iterable[tuple[str, str]]) -> frozenset[str]:
 
 
 def cells_of(hosts: frozenset[str]) -> source.Down:
-    """Return the cells of hosts whose status is unknown, as if it were one."""
+    """Return the cells of hosts with unknown status, as if they were one."""
     if not hosts:
         return {}
     noun, names = 'hosts' if len(hosts) > 1 else 'host', plurals.some(hosts)

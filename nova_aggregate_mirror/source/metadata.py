@@ -111,7 +111,7 @@ def extra_specs() -> frozenset[str]:
 
 
 def _patterns(texts: abc.Iterable[str]) -> dict[str, str]:
-    """Return the parameters of a statement that finds these texts."""
+    """Return a pattern of LIKE per text; what is not escaped matches more."""
     comparable = sorted({_comparable(text) for text in texts})
     return {'text%d' % number: '%%%s%%' % text
             for number, text in enumerate(comparable)}

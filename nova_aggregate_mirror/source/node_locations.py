@@ -45,8 +45,8 @@ def locate(rows: abc.Iterable[source.NodeRow], homes: Homes, complete: bool,
            nodes: abc.Collection[str] = ()) -> source.Nova:
     """Return nova with the hosts of compute nodes, and nothing else.
 
-    :param complete: whether every cell answered that was asked for what
-        ``undecided`` returned
+    :param complete: whether all cells answered that were searched for the
+        undecided nodes
     :param nodes: further compute nodes. One without any row does not exist if
         ``complete``; otherwise it is unknown
     """
