@@ -120,6 +120,8 @@ class Misplacement:
             return ''
         uuid = self.server.uuid
         # Nova refuses to change the zone of a pinned server.
-        return pinning.unpin(uuid, self.server.state, True) + (
-            ' && ' + _PIN % (shlex.quote(self.zone), uuid)
-            if self.zone else '')
+        unpin = pinning.unpin(uuid, self.server.state, True)
+        if not self.zone:
+            return unpin
+        pin = _PIN % (shlex.quote(self.zone), uuid)
+        return '%s && %s' % (unpin, pin)

@@ -44,10 +44,11 @@ class ApiServers:
             while True:
                 query = {'all_tenants': '1', 'limit': str(PAGE), 'host': host,
                          'project_id': project, 'marker': marker}
+                parameters = urllib.parse.urlencode({
+                    name: text for name, text in query.items() if text})
                 page = self._api.entries(
-                    '/servers/detail?' + urllib.parse.urlencode({
-                        name: text for name, text in query.items() if text}),
-                    'servers', _listed, PINNED, WITHOUT_PINNED)
+                    '/servers/detail?' + parameters, 'servers', _listed,
+                    PINNED, WITHOUT_PINNED)
                 if not page:
                     break
                 # Filtered exactly: MySQL compares names without case.
@@ -105,14 +106,14 @@ def _listed(call: errors.Call, entry: dict[str, Any]
             'os_compute_api:os-extended-server-attributes allows')
     moving = entry.get('OS-EXT-STS:task_state') in audit.MOVING
     project = api_connection.text(call, entry, 'tenant_id')
+    host = '' if moving else str(entry['OS-EXT-SRV-ATTR:host'] or '')
+    server = audit.PlacedServer(
+        uuid, str(entry.get('name') or ''), host, project,
+        api_connection.text(call, entry, 'OS-EXT-STS:vm_state'),
+        _time(call, entry.get('OS-SRV-USG:launched_at')))
+    zone = str(entry.get('pinned_availability_zone') or '')
     return auditor.AuditedServer(
-        audit.PlacedServer(
-            uuid, str(entry.get('name') or ''),
-            '' if moving else str(entry['OS-EXT-SRV-ATTR:host'] or ''),
-            project, api_connection.text(call, entry, 'OS-EXT-STS:vm_state'),
-            _time(call, entry.get('OS-SRV-USG:launched_at'))),
-        constraints.ServerRequest(project, '', {}, {}, str(
-            entry.get('pinned_availability_zone') or '')))
+        server, constraints.ServerRequest(project, '', {}, {}, zone))
 
 
 def _time(call: errors.Call, text: Any) -> float | None:

@@ -106,8 +106,8 @@ class Auditor:
     def zones(self) -> frozenset[str]:
         """Names of the zones that nova has."""
         metadata = self.aggregates.metadata
-        return frozenset(filter(None, [
-            self.default_zone, *rules.zones(frozenset(metadata), metadata)]))
+        zones = rules.zones(frozenset(metadata), metadata)
+        return frozenset({self.default_zone, *zones} - {''})
 
     def suspects(self, page: abc.Iterable[AuditedServer]) -> frozenset[str]:
         """Return the hosts with servers that appear to be misplaced."""

@@ -2,6 +2,7 @@
 """Misplaced servers as text and as JSON: pure, no I/O."""
 
 from collections import abc
+import itertools
 from typing import Any
 
 from nova_aggregate_mirror import audit
@@ -27,16 +28,17 @@ def cells(misplacement: audit.Misplacement
           ) -> tuple[terminal_tables.Cell, ...]:
     """Return the cells for ``COLUMNS``, with a line for each fact."""
     server, cause = misplacement.server, misplacement.cause
-    return (
-        (server.name, server.uuid, 'project %s' % server.project,
-         'host %s' % server.host),
-        ('Requested: %s' % misplacement.requested,
-         'Actual: %s' % misplacement.actual, 'Why: %s' % cause.text,
-         *(['Since: %s' % dates.iso(cause.since)] if cause.since else ()),
-         '%s: %s' % ('To unpin it' if misplacement.rule == audit.DEFAULT_ZONE
-                     else 'To move it', misplacement.step),
-         *(['To keep it there: %s' % misplacement.keep_step]
-           if misplacement.keep_step else ())))
+    facts = ['Requested: %s' % misplacement.requested,
+             'Actual: %s' % misplacement.actual, 'Why: %s' % cause.text]
+    if cause.since:
+        facts.append('Since: %s' % dates.iso(cause.since))
+    aim = ('To unpin it' if misplacement.rule == audit.DEFAULT_ZONE
+           else 'To move it')
+    facts.append('%s: %s' % (aim, misplacement.step))
+    if misplacement.keep_step:
+        facts.append('To keep it there: %s' % misplacement.keep_step)
+    return ((server.name, server.uuid, 'project %s' % server.project,
+             'host %s' % server.host), tuple(facts))
 
 
 def row(misplacement: audit.Misplacement) -> tuple[Any, ...]:
@@ -57,8 +59,8 @@ def document(pages: abc.Iterable[abc.Iterable[audit.Misplacement]],
 
     :param totals: complete after the last page, as ``cells_down`` is
     """
-    misplacements = [dict(zip(FIELDS, row(misplacement))) for page in pages
-                     for misplacement in page]
+    misplacements = [dict(zip(FIELDS, row(misplacement))) for misplacement
+                     in itertools.chain.from_iterable(pages)]
     return {'misplacements': misplacements, 'servers': totals.servers,
             'misplaced': totals.misplaced, 'without_request': totals.unknown,
             'rules': dict(totals.by_rule),

@@ -78,8 +78,8 @@ def _change(server: audit.PlacedServer, rule: constraints.Rule,
         keys = [key for key in aggregates.metadata.get(uuid, {})
                 if key in rule.keys]
         added = since or 0.0
-        changed = max((aggregates.changed.get((uuid, key)) or 0.0
-                       for key in keys), default=0.0)
+        times = [aggregates.changed.get((uuid, key)) for key in keys]
+        changed = max(filter(None, times), default=0.0)
         title = _names(frozenset({uuid}), aggregates.names)
         if changed > max(added, server.arrived):
             changes.append(
@@ -129,5 +129,5 @@ def contradiction(rule: constraints.Rule, host_aggregates: frozenset[str],
 
 def _names(uuids: frozenset[str], names: abc.Mapping[str, str]) -> str:
     """Name a few aggregates."""
-    return plurals.some(
-        ('%s (%s)' % (names.get(uuid, ''), uuid) for uuid in uuids), 3)
+    titles = ['%s (%s)' % (names.get(uuid, ''), uuid) for uuid in uuids]
+    return plurals.some(titles, 3)

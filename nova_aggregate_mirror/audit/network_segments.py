@@ -49,12 +49,12 @@ class SegmentReader:
                 ports = self._networks.ports(
                     device_id=ordered[start:start + BATCH])
             for port in ports:
-                for segment in {
-                        self._segments[subnet] for subnet, _address
-                        in port.addresses if subnet in self._segments}:
+                subnets = {subnet for subnet, _address in port.addresses}
+                for subnet in subnets & self._segments.keys():
+                    segment = self._segments[subnet]
                     aggregates = self._aggregates(segment)
                     # There are none if neutron has created none.
                     if aggregates:
-                        by_server.setdefault(port.device, {})[
-                            segment] = aggregates
+                        segments = by_server.setdefault(port.device, {})
+                        segments[segment] = aggregates
         return by_server

@@ -41,12 +41,13 @@ class DatabaseAudit:
         selected = list(dict.fromkeys(names))
         settings = settings or read_settings(conf, selected)
         names = selected or rules.enforced(conf)
+        own_rules = [rule for rule in rules.RULES if rule.name in names]
+        other_rules = [rules.of_filter(name) for name in names
+                       if name not in rules.NAMES]
         self._auditor = auditor.Auditor(
-            [*(rule for rule in rules.RULES if rule.name in names),
-             *(rules.of_filter(name) for name in names
-               if name not in rules.NAMES)],
-            aggregates, settings, past_syncs(history), zone,
-            conf.default_availability_zone, can_unpin=can_unpin)
+            [*own_rules, *other_rules], aggregates, settings,
+            past_syncs(history), zone, conf.default_availability_zone,
+            can_unpin=can_unpin)
         self._segments = (
             network_segments.SegmentReader(conf, placement, aggregates.names)
             if 'segment' in names else None)
@@ -98,27 +99,29 @@ def read_settings(conf: cfg.ConfigOpts, names: abc.Collection[str]
     :raises InvalidConfiguration: when a plugin cannot be loaded
     """
     confined = conf.scheduler.limit_tenants_to_placement_aggregate
-    filters = [
-        name for name in names or rules.enforced(conf)
-        if name not in rules.NAMES or name in filter_table.AUDITED and (
-            # If nova confines tenants, another rule has this name.
-            name != 'tenant_isolation' or not confined
-            or filter_table.enabled(name, conf))]
+    filters = [name for name in names or rules.enforced(conf)
+               if name not in rules.NAMES or name in filter_table.AUDITED]
+    # If nova confines tenants, another rule has this name.
+    if confined and not filter_table.enabled('tenant_isolation', conf):
+        filters = [name for name in filters if name != 'tenant_isolation']
     loaded = plugins.load(
         filter_table.NAMESPACE, filter_table.OPTION, filters, conf)
+    # Filters of queries have no rules.
+    plugins_of_rules = {name: plugin for name, plugin in loaded.items()
+                        if hasattr(plugin, 'rules')}
+    # A zone that was selected is compared although it is not enforced.
+    compares_default = (
+        not {'zone', audit.DEFAULT_ZONE}.isdisjoint(names)
+        or filter_table.DEFAULT_ZONE in filter_table.configured(conf))
     return rules.Settings(
-        # A zone that was selected is compared although it is not enforced.
-        conf.default_availability_zone
-        if not {'zone', audit.DEFAULT_ZONE}.isdisjoint(names)
-        or filter_table.DEFAULT_ZONE in filter_table.configured(conf) else '',
-        confined, conf.scheduler.placement_aggregate_required_for_tenants,
-        # Filters of queries have no rules.
-        {name: plugin for name, plugin in loaded.items()
-         if hasattr(plugin, 'rules')})
+        conf.default_availability_zone if compares_default else '', confined,
+        conf.scheduler.placement_aggregate_required_for_tenants,
+        plugins_of_rules)
 
 
 def past_syncs(syncs: abc.Iterable[full_syncs.Entry]) -> list[events.PastSync]:
     """Return the full syncs that compared everything, oldest first."""
-    return sorted((events.PastSync(
-        entry.started_at, entry.ended_at, entry.added + entry.removed)
-        for entry in syncs if entry.compared), key=lambda sync: sync.ended)
+    past = [events.PastSync(entry.started_at, entry.ended_at,
+                            entry.added + entry.removed)
+            for entry in syncs if entry.compared]
+    return sorted(past, key=lambda sync: sync.ended)

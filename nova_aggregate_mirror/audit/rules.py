@@ -12,6 +12,7 @@ from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror.scheduler import metadata_rules
 
+ZONE_KEYS = metadata_rules.Keys(frozenset({metadata_rules.ZONE}))
 Segments = abc.Mapping[str, frozenset[str]]
 """Segments that a server has addresses of, to their host aggregates."""
 
@@ -65,15 +66,16 @@ def zone(inputs: RuleInput) -> list[constraints.Rule]:
     Nova requires no aggregate for a zone that no aggregate has.
     """
     requested = inputs.request.zone
-    matching = frozenset(
-        uuid for uuid, values in inputs.metadata.items()
-        if requested and values.get(metadata_rules.ZONE) == requested)
+    if not requested:
+        return []
+    matching = metadata_rules.aggregates_with(
+        inputs.metadata,
+        lambda aggregate: aggregate.get(metadata_rules.ZONE) == requested)
     subject = 'zone %s' % requested
     if matching:
         return [constraints.Rule(
-            subject, matching, required=True,
-            keys=metadata_rules.Keys(frozenset({metadata_rules.ZONE})))]
-    if requested and requested == inputs.settings.default_zone:
+            subject, matching, required=True, keys=ZONE_KEYS)]
+    if requested == inputs.settings.default_zone:
         return [metadata_rules.value_rule(
             subject, metadata_rules.ZONE, requested, inputs.metadata)]
     return []
@@ -86,9 +88,8 @@ def default_zone(inputs: RuleInput) -> list[constraints.Rule]:
             values.get(metadata_rules.ZONE) == default
             for values in inputs.metadata.values()):
         return []
-    return [constraints.Rule(
-        'zone %s' % default, frozenset(), required=True,
-        keys=metadata_rules.Keys(frozenset({metadata_rules.ZONE})))]
+    return [constraints.Rule('zone %s' % default, frozenset(), required=True,
+                             keys=ZONE_KEYS)]
 
 
 def tenant_aggregate(inputs: RuleInput) -> list[constraints.Rule]:
@@ -97,10 +98,12 @@ def tenant_aggregate(inputs: RuleInput) -> list[constraints.Rule]:
     Nova's request filter does: a tenant with aggregates uses only these.
     """
     project, settings = inputs.request.project, inputs.settings
-    matching = frozenset(
-        uuid for uuid, values in inputs.metadata.items()
-        for key, value in values.items()
-        if key in metadata_rules.TENANT_KEYS and value == project)
+
+    def is_of_tenant(aggregate: abc.Mapping[str, str]) -> bool:
+        return any(value == project for key, value in aggregate.items()
+                   if key in metadata_rules.TENANT_KEYS)
+
+    matching = metadata_rules.aggregates_with(inputs.metadata, is_of_tenant)
     if not settings.tenants_confined or not (
             matching or settings.tenants_need_aggregate):
         return []
@@ -190,33 +193,42 @@ class RuleCache:
                ) -> list[tuple[str, constraints.Rule]]:
         """List the rules, each with its name, that a host does not pass."""
         inputs = RuleInput(request, self._metadata, self._settings, segments)
-        conditions = [*self._cached_rules(
+        shared = self._cached_rules(
             request.project, request.flavor,
             frozenset(request.extra_specs.items()),
-            frozenset(request.image.items()), request.zone), *(
-                (rule.name, condition) for rule in self._per_server
-                for condition in rule.conditions(inputs))]
-        return [(name, condition) for name, condition in conditions
+            frozenset(request.image.items()), request.zone)
+        return [(name, condition) for name, condition
+                in [*shared, *_conditions(self._per_server, inputs)]
                 if not condition.passes(host_aggregates)]
 
     def _rules(self, project: str | None, flavor: str,
                extra_specs: frozenset[tuple[str, str]],
                image: frozenset[tuple[str, str]], requested_zone: str
                ) -> list[tuple[str, constraints.Rule]]:
-        inputs = RuleInput(constraints.ServerRequest(
-            project, flavor, dict(extra_specs), dict(image), requested_zone),
-            self._metadata, self._settings)
-        # All tenants share the large set of aggregates that restrict others.
-        return [
-            (rule.name, dataclasses.replace(
-                condition, restricting=self._interned.setdefault(
-                    condition.restricting, condition.restricting)))
-            for rule in self._shared for condition in rule.conditions(inputs)]
+        request = constraints.ServerRequest(
+            project, flavor, dict(extra_specs), dict(image), requested_zone)
+        inputs = RuleInput(request, self._metadata, self._settings)
+        return [(name, self._interning(condition)) for name, condition
+                in _conditions(self._shared, inputs)]
+
+    def _interning(self, condition: constraints.Rule) -> constraints.Rule:
+        """Share the large set of aggregates that restrict other tenants."""
+        restricting = self._interned.setdefault(
+            condition.restricting, condition.restricting)
+        return dataclasses.replace(condition, restricting=restricting)
+
+
+def _conditions(audit_rules: abc.Iterable[AuditRule], inputs: RuleInput
+                ) -> abc.Iterator[tuple[str, constraints.Rule]]:
+    """Yield the conditions of rules, each with the name of its rule."""
+    for rule in audit_rules:
+        for condition in rule.conditions(inputs):
+            yield rule.name, condition
 
 
 def zones(host_aggregates: frozenset[str], metadata: constraints.Metadata
           ) -> list[str]:
     """List the zones of a host in these aggregates."""
-    return sorted({
-        metadata[uuid][metadata_rules.ZONE] for uuid in host_aggregates
-        if metadata_rules.ZONE in metadata.get(uuid, {})})
+    aggregates = (metadata.get(uuid, {}) for uuid in host_aggregates)
+    return sorted({aggregate[metadata_rules.ZONE] for aggregate in aggregates
+                   if metadata_rules.ZONE in aggregate})

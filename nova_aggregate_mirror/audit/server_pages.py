@@ -47,6 +47,8 @@ _REQUESTS = sa.select(_REQUEST.instance_uuid, _REQUEST.spec).where(
     _REQUEST.instance_uuid.in_(engines.SOME))
 _NEWEST = sa.select(_REQUEST.id, _REQUEST.instance_uuid, _REQUEST.spec
                     ).order_by(_REQUEST.id.desc()).limit(NEWEST).subquery()
+_OLDER = sa.select(_REQUEST.id).order_by(
+    _REQUEST.id.desc()).offset(NEWEST).limit(1)
 _EXISTING = sa.select(sa.func.count()).where(
     _MAPPING.instance_uuid.in_(engines.SOME),
     sa.or_(_MAPPING.queued_for_delete.is_(None),
@@ -93,13 +95,14 @@ class ServerPages(database_servers.CellReader):
                 servers = [server for server in servers
                            if not hosts or server.host in hosts]
                 # Also an empty page, so that the caller can stop.
-                yield Page(servers, self._requests(servers) if servers else {})
+                uuids = [server.uuid for server in servers]
+                yield Page(servers, self._requests(uuids) if uuids else {})
 
-    def _requests(self, servers: abc.Sequence[audit.PlacedServer]
-                  ) -> abc.Mapping[str, str]:
+    def _requests(self, servers: abc.Sequence[str]) -> abc.Mapping[str, str]:
+        """Read the stored requests of servers, given by UUID."""
         with self._api.reading() as api:
-            return dict(map(tuple, api.execute(
-                _REQUESTS, {'some': [server.uuid for server in servers]})))
+            rows = api.execute(_REQUESTS, {'some': servers}).all()
+        return dict(map(tuple, rows))
 
 
 def count_pinned(zone: str) -> tuple[int, bool]:
@@ -110,17 +113,17 @@ def count_pinned(zone: str) -> tuple[int, bool]:
     """
     # Nova writes the request as JSON, always with the same spaces.
     text = '"availability_zone": %s' % json.dumps(zone)
+    # LIKE is fast, and ignores case on MySQL and SQLite; REPLACE does not.
+    pinned = sa.select(_NEWEST.c.instance_uuid).where(
+        _NEWEST.c.spec.contains(text, autoescape=True),
+        _NEWEST.c.spec != sa.func.replace(_NEWEST.c.spec, text, ''))
     with connections.ApiDatabase().reading() as api:
-        # LIKE is fast, and ignores case on MySQL and SQLite; REPLACE does not.
-        uuids = api.execute(sa.select(_NEWEST.c.instance_uuid).where(
-            _NEWEST.c.spec.contains(text, autoescape=True),
-            _NEWEST.c.spec != sa.func.replace(_NEWEST.c.spec, text, '')
-        )).scalars().all()
-        more = api.execute(sa.select(_REQUEST.id).order_by(
-            _REQUEST.id.desc()).offset(NEWEST).limit(1)).first()
+        uuids = api.execute(pinned).scalars().all()
+        more = api.execute(_OLDER).first()
         # The request of a deleted server remains until it is archived.
-        return sum(api.execute(_EXISTING, {'some': some}).scalar_one()
-                   for some in engines.chunks(uuids)), more is not None
+        count = sum(api.execute(_EXISTING, {'some': some}).scalar_one()
+                    for some in engines.chunks(uuids))
+    return count, more is not None
 
 
 def _page(cell: Any, statement: Any, after: int
@@ -130,13 +133,14 @@ def _page(cell: Any, statement: Any, after: int
     if not rows:
         return after, []
     moves = {}
-    for move in cell.execute(_MOVES, {'some': [row.uuid for row in rows]}):
+    uuids = [row.uuid for row in rows]
+    for move in cell.execute(_MOVES, {'some': uuids}):
         # A resize on the same host is no move. MySQL would refuse to compare
         # columns of different collations, and ignore case.
         if move.source_compute not in (None, move.dest_compute):
             moves[move.instance_uuid, move.dest_compute] = move
-    return rows[-1].id, [_server(row, moves.get((row.uuid, row.host)))
-                         for row in rows]
+    servers = [_server(row, moves.get((row.uuid, row.host))) for row in rows]
+    return rows[-1].id, servers
 
 
 def _server(row: Any, move: Any) -> audit.PlacedServer:

@@ -74,7 +74,8 @@ class MemberOf:
         groups = ['in:' + ','.join(group) for group in self.required]
         if self.forbidden:
             groups.append('!in:' + ','.join(self.forbidden))
-        return len(parse.urlencode([('member_of', group) for group in groups]))
+        parameters = [('member_of', group) for group in groups]
+        return len(parse.urlencode(parameters))
 
     def __or__(self, other: 'MemberOf') -> 'MemberOf':
         return MemberOf(self.required + other.required,
@@ -105,11 +106,14 @@ def narrow(rules: list[Rule], overlaps: abc.Collection[frozenset[str]],
     forbidden = sorted(_forbidden(rules, overlaps) - query.forbidden)
 
     def forbidding(count: int) -> MemberOf:
-        return added | MemberOf(forbidden=frozenset(forbidden[:count]))
+        first = frozenset(forbidden[:count])
+        return added | MemberOf(forbidden=first)
 
-    fitting = bisect.bisect_right(
-        range(1, len(forbidden) + 1), budget,
-        key=lambda count: (query | forbidding(count)).size())
+    def size(count: int) -> int:
+        return (query | forbidding(count)).size()
+
+    counts = range(1, len(forbidden) + 1)
+    fitting = bisect.bisect_right(counts, budget, key=size)
     return forbidding(fitting), left_out + len(forbidden) - fitting
 
 
@@ -147,8 +151,10 @@ def _required(rules: list[Rule], query: MemberOf) -> list[frozenset[str]]:
 def _forbidden(rules: abc.Collection[Rule],
                overlaps: abc.Collection[frozenset[str]]) -> frozenset[str]:
     """Return the restricting aggregates that a query may forbid."""
-    return frozenset(
-        uuid for rule in rules
-        for uuid in filter(source.has_uuid, rule.restricting - rule.matching)
-        if not any(frozenset({uuid, other}) in overlaps
-                   for other in rule.matching))
+    forbidden: set[str] = set()
+    for rule in rules:
+        for uuid in filter(source.has_uuid, rule.restricting - rule.matching):
+            pairs = (frozenset({uuid, other}) for other in rule.matching)
+            if not any(pair in overlaps for pair in pairs):
+                forbidden.add(uuid)
+    return frozenset(forbidden)

@@ -109,10 +109,11 @@ def enabled(name: str, conf: cfg.ConfigOpts) -> bool:
 
 def disabled(conf: cfg.ConfigOpts) -> list[Filter]:
     """List the filters whose metadata keys no enabled filter reads."""
-    return [row for row in FILTERS if row.host_filter
-            and not enabled(row.name, conf) and not (
-                row.keys == metadata_rules.TENANT_KEYS
-                and conf.scheduler.limit_tenants_to_placement_aggregate)]
+    confined = conf.scheduler.limit_tenants_to_placement_aggregate
+    unread = [row for row in FILTERS
+              if row.host_filter and not enabled(row.name, conf)]
+    return [row for row in unread
+            if not confined or row.keys != metadata_rules.TENANT_KEYS]
 
 
 def unchecked(plugins: abc.Mapping[str, object],

@@ -146,10 +146,8 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
             return passing
         query = request_spec.member_of(spec_obj)
         required = self._checkable(query, passing, spec_obj)
-        belonging = [
-            host for host in passing
-            if _aggregates(host).isdisjoint(query.forbidden) and not any(
-                _aggregates(host).isdisjoint(group) for group in required)]
+        belonging = [host for host in passing
+                     if _meets(_aggregates(host), required, query.forbidden)]
         strays = {host.host for host in passing} - {
             host.host for host in belonging}
         if strays:
@@ -233,6 +231,13 @@ class SegmentAddressesFilter(filters.BaseHostFilter):
         offered = list(filter_obj_list)
         free = request_spec.get_addresses(spec_obj)
         return free.passing(offered) if free else offered
+
+
+def _meets(aggregates: frozenset[str], required: list[frozenset[str]],
+           forbidden: frozenset[str]) -> bool:
+    """Check whether a host in these aggregates meets the query."""
+    return aggregates.isdisjoint(forbidden) and not any(
+        map(aggregates.isdisjoint, required))
 
 
 def _aggregates(host: Any) -> frozenset[str]:

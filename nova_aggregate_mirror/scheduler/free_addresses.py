@@ -26,6 +26,14 @@ class Segment:
         return any(aggregate.uuid in self.aggregates
                    for aggregate in host.aggregates)
 
+    def is_free(self, added: abc.Iterable[tuple[Any, int]]) -> bool:
+        """Check whether an address is left after servers were added to hosts.
+
+        :param added: host states, each with the number of servers
+        """
+        servers = sum(count for host, count in added if self.has(host))
+        return self.servers is None or servers < self.servers
+
 
 class FreeAddresses:
     """Free addresses of a request: for each network its segments with any."""
@@ -47,10 +55,7 @@ class FreeAddresses:
                  for host, before in self._before
                  if host.num_instances > before]
         for segments in self._networks:
-            free = [segment for segment in segments
-                    if segment.servers is None
-                    or sum(servers for host, servers in added
-                           if segment.has(host)) < segment.servers]
+            free = [segment for segment in segments if segment.is_free(added)]
             if len(free) < len(segments):
                 hosts = [host for host in hosts
                          if any(segment.has(host) for segment in free)]

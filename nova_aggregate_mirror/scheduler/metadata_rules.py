@@ -49,8 +49,11 @@ def rules(filters: abc.Iterable[RequestFilter],
           request: constraints.ServerRequest, metadata: Metadata
           ) -> list[Rule]:
     """Return the rules of all these filters for the host of a request."""
-    return [rule for request_filter in filters if request_filter.keys(request)
-            for rule in request_filter.rules(request, metadata)]
+    applicable: list[Rule] = []
+    for request_filter in filters:
+        if request_filter.keys(request):
+            applicable += request_filter.rules(request, metadata)
+    return applicable
 
 
 def extra_spec_keys(specs: abc.Iterable[str]) -> dict[str, str]:
@@ -71,11 +74,11 @@ def value_rule(subject: str, key: str, value: str, metadata: Metadata) -> Rule:
     Like AggregateImagePropertiesIsolation, AggregateTypeAffinityFilter and,
     for the zone of hosts without a zone, AvailabilityZoneFilter.
     """
-    return Rule(subject,
-                aggregates_with(metadata, lambda aggregate: value in values(
-                    aggregate, key)),
-                aggregates_with(metadata, lambda aggregate: key in aggregate),
-                keys=Keys(frozenset({key})))
+    matching = aggregates_with(
+        metadata, lambda aggregate: value in values(aggregate, key))
+    restricting = aggregates_with(metadata, lambda aggregate: key in aggregate)
+    return Rule(
+        subject, matching, restricting, keys=Keys(frozenset({key})))
 
 
 def aggregates_with(metadata: Metadata,

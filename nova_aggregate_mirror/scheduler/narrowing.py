@@ -78,9 +78,10 @@ class Narrowing(query_filter.QueryFilter):
         keys = _union(keys for keys, _texts in inputs)
         if not keys:
             return [], constraints.MemberOf(), 0
+        texts = [texts for keys, texts in inputs if keys]
         aggregates = self._source.read(
             keys, _union(keys for keys, texts in inputs if texts),
-            frozenset().union(*(texts for keys, texts in inputs if keys)))
+            frozenset().union(*texts))
         rules = metadata_rules.rules(
             self._filters, request, aggregates.metadata)
         return rules, *constraints.narrow(

@@ -43,17 +43,10 @@ class FlavorExtraSpecs:
 
     def rules(self, request: constraints.ServerRequest,
               metadata: constraints.Metadata) -> list[constraints.Rule]:
-        specs = request.extra_specs
-        return [
-            constraints.Rule(
-                "the flavor's extra spec %s" % name,
-                metadata_rules.aggregates_with(
-                    metadata, lambda aggregate: any(
-                        _matches(value, specs[name])
-                        for value in metadata_rules.values(aggregate, key))),
-                required=True, keys=source.Keys(frozenset({key})))
-            for name, key in sorted(
-                metadata_rules.extra_spec_keys(specs).items())]
+        keys = metadata_rules.extra_spec_keys(request.extra_specs)
+        return [_extra_spec_rule(name, key, request.extra_specs[name],
+                                 metadata)
+                for name, key in sorted(keys.items())]
 
 
 class TenantIsolation:
@@ -72,20 +65,21 @@ class TenantIsolation:
 
     def rules(self, request: constraints.ServerRequest,
               metadata: constraints.Metadata) -> list[constraints.Rule]:
+        tenants = {uuid: self._tenants(aggregate)
+                   for uuid, aggregate in metadata.items()}
+        matching = frozenset(uuid for uuid, projects in tenants.items()
+                             if request.project in projects)
+        restricting = frozenset(uuid for uuid, projects in tenants.items()
+                                if projects)
         return [constraints.Rule(
-            'tenant %s' % request.project, metadata_rules.aggregates_with(
-                metadata, lambda aggregate:
-                request.project in self._tenants(aggregate)),
-            metadata_rules.aggregates_with(
-                metadata, lambda aggregate: bool(self._tenants(aggregate))),
+            'tenant %s' % request.project, matching, restricting,
             keys=metadata_rules.TENANT_KEYS)]
 
     def _tenants(self, aggregate: abc.Mapping[str, str]) -> frozenset[str]:
-        return frozenset(
-            project for key in aggregate
-            if key == metadata_rules.TENANT or (
-                self._suffixes and key in metadata_rules.TENANT_KEYS)
-            for project in metadata_rules.values(aggregate, key))
+        keys = [key for key in aggregate if key == metadata_rules.TENANT
+                or self._suffixes and key in metadata_rules.TENANT_KEYS]
+        return frozenset().union(
+            *(metadata_rules.values(aggregate, key) for key in keys))
 
 
 class _RequiredValues:
@@ -183,6 +177,19 @@ def load(conf: cfg.ConfigOpts) -> LoadedFilters:
                if isinstance(plugin, query_filter.QueryFilter)]
     return LoadedFilters([plugin for plugin in loaded.values()
                           if plugin not in queries], queries)
+
+
+def _extra_spec_rule(name: str, key: str, requested: str,
+                     metadata: constraints.Metadata) -> constraints.Rule:
+    """Require an aggregate in which a key has the value of an extra spec."""
+    def matches(aggregate: abc.Mapping[str, str]) -> bool:
+        return any(_matches(value, requested)
+                   for value in metadata_rules.values(aggregate, key))
+
+    return constraints.Rule(
+        "the flavor's extra spec %s" % name,
+        metadata_rules.aggregates_with(metadata, matches), required=True,
+        keys=source.Keys(frozenset({key})))
 
 
 def _matches(value: str, requested: str) -> bool:

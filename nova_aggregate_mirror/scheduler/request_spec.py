@@ -108,10 +108,10 @@ def member_of(spec: RequestSpec) -> constraints.MemberOf:
     destination = _field(spec, 'requested_destination')
     if not destination:
         return constraints.MemberOf()
+    required = [frozenset(group.split(','))
+                for group in destination.aggregates or ()]
     return constraints.MemberOf(
-        tuple(frozenset(group.split(','))
-              for group in destination.aggregates or ()),
-        frozenset(destination.forbidden_aggregates or ()))
+        tuple(required), frozenset(destination.forbidden_aggregates or ()))
 
 
 def add(spec: RequestSpec, added: constraints.MemberOf) -> None:
@@ -128,8 +128,9 @@ def add(spec: RequestSpec, added: constraints.MemberOf) -> None:
 def replace(spec: RequestSpec, before: abc.Set[str], after: abc.Set[str]
             ) -> None:
     """Replace a set of required aggregates by a subset."""
+    replacement = ','.join(sorted(after))
     spec.requested_destination.aggregates = [
-        ','.join(sorted(after)) if before == {*group.split(',')} else group
+        replacement if before == {*group.split(',')} else group
         for group in spec.requested_destination.aggregates]
 
 
@@ -140,8 +141,9 @@ def _properties(spec: RequestSpec) -> abc.Mapping[str, str]:
         return {}
     # As in nova's filter: false values are skipped, others compared as text.
     # Asking the object for each of its hundred fields takes ten times as long.
-    return {name: str(value) for name in properties.obj_fields
-            if (value := getattr(properties, base.get_attrname(name), None))}
+    values = {name: getattr(properties, base.get_attrname(name), None)
+              for name in properties.obj_fields}
+    return {name: str(value) for name, value in values.items() if value}
 
 
 def _field(owner: Any, name: str) -> Any:

@@ -7,6 +7,7 @@ which of them have addresses: nova allocates none in placement.
 
 import collections
 from collections import abc
+import itertools
 
 from oslo_config import cfg
 from oslo_log import log as logging
@@ -80,9 +81,10 @@ class SegmentAddresses(query_filter.QueryFilter):
             full = {segment for segment, servers in limits.items()
                     if not servers}
             if full == segments:
+                names = ', '.join(sorted(segments))
                 raise constraints.Unsatisfiable(
                     'no segment of network %s has enough free addresses (%s)'
-                    % (network, ', '.join(sorted(segments))))
+                    % (network, names))
             aggregates = (self._required_aggregates(spec, network, segments)
                           if limits else None)
             if not aggregates:
@@ -133,8 +135,8 @@ class SegmentAddresses(query_filter.QueryFilter):
         for (segment, _version), members in families.items():
             free = self._free(members, counts, ports * servers)
             if free is not None:
-                servers_left[segment] = min(
-                    free // ports, servers_left.get(segment, servers))
+                left = servers_left.get(segment, servers)
+                servers_left[segment] = min(free // ports, left)
         return servers_left
 
     def _free(self, subnets: abc.Collection[networks.Subnet],
@@ -160,11 +162,11 @@ class SegmentAddresses(query_filter.QueryFilter):
     def _used(self, subnets: abc.Collection[networks.Subnet]) -> int:
         """Count the used addresses in the allocation pools of subnets."""
         by_id = {subnet.id: subnet for subnet in subnets}
-        ports = self._networks.ports(
-            fixed_ips=['subnet_id=' + uuid for uuid in sorted(by_id)])
-        return len([
-            address for port in ports for subnet, address in port.addresses
-            if subnet in by_id and by_id[subnet].pooled(address)])
+        addresses = itertools.chain.from_iterable(
+            port.addresses for port in self._networks.ports(
+                fixed_ips=['subnet_id=' + uuid for uuid in sorted(by_id)]))
+        return sum(subnet in by_id and by_id[subnet].pooled(address)
+                   for subnet, address in addresses)
 
     def _required_aggregates(self, spec: request_spec.RequestSpec,
                              network: str, segments: abc.Iterable[str]
