@@ -80,10 +80,10 @@ def _explain(conf: cfg.ConfigOpts) -> explanation.Answer:
         from nova_aggregate_mirror.explain import gather
     nova_objects.bound(conf)
     with nova_objects.translated():
-        return gather.explain(conf, args, gather.Connections(
-            context, components.source(), components.placement(),
-            components.journal, components.servers(),
-            identifiers.Identifiers(conf)))
+        return gather.explain(
+            conf, args, context, components.source(), components.placement(),
+            components.servers(), identifiers.Identifiers(conf),
+            components.journal)
 
 
 def _show(form: str, answer: explanation.Answer) -> None:

@@ -3,6 +3,7 @@
 
 from collections import abc
 import dataclasses
+import operator
 from typing import Any
 from typing import TypeVar
 import urllib.parse
@@ -65,16 +66,16 @@ class CandidateReader:
 
         :raises RequestRejected: placement does not accept the query
         """
-        def parse(call: errors.Call, answer: Answer) -> Candidates:
-            requests = answer.get('allocation_requests')
-            summaries = answer.get('provider_summaries')
+        def parse(answer: Answer) -> Candidates:
+            requests = answer['allocation_requests']
+            summaries = answer['provider_summaries']
             if not isinstance(requests, list) or not isinstance(
                     summaries, dict):
-                raise call.malformed('no allocation candidates')
+                raise TypeError
             return Candidates(requests, summaries)
 
-        return self._placement.read(
-            '/allocation_candidates?' + _encoded(parameters), parse)
+        return self._read('/allocation_candidates?' + _encoded(parameters),
+                          'no allocation candidates', parse)
 
     def providers(self, parameters: Parameters) -> frozenset[str]:
         """Read the UUIDs of the providers that alone meet the conditions."""
@@ -82,29 +83,28 @@ class CandidateReader:
 
     def trees(self, parameters: Parameters = ()) -> abc.Mapping[str, str]:
         """Read the same providers: UUIDs to the UUIDs of their roots."""
+        def parse(answer: Answer) -> abc.Mapping[str, str]:
+            return {provider['uuid']: provider['root_provider_uuid']
+                    for provider in answer['resource_providers']}
+
+        query = '?' + _encoded(parameters) if parameters else ''
         return self._read(
-            '/resource_providers' + (
-                '?' + _encoded(parameters) if parameters else ''),
-            'no list of providers', lambda answer: {
-                provider['uuid']: provider['root_provider_uuid']
-                for provider in answer['resource_providers']})
+            '/resource_providers' + query, 'no list of providers', parse)
 
     def inventories(self, provider: str) -> abc.Mapping[str, Inventory]:
         """Read the inventories and usages of a provider, by class."""
         path = '/resource_providers/%s/' % provider
-        records: abc.Mapping[str, Any] = self._read(
-            path + 'inventories', 'no inventories',
-            lambda answer: dict(answer['inventories'].items()), provider)
+        records = self._read(path + 'inventories', 'no inventories',
+                             operator.itemgetter('inventories'), provider)
 
         def parse(usage: Answer) -> abc.Mapping[str, Inventory]:
+            used = usage['usages']
+            # A class may have been added between the requests.
             return {name: Inventory(
                 record['total'], record['reserved'],
-                record['allocation_ratio'], usage['usages'][name],
-                record['min_unit'], record['max_unit'], record['step_size'],
-                provider)
-                for name, record in records.items()
-                # A class may have been added between the requests.
-                if name in usage['usages']}
+                record['allocation_ratio'], used[name], record['min_unit'],
+                record['max_unit'], record['step_size'], provider)
+                for name, record in records.items() if name in used}
 
         return self._read(path + 'usages', 'no inventories', parse, provider)
 
@@ -114,26 +114,30 @@ class CandidateReader:
 
         Empty if the provider does not exist.
         """
+        def parse(answer: Answer) -> abc.Mapping[str, abc.Mapping[str, int]]:
+            return {consumer: allocation['resources'] for consumer, allocation
+                    in answer['allocations'].items()}
+
         try:
-            return self._read(
-                '/resource_providers/%s/allocations' % provider,
-                'no allocations', lambda answer: {
-                    consumer: allocation['resources'] for consumer, allocation
-                    in answer['allocations'].items()}, provider)
+            return self._read('/resource_providers/%s/allocations' % provider,
+                              'no allocations', parse, provider)
         except exceptions.ProviderNotFound:
             return {}
 
-    def unknown(self, classes: frozenset[str], traits: frozenset[str]
+    def unknown(self, classes: abc.Set[str], traits: abc.Set[str]
                 ) -> tuple[list[str], list[str]]:
         """Return the resource classes, and the traits, that do not exist."""
-        existing: list[str] = self._read(
-            '/resource_classes', 'no resource classes', lambda answer: [
-                one['name'] for one in answer['resource_classes']])
-        known: list[str] = self._read(
-            '/traits?name=in:' + ','.join(sorted(traits)), 'no traits',
-            lambda answer: list(answer['traits'])) if traits else []
-        return sorted(classes.difference(existing)), sorted(
-            traits.difference(known))
+        def parse(answer: Answer) -> list[str]:
+            return [row['name'] for row in answer['resource_classes']]
+
+        existing = self._read(
+            '/resource_classes', 'no resource classes', parse)
+        unknown = set(traits)
+        if traits:
+            path = '/traits?name=in:' + ','.join(sorted(traits))
+            unknown.difference_update(self._read(
+                path, 'no traits', lambda answer: list(answer['traits'])))
+        return sorted(classes - {*existing}), sorted(unknown)
 
     def _read(self, path: str, otherwise: str,
               parse: abc.Callable[[Answer], Result],

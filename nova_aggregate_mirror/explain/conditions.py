@@ -3,6 +3,7 @@
 
 from collections import abc
 import dataclasses
+from typing import Any
 
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
@@ -47,30 +48,26 @@ def condition_unmet(facts: Facts, _nodes: Nodes) -> Exclusions:
     if facts.funnel:
         for condition, passed in zip(
                 facts.funnel.conditions, facts.funnel.passed, strict=True):
-            yield Exclusion(
-                reasons.title(condition, facts.nova), condition.origin.name, {
-                    node: reasons.of_condition(condition, node, facts)
-                    for node in facts.funnel.existing - passed})
+            failing = {node: reasons.of_condition(condition, node, facts)
+                       for node in facts.funnel.existing - passed}
+            yield Exclusion(reasons.title(condition, facts.nova),
+                            condition.origin.name, failing)
 
 
 def candidate_missing(facts: Facts, nodes: Nodes) -> Exclusions:
     if not facts.funnel:
         return
-    failing = nodes - facts.candidates
+    name, asked_by = 'allocation candidates of placement', ''
+    reason = reasons.reason('not_returned', facts, 'it meets each condition')
     if facts.limit:
-        yield Exclusion(
-            'among the first %s candidates' % facts.limit,
-            'max_placement_results',
-            dict.fromkeys(failing, reasons.reason(
-                'beyond_limit', facts, 'nova-scheduler takes %s candidates '
-                'only' % facts.limit)),
-            always=False)
-    else:
-        yield Exclusion(
-            'allocation candidates of placement', '',
-            dict.fromkeys(failing, reasons.reason(
-                'not_returned', facts, 'it meets each condition')),
-            always=False)
+        name = 'among the first %s candidates' % facts.limit
+        asked_by = 'max_placement_results'
+        reason = reasons.reason(
+            'beyond_limit', facts,
+            'nova-scheduler takes %s candidates only' % facts.limit)
+    yield Exclusion(
+        name, asked_by, dict.fromkeys(nodes - facts.candidates, reason),
+        always=False)
 
 
 def cell_differs(facts: Facts, _nodes: Nodes) -> Exclusions:
@@ -120,10 +117,9 @@ def _unusable(facts: Facts) -> abc.Mapping[str, str]:
 
     Nova does not run it for a rebuild, the only request without a query.
     """
-    return dict.fromkeys((
-        node for node, host in facts.nova.nodes.items()
-        if facts.funnel and node not in facts.scores
-        and (host in facts.down or host in facts.disabled)), '')
+    unusable = facts.down | facts.disabled.keys() if facts.funnel else ()
+    return {node: '' for node, host in facts.nova.nodes.items()
+            if host in unusable and node not in facts.scores}
 
 
 CONDITIONS: tuple[abc.Callable[[Facts, Nodes], Exclusions], ...] = (
@@ -170,9 +166,17 @@ def explain(facts: Facts) -> explanation.Answer:
                 nodes -= excluded
                 conditions.append(explanation.Condition(
                     exclusion.name, exclusion.asked_by, nodes & facts.scope))
-    return _answer(facts, conditions, nodes, [
-        _verdict(node, facts, condition, *failures[node].values())
-        for node, condition in first.items()])
+    for node in nodes:
+        first[node] = len(conditions)
+        failures[node] = {'': reasons.acceptable(node, facts)}
+    verdicts = [_verdict(node, facts, first[node], *failures[node].values())
+                for node in facts.scope]
+    return explanation.Answer(
+        facts.request, conditions, sorted(verdicts, key=_rank),
+        notes.of_facts(facts), facts.placed, facts.count,
+        facts.refusal.reason if facts.refusal else '', facts.record,
+        facts.remarks, facts.stays, notes.NOT_LOOKED_AT[facts.operation],
+        bool(facts.nova.cells_down))
 
 
 def _verdict(node: str, facts: Facts, condition: int, reason: Reason,
@@ -183,23 +187,9 @@ def _verdict(node: str, facts: Facts, condition: int, reason: Reason,
         None if scores is None else sum(scores.values()), scores or {}, also)
 
 
-def _answer(facts: Facts, conditions: abc.Sequence[explanation.Condition],
-            nodes: Nodes, excluded: abc.Iterable[explanation.Verdict]
-            ) -> explanation.Answer:
-    """Return the answer: acceptable nodes first, the others by condition."""
-    acceptable = [
-        _verdict(node, facts, len(conditions), reasons.acceptable(node, facts))
-        for node in nodes]
-    verdicts = [
-        *sorted(acceptable, key=lambda verdict: (
-            -(verdict.weight or 0.0), verdict.host, verdict.node)),
-        *sorted(excluded, key=lambda verdict: (
-            verdict.condition, verdict.reason.kind, verdict.host,
-            verdict.node))]
-    verdicts = [verdict for verdict in verdicts if verdict.node in facts.scope]
-    return explanation.Answer(
-        facts.request, conditions, verdicts, notes.of_facts(facts),
-        facts.placed, facts.count,
-        facts.refusal.reason if facts.refusal else '', facts.record,
-        facts.remarks, facts.stays, notes.NOT_LOOKED_AT[facts.operation],
-        bool(facts.nova.cells_down))
+def _rank(verdict: explanation.Verdict) -> tuple[Any, ...]:
+    """Sort acceptable nodes first, the others by condition."""
+    kind = verdict.reason.kind
+    if kind == explanation.ACCEPTABLE:
+        return (-1, -(verdict.weight or 0.0), verdict.host, verdict.node)
+    return (verdict.condition, kind, verdict.host, verdict.node)

@@ -84,7 +84,7 @@ class Facts:
     funnel: Funnel | None = None
     """None if nova does not query placement for the request."""
     name_conflicts: abc.Mapping[
-        str, exceptions.Failure] = dataclasses.field(default_factory=dict)
+        str, exceptions.MirrorError] = dataclasses.field(default_factory=dict)
     """Compute node without a provider to why it cannot be created."""
     figures: abc.Mapping[str, Inventories] = dataclasses.field(
         default_factory=dict)

@@ -37,17 +37,17 @@ class PluginFailed(Exception):
     """
 
     def __init__(self, plugin: Any, exc: Exception) -> None:
-        super().__init__('%s raises %s' % (
-            type(plugin).__name__, reason(exc)))
         self.name = type(plugin).__name__
         self.module = type(plugin).__module__
+        super().__init__('%s raises %s' % (self.name, reason(exc)))
 
 
 def reason(exc: Exception) -> str:
     """Return the class and the text of an exception, without a traceback."""
     # Oslo.utils appends one to its text about a class that does not exist.
-    text = ' '.join(str(exc).partition(" (['Traceback")[0].split())
-    return '%s: %s' % (type(exc).__name__, errors.without_secrets(text))
+    text, _bracket, _traceback = str(exc).partition(" (['Traceback")
+    text = errors.without_secrets(' '.join(text.split()))
+    return '%s: %s' % (type(exc).__name__, text)
 
 
 @contextlib.contextmanager
@@ -81,8 +81,10 @@ class _Messages(logging.Handler):
             record.args = args = {
                 name: _readable(arg) for name, arg in args.items()}
             args = [*args.values()]
-        states = [state for arg in args for state in self._states.get(
-            arg if isinstance(arg, str) else id(arg), ())]
+        states: list[Any] = []
+        for arg in args:
+            key = arg if isinstance(arg, str) else id(arg)
+            states += self._states.get(key, ())
         # A host may have several nodes.
         nodes = [state for state in states if state.nodename in args]
         for state in nodes or states:
@@ -103,16 +105,18 @@ def _readable(arg: Any) -> Any:
     if not isinstance(arg, instance_pci_requests.InstancePCIRequests):
         return arg
     # Those of ports have no alias.
-    return ', '.join('%d %s' % (
-        request.count, request.alias_name or 'for port %s'
-        % request.requester_id) for request in arg.requests)
+    names = (request.alias_name or 'for port %s' % request.requester_id
+             for request in arg.requests)
+    return ', '.join('%d %s' % (request.count, name) for request, name
+                     in zip(arg.requests, names, strict=True))
 
 
 def _without_names(text: str, state: host_manager.HostState) -> str:
     """Replace the host in a message, so that hosts in one state are alike."""
-    return _NAME.sub(
-        lambda match: explanation.HOST if match[0] == state.host else match[0],
-        text.replace(str(state), state.host))
+    def general(match: re.Match[str]) -> str:
+        return explanation.HOST if match[0] == state.host else match[0]
+
+    return _NAME.sub(general, text.replace(str(state), state.host))
 
 
 class Recorder:
@@ -140,29 +144,34 @@ class Recorder:
     def _run(self, host_filter: Any, states: list[Any], spec: Any, index: int
              ) -> list[Any]:
         """Run one filter; record what it rejects, and logs about that."""
-        left = set(map(id, states))
-        others = [state for state in self._named if id(state) not in left and (
+        others = _without(self._named, states)
+        if isinstance(host_filter, nova_filters.CandidateFilterMixin):
             # Only a candidate passes these.
-            state.allocation_candidates or not isinstance(
-                host_filter, nova_filters.CandidateFilterMixin))]
+            others = [state for state in others if state.allocation_candidates]
         with listening([*states, *others]) as messages:
             with failures_of(host_filter):
                 passed = list(self._handler.get_filtered_objects(
                     [host_filter], states, spec, index) or [])
-            passed_ids = set(map(id, [*passed, *_pass(
-                host_filter, others, spec)]))
-        rejected = [state for state in (*states, *others)
-                    if id(state) not in passed_ids]
+            passing_others = _pass(host_filter, others, spec)
+        rejected = _without([*states, *others], [*passed, *passing_others])
         module = type(host_filter).__module__
-        broken: abc.Iterable[tuple[Any, list[str]]] = ()
+        broken_rules: frozenset[str] = frozenset()
         if isinstance(host_filter, filters.AggregateMembershipFilter):
-            broken = host_filter.broken_rules(rejected, spec)
+            broken_rules = frozenset(
+                state.uuid for state, subjects
+                in host_filter.broken_rules(rejected, spec) if subjects)
         self.runs.append(facts.FilterRun(
             type(host_filter).__name__,
             {state.uuid: messages.last_message(state) for state in rejected},
-            frozenset(state.uuid for state, subjects in broken if subjects),
-            '' if module.startswith(NOVA_FILTERS) else module))
+            broken_rules, '' if module.startswith(NOVA_FILTERS) else module))
         return passed
+
+
+def _without(states: abc.Iterable[Any], others: abc.Iterable[Any]
+             ) -> list[Any]:
+    """Return the host states that are not among others; nova compares none."""
+    identities = set(map(id, others))
+    return [state for state in states if id(state) not in identities]
 
 
 def _pass(host_filter: Any, states: list[Any], spec: Any) -> list[Any]:

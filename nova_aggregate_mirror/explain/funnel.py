@@ -18,8 +18,6 @@ MAX_TREE = 4
 Inventories = abc.Mapping[str, candidates.Inventory | None]
 """Of a compute node, by class; None if several providers have the class."""
 Conditions = abc.Sequence[placement_query.Condition]
-Parts = abc.Sequence[abc.Sequence[Conditions]]
-"""For each condition the part of each query to ask; empty for none."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,6 +72,11 @@ def read(reader: candidates.CandidateReader, sharing: frozenset[str],
             return by_query[query].providers
         return reader.candidates(query.parameters(conditions)).providers
 
+    def providers_of(query: placement_query.PlacementQuery,
+                     conditions: Conditions) -> frozenset[str]:
+        parameters = query.parameters(conditions)
+        return reader.providers(placement_query.of_providers(parameters))
+
     # Placement may cut the response to a part, and then the complete query's
     # is not within it.
     complete = frozenset().union(*(answer.providers for answer in answers))
@@ -82,15 +85,12 @@ def read(reader: candidates.CandidateReader, sharing: frozenset[str],
                        if plain and not providers[1:])
     remaining, conditions = existing - single, queries[0].conditions
     single_answers = _ask(
-        lambda query, conditions: reader.providers(
-            placement_query.of_providers(query.parameters(conditions))),
-        for_each, queries, [
-            placement_query.parts(queries, [condition])
-            for condition in conditions], single)
+        providers_of, for_each, queries,
+        [[condition] for condition in conditions], single)
     joint_answers = _ask(
-        candidates_of, for_each, queries, [
-            placement_query.parts(queries, conditions[:count])
-            for count in range(1, len(conditions) + 1)], remaining)
+        candidates_of, for_each, queries,
+        [conditions[:count + 1] for count in range(len(conditions))],
+        remaining)
     passed = []
     for by_itself, together in zip(
             single_answers, joint_answers, strict=True):
@@ -117,8 +117,9 @@ def _trees(reader: candidates.CandidateReader, nodes: frozenset[str],
 
 def _ask(ask: abc.Callable[..., frozenset[str]], for_each: parallel.Each,
          queries: abc.Sequence[placement_query.PlacementQuery],
-         rows: Parts, nodes: frozenset[str]) -> list[frozenset[str]]:
-    """Return the nodes that meet a part of any query, for each condition."""
+         steps: abc.Iterable[Conditions], nodes: frozenset[str]
+         ) -> list[frozenset[str]]:
+    """Return the nodes that meet some conditions of any query, by step."""
     def answer(part: tuple[placement_query.PlacementQuery, Conditions]
                ) -> frozenset[str]:
         try:
@@ -127,11 +128,16 @@ def _ask(ask: abc.Callable[..., frozenset[str]], for_each: parallel.Each,
             # A part may not be a query, for example without resources.
             return nodes
 
-    pending = [[part for part in zip(queries, parts, strict=True)
-                if part[1] and nodes] for parts in rows]
-    answers = iter(for_each(answer, [part for row in pending for part in row]))
-    return [nodes & frozenset().union(*(next(answers) for _part in row))
-            for row in pending]
+    pending, passed = [], []
+    for step, conditions in enumerate(steps):
+        passed.append(frozenset[str]())
+        parts = placement_query.parts(queries, conditions)
+        pending += [(step, query, part) for query, part
+                    in zip(queries, parts, strict=True) if part and nodes]
+    answers = for_each(answer, [(query, part) for _, query, part in pending])
+    for (step, _query, _part), response in zip(pending, answers, strict=True):
+        passed[step] |= nodes.intersection(response)
+    return passed
 
 
 def read_figures(reader: candidates.CandidateReader, for_each: parallel.Each,
@@ -146,10 +152,10 @@ def read_figures(reader: candidates.CandidateReader, for_each: parallel.Each,
     for condition, passed in zip(
             funnel.conditions, funnel.passed, strict=True):
         if condition.kind == placement_query.RESOURCES:
-            failing = sorted(
-                (node for node in nodes if node not in passed
-                 and node not in figures and funnel.readable(node)),
-                key=lambda node: node not in remaining)[:MAX_FIGURES]
+            failing = [node for node in nodes if node not in passed
+                       and node not in figures and funnel.readable(node)]
+            failing.sort(key=lambda node: node not in remaining)
+            del failing[MAX_FIGURES:]
             responses = for_each(
                 lambda node: _inventories(reader, funnel.trees[node]), failing)
             figures |= {

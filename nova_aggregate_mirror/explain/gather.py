@@ -8,9 +8,9 @@ import argparse
 from collections import abc
 import contextlib
 import dataclasses
-import itertools
 import time
 from typing import Any
+from typing import Protocol
 
 from nova.conf import CONF
 from nova import servicegroup
@@ -29,14 +29,16 @@ from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.explain import reasons
 from nova_aggregate_mirror.explain import rehearsal
 from nova_aggregate_mirror.explain import request as requests
-from nova_aggregate_mirror.explain.request import make
+from nova_aggregate_mirror.explain.request import descriptions
 from nova_aggregate_mirror.explain.request import record
+from nova_aggregate_mirror.explain.request import stored
 from nova_aggregate_mirror.explain import resource_holders
-from nova_aggregate_mirror.explain import services
 from nova_aggregate_mirror.explain import unread
 from nova_aggregate_mirror.explain import zones
+from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import store
+from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror import plurals
@@ -70,51 +72,59 @@ class Cloud:
     servers: database_servers.DatabaseServers
 
 
-@dataclasses.dataclass(frozen=True)
-class Connections:
-    """What an explanation reads from."""
+class Names(Protocol):
+    """Look-up of IDs by name; raises UnknownName unless one has it."""
 
-    context: Any
-    """Nova's context of an administrator."""
-    nova: source.Source
-    placement: client.Client
-    journal: abc.Callable[[], store.Journal]
-    """Opens it."""
-    servers: database_servers.DatabaseServers
-    names: make.Names
+    def server(self, name: str) -> str:
+        """Return the ID of a server; of an empty name, an empty one."""
+
+    def project(self, name: str) -> str:
+        """Return the ID of a project, like those below."""
+
+    def network(self, name: str) -> str:
+        """Return the ID of a network."""
+
+    def image(self, name: str) -> str:
+        """Return the ID of an image."""
+
+    def hints(self, pairs: abc.Iterable[tuple[str, str]]
+              ) -> dict[str, list[str]]:
+        """Return the values of each hint, servers and groups as IDs."""
 
 
-def explain(conf: cfg.ConfigOpts, args: argparse.Namespace,
-            connections: Connections) -> explanation.Answer:
+def explain(conf: cfg.ConfigOpts, args: argparse.Namespace, context: Any,
+            nova_source: source.Source, placement: client.Client,
+            servers: database_servers.DatabaseServers, names: Names,
+            open_journal: abc.Callable[[], store.Journal]
+            ) -> explanation.Answer:
     """Explain the request of these arguments, of ``cmd/explain_arguments``.
 
+    :param context: nova's, of an administrator
     :raises UnknownName: nova has no such host, server or flavor
     :raises MirrorError: placement or nova could not be read
     """
-    context, placement = connections.context, connections.placement
     # Nova's objects wait longer for an unavailable database.
-    nova = connections.nova.read_all()
+    nova = nova_source.read_all()
     _check_hosts(args.hosts, nova)
-    pending, syncs, notes = _read_journal(connections.journal)
-    request = make.of_arguments(
-        conf, args, context, placement, connections.names)
+    pending, syncs, notes = _read_journal(open_journal)
+    request = _of_arguments(conf, args, context, placement, names)
     request.notes += notes
     workers = parallel.Workers(conf.aggregate_mirror.sync_workers)
-    answer = conditions.explain(gather(
-        Cloud(context, nova, connections.nova, placement, pending,
-              workers.each, connections.servers), request, args.hosts))
+    cloud = Cloud(context, nova, nova_source, placement, pending, workers.each,
+                  servers)
+    answer = conditions.explain(gather(cloud, request, args.hosts))
     return dataclasses.replace(answer, notes=[
         *answer.notes, *record.later_syncs(answer, syncs)])
 
 
 def _check_hosts(hosts: abc.Iterable[str], nova: source.Nova) -> None:
-    unknown = sorted(host for host in {*hosts} if not nova.nodes_of({host}))
+    unknown = [host for host in sorted({*hosts}) if not nova.nodes_of({host})]
     if unknown:
-        raise exceptions.UnknownName(
-            'nova has no compute node of host %s; it has %s%s' % (
-                ', '.join(unknown), plurals.some(nova.hosts()) or 'none',
-                ''.join('; %s' % problem for problem in problems.of_cells(
-                    nova.cells_down, 'it may have the host'))))
+        existing = plurals.some(nova.hosts()) or 'none'
+        down = problems.of_cells(nova.cells_down, 'it may have the host')
+        parts = ['it has %s' % existing, *map(str, down)]
+        raise exceptions.UnknownName('nova has no compute node of host %s; %s'
+                                     % (', '.join(unknown), '; '.join(parts)))
 
 
 def _read_journal(open_journal: abc.Callable[[], store.Journal]) -> tuple[
@@ -133,6 +143,37 @@ def _read_journal(open_journal: abc.Callable[[], store.Journal]) -> tuple[
     except exceptions.JournalUnavailable as exc:
         return {}, [], ['What is pending in the journal is not known: %s'
                         % exc]
+
+
+def _of_arguments(conf: cfg.ConfigOpts, args: argparse.Namespace, context: Any,
+                  placement: client.Client, names: Names
+                  ) -> requests.SchedulingRequest:
+    """Return the request of a described server, or of an existing one."""
+    server, project = names.server(args.server), names.project(args.project)
+    networks = [names.network(network) for network in args.networks]
+    image = _image(conf, names.image(args.image), args.properties)
+    hints = names.hints(args.hints)
+    if server:
+        return stored.of_server(
+            context, placement, server, args.operation, args.new_flavor,
+            image if args.image or args.properties else None, args.zone,
+            networks, args.ports)
+    request = descriptions.of_description(
+        context, descriptions.ServerDescription(
+            args.flavor, image, args.volume, project, args.zone, networks,
+            args.ports, hints, args.count))
+    request.tenant = args.project
+    return request
+
+
+def _image(conf: cfg.ConfigOpts, identifier: str,
+           properties: abc.Sequence[tuple[str, str]]) -> abc.Mapping[str, Any]:
+    """Return the image, if any, with these properties added or replaced."""
+    if not identifier:
+        return {'properties': dict(properties)}
+    with deadline.within(conf.aggregate_mirror.request_timeout):
+        image = resources.read_image(conf, identifier)
+    return {**image, 'properties': {**image['properties'], **dict(properties)}}
 
 
 def gather(cloud: Cloud, request: requests.SchedulingRequest,
@@ -156,16 +197,17 @@ def gather(cloud: Cloud, request: requests.SchedulingRequest,
         return _refused(facts, 'request filters', exc, exc.step)
     if queries:
         facts = dataclasses.replace(facts, omitted=trial.omitted)
-        if not any(condition.kind == placement_query.RESOURCES
-                   for query in queries for condition in query.conditions):
+        kinds = {condition.kind for condition in _conditions(queries)}
+        if placement_query.RESOURCES not in kinds:
             return _refused(facts, QUERY, *reasons.refusal('no_resources'))
         try:
             facts = _ask_placement(cloud, queries, facts)
         except exceptions.RequestRejected as exc:
             return _refused(facts, QUERY, *_rejection(cloud, queries, exc))
     if trial.cell:
-        facts = dataclasses.replace(facts, cell=facts.nova.nodes_of(
-            manager.services.get(trial.cell.uuid, {}).keys()))
+        hosts_of_cell = manager.services.get(trial.cell.uuid, {}).keys()
+        facts = dataclasses.replace(
+            facts, cell=facts.nova.nodes_of(hosts_of_cell))
     return _run_nova(request, trial, manager, facts,
                      facts.scope if hosts else frozenset())
 
@@ -179,39 +221,45 @@ def _before_scheduling(cloud: Cloud, request: requests.SchedulingRequest,
     :param down: cells that have failed since nova's hosts were read
     :raises CellUnavailable: all of them have
     """
-    nova, service_group = cloud.nova, servicegroup.API()
-    computes = dict(itertools.chain.from_iterable(
-        of_cell.items() for of_cell in manager.services.values()))
+    nova, is_up = cloud.nova, servicegroup.API().service_is_up
+    computes: dict[str, Any] = {}
+    hosts_disabled: set[str] = set()
+    for uuid, services in manager.services.items():
+        computes |= services
+        if uuid in manager.cells and manager.cells[uuid].disabled:
+            hosts_disabled |= services.keys()
     if down and not computes:
         raise exceptions.CellUnavailable.of_any(down)
+    nodes = nova.nodes_of(computes.keys())
     if down:
         # Hosts without a service may be in these cells.
         nova = dataclasses.replace(
-            nova, cells_down={**nova.cells_down, **down}, nodes={
-                node: nova.nodes[node]
-                for node in nova.nodes_of(computes.keys())})
+            nova, cells_down={**nova.cells_down, **down},
+            nodes={node: nova.nodes[node] for node in nodes})
+    silent = problems.of_cells(nova.cells_down, 'its hosts are not explained')
     return Facts(
         nova, {name: value for name, value in request.about.items() if value},
-        request.record, request.operation, request.stays, [
-            *services.stopped(manager.control, service_group.service_is_up),
-            *map(str, problems.of_cells(
-                nova.cells_down, 'its hosts are not explained')),
-            *request.remarks],
+        request.record, request.operation, request.stays,
+        [*manager.stopped_services(is_up), *map(str, silent),
+         *request.remarks],
         [*request.notes, *zones.notes(request, manager)],
         zones.of_hosts(manager), zones.unpin(request), _disk(request.spec),
-        scope=nova.nodes_of(hosts) if hosts else frozenset(nova.nodes),
-        disabled={host: service.disabled_reason or '' for host, service
-                  in computes.items() if service.disabled},
-        forced_down=frozenset(host for host, service in computes.items()
-                              if service.forced_down),
-        down=frozenset(host for host, service in computes.items()
-                       if not service_group.service_is_up(service)),
-        serviceless=frozenset(nova.nodes) - nova.nodes_of(computes.keys()),
-        cells_disabled=nova.nodes_of({
-            host for cell in manager.cells.values() if cell.disabled
-            for host in manager.services[cell.uuid]}),
-        pending=cloud.pending, unmapped=nova.nodes_unmapped.intersection(
-            nova.nodes if request.operation == explanation.CREATE else ()))
+        nova.nodes_of(hosts) if hosts else frozenset(nova.nodes),
+        {host: service.disabled_reason or ''
+         for host, service in computes.items() if service.disabled},
+        _hosts(computes, lambda service: service.forced_down),
+        _hosts(computes, lambda service: not is_up(service)),
+        frozenset(nova.nodes) - nodes, nova.nodes_of(hosts_disabled),
+        cloud.pending,
+        unmapped=nova.nodes_unmapped & frozenset(nova.nodes)
+        if request.operation == explanation.CREATE else frozenset())
+
+
+def _hosts(services: abc.Mapping[str, Any],
+           condition: abc.Callable[[Any], bool]) -> frozenset[str]:
+    """Return the hosts for whose service a condition holds."""
+    return frozenset(host for host, service in services.items()
+                     if condition(service))
 
 
 def _disk(spec: Any) -> abc.Mapping[str, int]:
@@ -237,23 +285,29 @@ def _rejection(cloud: Cloud,
                queries: abc.Sequence[placement_query.PlacementQuery],
                error: exceptions.RequestRejected) -> tuple[str, str]:
     """Return why placement rejects the queries, and the step."""
-    conditions = list(itertools.chain.from_iterable(
-        query.conditions for query in queries))
-    groups = {condition.group for condition in conditions} - {''}
-    classes, traits = candidates.CandidateReader(cloud.placement).unknown(
-        frozenset().union(*(
-            condition.amounts for condition in conditions
-            if condition.kind == placement_query.RESOURCES)),
-        frozenset().union(*(
-            condition.names for condition in conditions if condition.kind
-            in (placement_query.REQUIRED, placement_query.ROOT))))
-    if classes:
-        return reasons.refusal('unknown_class', name=', '.join(classes))
-    if traits:
-        return reasons.refusal('unknown_trait', name=', '.join(traits))
-    if len(groups) > 1 and not queries[0].policy:
+    classes, traits, groups = set[str](), set[str](), set[str]()
+    for condition in _conditions(queries):
+        groups.add(condition.group)
+        if condition.kind == placement_query.RESOURCES:
+            classes |= condition.amounts.keys()
+        if condition.kind in placement_query.TRAITS:
+            traits.update(condition.names)
+    unknown_classes, unknown_traits = candidates.CandidateReader(
+        cloud.placement).unknown(classes, traits)
+    if unknown_classes:
+        return reasons.refusal(
+            'unknown_class', name=', '.join(unknown_classes))
+    if unknown_traits:
+        return reasons.refusal('unknown_trait', name=', '.join(unknown_traits))
+    if len(groups - {''}) > 1 and not queries[0].policy:
         return reasons.refusal('no_policy')
     return str(error), ''
+
+
+def _conditions(queries: abc.Iterable[placement_query.PlacementQuery]
+                ) -> abc.Iterator[placement_query.Condition]:
+    for query in queries:
+        yield from query.conditions
 
 
 def _refused(facts: Facts, condition: str, reason: object,
@@ -279,22 +333,23 @@ def _ask_placement(cloud: Cloud,
                 cloud.placement, cloud.placement.providers(), cloud.nova)
     conflicts = survey.name_conflicts(
         cloud.names, cloud.placement, nodes - narrowed.existing, cloud.nova)
-    figures = funnel.read_figures(
-        reader, cloud.for_each, narrowed, sorted(nodes, key=lambda node: (
-            node not in facts.scope, facts.host(node))))
+    # Those to explain first.
+    ordered = sorted(nodes, key=lambda node: (
+        node not in facts.scope, facts.host(node)))
+    figures = funnel.read_figures(reader, cloud.for_each, narrowed, ordered)
     returned, limit = funnel.within_limit(reader, queries, narrowed.answers)
-    facts = dataclasses.replace(
-        facts, funnel=narrowed, figures=figures, candidates=returned,
-        limit=limit, name_conflicts={
-            node: error.failure for node, error in conflicts.items()})
+    notes = list(facts.notes)
+    holders: abc.Mapping[str, resource_holders.Holders] = {}
     try:
-        return dataclasses.replace(facts, holders=resource_holders.read(
+        holders = resource_holders.read(
             reader, cloud.for_each, cloud.servers,
-            funnel.scarce_providers(narrowed, figures), facts.nova.nodes))
+            funnel.scarce_providers(narrowed, figures), facts.nova.nodes)
     except exceptions.MirrorError as exc:
-        return dataclasses.replace(facts, notes=[
-            *facts.notes, 'Who holds the resources of full hosts is not '
-            'known: %s' % exc])
+        notes.append('Who holds the resources of full hosts is not known: %s'
+                     % exc)
+    return dataclasses.replace(
+        facts, funnel=narrowed, figures=figures, candidates=returned,
+        limit=limit, name_conflicts=conflicts, holders=holders, notes=notes)
 
 
 def _run_nova(request: requests.SchedulingRequest, trial: rehearsal.Rehearsal,
@@ -321,11 +376,11 @@ def _run_nova(request: requests.SchedulingRequest, trial: rehearsal.Rehearsal,
         return _refused(facts, exc.name, *reasons.refusal(
             'plugin_failed', reason=exc, module=exc.module))
     acceptable = [state for state in states if state.uuid in scores]
+    ignored = frozenset(node for node, host in facts.nova.nodes.items()
+                        if trial.ignores(host))
     return dataclasses.replace(
         facts, states=frozenset(state.uuid for state in all_states),
-        ignored=frozenset(node for node, host in facts.nova.nodes.items()
-                          if trial.ignores(host)),
-        requested=requested, filter_runs=runs, scores=scores,
+        ignored=ignored, requested=requested, filter_runs=runs, scores=scores,
         failed_builds={state.uuid: state.failed_builds for state in states},
         unread_extra_specs=unread.extra_specs(spec, manager, acceptable),
         unread_metadata=unread.metadata(spec, acceptable),

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's host manager without a memory."""
+"""Nova's host manager without a memory.
+
+Long because all that nova's keeps or reads at other times is replaced here.
+"""
 
 import collections
 from collections import abc
@@ -16,13 +19,17 @@ from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filter_runs
-from nova_aggregate_mirror.explain import services
+from nova_aggregate_mirror.explain.request import record
 from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import cells as nova_cells
 from nova_aggregate_mirror.source import connections
+
+
+REQUIRED = 'nova-scheduler', 'nova-conductor'
+"""Services without which no server gets a host."""
 
 
 class _Instances(collections.UserDict[str, Any]):
@@ -80,8 +87,9 @@ class HostManager(host_manager.HostManager):
         self._for_each = for_each
         self.services: dict[str, abc.Mapping[str, Any]] = {}
         """UUID of a cell to the nova-compute service of each of its hosts."""
-        self.control: services.Services | None = []
-        """Services other than nova-compute; None if a cell was not read."""
+        self.control: list[Any] | None = []
+        """Services other than nova-compute; None if a cell was not read,
+        which may have one that is up."""
 
     def refresh_cells_caches(self) -> None:
         """Read the cell mappings.
@@ -173,6 +181,21 @@ class HostManager(host_manager.HostManager):
         self.leave_out(down)
         return down
 
+    def stopped_services(self, is_up: abc.Callable[[Any], bool]
+                         ) -> abc.Iterator[str]:
+        """Say which of the required services are not up anywhere."""
+        for binary in REQUIRED if self.control is not None else ():
+            services = [service for service in self.control or ()
+                        if service.binary == binary]
+            if any(map(is_up, services)):
+                continue
+            reports = [service.last_seen_up or service.created_at
+                       for service in services]
+            what = 'nova has none' if not reports else (
+                'the last report is of %s' % record.utc(max(reports)))
+            yield 'No %s is up, %s: no server gets a host. Start it.' % (
+                binary, what)
+
     def get_compute_nodes_by_host_or_node(self, ctxt: Any, host: Any,
                                           node: Any, cell: Any = None) -> Any:
         """Return the nodes; nova's method has none of a cell that fails.
@@ -228,9 +251,9 @@ class HostManager(host_manager.HostManager):
         loaders: dict[str, abc.Callable[[], Any]] = {}
         for cell, computes in compute_nodes.items():
             hosts = sorted({compute.host for compute in computes})
+            load = functools.partial(self._load, context, cell, hosts)
             # The first host whose instances are needed reads those of all.
-            loaders |= dict.fromkeys(hosts, functools.cache(
-                functools.partial(self._load, context, cell, hosts)))
+            loaders |= dict.fromkeys(hosts, functools.cache(load))
         for state in super()._get_host_states(
                 context, compute_nodes, services):
             # Nova itself logs the instances that a host state is updated with.
@@ -240,11 +263,13 @@ class HostManager(host_manager.HostManager):
     def _load(self, context: Any, cell: str, hosts: abc.Sequence[str]
               ) -> abc.Mapping[str, abc.Mapping[str, Any]]:
         """Return host to its instances by UUID."""
+        def instance(uuid: str) -> Any:
+            return objects.Instance(target, uuid=uuid)
+
         with nova_context.target_cell(context, self.cells[cell]) as target:
-            return {
-                host: {uuid: objects.Instance(target, uuid=uuid)
-                       for uuid in uuids} for host, uuids in
-                objects.InstanceList.get_uuids_by_hosts(target, hosts).items()}
+            by_host = objects.InstanceList.get_uuids_by_hosts(target, hosts)
+            return {host: dict(zip(uuids, map(instance, uuids), strict=True))
+                    for host, uuids in by_host.items()}
 
     def _get_instance_info(self, context: Any, compute: Any) -> None:
         """Return none: they are read when they are needed."""

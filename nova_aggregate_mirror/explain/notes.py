@@ -13,6 +13,8 @@ MEMORY = ('nova-scheduler has aggregates in its memory, which may be older '
 OMITTED = ('Aggregate conditions that did not fit into the query to '
            'placement: %d. Only host filters check them, on the hosts that '
            'placement returns; raise [aggregate_mirror] max_member_of_bytes.')
+STALE = ('Placement has these hosts in %s, nova does not: %s. Run "%s '
+         '--prune".')
 NOT_LOOKED_AT = {
     explanation.CREATE: 'quotas, rights to the flavor, image, volumes, '
     'addresses, and the ports of a server that was never on a host',
@@ -42,12 +44,11 @@ def of_facts(facts: facts.Facts) -> list[str]:
     for node in facts.funnel.left if facts.funnel else ():
         for membership in reasons.stale_memberships(facts, node):
             hosts.setdefault(membership, set()).add(facts.host(node))
-    notes += ['Placement has these hosts in %s, nova does not: %s. Run '
-              '"%s --prune".' % (membership, ', '.join(sorted(names)),
-                                 commands.SYNC)
-              for membership, names in sorted(hosts.items())]
-    if any(run.rejected and run.name in reasons.OF_AGGREGATES
-           for run in facts.filter_runs):
+    for membership, names in sorted(hosts.items()):
+        listed = ', '.join(sorted(names))
+        notes.append(STALE % (membership, listed, commands.SYNC))
+    rejecting = {run.name for run in facts.filter_runs if run.rejected}
+    if rejecting & reasons.OF_AGGREGATES:
         notes.append(MEMORY)
     notes += ['No enabled filter compares these extra specs of the flavor: '
               '%s. They exclude no host. Enable %s if they should.'

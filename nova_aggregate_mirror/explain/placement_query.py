@@ -11,8 +11,9 @@ LIMIT, POLICY = 'limit', 'group_policy'
 
 _ORDER = (RESOURCES, ROOT, REQUIRED, MEMBER_OF, IN_TREE)
 _KEY = re.compile('(%s)(.*)' % '|'.join(_ORDER))
+TRAITS = REQUIRED, ROOT
 # Parameters with a list of values that must all be met.
-_LISTS = (RESOURCES, REQUIRED, ROOT)
+_LISTS = (RESOURCES, *TRAITS)
 
 Parameters = abc.Sequence[tuple[str, str]]
 
@@ -77,8 +78,8 @@ class Condition:
     @property
     def amounts(self) -> abc.Mapping[str, int]:
         """The amounts of resources, by class."""
-        return {name: int(amount) for name, _colon, amount in (
-            part.partition(':') for part in self.value.split(',') if part)}
+        amounts = (part.split(':') for part in self.value.split(',') if part)
+        return {name: int(amount) for name, amount in amounts}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,8 +110,8 @@ class PlacementQuery:
         groups = {condition.group for condition in conditions} - {''}
         if self.policy and len(groups) > 1:
             pairs.append((POLICY, self.policy))
-        return [*((key, ','.join(values)) for key, values in lists.items()),
-                *pairs]
+        joined = [(key, ','.join(values)) for key, values in lists.items()]
+        return joined + pairs
 
     @property
     def plain(self) -> bool:
@@ -129,18 +130,17 @@ def parse(parameters: abc.Iterable[tuple[str, str]],
     """
     conditions, limits = [], {LIMIT: '', POLICY: ''}
     for key, value in parameters:
-        condition = Condition(key, value)
         if key in limits:
             limits[key] = value
-        elif condition.kind in _LISTS and not (
-                condition.kind == RESOURCES and condition.group):
-            conditions += [Condition(key, part) for part in value.split(',')]
-        else:
-            conditions.append(condition)
-    return PlacementQuery(
-        tuple(sorted((dataclasses.replace(condition, origin=origin(condition))
-                      for condition in conditions), key=_rank)),
-        limits[POLICY], limits[LIMIT])
+            continue
+        kind, group = Condition(key, value).kind, Condition(key, value).group
+        separate = kind in _LISTS and not (kind == RESOURCES and group)
+        for part in value.split(',') if separate else [value]:
+            condition = Condition(key, part)
+            conditions.append(
+                dataclasses.replace(condition, origin=origin(condition)))
+    conditions.sort(key=_rank)
+    return PlacementQuery(tuple(conditions), limits[POLICY], limits[LIMIT])
 
 
 def _rank(condition: Condition) -> tuple[bool, bool, str, int, int, str]:
@@ -158,9 +158,8 @@ def of_providers(parameters: Parameters) -> Parameters:
 
     The result is the same if no provider has a parent and none is shared.
     """
-    traits = [value for key, value in parameters if key in (REQUIRED, ROOT)]
-    pairs = [(key, value) for key, value in parameters
-             if key not in (REQUIRED, ROOT)]
+    traits = [value for key, value in parameters if key in TRAITS]
+    pairs = [(key, value) for key, value in parameters if key not in TRAITS]
     return [*pairs, (REQUIRED, ','.join(traits))] if traits else pairs
 
 
@@ -172,9 +171,12 @@ def parts(queries: abc.Sequence[PlacementQuery],
     The conditions that only another query has replace those that only the
     first has, as soon as any of these is asked; its part is empty before.
     """
-    first = queries[0].conditions
-    return [conditions, *(
-        [condition for condition in query.conditions
-         if condition in conditions or condition not in first]
-        if any(condition not in query.conditions for condition in conditions)
-        else [] for query in queries[1:])]
+    first, parts = queries[0].conditions, [conditions]
+    for query in queries[1:]:
+        # The first one has them as well.
+        if set(conditions).issubset(query.conditions):
+            parts.append([])
+            continue
+        parts.append([condition for condition in query.conditions
+                      if condition in conditions or condition not in first])
+    return parts

@@ -88,8 +88,8 @@ def acceptable(node: str, facts: Facts) -> Reason:
 
 def of_provider(node: str, facts: Facts) -> Reason:
     """Return why a compute node has no resource provider."""
-    conflict = facts.name_conflicts.get(node)
-    if conflict:
+    if node in facts.name_conflicts:
+        conflict = facts.name_conflicts[node].failure
         return reason('name_conflict', facts, conflict.observation,
                       step=conflict.step)
     return reason('no_provider', facts,
@@ -102,7 +102,7 @@ def of_condition(condition: Condition, node: str, facts: Facts) -> Reason:
         return reason('group', facts, str(condition), group=condition.group)
     if condition.kind == placement_query.RESOURCES:
         return _of_resource(condition, node, facts)
-    if condition.kind in (placement_query.REQUIRED, placement_query.ROOT):
+    if condition.kind in placement_query.TRAITS:
         return _of_trait(condition, node, facts)
     if condition.kind == placement_query.MEMBER_OF:
         if condition.forbids:
@@ -118,20 +118,20 @@ def title(condition: Condition, nova: source.Nova) -> str:
     suffix = (' in one provider (group %s)' % condition.group
               if condition.group else '')
     if condition.kind == placement_query.RESOURCES:
-        return ', '.join(
-            '%d %s' % (amount, name)
-            for name, amount in condition.amounts.items()) + suffix
+        amounts = ('%d %s' % (amount, name)
+                   for name, amount in condition.amounts.items())
+        return ', '.join(amounts) + suffix
     names = condition.names
     if condition.kind == placement_query.IN_TREE:
         return 'the requested host ' + nova.nodes.get(names[0], names[0])
     if condition.kind == placement_query.MEMBER_OF:
-        aggregates = ', '.join(_name(uuid, nova) for uuid in names)
-        return ('in no aggregate of ' if condition.forbids else
-                'in an aggregate of ' if names[1:] else
-                'in the aggregate ') + aggregates + suffix
-    if condition.kind in (placement_query.REQUIRED, placement_query.ROOT):
-        return '%strait %s%s' % (
-            'without ' if condition.forbids else '', names[0], suffix)
+        relation = 'in an aggregate of' if names[1:] else 'in the aggregate'
+        if condition.forbids:
+            relation = 'in no aggregate of'
+        return '%s %s%s' % (relation, _titles(names, nova), suffix)
+    if condition.kind in placement_query.TRAITS:
+        prefix = 'without ' if condition.forbids else ''
+        return '%strait %s%s' % (prefix, names[0], suffix)
     return str(condition)
 
 
@@ -181,9 +181,9 @@ def _of_shortage(name: str, amount: int, free: int, detail: str, node: str,
     held = facts.holders.get(node, ())
     named = resource_holders.largest(held, name)
     if named:
-        detail += '; held: ' + ', '.join(
-            '%d by %s' % (holder.amounts[name], holder.subject)
-            for holder in named)
+        amounts = ('%d by %s' % (holder.amounts[name], holder.subject)
+                   for holder in named)
+        detail += '; held: ' + ', '.join(amounts)
     step = named[0].step if named else ''
     # The same may free what others hold, those not named as well.
     freed = sum(holder.amounts.get(name, 0) for holder in held
@@ -197,8 +197,8 @@ def _parts(disk: abc.Mapping[str, int], amount: int) -> str:
     """Return the parts of the disk, in brackets, if they are the amount."""
     if len(disk) < 2 or sum(disk.values()) != amount:
         return ''
-    return ' (%s)' % ' + '.join(
-        '%d %s' % (size, part) for part, size in disk.items())
+    parts = ('%d %s' % (size, part) for part, size in disk.items())
+    return ' (%s)' % ' + '.join(parts)
 
 
 def _of_trait(condition: Condition, node: str, facts: Facts) -> Reason:
@@ -221,8 +221,8 @@ def _of_membership(condition: Condition, node: str, facts: Facts) -> Reason:
     membership = _membership(condition, facts.nova)
     lacking = sorted(required & facts.nova.wanted(node))
     if lacking:
-        detail = 'placement lacks %s; nova has it' % ', '.join(
-            _name(uuid, facts.nova) for uuid in lacking)
+        detail = 'placement lacks %s; nova has it' % _titles(
+            lacking, facts.nova)
         return _pending('pending', detail, node, facts, membership) or reason(
             'missing', facts, detail, membership=membership)
     names = [aggregates[uuid] for uuid in required if uuid in aggregates]
@@ -245,11 +245,13 @@ def _of_membership(condition: Condition, node: str, facts: Facts) -> Reason:
 def _pending(key: str, detail: str, node: str, facts: Facts,
              membership: str = '') -> Reason | None:
     """Return the reason that a host is still in the journal, if it is."""
-    ages = [facts.pending[host] for host in facts.nova.hosts_of(node)
-            if host in facts.pending]
+    hosts = facts.nova.hosts_of(node) & facts.pending.keys()
+    if not hosts:
+        return None
+    # Nova-api's clock may be ahead.
+    age = max(0.0, *(facts.pending[host] for host in hosts))
     return reason(key, facts, '%s; pending in the journal for %.0f s' % (
-        # Nova-api's clock may be ahead.
-        detail, max(0.0, *ages)), membership=membership) if ages else None
+        detail, age), membership=membership)
 
 
 def _of_forbidden_membership(condition: Condition, node: str, facts: Facts
@@ -262,22 +264,22 @@ def _of_forbidden_membership(condition: Condition, node: str, facts: Facts
                   'does not' % subject)
         return _pending('pending_stale', detail, node, facts) or reason(
             'stale', facts, detail)
-    return reason(
-        'isolated' if condition.origin == placement_query.ISOLATED
-        else 'forbidden', facts, ', '.join(
-            _name(uuid, nova) for uuid in common), subject=subject)
+    key = ('isolated' if condition.origin == placement_query.ISOLATED
+           else 'forbidden')
+    return reason(key, facts, _titles(common, nova), subject=subject)
 
 
 def stale_memberships(facts: Facts, node: str) -> list[str]:
     """Name the aggregates that a candidate is in in placement, not in nova."""
-    nova = facts.nova
-    return sorted(
-        _membership(condition, nova)
-        for condition in (facts.funnel.conditions if facts.funnel else ())
-        if condition.kind == placement_query.MEMBER_OF
-        and not condition.group and not condition.forbids
-        and frozenset(condition.names) & nova.aggregates.keys()
-        and not frozenset(condition.names) & nova.wanted(node))
+    nova, stale = facts.nova, []
+    for condition in facts.funnel.conditions if facts.funnel else ():
+        if condition.kind == placement_query.MEMBER_OF and not (
+                condition.group or condition.forbids):
+            names = frozenset(condition.names)
+            if names & nova.aggregates.keys() and not names & nova.wanted(
+                    node):
+                stale.append(_membership(condition, nova))
+    return sorted(stale)
 
 
 def of_down(host: str, facts: Facts, detail: str = '') -> Reason:
@@ -306,11 +308,14 @@ def _membership(condition: Condition, nova: source.Nova) -> str:
         return condition.origin.name
     if condition.origin.name:
         return 'an aggregate for %s' % condition.origin.name
-    names = [_name(uuid, nova) for uuid in condition.names]
-    return 'aggregate %s' % names[0] if not names[1:] else (
-        'one of %d aggregates' % len(names))
+    if condition.names[1:]:
+        return 'one of %d aggregates' % len(condition.names)
+    return 'aggregate ' + _titles(condition.names, nova)
 
 
-def _name(uuid: str, nova: source.Nova) -> str:
-    name = nova.aggregates.get(uuid)
-    return '%s (%s)' % (name, uuid) if name else uuid
+def _titles(uuids: abc.Iterable[str], nova: source.Nova) -> str:
+    """Name aggregates; those that are not nova's have no name."""
+    names = {uuid: nova.aggregates.get(uuid) for uuid in uuids}
+    titles = ['%s (%s)' % (name, uuid) if name else uuid
+              for uuid, name in names.items()]
+    return ', '.join(titles)

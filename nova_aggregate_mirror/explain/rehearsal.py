@@ -218,7 +218,7 @@ class Rehearsal:
         if condition.kind == placement_query.MEMBER_OF:
             return self._origins.get(
                 names[0] if condition.forbids else frozenset(names), Origin())
-        if condition.kind in (placement_query.REQUIRED, placement_query.ROOT):
+        if condition.kind in placement_query.TRAITS:
             if condition.value in self._origins:
                 return self._origins[condition.value]
             specs = self._spec.flavor.extra_specs or {}
@@ -232,23 +232,22 @@ class _Capacity:
     """The free resources of providers, as placement reported them."""
 
     def __init__(self, answers: abc.Iterable[candidates.Candidates]) -> None:
-        self._free = {
-            (provider, name): figures['capacity'] - figures['used']
-            for answer in answers
-            for provider, summary in answer.summaries.items()
-            for name, figures in summary['resources'].items()}
+        self._free: dict[tuple[str, str], int] = {}
+        for answer in answers:
+            for provider, summary in answer.summaries.items():
+                for name, figures in summary['resources'].items():
+                    free = figures['capacity'] - figures['used']
+                    self._free[provider, name] = free
 
     def claim(self, request: abc.Mapping[str, Any]) -> bool:
         """Take the resources of a request; return whether they were free."""
-        amounts = {
-            (provider, name): amount
-            for provider, allocation in request['allocations'].items()
-            for name, amount in allocation['resources'].items()}
-        if any(self._free.get(resource, 0) < amount
-               for resource, amount in amounts.items()):
-            return False
-        for resource, amount in amounts.items():
-            self._free[resource] -= amount
+        free = dict(self._free)
+        for provider, allocation in request['allocations'].items():
+            for name, amount in allocation['resources'].items():
+                free[provider, name] = free.get((provider, name), 0) - amount
+                if free[provider, name] < 0:
+                    return False
+        self._free = free
         return True
 
 
@@ -259,8 +258,9 @@ def _conditions(spec: request_spec.RequestSpec
     :returns: sets of required aggregates, forbidden aggregates, and traits
     """
     query = request_spec.member_of(spec)
-    return frozenset([*query.required, *query.forbidden, *spec.root_required,
-                      *('!' + name for name in spec.root_forbidden)])
+    traits = {'!' + name for name in spec.root_forbidden}.union(
+        spec.root_required)
+    return frozenset([*query.required, *query.forbidden, *traits])
 
 
 def _reason(exc: Exception) -> str:

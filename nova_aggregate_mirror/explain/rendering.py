@@ -33,22 +33,24 @@ def sentence(answer: explanation.Answer) -> str:
     failure = answer.failure or ('' if answer.verdicts else NO_NODE)
     if failure:
         return '%s: %s' % (start, failure)
-    phrases = collections.Counter(
+    phrases = collections.Counter(sorted(
         verdict.reason.phrase for verdict in answer.verdicts
-        if verdict.reason.kind != explanation.ACCEPTABLE)
-    parts = ['%d %s' % (count, phrase) for phrase, count in sorted(
-        phrases.items(), key=lambda pair: (-pair[1], pair[0]))]
+        if verdict.reason.kind != explanation.ACCEPTABLE))
+    text = start
     if acceptable:
-        start += ' (%s)' % names(acceptable, SENTENCE_HOSTS)
-    text = start + (': ' + ', '.join(parts) if parts else '')
-    if answer.count == 1:
-        return text
-    by_host = collections.Counter(answer.placed)
-    return '%s. %d of %d servers fit at once%s' % (
-        text, len(answer.placed), answer.count, ': ' + plurals.first(
-            ['%d on %s' % (count, host)
-             for host, count in by_host.most_common()], SENTENCE_HOSTS)
-        if by_host else '')
+        text += ' (%s)' % names(acceptable, SENTENCE_HOSTS)
+    parts = ['%d %s' % (count, phrase)
+             for phrase, count in phrases.most_common()]
+    if parts:
+        text += ': ' + ', '.join(parts)
+    if answer.count > 1:
+        text += '. %d of %d servers fit at once' % (
+            len(answer.placed), answer.count)
+    if answer.placed:
+        by_host = collections.Counter(answer.placed).most_common()
+        counts = ['%d on %s' % (count, host) for host, count in by_host]
+        text += ': ' + plurals.first(counts, SENTENCE_HOSTS)
+    return text
 
 
 def names(hosts: abc.Iterable[str], limit: int) -> str:
@@ -60,31 +62,25 @@ def names(hosts: abc.Iterable[str], limit: int) -> str:
 
 def text(answer: explanation.Answer) -> str:
     """Render the sentence, the funnel, the hosts and the notes."""
+    rows = [_table_row(*row) for row in hosts(answer)]
     return '\n\n'.join([
-        *head(answer),
-        terminal_tables.render(TABLE, table_rows(hosts(answer))),
-        *notes(answer)])
+        *head(answer), terminal_tables.render(TABLE, rows), *notes(answer)])
 
 
 def head(answer: explanation.Answer) -> list[str]:
     """Render remarks, the server, the sentence, request and funnel."""
+    parts = [_paragraph(remark) for remark in answer.remarks]
+    if answer.record:
+        parts.append(_paragraph(state(answer.record)))
+        if answer.record.entries:
+            parts.append(terminal_tables.render(
+                RECORD, map(dataclasses.astuple, answer.record.entries)))
+    parts.append(printable.line(sentence(answer)))
+    if answer.not_looked_at:
+        parts.append(_paragraph('Not looked at: %s.' % answer.not_looked_at))
     request = ', '.join('%s %s' % field for field in answer.request.items())
-    return [*map(_paragraph, answer.remarks), *record(answer.record),
-            printable.line(sentence(answer)),
-            *([_paragraph('Not looked at: %s.' % answer.not_looked_at)]
-              if answer.not_looked_at else []),
-            _paragraph('Request: ' + request),
+    return [*parts, _paragraph('Request: ' + request),
             terminal_tables.render(FUNNEL, funnel(answer))]
-
-
-def record(server: explanation.ServerRecord | None) -> list[str]:
-    """Render what nova has stored about a server."""
-    if not server:
-        return []
-    return [_paragraph(state(server)), *(
-        [terminal_tables.render(RECORD, [dataclasses.astuple(entry)
-                                for entry in server.entries])]
-        if server.entries else [])]
 
 
 def state(server: explanation.ServerRecord) -> str:
@@ -100,29 +96,26 @@ def notes(answer: explanation.Answer) -> list[str]:
 
 def document(answer: explanation.Answer) -> dict[str, Any]:
     """Return a JSON object; its keys are documented with the command."""
+    keys = 'condition', 'asked_by', 'left', 'excluded'
+    conditions = [dict(zip(keys, row, strict=True)) for row in funnel(answer)]
+    server = answer.record and dataclasses.asdict(answer.record)
+    hosts = [_verdict(verdict) for verdict in answer.verdicts]
     return {
-        'remarks': list(answer.remarks),
-        'summary': sentence(answer),
-        'not_looked_at': answer.not_looked_at,
-        'server': dataclasses.asdict(answer.record) if answer.record else None,
-        'request': dict(answer.request),
-        'failure': answer.failure,
-        'conditions': [
-            {'condition': name, 'asked_by': by, 'left': count,
-             'excluded': excluded}
-            for name, by, count, excluded in funnel(answer)],
-        'hosts': [
-            {'host': verdict.host, 'node': verdict.node,
-             'weight': verdict.weight, 'weights': dict(verdict.scores),
-             'condition': verdict.condition,
-             **_document(verdict.reason.with_host(verdict.host)),
-             'also': [_document(reason.with_host(verdict.host))
-                      for reason in verdict.also]}
-            for verdict in answer.verdicts],
-        'count': answer.count,
-        'placed': list(answer.placed),
-        'notes': list(answer.notes),
-    }
+        'remarks': list(answer.remarks), 'summary': sentence(answer),
+        'not_looked_at': answer.not_looked_at, 'server': server,
+        'request': dict(answer.request), 'failure': answer.failure,
+        'conditions': conditions, 'hosts': hosts, 'count': answer.count,
+        'placed': list(answer.placed), 'notes': list(answer.notes)}
+
+
+def _verdict(verdict: explanation.Verdict) -> dict[str, Any]:
+    reason, *also = [
+        {'kind': reason.kind, 'reason': reason.phrase,
+         'detail': reason.detail, 'step': reason.step}
+        for reason in reasons([verdict])]
+    return {'host': verdict.host, 'node': verdict.node,
+            'weight': verdict.weight, 'weights': dict(verdict.scores),
+            'condition': verdict.condition, **reason, 'also': also}
 
 
 def funnel(answer: explanation.Answer) -> list[tuple[str, str, int, int]]:
@@ -139,22 +132,25 @@ def funnel(answer: explanation.Answer) -> list[tuple[str, str, int, int]]:
 
 def hosts(answer: explanation.Answer) -> list[tuple[Any, ...]]:
     """Return rows for ``HOSTS``; hosts in the same state share a row."""
-    return [
-        (len(verdicts), names(
-            (verdict.host for verdict in verdicts), ROW_HOSTS),
-         reason.phrase, reason.detail, reason.step,
-         '; '.join(further.phrase for further in also))
-        for verdicts in groups(answer)
-        for reason, *also in [reasons(verdicts)]]
+    rows = []
+    for verdicts in groups(answer):
+        reason, *also = reasons(verdicts)
+        rows.append((
+            len(verdicts),
+            names((verdict.host for verdict in verdicts), ROW_HOSTS),
+            reason.phrase, reason.detail, reason.step,
+            '; '.join(further.phrase for further in also)))
+    return rows
 
 
-def table_rows(rows: abc.Iterable[tuple[Any, ...]]
-               ) -> list[tuple[terminal_tables.Cell, ...]]:
-    """Return rows for ``TABLE``, with a line for each cell of ``HOSTS``."""
-    return [((plurals.count(count, 'compute node'), names),
-             tuple(filter(None, (reason, detail, step,
-                                 also and 'also: ' + also))))
-            for count, names, reason, detail, step, also in rows]
+def _table_row(count: int, names: str, *reason: str
+               ) -> tuple[terminal_tables.Cell, ...]:
+    """Return a row for ``TABLE``, with a line for each cell of ``HOSTS``."""
+    *lines, also = reason
+    if also:
+        lines.append('also: ' + also)
+    return ((plurals.count(count, 'compute node'), names),
+            tuple(filter(None, lines)))
 
 
 def groups(answer: explanation.Answer) -> list[list[explanation.Verdict]]:
@@ -162,10 +158,11 @@ def groups(answer: explanation.Answer) -> list[list[explanation.Verdict]]:
 
     Further reasons have the same phrases, and may differ in their figures.
     """
-    groups: dict[tuple[Any, ...], list[explanation.Verdict]] = {}
+    groups: dict[Any, list[explanation.Verdict]] = {}
     for verdict in answer.verdicts:
-        groups.setdefault((verdict.condition, verdict.reason, *(
-            reason.phrase for reason in verdict.also)), []).append(verdict)
+        further = tuple(reason.phrase for reason in verdict.also)
+        key = verdict.condition, verdict.reason, further
+        groups.setdefault(key, []).append(verdict)
     return list(groups.values())
 
 
@@ -184,11 +181,6 @@ def reasons(verdicts: list[explanation.Verdict]) -> list[explanation.Reason]:
     if len(hosts) > 1:
         return common
     return [reason.with_host(verdicts[0].host) for reason in common]
-
-
-def _document(reason: explanation.Reason) -> dict[str, str]:
-    return {'kind': reason.kind, 'reason': reason.phrase,
-            'detail': reason.detail, 'step': reason.step}
 
 
 def _paragraph(text: str) -> str:

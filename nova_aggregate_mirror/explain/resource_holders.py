@@ -54,20 +54,22 @@ def read(reader: candidates.CandidateReader, for_each: parallel.Each,
     allocations = dict(zip(
         providers, for_each(reader.allocations, providers), strict=True))
     consumers = servers.consumers(frozenset().union(*allocations.values()))
-    return {node: [
-        _holder(consumer, amounts, consumers.get(consumer), provider,
-                hosts.get(node, ''), servers.cells_down)
-        for provider in sorted(node_providers)
-        for consumer, amounts in allocations[provider].items()]
-        for node, node_providers in scarce.items()}
+    holders: dict[str, list[Holder]] = {node: [] for node in scarce}
+    for node, node_providers in scarce.items():
+        for provider in sorted(node_providers):
+            holders[node] += [
+                _holder(consumer, amounts, consumers.get(consumer), provider,
+                        hosts.get(node, ''), servers.cells_down)
+                for consumer, amounts in allocations[provider].items()]
+    return holders
 
 
 def largest(holders: Holders, resource_class: str) -> Holders:
     """Return the holders of a class to name: first those with a step."""
-    return sorted(
-        (holder for holder in holders if resource_class in holder.amounts),
-        key=lambda holder: (not holder.step,
-                            -holder.amounts[resource_class]))[:MAX_NAMED]
+    having = [holder for holder in holders if resource_class in holder.amounts]
+    having.sort(key=lambda holder: -holder.amounts[resource_class])
+    having.sort(key=lambda holder: not holder.step)
+    return having[:MAX_NAMED]
 
 
 def _holder(uuid: str, amounts: abc.Mapping[str, int],

@@ -52,17 +52,18 @@ def extra_specs(spec: request_spec.RequestSpec,
     if not states or request_spec.names_host(spec):
         return {}
     specs = request_spec.request(spec).extra_specs
-    comparing = {
+    comparing: dict[str, abc.Iterable[str]] = {
         'AggregateInstanceExtraSpecsFilter': metadata_rules.extra_spec_keys(
             specs),
         'ComputeCapabilitiesFilter': [
             name for name in specs if name.startswith(_CAPABILITY)]}
-    unread = {host_filter: [
-        name for name in sorted(names) if name not in _OF_NOVA
-        and not _filters(spec, manager, states, name)]
-        for host_filter, names in comparing.items()}
-    return {host_filter: names for host_filter, names in unread.items()
-            if names}
+    unread: dict[str, list[str]] = {}
+    for host_filter, names in comparing.items():
+        for name in sorted(names):
+            if name not in _OF_NOVA and not _filters(
+                    spec, manager, states, name):
+                unread.setdefault(host_filter, []).append(name)
+    return unread
 
 
 def _filters(spec: request_spec.RequestSpec, manager: host_states.HostManager,
@@ -78,9 +79,11 @@ def _filters(spec: request_spec.RequestSpec, manager: host_states.HostManager,
         **flavor.extra_specs, name: uuidutils.generate_uuid()}
     try:
         with filter_runs.listening(states):
-            return any(len(list(host_filter.filter_all(states, spec) or ()))
-                       < len(states)
-                       for host_filter in manager.enabled_filters)
+            for host_filter in manager.enabled_filters:
+                passed = list(host_filter.filter_all(states, spec) or ())
+                if len(passed) < len(states):
+                    return True
+            return False
     except (LookupError, TypeError, ValueError, nova_exception.NovaException):
         # The filter of a vendor expects another kind of value.
         return True

@@ -18,9 +18,11 @@ UNENFORCED = ('Nothing enforces zone %s: no aggregate has it%s.%s')
 
 def of_hosts(manager: host_states.HostManager) -> dict[str, str]:
     """Return the hosts of aggregates with a zone, each with that."""
-    return {host: aggregate.metadata[ZONE]
-            for aggregate in manager.aggs_by_id.values()
-            if ZONE in aggregate.metadata for host in aggregate.hosts}
+    zones: dict[str, str] = {}
+    for aggregate in manager.aggs_by_id.values():
+        if ZONE in aggregate.metadata:
+            zones |= dict.fromkeys(aggregate.hosts, aggregate.metadata[ZONE])
+    return zones
 
 
 def can_unpin() -> bool:

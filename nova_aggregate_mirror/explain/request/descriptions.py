@@ -42,12 +42,11 @@ class ServerDescription:
     @property
     def lists(self) -> abc.Mapping[str, str]:
         """Arguments with several values, for display."""
+        hints = []
+        for name, values in sorted(self.hints.items()):
+            hints += ['%s=%s' % (name, value) for value in values]
         return {'networks': ', '.join(self.networks),
-                'ports': ', '.join(self.ports),
-                'hints': ', '.join(
-                    '%s=%s' % (name, value)
-                    for name, values in sorted(self.hints.items())
-                    for value in values)}
+                'ports': ', '.join(self.ports), 'hints': ', '.join(hints)}
 
 
 def of_description(context: Any, server: ServerDescription
@@ -106,19 +105,18 @@ def _zone_notes(argument: str, zone: str, from_volume: bool
 
 def _check_zone(context: Any, zone: str) -> None:
     """Raise UnknownName if nova has no such zone; an empty one is any."""
-    names = {CONF.default_availability_zone,
-             # That of nova's other services.
-             CONF.internal_service_availability_zone, *(
-                 aggregate.metadata['availability_zone'] for aggregate in
-                 objects.AggregateList.get_by_metadata_key(
-                     context, 'availability_zone'))}
+    names = {aggregate.metadata['availability_zone'] for aggregate
+             in objects.AggregateList.get_by_metadata_key(
+                 context, 'availability_zone')}
+    # The second is that of nova's other services.
+    names |= {CONF.default_availability_zone,
+              CONF.internal_service_availability_zone}
     if zone and zone not in names:
+        option = (' ([DEFAULT] default_schedule_zone)'
+                  if zone == CONF.default_schedule_zone else '')
         raise exceptions.UnknownName(
             'nova has no availability zone %s%s, and refuses servers for it; '
-            'it has %s' % (
-                zone, ' ([DEFAULT] default_schedule_zone)'
-                if zone == CONF.default_schedule_zone else '',
-                plurals.some(names)))
+            'it has %s' % (zone, option, plurals.some(names)))
 
 
 def _zone(context: Any, zone: str) -> tuple[str, str | None, str | None]:

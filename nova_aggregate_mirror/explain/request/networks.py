@@ -19,9 +19,9 @@ from nova_aggregate_mirror.http import resources
 def requested_networks(networks: abc.Iterable[str], ports: abc.Iterable[str]
                        ) -> Any:
     """Return nova's list of requested networks and ports, given by ID."""
-    return objects.NetworkRequestList(objects=[
-        *(objects.NetworkRequest(network_id=uuid) for uuid in networks),
-        *(objects.NetworkRequest(port_id=uuid) for uuid in ports)])
+    requested = [objects.NetworkRequest(network_id=uuid) for uuid in networks]
+    requested += [objects.NetworkRequest(port_id=uuid) for uuid in ports]
+    return objects.NetworkRequestList(objects=requested)
 
 
 def port_resources(context: Any, networks: Any, server: str | None,
@@ -33,22 +33,22 @@ def port_resources(context: Any, networks: Any, server: str | None,
     :returns: a group for each port, and parameters of the whole request
     """
     groups, parameters = [], None
+    # Without a port, nova asks nothing.
+    ports = [port for port in networks if port.port_id]
     try:
         with translated('reading ports'):
             if networks or server is None:
-                # Without a port, nova asks nothing.
                 _metadata, groups, parameters = (
                     neutron.API().create_resource_requests(
-                        context, objects.NetworkRequestList(objects=[
-                            port for port in networks if port.port_id]),
+                        context, objects.NetworkRequestList(objects=ports),
                         objects.InstancePCIRequests(requests=[])))
             else:
                 groups, parameters = (
                     neutron.API().get_requested_resource_for_instance(
                         context, server))
     except (nova_exception.NovaException, exceptions.MirrorError) as exc:
-        notes.append('The resources of ports are not explained: %s'
-                     % ' '.join(errors.without_secrets(str(exc)).split()))
+        reason = ' '.join(errors.without_secrets(str(exc)).split())
+        notes.append('The resources of ports are not explained: ' + reason)
     return groups, parameters or objects.RequestLevelParams()
 
 

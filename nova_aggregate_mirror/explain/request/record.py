@@ -41,38 +41,44 @@ def read(context: Any, instance: Any) -> explanation.ServerRecord:
     :param context: nova's, targeted at the cell; cell0 has the servers whose
         creation found no host
     """
-    faults = list(objects.InstanceFaultList.get_by_instance_uuids(
+    stored = list(objects.InstanceFaultList.get_by_instance_uuids(
         context, [instance.uuid]))
-    entries = [
-        explanation.RecordEntry(
-            utc(fault.created_at), FAULT, fault.host or '',
-            fault.message or '') for fault in reversed(faults[:FAULTS])]
-    entries += [
-        explanation.RecordEntry(
-            utc(event.finish_time or event.start_time),
-            '%s: %s' % (action, event.event), event.host or '',
-            event.result or UNFINISHED)
-        for action, event in _events(context, instance.uuid)]
+    # The latest is first.
+    faults = [
+        explanation.RecordEntry(utc(fault.created_at), FAULT,
+                                fault.host or '', fault.message or '')
+        for fault in stored[:FAULTS]]
+    entries = faults[::-1]
+    for action, event in _events(context, instance.uuid):
+        time = utc(event.finish_time or event.start_time)
+        entries.append(explanation.RecordEntry(
+            time, '%s: %s' % (action, event.event), event.host or '',
+            event.result or UNFINISHED))
+    # Times are whole seconds.
+    entries.sort(key=lambda entry: entry.time)
     return explanation.ServerRecord(
         instance.vm_state or '', instance.task_state or '',
-        (faults[0].message or '') if faults else '',
-        # Times are whole seconds.
-        sorted(entries, key=lambda entry: entry.time))
+        faults[0].result if faults else '', entries)
 
 
 def later_syncs(answer: explanation.Answer,
                 syncs: abc.Iterable[full_syncs.Entry]) -> list[str]:
     """Note what syncs changed after the failure of a server that now fits."""
     record = answer.record
-    failed = max((
-        entry.time for entry in record.entries if entry.result == 'Error'
-        or record.state == vm_states.ERROR and entry.event == FAULT
-    ), default='') if record and answer.possible else ''
-    later = [sync for sync in syncs if failed and _ended(sync) > failed
+    if not record or not answer.possible:
+        return []
+    failures = [
+        entry.time for entry in record.entries if entry.result == ERROR
+        or record.state == vm_states.ERROR and entry.event == FAULT]
+    later = [sync for sync in syncs if failures
+             and _ended(sync) > max(failures)
              and (sync.added or sync.removed) and not sync.observed]
-    return [CHANGED % (failed, max(map(_ended, later)), plurals.associations(
-        sum(sync.added for sync in later),
-        sum(sync.removed for sync in later)))] if later else []
+    if not later:
+        return []
+    changes = plurals.associations(sum(sync.added for sync in later),
+                                   sum(sync.removed for sync in later))
+    last = max(map(_ended, later))
+    return [CHANGED % (max(failures), last, changes)]
 
 
 def _ended(sync: full_syncs.Entry) -> str:
@@ -84,20 +90,21 @@ def _ended(sync: full_syncs.Entry) -> str:
 def newest_operation(context: Any, server: str) -> Any:
     """Read the newest action of ``OPERATIONS``; None if there is none."""
     action = models.InstanceAction
-    return context.session.query(action).filter(
-        action.instance_uuid == server, action.action.in_(OPERATIONS)
-    ).order_by(action.id.desc()).first()
+    actions = context.session.query(action).filter(
+        action.instance_uuid == server, action.action.in_(OPERATIONS))
+    return actions.order_by(action.id.desc()).first()
 
 
 @main_db.pick_context_manager_reader  # type: ignore[untyped-decorator]
 def newest_migration(context: Any, action: Any) -> Any:
     """Read the newest migration since an action; None if there is none."""
     migration = models.Migration
-    return context.session.query(migration).filter(
+    # Both are whole seconds in MySQL, which rounds.
+    start = action.start_time - datetime.timedelta(seconds=1)
+    migrations = context.session.query(migration).filter(
         migration.instance_uuid == action.instance_uuid,
-        # Both are whole seconds in MySQL, which rounds.
-        migration.created_at >= action.start_time - datetime.timedelta(
-            seconds=1)).order_by(migration.id.desc()).first()
+        migration.created_at >= start)
+    return migrations.order_by(migration.id.desc()).first()
 
 
 @main_db.pick_context_manager_reader  # type: ignore[untyped-decorator]
