@@ -132,12 +132,12 @@ class CandidateReader:
 
         existing = self._read(
             '/resource_classes', 'no resource classes', parse)
-        unknown = set(traits)
+        known: list[str] = []
         if traits:
             path = '/traits?name=in:' + ','.join(sorted(traits))
-            unknown.difference_update(self._read(
-                path, 'no traits', lambda answer: list(answer['traits'])))
-        return sorted(classes - {*existing}), sorted(unknown)
+            known = self._read(
+                path, 'no traits', lambda answer: list(answer['traits']))
+        return sorted(classes - {*existing}), sorted(traits - {*known})
 
     def _read(self, path: str, otherwise: str,
               parse: abc.Callable[[Answer], Result],

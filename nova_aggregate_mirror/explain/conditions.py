@@ -72,10 +72,10 @@ def candidate_missing(facts: Facts, nodes: Nodes) -> Exclusions:
 
 def cell_differs(facts: Facts, _nodes: Nodes) -> Exclusions:
     if facts.cell is not None:
+        others = facts.nova.nodes.keys() - facts.cell - facts.serviceless
         yield Exclusion(
-            'in the cell of the server', 'nova', dict.fromkeys(
-                facts.nova.nodes.keys() - facts.cell - facts.serviceless,
-                reasons.reason('cell', facts)), always=False)
+            'in the cell of the server', 'nova',
+            dict.fromkeys(others, reasons.reason('cell', facts)), always=False)
 
 
 def service_missing(facts: Facts, nodes: Nodes) -> Exclusions:

@@ -378,12 +378,13 @@ def _run_nova(request: requests.SchedulingRequest, trial: rehearsal.Rehearsal,
     acceptable = [state for state in states if state.uuid in scores]
     ignored = frozenset(node for node, host in facts.nova.nodes.items()
                         if trial.ignores(host))
-    return dataclasses.replace(
+    facts = dataclasses.replace(
         facts, states=frozenset(state.uuid for state in all_states),
         ignored=ignored, requested=requested, filter_runs=runs, scores=scores,
         failed_builds={state.uuid: state.failed_builds for state in states},
         unread_extra_specs=unread.extra_specs(spec, manager, acceptable),
-        unread_metadata=unread.metadata(spec, acceptable),
-        count=spec.num_instances,
-        placed=trial.place(states, answers or ())
-        if spec.num_instances > 1 else ())
+        unread_metadata=unread.metadata(spec, acceptable))
+    if spec.num_instances == 1:
+        return facts
+    return dataclasses.replace(facts, count=spec.num_instances,
+                               placed=trial.place(states, answers or ()))

@@ -128,10 +128,11 @@ def add(spec: RequestSpec, added: constraints.MemberOf) -> None:
 def replace(spec: RequestSpec, before: abc.Set[str], after: abc.Set[str]
             ) -> None:
     """Replace a set of required aggregates by a subset."""
-    replacement = ','.join(sorted(after))
-    spec.requested_destination.aggregates = [
-        replacement if before == {*group.split(',')} else group
-        for group in spec.requested_destination.aggregates]
+    groups = list(spec.requested_destination.aggregates)
+    for number, group in enumerate(groups):
+        if before == {*group.split(',')}:
+            groups[number] = ','.join(sorted(after))
+    spec.requested_destination.aggregates = groups
 
 
 def _properties(spec: RequestSpec) -> abc.Mapping[str, str]:

@@ -7,7 +7,6 @@ which of them have addresses: nova allocates none in placement.
 
 import collections
 from collections import abc
-import itertools
 
 from oslo_config import cfg
 from oslo_log import log as logging
@@ -162,11 +161,12 @@ class SegmentAddresses(query_filter.QueryFilter):
     def _used(self, subnets: abc.Collection[networks.Subnet]) -> int:
         """Count the used addresses in the allocation pools of subnets."""
         by_id = {subnet.id: subnet for subnet in subnets}
-        addresses = itertools.chain.from_iterable(
-            port.addresses for port in self._networks.ports(
-                fixed_ips=['subnet_id=' + uuid for uuid in sorted(by_id)]))
-        return sum(subnet in by_id and by_id[subnet].pooled(address)
-                   for subnet, address in addresses)
+        fixed_ips = ['subnet_id=' + uuid for uuid in sorted(by_id)]
+        used = 0
+        for port in self._networks.ports(fixed_ips=fixed_ips):
+            for subnet, address in port.addresses:
+                used += subnet in by_id and by_id[subnet].pooled(address)
+        return used
 
     def _required_aggregates(self, spec: request_spec.RequestSpec,
                              network: str, segments: abc.Iterable[str]
@@ -198,5 +198,6 @@ def _union(aggregates: abc.Mapping[str, frozenset[str]]) -> frozenset[str]:
 
 def _reserved(subnet: networks.Subnet) -> bool:
     """Check whether no port of a server gets an address of a subnet."""
-    return bool(subnet.services) and not any(
-        owner.startswith(COMPUTE) for owner in subnet.services)
+    of_servers = [owner for owner in subnet.services
+                  if owner.startswith(COMPUTE)]
+    return bool(subnet.services) and not of_servers
