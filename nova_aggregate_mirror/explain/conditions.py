@@ -171,12 +171,12 @@ def explain(facts: Facts) -> explanation.Answer:
         failures[node] = {'': reasons.acceptable(node, facts)}
     verdicts = [_verdict(node, facts, first[node], *failures[node].values())
                 for node in facts.scope]
-    return explanation.Answer(
-        facts.request, conditions, sorted(verdicts, key=_rank),
-        notes.of_facts(facts), facts.placed, facts.count,
-        facts.refusal.reason if facts.refusal else '', facts.record,
-        facts.remarks, facts.stays, notes.NOT_LOOKED_AT[facts.operation],
-        bool(facts.nova.cells_down))
+    verdicts.sort(key=_rank)
+    return dataclasses.replace(
+        facts.answer, conditions=conditions, verdicts=verdicts,
+        notes=notes.of_facts(facts),
+        not_looked_at=notes.NOT_LOOKED_AT[facts.operation],
+        failure=facts.refusal.reason if facts.refusal else '')
 
 
 def _verdict(node: str, facts: Facts, condition: int, reason: Reason,

@@ -97,10 +97,10 @@ class ServerRecord:
 class Answer:
     """The explanation of one request."""
 
-    request: abc.Mapping[str, str]
+    request: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
     """The arguments of the request, for display."""
-    conditions: abc.Sequence[Condition]
-    verdicts: abc.Sequence[Verdict]
+    conditions: abc.Sequence[Condition] = ()
+    verdicts: abc.Sequence[Verdict] = ()
     """One for each compute node; acceptable nodes first, by weight."""
     notes: abc.Sequence[str] = ()
     """Parts that are not explained, or may differ in nova-scheduler."""

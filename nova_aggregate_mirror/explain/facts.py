@@ -3,6 +3,7 @@
 
 from collections import abc
 import dataclasses
+from typing import Any
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import explanation
@@ -13,6 +14,10 @@ from nova_aggregate_mirror import source
 Funnel = funnel.Funnel
 Holders = resource_holders.Holders
 Inventories = funnel.Inventories
+
+
+def _none() -> Any:
+    return dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,26 +50,18 @@ class Facts:
     # The request, and what nova and the journal have about hosts.
     nova: source.Nova
     """Every host and aggregate."""
-    request: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """The arguments of the request, for display."""
-    record: explanation.ServerRecord | None = None
-    """Of the server whose request this is."""
+    answer: explanation.Answer = explanation.Answer()
+    """What is known before conditions are; its notes are only the first."""
     operation: str = explanation.CREATE
-    stays: str = ''
-    """Why nova-scheduler is not asked; empty if it is."""
-    remarks: abc.Sequence[str] = ()
-    """What is said before the answer."""
-    notes: abc.Sequence[str] = ()
-    """Parts of the request that are not explained."""
-    zones: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    zones: abc.Mapping[str, str] = _none()
     """Host to its availability zone, if it is in one."""
     unpin: str = ''
     """What unpins a server that exists from its zone."""
-    disk: abc.Mapping[str, int] = dataclasses.field(default_factory=dict)
+    disk: abc.Mapping[str, int] = _none()
     """The parts of the disk that is requested, in GiB."""
     scope: frozenset[str] = frozenset()
     """The compute nodes to explain."""
-    disabled: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    disabled: abc.Mapping[str, str] = _none()
     """Host whose nova-compute is disabled, to the reason given for it."""
     forced_down: frozenset[str] = frozenset()
     """Hosts whose nova-compute an operator has forced down."""
@@ -74,7 +71,7 @@ class Facts:
     """Compute nodes of hosts without a nova-compute service."""
     cells_disabled: frozenset[str] = frozenset()
     """Compute nodes of the cells that nova-scheduler leaves out."""
-    pending: abc.Mapping[str, float] = dataclasses.field(default_factory=dict)
+    pending: abc.Mapping[str, float] = _none()
     """Host to the age of its oldest pending row of the journal, in seconds."""
 
     # What nova's request filters and placement respond.
@@ -83,14 +80,11 @@ class Facts:
     """Conditions for which the query of this package had no room."""
     funnel: Funnel | None = None
     """None if nova does not query placement for the request."""
-    name_conflicts: abc.Mapping[
-        str, exceptions.MirrorError] = dataclasses.field(default_factory=dict)
+    name_conflicts: abc.Mapping[str, exceptions.MirrorError] = _none()
     """Compute node without a provider to why it cannot be created."""
-    figures: abc.Mapping[str, Inventories] = dataclasses.field(
-        default_factory=dict)
+    figures: abc.Mapping[str, Inventories] = _none()
     """Inventories of some compute nodes with too few resources."""
-    holders: abc.Mapping[str, Holders] = dataclasses.field(
-        default_factory=dict)
+    holders: abc.Mapping[str, Holders] = _none()
     """Who holds their resources."""
     candidates: frozenset[str] = frozenset()
     """Providers within the limit of nova-scheduler."""
@@ -107,24 +101,16 @@ class Facts:
     requested: frozenset[str] = frozenset()
     """Compute nodes of the hosts that the request names or does not ignore."""
     filter_runs: abc.Sequence[FilterRun] = ()
-    scores: abc.Mapping[str, abc.Mapping[str, float]] = dataclasses.field(
-        default_factory=dict)
+    scores: abc.Mapping[str, abc.Mapping[str, float]] = _none()
     """Compute node that passes every filter to its weights by weigher."""
-    failed_builds: abc.Mapping[str, int] = dataclasses.field(
-        default_factory=dict)
+    failed_builds: abc.Mapping[str, int] = _none()
     """Compute node to the number of builds that failed since the last one."""
-    unread_extra_specs: abc.Mapping[str, list[str]] = dataclasses.field(
-        default_factory=dict)
+    unread_extra_specs: abc.Mapping[str, list[str]] = _none()
     """Host filter that is not enabled to the extra specs that are for it."""
-    unread_metadata: abc.Mapping[str, list[str]] = dataclasses.field(
-        default_factory=dict)
+    unread_metadata: abc.Mapping[str, list[str]] = _none()
     """Host filter that is not enabled to the hosts that it would reject."""
     unmapped: frozenset[str] = frozenset()
     """Compute nodes of hosts that are mapped to no cell."""
-    count: int = 1
-    """Number of servers that are requested at once."""
-    placed: abc.Sequence[str] = ()
-    """Hosts of the servers, if several are requested at once."""
 
     def staying_on(self, host: str, node: str) -> 'Facts':
         """Return the facts of a server for which nova-scheduler is not asked.

@@ -237,13 +237,16 @@ def _before_scheduling(cloud: Cloud, request: requests.SchedulingRequest,
             nova, cells_down={**nova.cells_down, **down},
             nodes={node: nova.nodes[node] for node in nodes})
     silent = problems.of_cells(nova.cells_down, 'its hosts are not explained')
+    answer = explanation.Answer(
+        {name: value for name, value in request.about.items() if value},
+        notes=[*request.notes, *zones.notes(request, manager)],
+        record=request.record, stays=request.stays,
+        remarks=[*manager.stopped_services(is_up), *map(str, silent),
+                 *request.remarks],
+        cells_down=bool(nova.cells_down))
     return Facts(
-        nova, {name: value for name, value in request.about.items() if value},
-        request.record, request.operation, request.stays,
-        [*manager.stopped_services(is_up), *map(str, silent),
-         *request.remarks],
-        [*request.notes, *zones.notes(request, manager)],
-        zones.of_hosts(manager), zones.unpin(request), _disk(request.spec),
+        nova, answer, request.operation, zones.of_hosts(manager),
+        zones.unpin(request), _disk(request.spec),
         nova.nodes_of(hosts) if hosts else frozenset(nova.nodes),
         {host: service.disabled_reason or ''
          for host, service in computes.items() if service.disabled},
@@ -338,18 +341,20 @@ def _ask_placement(cloud: Cloud,
         node not in facts.scope, facts.host(node)))
     figures = funnel.read_figures(reader, cloud.for_each, narrowed, ordered)
     returned, limit = funnel.within_limit(reader, queries, narrowed.answers)
-    notes = list(facts.notes)
+    answer = facts.answer
     holders: abc.Mapping[str, resource_holders.Holders] = {}
     try:
         holders = resource_holders.read(
             reader, cloud.for_each, cloud.servers,
             funnel.scarce_providers(narrowed, figures), facts.nova.nodes)
     except exceptions.MirrorError as exc:
-        notes.append('Who holds the resources of full hosts is not known: %s'
-                     % exc)
+        answer = dataclasses.replace(answer, notes=[
+            *answer.notes, 'Who holds the resources of full hosts is not '
+            'known: %s' % exc])
     return dataclasses.replace(
-        facts, funnel=narrowed, figures=figures, candidates=returned,
-        limit=limit, name_conflicts=conflicts, holders=holders, notes=notes)
+        facts, answer=answer, funnel=narrowed, figures=figures,
+        candidates=returned, limit=limit, name_conflicts=conflicts,
+        holders=holders)
 
 
 def _run_nova(request: requests.SchedulingRequest, trial: rehearsal.Rehearsal,
@@ -386,5 +391,7 @@ def _run_nova(request: requests.SchedulingRequest, trial: rehearsal.Rehearsal,
         unread_metadata=unread.metadata(spec, acceptable))
     if spec.num_instances == 1:
         return facts
-    return dataclasses.replace(facts, count=spec.num_instances,
-                               placed=trial.place(states, answers or ()))
+    answer = dataclasses.replace(
+        facts.answer, count=spec.num_instances,
+        placed=trial.place(states, answers or ()))
+    return dataclasses.replace(facts, answer=answer)

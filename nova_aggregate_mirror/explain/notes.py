@@ -36,7 +36,7 @@ NOT_LOOKED_AT = {
 
 def of_facts(facts: facts.Facts) -> list[str]:
     """Return the notes of the request, and those that follow from facts."""
-    notes = list(facts.notes)
+    notes = list(facts.answer.notes)
     if facts.omitted:
         notes.append(OMITTED % facts.omitted)
     # They are candidates only because placement is stale.

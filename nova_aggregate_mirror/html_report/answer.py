@@ -33,24 +33,21 @@ def _rows(answer: explanation.Answer) -> abc.Iterator[abc.Mapping[str, Any]]:
     for verdicts in rendering.groups(answer):
         condition = verdicts[0].condition
         reason, *others = rendering.reasons(verdicts)
+        # Its first row is the target of the link from its bar.
+        anchor = '' if condition in conditions else 'condition-%d' % condition
         yield {'verdicts': verdicts, 'first': verdicts[0], 'reason': reason,
-               'others': others,
-               # Its first row is the target of the link from its bar.
-               'anchor': '' if condition in conditions
-               else 'condition-%d' % condition}
+               'others': others, 'anchor': anchor}
         conditions.add(condition)
 
 
 def _figures(answer: explanation.Answer) -> list[tuple[str, int, str]]:
     """Return the figures at the top: a label, a number and its kind."""
-    acceptable = len(answer.acceptable)
-    figures = [
-        ('compute node' if len(answer.verdicts) == 1 else 'compute nodes',
-         len(answer.verdicts), ''),
-        ('condition' if len(answer.conditions) == 1 else 'conditions',
-         len(answer.conditions), ''),
-        ('excluded', len(answer.verdicts) - acceptable, 'excluded'),
-        ('left', acceptable, 'left')]
+    nodes, conditions = len(answer.verdicts), len(answer.conditions)
+    left = len(answer.acceptable)
+    figures = [('compute node' if nodes == 1 else 'compute nodes', nodes, ''),
+               ('condition' if conditions == 1 else 'conditions', conditions,
+                ''),
+               ('excluded', nodes - left, 'excluded'), ('left', left, 'left')]
     if answer.count > 1:
         figures += [('servers requested', answer.count, ''),
                     ('servers that fit', len(answer.placed), 'left')]

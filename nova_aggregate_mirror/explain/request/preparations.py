@@ -45,12 +45,12 @@ class PreparedRequest(requests.SchedulingRequest):
     networks: Any
     """Those that replace the server's, of ``networks``."""
     placement: client.Client
-    flavor: Any
-    """The new one of a resize."""
-    image: abc.Mapping[str, Any] | None
-    """The new one of a rebuild, as nova gets it from glance."""
     zone: str
     """The new one of an unshelve."""
+    flavor: Any = None
+    """The new one of a resize."""
+    image: abc.Mapping[str, Any] | None = None
+    """The new one of a rebuild, as nova gets it from glance."""
     host: str = ''
     """The host that was named for an evacuation."""
     has_failed: bool = False

@@ -25,11 +25,8 @@ UNFINISHED = 'not finished'
 FAULT = 'fault'
 ERROR = 'Error'
 """What nova has as message of an action that failed."""
-OPERATIONS = {
-    'create': explanation.CREATE, 'migrate': explanation.MIGRATE,
-    'resize': 'resize', 'live-migration': explanation.LIVE_MIGRATE,
-    'evacuate': 'evacuate', 'unshelve': explanation.UNSHELVE,
-    'rebuild': explanation.REBUILD}
+OPERATIONS = {operation: operation for operation in explanation.OPERATIONS}
+OPERATIONS['live-migration'] = OPERATIONS.pop(explanation.LIVE_MIGRATE)
 """Actions for which nova-scheduler is asked, as an explanation calls them."""
 CHANGED = ('The server failed at %s. Full syncs that ended after that, the '
            'last at %s, changed placement: %s. This answer is that of now.')

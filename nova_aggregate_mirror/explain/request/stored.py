@@ -2,7 +2,6 @@
 """Requests of servers that exist, as nova has stored and prepares them."""
 
 from collections import abc
-import dataclasses
 from typing import Any
 
 from nova.compute import vm_states
@@ -28,21 +27,12 @@ CREATE, UNSHELVE, REBUILD = (
     explanation.CREATE, explanation.UNSHELVE, explanation.REBUILD)
 DELETED = ('The server was deleted or is in no cell yet, so that its ports '
            'are not known and not explained.')
+FAILED = ('The newest operation of the server, %s, failed at %s: this is '
+          'about it.')
+CHOSEN = ('The newest operation of the server did not fail: this is about %s, '
+          'chosen by its state; --for chooses another.')
 # The event of a host that builds a server.
 BUILD = 'compute__do_build_and_run_instance'
-
-
-@dataclasses.dataclass(frozen=True)
-class _Choice:
-    """The operation to explain, and what nova recorded of it."""
-
-    operation: str
-    remark: str = ''
-    flavor: Any = ''
-    """The new one of a resize; its name or ID if it was given."""
-    host: str = ''
-    """The host that was named for an evacuation."""
-    has_failed: bool = False
 
 
 def of_server(context: Any, placement: client.Client, server: str,
@@ -72,30 +62,28 @@ def of_server(context: Any, placement: client.Client, server: str,
         instance, cell, operation = None, None, CREATE
         remarks = ['%s; the server is in that cell: this is about its creation'
                    % exc]
-    choice = (_Choice(operation, flavor=flavor) if operation else
-              _choose(context, _targeted(context, cell), instance))
-    operation = choice.operation
+    request = preparations.PreparedRequest(
+        spec=spec, operation=operation, context=context,
+        cell_context=_targeted(context, cell), instance=instance, cell=cell,
+        networks=network_requests.requested_networks(networks, ports),
+        placement=placement, zone=zone, remarks=remarks)
+    if not operation:
+        _choose(request)
+        operation = request.operation
     if operation != CREATE and (instance is None or (
             not instance.host and operation != UNSHELVE)):
         raise exceptions.UnknownName(
             'server %s is on no host, so that there is nothing to %s; use '
             '--for create to see why it has none' % (server, operation))
-    replacements = network_requests.requested_networks(networks, ports)
-    request = preparations.PreparedRequest(
-        spec=spec, operation=operation, context=context,
-        cell_context=_targeted(context, cell), instance=instance, cell=cell,
-        networks=replacements, placement=placement, zone=zone,
-        flavor=requests.flavor(context, choice.flavor)
-        if isinstance(choice.flavor, str) and choice.flavor
-        else choice.flavor, image=image and requests.decoded(image),
-        host=choice.host, has_failed=choice.has_failed)
-    request.remarks += [*remarks, *filter(None, [choice.remark])]
+    if flavor:
+        request.flavor = requests.flavor(context, flavor)
+    request.image = image and requests.decoded(image)
     for step in preparations.PREPARATIONS[operation]:
         step(request)
     if 'is_bfv' not in spec:
         spec.is_bfv = False
-    if replacements:
-        spec.requested_networks = replacements
+    if request.networks:
+        spec.requested_networks = request.networks
     elif instance:
         request.notes += network_requests.missing_notes(spec, instance)
     request.record = instance and record.read(request.cell_context, instance)
@@ -109,32 +97,32 @@ def of_server(context: Any, placement: client.Client, server: str,
     return request
 
 
-def _choose(context: Any, cell_context: Any, instance: Any) -> _Choice:
+def _choose(request: preparations.PreparedRequest) -> None:
     """Choose the newest operation if it failed, else one that nova takes."""
+    instance, request.operation = request.instance, CREATE
     if instance is None:
-        return _Choice(CREATE)
-    newest = record.newest_operation(cell_context, instance.uuid)
+        return
+    newest = record.newest_operation(request.cell_context, instance.uuid)
     if newest and newest.message == record.ERROR:
-        operation = record.OPERATIONS[newest.action]
-        moved = record.newest_migration(cell_context, newest)
-        return _Choice(
-            operation, 'The newest operation of the server, %s, failed at %s: '
-            'this is about it.' % (operation, record.utc(newest.start_time)),
-            _new_flavor(context, moved) if operation == 'resize' else '',
-            moved.dest_compute if operation == 'evacuate' and moved
-            # Nova-compute of the new host may have set it since.
-            and moved.status == 'error' and moved.dest_compute else '',
-            has_failed=True)
-    operation = explanation.MIGRATE
+        request.operation = record.OPERATIONS[newest.action]
+        request.has_failed = True
+        request.remarks.append(FAILED % (
+            request.operation, record.utc(newest.start_time)))
+        moved = record.newest_migration(request.cell_context, newest)
+        if request.operation == 'resize':
+            request.flavor = _new_flavor(request.context, moved)
+        # Nova-compute of the new host may have set it since.
+        if request.operation == 'evacuate' and moved and (
+                moved.status == 'error'):
+            request.host = moved.dest_compute or ''
+        return
     if instance.vm_state in (vm_states.SHELVED, vm_states.SHELVED_OFFLOADED):
-        operation = UNSHELVE
-    elif not instance.host:
-        operation = CREATE
-    elif instance.vm_state in (vm_states.ACTIVE, vm_states.PAUSED):
-        operation = explanation.LIVE_MIGRATE
-    return _Choice(operation, 'The newest operation of the server did not '
-                   'fail: this is about %s, chosen by its state; --for '
-                   'chooses another.' % operation)
+        request.operation = UNSHELVE
+    elif instance.host:
+        request.operation = explanation.MIGRATE
+        if instance.vm_state in (vm_states.ACTIVE, vm_states.PAUSED):
+            request.operation = explanation.LIVE_MIGRATE
+    request.remarks.append(CHOSEN % request.operation)
 
 
 def _new_flavor(context: Any, migration: Any) -> Any:

@@ -6,6 +6,7 @@ import dataclasses
 import testtools
 
 from nova_aggregate_mirror.explain import conditions
+from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import funnel
 from nova_aggregate_mirror.explain import placement_query
@@ -206,7 +207,7 @@ class TestNotes(testtools.TestCase):
     def test_notes(self):
         """In the order of the conditions; the request's own are first."""
         notes = explain(
-            notes=['own'], omitted=3,
+            answer=explanation.Answer({}, notes=['own']), omitted=3,
             filter_runs=[facts.FilterRun(
                 'AggregateTypeAffinityFilter', {'a': ''})],
             unread_extra_specs={'SpecFilter': ['k', 'l']}).notes
