@@ -194,16 +194,19 @@ def gather(cloud: Cloud, request: requests.SchedulingRequest,
     try:
         queries = trial.queries()
     except rehearsal.RequestRefused as exc:
-        return _refused(facts, 'request filters', exc, exc.step)
+        return dataclasses.replace(
+            facts, refusal=Refusal('request filters', str(exc), exc.step))
     if queries:
         facts = dataclasses.replace(facts, omitted=trial.omitted)
         kinds = {condition.kind for condition in _conditions(queries)}
         if placement_query.RESOURCES not in kinds:
-            return _refused(facts, QUERY, *reasons.refusal('no_resources'))
+            return dataclasses.replace(
+                facts, refusal=reasons.refusal('no_resources', QUERY))
         try:
             facts = _ask_placement(cloud, queries, facts)
         except exceptions.RequestRejected as exc:
-            return _refused(facts, QUERY, *_rejection(cloud, queries, exc))
+            return dataclasses.replace(
+                facts, refusal=_rejection(cloud, queries, exc))
     if trial.cell:
         hosts_of_cell = manager.services.get(trial.cell.uuid, {}).keys()
         facts = dataclasses.replace(
@@ -286,8 +289,8 @@ def _manager(for_each: parallel.Each) -> host_states.HostManager:
 
 def _rejection(cloud: Cloud,
                queries: abc.Sequence[placement_query.PlacementQuery],
-               error: exceptions.RequestRejected) -> tuple[str, str]:
-    """Return why placement rejects the queries, and the step."""
+               error: exceptions.RequestRejected) -> Refusal:
+    """Return why placement rejects the queries."""
     classes, traits, groups = set[str](), set[str](), set[str]()
     for condition in _conditions(queries):
         groups.add(condition.group)
@@ -299,24 +302,19 @@ def _rejection(cloud: Cloud,
         cloud.placement).unknown(classes, traits)
     if unknown_classes:
         return reasons.refusal(
-            'unknown_class', name=', '.join(unknown_classes))
+            'unknown_class', QUERY, name=', '.join(unknown_classes))
     if unknown_traits:
-        return reasons.refusal('unknown_trait', name=', '.join(unknown_traits))
+        return reasons.refusal(
+            'unknown_trait', QUERY, name=', '.join(unknown_traits))
     if len(groups - {''}) > 1 and not queries[0].policy:
-        return reasons.refusal('no_policy')
-    return str(error), ''
+        return reasons.refusal('no_policy', QUERY)
+    return Refusal(QUERY, str(error))
 
 
 def _conditions(queries: abc.Iterable[placement_query.PlacementQuery]
                 ) -> abc.Iterator[placement_query.Condition]:
     for query in queries:
         yield from query.conditions
-
-
-def _refused(facts: Facts, condition: str, reason: object,
-             step: str = '') -> Facts:
-    return dataclasses.replace(
-        facts, refusal=facts.refusal or Refusal(condition, str(reason), step))
 
 
 def _ask_placement(cloud: Cloud,
@@ -378,8 +376,8 @@ def _run_nova(request: requests.SchedulingRequest, trial: rehearsal.Rehearsal,
             state for state in all_states if state.uuid in named], spec)
         scores = manager.scores(passed, spec)
     except filter_runs.PluginFailed as exc:
-        return _refused(facts, exc.name, *reasons.refusal(
-            'plugin_failed', reason=exc, module=exc.module))
+        return dataclasses.replace(facts, refusal=reasons.refusal(
+            'plugin_failed', exc.name, reason=exc, module=exc.module))
     acceptable = [state for state in states if state.uuid in scores]
     ignored = frozenset(node for node, host in facts.nova.nodes.items()
                         if trial.ignores(host))

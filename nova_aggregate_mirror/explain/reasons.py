@@ -53,13 +53,13 @@ def reason(key: str, facts: Facts, detail: str = '', **places: Any) -> Reason:
     return Reason(row.kind, row.phrase % places, detail, step % places)
 
 
-def refusal(key: str, **places: Any) -> tuple[str, str]:
-    """Return why a request is refused whatever hosts there are, and the step.
+def refusal(key: str, condition: str, **places: Any) -> facts.Refusal:
+    """Return why a request is refused whatever hosts there are.
 
     :param key: of ``reason_table.REFUSALS``
     """
     why, step = reason_table.REFUSALS[key]
-    return why % places, step % places
+    return facts.Refusal(condition, why % places, step % places)
 
 
 def acceptable(node: str, facts: Facts) -> Reason:

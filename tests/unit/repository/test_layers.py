@@ -71,7 +71,7 @@ PURE = {
         'itertools', 'math', 'nova_aggregate_mirror.limits'),
     # What was explained is shown, and nothing is asked.
     'explain/explanation explain/facts explain/placement_query '
-    'explain/conditions explain/notes explain/reasons explain/reason_table '
+    'explain/conditions explain/reasons explain/reason_table '
     'explain/rendering': (
         're', 'shlex', 'textwrap', 'nova_aggregate_mirror.explain',
         'nova_aggregate_mirror.reconcile', 'nova_aggregate_mirror.scheduler'),
