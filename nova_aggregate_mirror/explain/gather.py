@@ -247,17 +247,18 @@ def _before_scheduling(cloud: Cloud, request: requests.SchedulingRequest,
         remarks=[*manager.stopped_services(is_up), *map(str, silent),
                  *request.remarks],
         cells_down=bool(nova.cells_down))
+    all_nodes = frozenset(nova.nodes)
     return Facts(
         nova, answer, request.operation, zones.of_hosts(manager),
         zones.unpin(request), _disk(request.spec),
-        nova.nodes_of(hosts) if hosts else frozenset(nova.nodes),
-        {host: service.disabled_reason or ''
-         for host, service in computes.items() if service.disabled},
-        _hosts(computes, lambda service: service.forced_down),
-        _hosts(computes, lambda service: not is_up(service)),
-        frozenset(nova.nodes) - nodes, nova.nodes_of(hosts_disabled),
-        cloud.pending,
-        unmapped=nova.nodes_unmapped & frozenset(nova.nodes)
+        scope=nova.nodes_of(hosts) if hosts else all_nodes,
+        disabled={host: service.disabled_reason or ''
+                  for host, service in computes.items() if service.disabled},
+        forced_down=_hosts(computes, lambda service: service.forced_down),
+        down=_hosts(computes, lambda service: not is_up(service)),
+        serviceless=all_nodes - nodes,
+        cells_disabled=nova.nodes_of(hosts_disabled), pending=cloud.pending,
+        unmapped=nova.nodes_unmapped & all_nodes
         if request.operation == explanation.CREATE else frozenset())
 
 

@@ -133,8 +133,9 @@ def parse(parameters: abc.Iterable[tuple[str, str]],
         if key in limits:
             limits[key] = value
             continue
-        kind, group = Condition(key, value).kind, Condition(key, value).group
-        separate = kind in _LISTS and not (kind == RESOURCES and group)
+        whole = Condition(key, value)
+        is_grouped = whole.kind == RESOURCES and bool(whole.group)
+        separate = whole.kind in _LISTS and not is_grouped
         for part in value.split(',') if separate else [value]:
             condition = Condition(key, part)
             conditions.append(
