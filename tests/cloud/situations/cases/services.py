@@ -66,7 +66,7 @@ def no_provider(at: scene.Scene) -> Rounds:
     at.placement.delete('/resource_providers/%s' % provider)
     yield situation.Round(
         _create(at, zone), HOST, 'no_provider', 'without a resource provider',
-        'restart nova-compute on that host',
+        'otherwise restart it',
         'restart nova-compute; the agent adds the provider to its aggregates')
     hosts.restart(at, HOST)
     aggregate = furnish.uuid(at, zone)

@@ -79,8 +79,10 @@ def stale(at: scene.Scene) -> Rounds:
     # The other host has more room.
     servers.boot(at, furnish.flavor(at, ram=100000), HOST, zone)
     hosts.member(at, OTHER, furnish.uuid(at, zone), True)
+    created = servers.Create(
+        at, furnish.flavor(at), zone, explained=['--for', 'create'])
     yield situation.Round(
-        _create(at, zone), HOST, 'acceptable', 'acceptable', '',
+        created, HOST, 'acceptable', 'acceptable', '',
         SYNC + ' --prune', wrong=OTHER,
         summary='finds 2 of 6 compute nodes',
         note='Placement has these hosts in zone %s, nova does not: %s' % (
