@@ -162,7 +162,9 @@ def _of_arguments(conf: cfg.ConfigOpts, args: argparse.Namespace, context: Any,
         context, descriptions.ServerDescription(
             args.flavor, image, args.volume, project, args.zone, networks,
             args.ports, hints, args.count))
-    request.tenant = args.project
+    if args.project:
+        request.tenant = args.project
+        request.about = {**request.about, 'project': args.project}
     return request
 
 
