@@ -5,6 +5,7 @@ import collections
 import functools
 import json
 import operator
+import pathlib
 import threading
 
 import fixtures
@@ -242,6 +243,23 @@ class TestMoves(explaining.ExplainingTest):
         self.admin_api.post_server_action(
             self.server['id'], {'unshelve': None})
         self.become(self.server, status='ACTIVE', **{HOST: 'first'})
+
+    def test_server_in_error(self):
+        """Nova moves none; made active, as the page says, it moves."""
+        page = pathlib.Path(__file__).parents[2].joinpath(
+            'doc', 'source', 'admin', 'no-valid-host.rst').read_text()
+        self.assertIn('$ openstack server set --state active ', page)
+        # This is what that command sends.
+        for state in 'error', 'active':
+            self.admin_api.post_server_action(
+                self.server['id'], {'os-resetState': {'state': state}})
+            if state == 'error':
+                self.assertRaises(
+                    client.OpenStackApiException,
+                    self.admin_api.post_server_action, self.server['id'],
+                    {'migrate': None})
+        self.admin_api.post_server_action(self.server['id'], {'migrate': None})
+        self.become(self.server, status='VERIFY_RESIZE', **{HOST: 'second'})
 
     def test_hint_of_rebuild(self):
         """A user's hint that an older nova has stored is noted.
