@@ -2,7 +2,6 @@
 """Loops of the agent, and election of the leader by a lease."""
 
 from collections import abc
-import contextlib
 import threading
 import time
 import typing
@@ -119,8 +118,7 @@ class Agent:
 
     def _loop(self, name: str, step: abc.Callable[[], float]) -> None:
         """Repeat a step, which returns the seconds until the next one."""
-        with contextlib.ExitStack() as cleanup:
-            cleanup.callback(self._ended[name].set)
+        try:
             while not self._stop.is_set():
                 seconds = STEP_INTERVAL
                 try:
@@ -132,6 +130,8 @@ class Agent:
                 self._figures.beat(name)
                 if seconds:
                     self._stop.wait(seconds)
+        finally:
+            self._ended[name].set()
 
     def _drain_step(self) -> float:
         seconds, trouble = STEP_INTERVAL, ''
