@@ -27,6 +27,7 @@ CREATE, UNSHELVE, REBUILD = (
     explanation.CREATE, explanation.UNSHELVE, explanation.REBUILD)
 DELETED = ('The server was deleted or is in no cell yet, so that its ports '
            'are not known and not explained.')
+UNREAD = '%s; the server is in that cell: this is about its creation'
 FAILED = ('The newest operation of the server, %s, failed at %s: this is '
           'about it.')
 CHOSEN = ('The newest operation of the server did not fail: this is about %s, '
@@ -53,15 +54,14 @@ def of_server(context: Any, placement: client.Client, server: str,
     """
     spec = _stored(context, server)
     _set_defaults(spec)
-    remarks = []
+    instance = cell = silence = None
     try:
         instance, cell = _instance(context, server, operation)
     except exceptions.CellUnavailable as exc:
         if operation not in ('', CREATE):
             raise
-        instance, cell, operation = None, None, CREATE
-        remarks = ['%s; the server is in that cell: this is about its creation'
-                   % exc]
+        operation, silence = CREATE, exc
+    remarks = [UNREAD % silence] if silence else []
     request = preparations.PreparedRequest(
         spec=spec, operation=operation, context=context,
         cell_context=_targeted(context, cell), instance=instance, cell=cell,
@@ -88,7 +88,7 @@ def of_server(context: Any, placement: client.Client, server: str,
         request.notes += network_requests.missing_notes(spec, instance)
     request.record = instance and record.read(request.cell_context, instance)
     request.notes += _notes(spec, instance, operation, request.record)
-    if instance is None and not remarks:
+    if instance is None and not silence:
         request.notes.append(DELETED)
     request.about = {
         'server': server, 'operation': operation,
