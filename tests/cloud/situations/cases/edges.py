@@ -276,7 +276,7 @@ def default_pinned(at: scene.Scene) -> Rounds:
 
 
 def server_cell_down(at: scene.Scene) -> Rounds:
-    """Nothing of the server can be read."""
+    """Only the request of the server can be read."""
     zone = furnish.zone(at, SOURCE, HOST)
     hosts.disable(at, HOST)
     server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
@@ -284,7 +284,8 @@ def server_cell_down(at: scene.Scene) -> Rounds:
     database.refuse()
     move = Newest(at, server, ['migrate'], {'migrate': None})
     yield situation.Round(
-        move, '', summary='the database of cell cell1', error=True,
+        move, '', summary='nova-scheduler finds 0 of ',
+        note='the server is in that cell: this is about its creation',
         action='start the database of the cell', takes=HOST)
     database.answer()
     at.nova.put('/os-services/%s' % at.nova.get(
