@@ -4,6 +4,7 @@
 import dataclasses
 import shlex
 
+from nova_aggregate_mirror.scheduler import moving
 from nova_aggregate_mirror.scheduler import pinning
 
 FORCED, MOVED, CHANGED = 'forced', 'moved', 'aggregate_changed'
@@ -29,8 +30,8 @@ migration is saved first, in a call that may take rpc_response_timeout."""
 _LIVE = 'openstack server migrate --live-migration %s'
 _COLD = ('openstack server migrate --wait %s && openstack server migration '
          'confirm %s')
+_MOVES = {moving.LIVE: _LIVE, moving.COLD: _COLD}
 _COMMANDS = {
-    'active': _LIVE, 'paused': _LIVE, 'stopped': _COLD,
     'resized': 'openstack server resize confirm %s, then audit it again',
     # The client offloads no server that is shelved already.
     'shelved': 'openstack server unshelve --wait %s, then audit it again'}
@@ -105,9 +106,10 @@ class Misplacement:
         if self.rule == DEFAULT_ZONE:
             return pinning.unpin(uuid, state, self.can_unpin) or (
                 'no command unpins a server in state %s' % state)
-        if state not in _COMMANDS:
+        command = _MOVES.get(moving.of_state(state)) or _COMMANDS.get(state)
+        if not command:
             return 'no command moves a server in state %s' % state
-        return _COMMANDS[state].replace('%s', uuid)
+        return command.replace('%s', uuid)
 
     @property
     def keep_step(self) -> str:

@@ -16,7 +16,6 @@ does not have, or cannot read, are counted and not audited.
 
 import argparse
 from collections import abc
-import time
 from typing import Any
 
 from oslo_config import cfg
@@ -150,12 +149,9 @@ def with_progress(pages: abc.Iterator[list[audit.Misplacement]],
                   totals: auditor.Totals, counter: context.Progress
                   ) -> abc.Iterator[list[audit.Misplacement]]:
     """Yield the pages; meanwhile, show the totals every few seconds."""
-    shown_at = time.monotonic()
     for page in pages:
-        if time.monotonic() - shown_at >= progress.INTERVAL:
-            counter.step('%d servers audited, %d misplaced' % (
-                totals.servers, totals.misplaced))
-            shown_at = time.monotonic()
+        counter.tell('%d servers audited, %d misplaced' % (
+            totals.servers, totals.misplaced))
         yield page
 
 

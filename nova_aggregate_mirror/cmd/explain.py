@@ -19,12 +19,17 @@ others, and every filter is run for them.
   %(prog)s --server web-1 --for migrate
   # is there room for such a server?
   %(prog)s --flavor m1.large --zone az-1 --project demo
+  # how many of them fit, and what runs out first?
+  %(prog)s --flavor m1.large --zone az-1 --count all
   # the same as a page with the conditions drawn as bars
   %(prog)s --flavor m1.large --zone az-1 --html /var/lib/nova/explained.html
+  # before this host is emptied: does each of its servers find another one?
+  %(prog)s --servers-of compute-1
 """
 
 import sys
 import time
+from typing import Any
 
 from oslo_config import cfg
 
@@ -34,64 +39,85 @@ from nova_aggregate_mirror.cmd import identifiers
 from nova_aggregate_mirror.cmd import report
 from nova_aggregate_mirror.cmd import start
 from nova_aggregate_mirror.console import formats
+from nova_aggregate_mirror.console import progress
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
+from nova_aggregate_mirror.explain import departures
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import rendering
 from nova_aggregate_mirror.html_report import output
+
+Answer = explanation.Answer | departures.Answer
 
 
 def run(conf: cfg.ConfigOpts) -> int:
     """Explain the request of the command line; return the exit status."""
     components.check_configuration()
     args = conf.command
+    words: Any = departures if args.servers_of else rendering
     try:
         if args.html is not None:
-            answer = _write_page(conf, args.html)
+            answer = _write_page(conf, args.html, words)
         else:
             answer = _explain(conf)
-            _show(args.format, answer)
+            _show(args.format, answer, words)
     except exceptions.CellUnavailable as exc:
         formats.tell([str(exc)])
         return exit_status.NO_NODE
+    if answer.interrupted:
+        return exit_status.INTERRUPTED
     if answer.cells_down:
         return exit_status.NO_NODE
     return exit_status.OK if answer.possible else exit_status.NO_HOST
 
 
-def _write_page(conf: cfg.ConfigOpts, name: str) -> explanation.Answer:
-    """Write a page to the file of this name, and print the summary."""
+def _write_page(conf: cfg.ConfigOpts, name: str, words: Any) -> Answer:
+    """Write a page to the file of this name, and print the summary.
+
+    :param words: as for ``_show``
+    """
     # Imported here, so that the tables do not need the template engine.
     from nova_aggregate_mirror.html_report import answer as page
     with output.replaced(name) as write:
         answer = _explain(conf)
-        write(page.render(answer, time.time()))
-    report.summarize(name, rendering.sentence(answer))
+        render: Any = (page.render_departures if conf.command.servers_of
+                       else page.render)
+        write(render(answer, time.time()))
+    report.summarize(name, words.sentence(answer))
     return answer
 
 
-def _explain(conf: cfg.ConfigOpts) -> explanation.Answer:
+def _explain(conf: cfg.ConfigOpts) -> Answer:
     args = conf.command
     explain_arguments.check(args)
     # Nova's scheduler takes seconds to import, and other commands need none.
     with start.importing():
         from nova_aggregate_mirror.cmd import nova_objects
         context = nova_objects.prepare(conf)
+        from nova_aggregate_mirror.explain import emptying
         from nova_aggregate_mirror.explain import gather
     nova_objects.bound(conf)
-    with nova_objects.translated():
-        return gather.explain(
-            conf, args, context, components.source(), components.placement(),
+    with nova_objects.translated(), progress.shown() as display:
+        sources = gather.Sources(
+            conf, context, components.source(), components.placement(),
             components.servers(), identifiers.Identifiers(conf),
-            components.journal)
+            components.journal, display)
+        if args.servers_of:
+            return emptying.explain(
+                sources, args.servers_of, args.operation, args.order)
+        return gather.explain(sources, args)
 
 
-def _show(form: str, answer: explanation.Answer) -> None:
+def _show(form: str, answer: Answer, words: Any) -> None:
+    """Print the answer.
+
+    :param words: the module that renders it
+    """
     if form == 'table':
-        print(rendering.text(answer))
+        print(words.text(answer))
         return
     if form in formats.LINES:
-        print('\n\n'.join([*rendering.head(answer), *rendering.notes(answer)]),
+        print('\n\n'.join([*words.head(answer), *words.notes(answer)]),
               file=sys.stderr)
-    formats.show(form, rendering.document(answer), rendering.HOSTS,
-                 rendering.hosts(answer))
+    formats.show(form, words.document(answer), words.COLUMNS,
+                 words.rows(answer))

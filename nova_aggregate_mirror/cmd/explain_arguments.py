@@ -7,6 +7,10 @@ from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.scheduler import moving
+
+ORDERS = 'size', 'name'
+ALL = 'all'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,12 +22,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     subject.add_argument(
         '--flavor', metavar='FLAVOR',
         help='the request of a server with this flavor, given by name or ID')
+    subject.add_argument(
+        '--servers-of', default='', metavar='HOST',
+        help='move each server of this host, one after the other: does each '
+             'find a host?')
     parser.add_argument(
         '--for', nargs='+', default=[''], metavar='OPERATION',
         dest='operation',
         help='with --server: its operation to explain, one of %s; resize is '
              'followed by the new flavor; by default the newest one if it '
-             'failed, otherwise a move' % ', '.join(explanation.OPERATIONS))
+             'failed, otherwise a move. With --servers-of: one of %s; by '
+             'default that of each server\'s state' % (
+                 ', '.join(explanation.OPERATIONS), ', '.join(moving.STATES)))
+    parser.add_argument(
+        '--order', choices=ORDERS, default='size',
+        help='with --servers-of: the order of the moves, the largest server '
+             'first (size) or by name; the default is size')
     _add_request(parser)
     parser.add_argument(
         '--network', action='append', default=[], metavar='NAME_OR_ID',
@@ -71,8 +85,14 @@ def _add_request(parser: argparse.ArgumentParser) -> None:
         help='with --flavor: a scheduler hint, servers and server group by '
              'name or ID; may be repeated')
     parser.add_argument(
-        '--count', type=arguments.number(1000), default=1, metavar='N',
-        help='with --flavor: number of servers that are requested at once')
+        '--count', type=_count, default=1, metavar='N|all',
+        help='with --flavor: number of servers that are requested at once, or '
+             'all: servers are created one after the other until nova finds '
+             'no host')
+
+
+def _count(text: str) -> int | str:
+    return text if text == ALL else arguments.number(1000)(text)
 
 
 def check(options: argparse.Namespace) -> None:
@@ -96,13 +116,22 @@ def check(options: argparse.Namespace) -> None:
         ('image-property', options.properties, 'rebuild'),
         ('volume', options.volume, None), ('project', options.project, None),
         ('zone', options.zone, 'unshelve'), ('hint', options.hints, None),
-        ('count', options.count > 1, None))
+        ('count', options.count != 1, None))
         if value and operation != changing]
-    if options.server and misused:
+    subject = '--server' if options.server else '--servers-of'
+    if not options.flavor and misused:
         raise exceptions.InvalidConfiguration(
-            '--%s applies to --flavor, not to --server %s' % (
-                misused[0], 'with --for ' + operation if operation
+            '--%s applies to --flavor, not to %s %s' % (
+                misused[0], subject, 'with --for ' + operation if operation
                 else 'without --for'))
+    if options.servers_of and operation not in ('', *moving.STATES):
+        raise exceptions.InvalidConfiguration(
+            '--for %s is not a move of --servers-of: use one of %s' % (
+                operation, ', '.join(moving.STATES)))
+    for name in 'host', 'network', 'port':
+        if options.servers_of and getattr(options, name + 's'):
+            raise exceptions.InvalidConfiguration(
+                '--%s does not apply to --servers-of' % name)
     reserved = [name for name, _value in options.hints
                 if name.startswith('_nova')]
     if reserved:

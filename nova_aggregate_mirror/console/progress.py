@@ -39,27 +39,29 @@ class Lines(context.Progress):
         self._printed_at = now()
         self._count, self._numbers = 0, itertools.count(1)
 
-    def step(self, text: str) -> None:
+    def step(self, text: str, providers: int = 0) -> None:
         self._print(text, '\n')
-
-    def expect(self, count: int) -> None:
-        self._count, self._numbers = count, itertools.count(1)
-        if count and self._in_place:
-            self._print_count(0)
+        self._count, self._numbers = providers, itertools.count(1)
+        if providers and self._in_place:
+            self._print(self._done(0), self._end)
 
     def advance(self) -> None:
         # Unlike +=, next() of a count is atomic among threads.
         number = next(self._numbers)
-        if self._count and self._now() - self._printed_at >= self._interval:
-            self._print_count(number)
+        if self._count:
+            self.tell(self._done(number))
 
     def close(self) -> None:
         """Erase a count that is rewritten in place."""
         print(self._start, end='', file=self._out, flush=True)
 
-    def _print_count(self, number: int) -> None:
-        self._print('%d of %s done' % (
-            number, plurals.count(self._count, 'provider')), self._end)
+    def tell(self, text: str) -> None:
+        if self._now() - self._printed_at >= self._interval:
+            self._print(text, self._end)
+
+    def _done(self, number: int) -> str:
+        return '%d of %s done' % (
+            number, plurals.count(self._count, 'provider'))
 
     def _print(self, text: str, end: str) -> None:
         self._printed_at = self._now()

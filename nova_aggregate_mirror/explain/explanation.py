@@ -5,11 +5,17 @@ from collections import abc
 import dataclasses
 import shlex
 
-CREATE, MIGRATE, LIVE_MIGRATE, UNSHELVE, REBUILD = (
-    'create', 'migrate', 'live-migrate', 'unshelve', 'rebuild')
-OPERATIONS = (CREATE, MIGRATE, LIVE_MIGRATE, 'evacuate', UNSHELVE, REBUILD,
+from nova_aggregate_mirror.scheduler import moving
+
+CREATE, UNSHELVE, REBUILD = 'create', 'unshelve', 'rebuild'
+MIGRATE, LIVE_MIGRATE, EVACUATE = (
+    moving.COLD, moving.LIVE, moving.EVACUATION)
+OPERATIONS = (CREATE, MIGRATE, LIVE_MIGRATE, EVACUATE, UNSHELVE, REBUILD,
               'resize')
 """Operations on a server for which nova-scheduler finds a host."""
+
+MAX_SERVERS = 10_000
+"""Maximum number of servers that are placed for one request."""
 
 HOST = '<host>'
 """Placeholder for the host in texts, so that hosts in one state are alike."""
@@ -107,7 +113,15 @@ class Answer:
     placed: abc.Sequence[str] = ()
     """Hosts of the servers, if several are requested at once."""
     count: int = 1
-    """Number of servers that are requested at once."""
+    """Number of servers that are requested at once, or that fit."""
+    fills: bool = False
+    """Whether servers were placed until none fits."""
+    ran_out: abc.Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """What then excludes hosts that took servers, to their number."""
+    zones: abc.Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """Zone of the hosts to the number of servers that fit there."""
+    interrupted: bool = False
+    """Whether Ctrl-C has ended that, and more may fit."""
     failure: str = ''
     """Why the request fails whatever hosts there are; empty if it does not."""
     record: ServerRecord | None = None
@@ -131,6 +145,8 @@ class Answer:
     @property
     def possible(self) -> bool:
         """Check whether nova-scheduler finds a host for each server."""
+        if self.fills:
+            return bool(self.placed)
         if self.count > 1:
             return len(self.placed) == self.count
         return bool(self.acceptable)

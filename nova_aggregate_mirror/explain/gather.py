@@ -5,6 +5,7 @@ Long because all input and output of an explanation is called here.
 """
 
 import argparse
+import collections
 from collections import abc
 import contextlib
 import dataclasses
@@ -21,6 +22,7 @@ from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import conditions
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
+from nova_aggregate_mirror.explain import filling
 from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.explain import funnel
 from nova_aggregate_mirror.explain import host_states
@@ -42,6 +44,7 @@ from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror.reconcile import context as displays
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror.scheduler import filter_table
@@ -53,6 +56,8 @@ Facts = facts.Facts
 Refusal = facts.Refusal
 
 QUERY = 'query to placement'
+ALL = 'all'
+"""Number of servers: as many as fit."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +75,7 @@ class Cloud:
     """Host to the age of its oldest pending row of the journal, in seconds."""
     for_each: parallel.Each
     servers: database_servers.DatabaseServers
+    display: displays.Progress = displays.Progress()
 
 
 class Names(Protocol):
@@ -92,26 +98,46 @@ class Names(Protocol):
         """Return the values of each hint, servers and groups as IDs."""
 
 
-def explain(conf: cfg.ConfigOpts, args: argparse.Namespace, context: Any,
-            nova_source: source.Source, placement: client.Client,
-            servers: database_servers.DatabaseServers, names: Names,
-            open_journal: abc.Callable[[], store.Journal]
-            ) -> explanation.Answer:
+@dataclasses.dataclass(frozen=True)
+class Sources:
+    """The configuration, and whom it says to ask."""
+
+    conf: cfg.ConfigOpts
+    context: Any
+    """Nova's context of an administrator."""
+    nova: source.Source
+    placement: client.Client
+    servers: database_servers.DatabaseServers
+    names: Names
+    open_journal: abc.Callable[[], store.Journal]
+    display: displays.Progress
+
+    def cloud(self, hosts: abc.Iterable[str],
+              pending: abc.Mapping[str, float]) -> Cloud:
+        """Read nova's hosts and aggregates.
+
+        :param hosts: hosts that have to be among them
+        :param pending: as in ``Cloud``
+        :raises UnknownName: nova has no such host
+        """
+        nova = self.nova.read_all()
+        _check_hosts(hosts, nova)
+        workers = parallel.Workers(self.conf.aggregate_mirror.sync_workers)
+        return Cloud(self.context, nova, self.nova, self.placement, pending,
+                     workers.each, self.servers, self.display)
+
+
+def explain(sources: Sources, args: argparse.Namespace) -> explanation.Answer:
     """Explain the request of these arguments, of ``cmd/explain_arguments``.
 
-    :param context: nova's, of an administrator
     :raises UnknownName: nova has no such host, server or flavor
     :raises MirrorError: placement or nova could not be read
     """
+    pending, syncs, notes = _read_journal(sources.open_journal)
     # Nova's objects wait longer for an unavailable database.
-    nova = nova_source.read_all()
-    _check_hosts(args.hosts, nova)
-    pending, syncs, notes = _read_journal(open_journal)
-    request = _of_arguments(conf, args, context, placement, names)
+    cloud = sources.cloud(args.hosts, pending)
+    request = _of_arguments(sources, args)
     request.notes += notes
-    workers = parallel.Workers(conf.aggregate_mirror.sync_workers)
-    cloud = Cloud(context, nova, nova_source, placement, pending, workers.each,
-                  servers)
     answer = conditions.explain(gather(cloud, request, args.hosts))
     return dataclasses.replace(answer, notes=[
         *answer.notes, *record.later_syncs(answer, syncs)])
@@ -145,23 +171,27 @@ def _read_journal(open_journal: abc.Callable[[], store.Journal]) -> tuple[
                         % exc]
 
 
-def _of_arguments(conf: cfg.ConfigOpts, args: argparse.Namespace, context: Any,
-                  placement: client.Client, names: Names
+def _of_arguments(sources: Sources, args: argparse.Namespace
                   ) -> requests.SchedulingRequest:
     """Return the request of a described server, or of an existing one."""
+    names = sources.names
     server, project = names.server(args.server), names.project(args.project)
     networks = [names.network(network) for network in args.networks]
-    image = _image(conf, names.image(args.image), args.properties)
+    image = _image(sources.conf, names.image(args.image), args.properties)
     hints = names.hints(args.hints)
     if server:
         return stored.of_server(
-            context, placement, server, args.operation, args.new_flavor,
+            sources.context, sources.placement, server, args.operation,
+            args.new_flavor,
             image if args.image or args.properties else None, args.zone,
             networks, args.ports)
+    fills = args.count == ALL
     request = descriptions.of_description(
-        context, descriptions.ServerDescription(
+        sources.context, descriptions.ServerDescription(
             args.flavor, image, args.volume, project, args.zone, networks,
-            args.ports, hints, args.count))
+            args.ports, hints,
+            explanation.MAX_SERVERS if fills else args.count))
+    request.fills = fills
     if args.project:
         request.tenant = args.project
         request.about = {**request.about, 'project': args.project}
@@ -185,9 +215,7 @@ def gather(cloud: Cloud, request: requests.SchedulingRequest,
     :param hosts: hosts to explain, with each filter; empty means all
     :raises MirrorError: placement or nova could not be read
     """
-    manager = _manager(cloud.for_each)
-    manager.leave_out(cloud.nova.cells_down)
-    down = manager.read_services(cloud.context)
+    manager, down = manager_of(cloud)
     facts = _before_scheduling(cloud, request, manager, down, hosts)
     if request.stays_on:
         return facts.staying_on(*request.stays_on)
@@ -213,8 +241,23 @@ def gather(cloud: Cloud, request: requests.SchedulingRequest,
         hosts_of_cell = manager.services.get(trial.cell.uuid, {}).keys()
         facts = dataclasses.replace(
             facts, cell=facts.nova.nodes_of(hosts_of_cell))
-    return _run_nova(request, trial, manager, facts,
+    return _run_nova(cloud, request, trial, manager, facts,
                      facts.scope if hosts else frozenset())
+
+
+def manager_of(cloud: Cloud) -> tuple[host_states.HostManager, source.Down]:
+    """Return nova's host manager, and the cells that fail meanwhile."""
+    manager = _manager(cloud.for_each)
+    manager.leave_out(cloud.nova.cells_down)
+    return manager, manager.read_services(cloud.context)
+
+
+def remarks(cells_down: source.Down, manager: host_states.HostManager
+            ) -> list[str]:
+    """Return what is said first: what is down or could not be read."""
+    silent = problems.of_cells(cells_down, 'its hosts are not explained')
+    return [*manager.stopped_services(servicegroup.API().service_is_up),
+            *map(str, silent)]
 
 
 def _before_scheduling(cloud: Cloud, request: requests.SchedulingRequest,
@@ -241,13 +284,11 @@ def _before_scheduling(cloud: Cloud, request: requests.SchedulingRequest,
         nova = dataclasses.replace(
             nova, cells_down={**nova.cells_down, **down},
             nodes={node: nova.nodes[node] for node in nodes})
-    silent = problems.of_cells(nova.cells_down, 'its hosts are not explained')
     answer = explanation.Answer(
         {name: value for name, value in request.about.items() if value},
         notes=[*request.notes, *zones.notes(request, manager)],
         record=request.record, stays=request.stays,
-        remarks=[*manager.stopped_services(is_up), *map(str, silent),
-                 *request.remarks],
+        remarks=[*remarks(nova.cells_down, manager), *request.remarks],
         cells_down=bool(nova.cells_down))
     all_nodes = frozenset(nova.nodes)
     return Facts(
@@ -358,9 +399,9 @@ def _ask_placement(cloud: Cloud,
         holders=holders)
 
 
-def _run_nova(request: requests.SchedulingRequest, trial: rehearsal.Rehearsal,
-              manager: host_states.HostManager, facts: Facts,
-              named: frozenset[str]) -> Facts:
+def _run_nova(cloud: Cloud, request: requests.SchedulingRequest,
+              trial: rehearsal.Rehearsal, manager: host_states.HostManager,
+              facts: Facts, named: frozenset[str]) -> Facts:
     """Add what nova does with the candidates of placement.
 
     :param named: compute nodes to run all filters for
@@ -390,9 +431,32 @@ def _run_nova(request: requests.SchedulingRequest, trial: rehearsal.Rehearsal,
         failed_builds={state.uuid: state.failed_builds for state in states},
         unread_extra_specs=unread.extra_specs(spec, manager, acceptable),
         unread_metadata=unread.metadata(spec, acceptable))
+    if request.fills:
+        return _fill(cloud, trial, spec, facts, filling.Filling(
+            manager, states))
     if spec.num_instances == 1:
         return facts
     answer = dataclasses.replace(
         facts.answer, count=spec.num_instances,
         placed=trial.place(states, answers or ()))
     return dataclasses.replace(facts, answer=answer)
+
+
+def _fill(cloud: Cloud, trial: rehearsal.Rehearsal, spec: Any, facts: Facts,
+          servers: filling.Filling) -> Facts:
+    """Place servers until none fits, or until Ctrl-C; add what came of it."""
+    hosts, interrupted = list[str](), False
+    answers = facts.funnel.answers if facts.funnel else ()
+    try:
+        for host in servers.fill(spec, answers, trial.limits):
+            hosts.append(host)
+            cloud.display.tell('%d servers fit' % len(hosts))
+    except KeyboardInterrupt:
+        interrupted = True
+    left = servers.exhausted(spec, answers, facts.scores.keys())
+    zones = [facts.zones.get(host, CONF.default_availability_zone)
+             for host in hosts]
+    return dataclasses.replace(facts, answer=dataclasses.replace(
+        facts.answer, fills=True, count=len(hosts), placed=hosts,
+        interrupted=interrupted, ran_out=collections.Counter(left.values()),
+        zones=dict(sorted(collections.Counter(zones).items()))))

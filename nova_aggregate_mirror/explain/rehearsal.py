@@ -15,12 +15,12 @@ import urllib.parse
 from nova.conf import CONF
 from nova import exception as nova_exception
 from nova.scheduler import host_manager
-from nova.scheduler import manager as nova_manager
 from nova.scheduler import request_filter
 from nova.scheduler import utils
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror.explain import candidates
+from nova_aggregate_mirror.explain import filling
 from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.explain.request import networks
@@ -58,6 +58,8 @@ class Rehearsal:
         self._tenant = tenant or str(spec.project_id)
         self._origins: dict[str | frozenset[str], Origin] = {}
         """By condition, as returned by ``_conditions``."""
+        self.limits: list[str] = []
+        """How many candidates nova takes of each query; empty for all."""
         self.omitted = 0
         """Conditions for which the query of this package had no room."""
 
@@ -101,8 +103,11 @@ class Rehearsal:
                 ValueError) as exc:
             # Nova-scheduler fails the request in the same way.
             raise RequestRefused(_reason(exc)) from exc
-        return [placement_query.parse(self._parameters(query), self._origin)
-                for query in resources]
+        queries = [
+            placement_query.parse(self._parameters(query), self._origin)
+            for query in resources]
+        self.limits = [query.limit for query in queries]
+        return queries
 
     def states(self, answers: abc.Sequence[candidates.Candidates] | None,
                nodes: frozenset[str]) -> list[host_manager.HostState]:
@@ -135,7 +140,10 @@ class Rehearsal:
 
         :param states: all host states; they are changed as by a server
         """
-        spec, capacity, hosts = self._spec, _Capacity(answers), list[str]()
+        spec, room, hosts = self._spec, filling.Room(), list[str]()
+        summaries = dict[str, abc.Mapping[str, Any]]()
+        for answer in answers:
+            summaries |= answer.summaries
         servers = [uuidutils.generate_uuid()
                    for _ in range(spec.num_instances)]
         if spec.instance_group:
@@ -148,17 +156,13 @@ class Rehearsal:
                 states, spec, index) or [])
             for weighed in self._manager.get_weighed_hosts(states, spec):
                 state = weighed.obj
-                if state.allocation_candidates and capacity.claim(
-                        state.allocation_candidates[0]):
+                if state.allocation_candidates and not room.lacking(
+                        state.allocation_candidates[0], summaries):
                     break
             else:
                 return hosts
-            # Devices are consumed on the providers that were chosen.
-            mappings = state.allocation_candidates[0]['mappings']
-            for group in spec.requested_resources:
-                group.provider_uuids = mappings[group.requester_id]
-            nova_manager.SchedulerManager._consume_selected_host(
-                state, spec, instance_uuid=server)
+            room.take(filling.amounts(state.allocation_candidates[0]))
+            filling.consume(state, spec, server)
             hosts.append(state.host)
         return hosts
 
@@ -226,29 +230,6 @@ class Rehearsal:
             return Origin('flavor' if name in specs else 'image or nova')
         return Origin('flavor' if condition.kind == placement_query.RESOURCES
                       else '')
-
-
-class _Capacity:
-    """The free resources of providers, as placement reported them."""
-
-    def __init__(self, answers: abc.Iterable[candidates.Candidates]) -> None:
-        self._free: dict[tuple[str, str], int] = {}
-        for answer in answers:
-            for provider, summary in answer.summaries.items():
-                for name, figures in summary['resources'].items():
-                    free = figures['capacity'] - figures['used']
-                    self._free[provider, name] = free
-
-    def claim(self, request: abc.Mapping[str, Any]) -> bool:
-        """Take the resources of a request; return whether they were free."""
-        free = dict(self._free)
-        for provider, allocation in request['allocations'].items():
-            for name, amount in allocation['resources'].items():
-                free[provider, name] = free.get((provider, name), 0) - amount
-                if free[provider, name] < 0:
-                    return False
-        self._free = free
-        return True
 
 
 def _conditions(spec: request_spec.RequestSpec

@@ -15,10 +15,12 @@ from nova_aggregate_mirror import terminal_tables
 SENTENCE_HOSTS, ROW_HOSTS = 5, 6
 """Hosts that the sentence, and a row of the table, name."""
 
-HOSTS = ('Compute nodes', 'Hosts', 'Reason', 'Detail', 'What to do', 'Also')
+COLUMNS = ('Compute nodes', 'Hosts', 'Reason', 'Detail', 'What to do', 'Also')
 TABLE = ('Hosts', 'Reason, and what to do')
 RECORD = ('Time', 'Event', 'Host', 'Result')
 FUNNEL = ('Condition', 'Asked by', 'Left', 'Excluded')
+ZONES = ('Zone', 'Servers')
+STOPPED = 'stopped there, and more may fit'
 NO_NODE = 'nova shows no compute node'
 """Nova has none, or the cells with all of them did not answer."""
 
@@ -28,21 +30,15 @@ def sentence(answer: explanation.Answer) -> str:
     acceptable = [verdict.host for verdict in answer.acceptable]
     if answer.stays:
         return 'nova-scheduler is not asked: %s' % answer.stays
+    if answer.fills and answer.placed:
+        return _filled(answer)
     start = 'nova-scheduler finds %d of %d %s' % (
         len(acceptable), len(answer.verdicts), answer.noun)
-    failure = answer.failure or ('' if answer.verdicts else NO_NODE)
-    if failure:
-        return '%s: %s' % (start, failure)
-    phrases = collections.Counter(sorted(
-        verdict.reason.phrase for verdict in answer.verdicts
-        if verdict.reason.kind != explanation.ACCEPTABLE))
-    text = start
+    text, why = start, excluded(answer)
     if acceptable:
         text += ' (%s)' % names(acceptable, SENTENCE_HOSTS)
-    parts = ['%d %s' % (count, phrase)
-             for phrase, count in phrases.most_common()]
-    if parts:
-        text += ': ' + ', '.join(parts)
+    if why:
+        text += ': ' + why
     if answer.count > 1:
         text += '. %d of %d servers fit at once' % (
             len(answer.placed), answer.count)
@@ -51,6 +47,34 @@ def sentence(answer: explanation.Answer) -> str:
         counts = ['%d on %s' % (count, host) for host, count in by_host]
         text += ': ' + plurals.first(counts, SENTENCE_HOSTS)
     return text
+
+
+def excluded(answer: explanation.Answer) -> str:
+    """Return why hosts are not left, with the number of each reason."""
+    failure = answer.failure or ('' if answer.verdicts else NO_NODE)
+    phrases = collections.Counter(sorted(
+        verdict.reason.phrase for verdict in answer.verdicts
+        if verdict.reason.kind != explanation.ACCEPTABLE))
+    return failure or ', '.join(
+        '%d %s' % (count, phrase) for phrase, count in phrases.most_common())
+
+
+def _filled(answer: explanation.Answer) -> str:
+    """Return how many servers fit, and what then excludes the hosts."""
+    zone = answer.request.get('zone')
+    elsewhere = 'not in zone %s' % zone
+    inside = dataclasses.replace(answer, verdicts=[
+        verdict for verdict in answer.verdicts
+        if verdict.reason.phrase != elsewhere])
+    parts = ['%s on %d of %d %s%s' % (
+        reason, count, len(inside.verdicts), inside.noun,
+        ' of %s' % zone if zone else '')
+        for reason, count in answer.ran_out.items()]
+    ends = ', '.join(filter(None, [*parts, excluded(inside)]))
+    stopped = answer.interrupted or (
+        len(answer.placed) == explanation.MAX_SERVERS)
+    return '%d more; %s' % (
+        len(answer.placed), STOPPED if stopped else 'then ' + ends)
 
 
 def names(hosts: abc.Iterable[str], limit: int) -> str:
@@ -62,24 +86,26 @@ def names(hosts: abc.Iterable[str], limit: int) -> str:
 
 def text(answer: explanation.Answer) -> str:
     """Render the sentence, the funnel, the hosts and the notes."""
-    rows = [_table_row(*row) for row in hosts(answer)]
+    hosts = [_table_row(*row) for row in rows(answer)]
+    zones = [terminal_tables.render(ZONES, answer.zones.items())]
     return '\n\n'.join([
-        *head(answer), terminal_tables.render(TABLE, rows), *notes(answer)])
+        *head(answer), *(zones if answer.zones else ()),
+        terminal_tables.render(TABLE, hosts), *notes(answer)])
 
 
 def head(answer: explanation.Answer) -> list[str]:
     """Render remarks, the server, the sentence, request and funnel."""
-    parts = [_paragraph(remark) for remark in answer.remarks]
+    parts = [paragraph(remark) for remark in answer.remarks]
     if answer.record:
-        parts.append(_paragraph(state(answer.record)))
+        parts.append(paragraph(state(answer.record)))
         if answer.record.entries:
             parts.append(terminal_tables.render(
                 RECORD, map(dataclasses.astuple, answer.record.entries)))
     parts.append(printable.line(sentence(answer)))
     if answer.not_looked_at:
-        parts.append(_paragraph('Not looked at: %s.' % answer.not_looked_at))
+        parts.append(paragraph('Not looked at: %s.' % answer.not_looked_at))
     request = ', '.join('%s %s' % field for field in answer.request.items())
-    return [*parts, _paragraph('Request: ' + request),
+    return [*parts, paragraph('Request: ' + request),
             terminal_tables.render(FUNNEL, funnel(answer))]
 
 
@@ -91,7 +117,7 @@ def state(server: explanation.ServerRecord) -> str:
 
 
 def notes(answer: explanation.Answer) -> list[str]:
-    return [_paragraph('Note: ' + note) for note in answer.notes]
+    return [paragraph('Note: ' + note) for note in answer.notes]
 
 
 def document(answer: explanation.Answer) -> dict[str, Any]:
@@ -105,7 +131,8 @@ def document(answer: explanation.Answer) -> dict[str, Any]:
         'not_looked_at': answer.not_looked_at, 'server': server,
         'request': dict(answer.request), 'failure': answer.failure,
         'conditions': conditions, 'hosts': hosts, 'count': answer.count,
-        'placed': list(answer.placed), 'notes': list(answer.notes)}
+        'placed': list(answer.placed), 'ran_out': dict(answer.ran_out),
+        'zones': dict(answer.zones), 'notes': list(answer.notes)}
 
 
 def _verdict(verdict: explanation.Verdict) -> dict[str, Any]:
@@ -130,22 +157,22 @@ def funnel(answer: explanation.Answer) -> list[tuple[str, str, int, int]]:
     return rows
 
 
-def hosts(answer: explanation.Answer) -> list[tuple[Any, ...]]:
-    """Return rows for ``HOSTS``; hosts in the same state share a row."""
-    rows = []
+def rows(answer: explanation.Answer) -> list[tuple[Any, ...]]:
+    """Return rows for ``COLUMNS``; hosts in the same state share a row."""
+    found = []
     for verdicts in groups(answer):
         reason, *also = reasons(verdicts)
-        rows.append((
+        found.append((
             len(verdicts),
             names((verdict.host for verdict in verdicts), ROW_HOSTS),
             reason.phrase, reason.detail, reason.step,
             '; '.join(further.phrase for further in also)))
-    return rows
+    return found
 
 
 def _table_row(count: int, names: str, *reason: str
                ) -> tuple[terminal_tables.Cell, ...]:
-    """Return a row for ``TABLE``, with a line for each cell of ``HOSTS``."""
+    """Return a row for ``TABLE``, with a line for each cell of ``COLUMNS``."""
     *lines, also = reason
     if also:
         lines.append('also: ' + also)
@@ -183,5 +210,6 @@ def reasons(verdicts: list[explanation.Verdict]) -> list[explanation.Reason]:
     return [reason.with_host(verdicts[0].host) for reason in common]
 
 
-def _paragraph(text: str) -> str:
+def paragraph(text: str) -> str:
+    """Wrap a text to the width of a terminal."""
     return textwrap.fill(printable.line(text), terminal_tables.WIDTH)

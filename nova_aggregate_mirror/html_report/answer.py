@@ -5,6 +5,7 @@ import collections
 from collections import abc
 from typing import Any
 
+from nova_aggregate_mirror.explain import departures
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import rendering
 from nova_aggregate_mirror.html_report import page
@@ -48,7 +49,18 @@ def _figures(answer: explanation.Answer) -> list[tuple[str, int, str]]:
                ('condition' if conditions == 1 else 'conditions', conditions,
                 ''),
                ('excluded', nodes - left, 'excluded'), ('left', left, 'left')]
-    if answer.count > 1:
+    if answer.fills:
+        figures.append(('servers that fit', answer.count, 'left'))
+    elif answer.count > 1:
         figures += [('servers requested', answer.count, ''),
                     ('servers that fit', len(answer.placed), 'left')]
     return figures
+
+
+def render_departures(answer: departures.Answer, now: float
+                      ) -> abc.Iterator[str]:
+    """Render the page of the servers of a host, part by part."""
+    return page.generate(
+        'departures', now, answer=answer,
+        sentence=departures.sentence(answer), columns=departures.TABLE,
+        not_looked_at=departures.NOT_LOOKED_AT)

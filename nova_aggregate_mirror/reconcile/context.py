@@ -12,14 +12,14 @@ from nova_aggregate_mirror import source
 class Progress:
     """Display of steps and of completed providers; this one shows nothing."""
 
-    def step(self, text: str) -> None:
-        """Start a new step."""
-
-    def expect(self, count: int) -> None:
-        """Set the number of providers to converge."""
+    def step(self, text: str, providers: int = 0) -> None:
+        """Start a new step, which completes so many providers."""
 
     def advance(self) -> None:
         """Count a completed provider; called from any thread."""
+
+    def tell(self, text: str) -> None:
+        """Tell how far a step is; most of these are not shown."""
 
 
 @dataclasses.dataclass(frozen=True)

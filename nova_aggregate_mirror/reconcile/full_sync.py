@@ -202,8 +202,7 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
         plurals.count(len(nova.compute_nodes()), 'compute node'), nova.extent)
     if nodes:
         text += '; ' + plurals.count(len(nodes), 'differs', 'differ')
-    display.step(text)
-    display.expect(len(nodes))
+    display.step(text, len(nodes))
     differing, repaired = frozenset(nodes), Outcome()
     failing = {node: error for node, error in request.failing.items()
                if node in differing}

@@ -218,9 +218,8 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
     :returns: those of compute nodes only, and of no sharing provider
     """
     nodes = sorted(compared.nodes)
-    context.display.step('Reading the aggregates of %s'
-                         % plurals.count(len(nodes), 'provider'))
-    context.display.expect(len(nodes))
+    context.display.step('Reading the aggregates of %s' % plurals.count(
+        len(nodes), 'provider'), len(nodes))
 
     def read(node: str) -> None:
         aggregates = frozenset[str]()

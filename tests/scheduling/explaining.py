@@ -85,13 +85,17 @@ class ExplainingTest(cloud.CloudTest):
     def explain(self, request: requests.SchedulingRequest,
                 hosts: abc.Collection[str] = (),
                 pending: abc.Mapping[str, float] = {}) -> explanation.Answer:
+        return conditions.explain(
+            gather.gather(self.observed(pending), request, hosts))
+
+    def observed(self, pending: abc.Mapping[str, float] = {}) -> gather.Cloud:
+        """Read nova's hosts and aggregates."""
         self.asked = Placement()
         limits = engines.Limits(patience.seconds(60))
         source = database.DatabaseSource(limits)
-        return conditions.explain(gather.gather(gather.Cloud(
+        return gather.Cloud(
             self.context, source.read_all(), source, self.asked, pending,
-            parallel.Workers().each,
-            database_servers.DatabaseServers(limits)), request, hosts))
+            parallel.Workers().each, database_servers.DatabaseServers(limits))
 
     def explain_server(self, server: Any, operation: str = 'create',
                        **changes: Any) -> explanation.Answer:

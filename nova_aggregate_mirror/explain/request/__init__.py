@@ -42,6 +42,8 @@ class SchedulingRequest:
     """Why it is not asked."""
     tenant: str = ''
     """The name of the project, if the request was given with one."""
+    fills: bool = False
+    """Whether servers are placed until none fits."""
 
 
 def flavor(context: Any, name: str) -> Any:

@@ -2,6 +2,7 @@
 """Requests of servers that exist, as nova has stored and prepares them."""
 
 from collections import abc
+import contextlib
 from typing import Any
 
 from nova.compute import vm_states
@@ -19,6 +20,7 @@ from nova_aggregate_mirror.explain.request import preparations
 from nova_aggregate_mirror.explain.request import record
 from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.scheduler import moving
 from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import connections
@@ -119,9 +121,8 @@ def _choose(request: preparations.PreparedRequest) -> None:
     if instance.vm_state in (vm_states.SHELVED, vm_states.SHELVED_OFFLOADED):
         request.operation = UNSHELVE
     elif instance.host:
-        request.operation = explanation.MIGRATE
-        if instance.vm_state in (vm_states.ACTIVE, vm_states.PAUSED):
-            request.operation = explanation.LIVE_MIGRATE
+        request.operation = (
+            moving.of_state(instance.vm_state) or explanation.MIGRATE)
     request.remarks.append(CHOSEN % request.operation)
 
 
@@ -219,11 +220,24 @@ def _instance(context: Any, server: str, operation: str) -> tuple[Any, Any]:
             context, server).cell_mapping
     except nova_exception.InstanceMappingNotFound:
         return None, None
+    if not cell:
+        return None, None
     try:
-        return cell and objects.Instance.get_by_uuid(
-            _targeted(context, cell), server, expected_attrs=attributes), cell
+        with reading(context, cell) as target:
+            return objects.Instance.get_by_uuid(
+                target, server, expected_attrs=attributes), cell
     except nova_exception.InstanceNotFound:
         return None, None
+
+
+@contextlib.contextmanager
+def reading(context: Any, cell: Any) -> abc.Iterator[Any]:
+    """Return a context of a cell that is read.
+
+    :raises CellUnavailable: when it does not answer
+    """
+    try:
+        yield _targeted(context, cell)
     except connections.ERRORS as exc:
         raise exceptions.CellUnavailable.of(
             driver_failures.of_database(exc),

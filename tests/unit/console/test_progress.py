@@ -18,8 +18,7 @@ class TestLines(testtools.TestCase):
     def sync(self, **options):
         """Complete three providers, one per second."""
         display = progress.Lines(self.out, lambda: self.seconds, **options)
-        display.step('Reading')
-        display.expect(3)
+        display.step('Reading', 3)
         for _each in range(3):
             self.seconds += 1
             display.advance()

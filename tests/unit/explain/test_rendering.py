@@ -77,7 +77,7 @@ class TestSentence(testtools.TestCase):
                          '(ironic-1 with 3 nodes)', rendering.sentence(found))
         self.assertEqual(
             [(3, 'ironic-1 with 3 nodes', 'acceptable', '', '', '')],
-            rendering.hosts(found))
+            rendering.rows(found))
 
     def test_several_servers(self):
         """They are possible if each has a host."""
@@ -105,14 +105,14 @@ class TestText(testtools.TestCase):
             (8, 'off-0, off-1, off-2, off-3, off-4, off-5 and 2 more',
              'disabled', '', 'enable <host>', ''),
             (1, 'full', 'full', 'free 0', '', 'disabled'),
-        ], rendering.hosts(answer()))
+        ], rendering.rows(answer()))
         self.assertIn('also: disabled', rendering.text(answer()))
 
     def test_several_nodes_of_a_host(self):
         """Their step has the name of the host, as that of one node has."""
         self.assertEqual(
             [(2, 'a with 2 nodes', 'disabled', '', 'enable a', 'disabled')],
-            rendering.hosts(explanation.Answer(
+            rendering.rows(explanation.Answer(
                 {}, [], [verdict('a', OFF, 0, OFF)] * 2)))
 
     def test_further_reasons_with_other_figures(self):
@@ -123,7 +123,7 @@ class TestText(testtools.TestCase):
                     verdict('b', OFF, 0, none, OFF), verdict('c', OFF, 0, few)]
         self.assertEqual(
             [('a, b', 'full; disabled'), ('c', 'full')],
-            [(row[1], row[5]) for row in rendering.hosts(
+            [(row[1], row[5]) for row in rendering.rows(
                 explanation.Answer({}, [], verdicts))])
         self.assertEqual([OFF, explanation.Reason('resources', 'full'), OFF],
                          rendering.reasons(verdicts[:2]))

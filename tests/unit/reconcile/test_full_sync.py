@@ -378,8 +378,9 @@ class TestSync(SyncTest):
         counts = []
 
         class Counter(context.Progress):
-            def expect(self, count):
-                counts.append([count, 0])
+            def step(self, text, providers=0):
+                if providers:
+                    counts.append([providers, 0])
 
             def advance(self):
                 counts[-1][1] += 1

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers that are to leave a host, and where each would go: pure."""
+
+import collections
+from collections import abc
+import dataclasses
+from typing import Any
+
+from nova_aggregate_mirror.explain import rendering
+from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror import printable
+from nova_aggregate_mirror import terminal_tables
+
+FOUND, NO_HOST, NOT_MOVABLE = 'found', 'no_host', 'not_movable'
+"""Kinds of departures."""
+
+TABLE = ('Server', 'State', 'Operation', 'Flavor', 'Host, or why none')
+COLUMNS = ('Server', 'ID', 'State', 'Operation', 'Flavor', 'Destination',
+           'Reason')
+NAMED = 5
+"""Servers that the sentence names."""
+NOT_LOOKED_AT = ('what nova-conductor and nova-compute check of both hosts of '
+                 'a live migration, volumes, addresses')
+
+
+@dataclasses.dataclass(frozen=True)
+class Departure:
+    """A server, and the host that nova-scheduler finds for it in its turn."""
+
+    server: str
+    """Its UUID."""
+    name: str
+    state: str
+    """Nova's ``vm_state``."""
+    operation: str
+    """How it is moved; empty if it cannot be now."""
+    flavor: str
+    destination: str = ''
+    same_weight: abc.Sequence[str] = ()
+    """The hosts of the largest weight; nova takes one of them."""
+    reason: str = ''
+    """Why there is no destination."""
+    first: str = ''
+    """The host that it would find if it went first."""
+
+    @property
+    def kind(self) -> str:
+        if not self.operation:
+            return NOT_MOVABLE
+        return FOUND if self.destination else NO_HOST
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """Where the servers of a host go, in the order of their moves."""
+
+    host: str
+    departures: abc.Sequence[Departure]
+    remarks: abc.Sequence[str] = ()
+    """What is said before the answer: what is down or could not be read."""
+    notes: abc.Sequence[str] = ()
+    cells_down: bool = False
+    """Whether hosts may be missing, as a cell did not answer."""
+    interrupted: bool = False
+    """An answer is whole."""
+
+    @property
+    def possible(self) -> bool:
+        """Check whether every server finds a host."""
+        return all(one.destination for one in self.departures)
+
+    def of_kind(self, kind: str) -> list[Departure]:
+        return [one for one in self.departures if one.kind == kind]
+
+
+def sentence(answer: Answer) -> str:
+    """Return how many servers find a host, and why the others do not."""
+    total = len(answer.departures)
+    if not total:
+        return 'No server is on %s' % answer.host
+    text = '%d of %s find a host' % (
+        len(answer.of_kind(FOUND)), plurals.count(total, 'server'))
+    missing, staying = answer.of_kind(NO_HOST), answer.of_kind(NOT_MOVABLE)
+    if missing:
+        text += '; %d do not: %s' % (len(missing), plurals.first([
+            '%s (%s)' % (one.name, one.reason) for one in missing], NAMED))
+    if staying:
+        counts = collections.Counter(one.reason for one in staying)
+        text += '; %d cannot be moved now (%s)' % (len(staying), ', '.join(
+            '%d %s' % (count, reason)
+            for reason, count in counts.most_common()))
+    return text
+
+
+def text(answer: Answer) -> str:
+    """Render remarks, the sentence, a row for each server, and the notes."""
+    return '\n\n'.join([
+        *head(answer),
+        terminal_tables.render(TABLE, map(_cells, answer.departures)),
+        *notes(answer)])
+
+
+def head(answer: Answer) -> list[str]:
+    """Render remarks, the sentence, and what was not looked at."""
+    return [*map(rendering.paragraph, answer.remarks),
+            printable.line(sentence(answer)),
+            rendering.paragraph('Not looked at: %s.' % NOT_LOOKED_AT)]
+
+
+def notes(answer: Answer) -> list[str]:
+    return [rendering.paragraph('Note: ' + note) for note in answer.notes]
+
+
+def _cells(one: Departure) -> abc.Sequence[str]:
+    return (one.name, one.state, one.operation or '-', one.flavor,
+            one.destination or one.reason)
+
+
+def rows(answer: Answer) -> list[abc.Sequence[str]]:
+    """Return rows for ``COLUMNS``."""
+    return [(one.name, one.server, one.state, one.operation, one.flavor,
+             one.destination, one.reason) for one in answer.departures]
+
+
+def document(answer: Answer) -> dict[str, Any]:
+    """Return a JSON object; its keys are documented with the command."""
+    return {
+        'remarks': list(answer.remarks), 'summary': sentence(answer),
+        'not_looked_at': NOT_LOOKED_AT, 'host': answer.host,
+        'servers': [{**dataclasses.asdict(one), 'kind': one.kind}
+                    for one in answer.departures],
+        'notes': list(answer.notes)}

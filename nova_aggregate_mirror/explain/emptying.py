@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the servers of a host would go, each move ended before the next."""
+
+from collections import abc
+import dataclasses
+from typing import Any
+
+from nova import exception as nova_exception
+from nova import objects
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.explain import candidates
+from nova_aggregate_mirror.explain import conditions
+from nova_aggregate_mirror.explain import departures
+from nova_aggregate_mirror.explain import filling
+from nova_aggregate_mirror.explain import filter_runs
+from nova_aggregate_mirror.explain import gather
+from nova_aggregate_mirror.explain import rehearsal
+from nova_aggregate_mirror.explain import rendering
+from nova_aggregate_mirror.explain import request as requests
+from nova_aggregate_mirror.explain.request import stored
+from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror.scheduler import moving
+
+Departure = departures.Departure
+
+ORDERS: abc.Mapping[str, abc.Callable[[Any], Any]] = {
+    'size': lambda server: (-server.flavor.memory_mb, -server.flavor.vcpus,
+                            server.display_name),
+    'name': lambda server: server.display_name,
+}
+"""Orders of the moves; the largest server is the hardest to place."""
+
+IRONIC = 'ironic'
+
+
+class Emptying:
+    """The servers of one host, and what each is asked for.
+
+    :param operation: the move; by default that of each server's state
+    """
+
+    def __init__(self, cloud: gather.Cloud, host: str, operation: str) -> None:
+        self._cloud = cloud
+        self._host = host
+        self._operation = operation
+        self._manager, down = gather.manager_of(cloud)
+        self.remarks = gather.remarks(
+            {**cloud.nova.cells_down, **down}, self._manager)
+        self.cells_down = bool(cloud.nova.cells_down or down)
+        self._reader = candidates.CandidateReader(cloud.placement)
+        self._answers: dict[Any, candidates.Candidates] = {}
+        """What placement has responded, by the parameters of the query."""
+        self._explained: dict[Any, str] = {}
+        """Why no host takes a request, by all that decides it."""
+        self._filling: filling.Filling | None = None
+        self._held: abc.Mapping[str, filling.Amounts] = {}
+
+    def run(self, order: str) -> list[Departure]:
+        """Place each server that nova moves.
+
+        :raises UnknownName: when nova moves no server of the host
+        """
+        servers = self._read()
+        rows = [self._row(server) for server in servers]
+        self._held = _held(self._reader, frozenset({
+            *self._cloud.nova.nodes_of({self._host}),
+            *self._cloud.placement.sharing()}))
+        moving_now = [(server, row) for server, row in zip(
+            servers, rows, strict=True) if row.operation]
+        moving_now.sort(key=lambda pair: ORDERS[order](pair[0]))
+        placed = list[Departure]()
+        for _server, row in moving_now:
+            self._cloud.display.tell('%d of %d servers placed' % (
+                len(placed), len(moving_now)))
+            placed.append(self._place(row))
+        return placed + [row for row in rows if not row.operation]
+
+    def _read(self) -> list[Any]:
+        """Read the servers on the host, and those that may come back."""
+        context = self._cloud.context
+        try:
+            cell = objects.HostMapping.get_by_host(
+                context, self._host).cell_mapping
+        except nova_exception.HostMappingNotFound as exc:
+            raise exceptions.UnknownName(
+                'host %s is mapped to no cell; run "nova-manage cell_v2 '
+                'discover_hosts --verbose"' % self._host) from exc
+        with stored.reading(context, cell) as target:
+            nodes = objects.ComputeNodeList.get_all_by_host(
+                target, self._host)
+            if any(node.hypervisor_type == IRONIC for node in nodes):
+                raise exceptions.UnknownName(
+                    'the servers of %s are of ironic, and there are no moves '
+                    'for them. Nova: %s' % (
+                        self._host,
+                        nova_exception.InstanceEvacuateNotSupported()))
+            servers = list(objects.InstanceList.get_by_host(
+                target, self._host, expected_attrs=['flavor']))
+            unconfirmed = objects.MigrationList.get_by_filters(target, {
+                'source_compute': self._host, 'status': 'finished'})
+            known = {server.uuid for server in servers}
+            away = {one.instance_uuid for one in unconfirmed} - known
+            return servers + [server for server in (
+                objects.InstanceList.get_by_filters(
+                    target, {'uuid': sorted(away), 'deleted': False},
+                    expected_attrs=['flavor']) if away else ())
+                if server.vm_state == 'resized']
+
+    def _row(self, server: Any) -> Departure:
+        """Return a server with its move, or with why there is none."""
+        state = server.vm_state or ''
+        row = Departure(
+            server.uuid, server.display_name, state,
+            self._operation or moving.of_state(state), server.flavor.name)
+        if server.task_state:
+            why = 'with task %s' % server.task_state
+        elif state == 'resized':
+            why = 'resize not confirmed'
+        elif row.operation and state in moving.STATES[row.operation]:
+            return row
+        else:
+            why = 'in %s' % state.upper()
+        return dataclasses.replace(row, operation='', reason=why)
+
+    def _place(self, row: Departure) -> Departure:
+        """Return a server with its host, or with why it has none."""
+        try:
+            return self._asked(row)
+        except (rehearsal.RequestRefused, filter_runs.PluginFailed) as exc:
+            return dataclasses.replace(row, reason=str(exc))
+
+    def _asked(self, row: Departure) -> Departure:
+        request = self._request(row)
+        spec = request.spec
+        trial = rehearsal.Rehearsal(
+            self._cloud.context, spec, self._manager, request.tenant)
+        queries = trial.queries()
+        if self._filling is None:
+            # Those of the cell, which a server does not leave.
+            self._filling = filling.Filling(
+                self._manager, trial.states(None, frozenset()))
+        answers = [self._ask(query.parameters()) for query in queries]
+        limits = trial.limits
+        group, moved = spec.instance_group, self._filling.servers
+        hosts = list(group.hosts) if group else []
+        if group:
+            group.hosts = hosts + [moved[member] for member in group.members
+                                   if member in moved]
+        weighed = self._filling.choose(spec, answers, limits)
+        if weighed:
+            best = [one.obj.host for one in weighed
+                    if one.weight == weighed[0].weight]
+            self._filling.place(row.server, weighed[0].obj, self._host, spec)
+            if row.operation != moving.EVACUATION:
+                self._filling.room.give_back(self._held.get(row.server, {}))
+            return dataclasses.replace(
+                row, destination=best[0], same_weight=best)
+        after = group and group.hosts
+        if group:
+            group.hosts = hosts
+        first = self._filling.choose(spec, answers, limits, first=True)
+        if group:
+            group.hosts = after
+        if first:
+            return dataclasses.replace(
+                row, first=first[0].obj.host,
+                reason=self._lost(spec, answers, first))
+        return dataclasses.replace(row, reason=self._excluded(row))
+
+    def _excluded(self, row: Departure) -> str:
+        """Return why no host takes a server, whatever others do."""
+        request = self._request(row)
+        spec = request.spec
+        # All that nova's filters read of a request.
+        key = str((spec.flavor.id, spec.image, spec.scheduler_hints,
+                   spec.availability_zone, spec.project_id,
+                   spec.instance_group and spec.instance_group.uuid,
+                   spec.requested_resources, spec.requested_networks))
+        if key not in self._explained:
+            self._explained[key] = rendering.excluded(
+                conditions.explain(gather.gather(self._cloud, request)))
+        return self._explained[key]
+
+    def _request(self, row: Departure) -> requests.SchedulingRequest:
+        return stored.of_server(
+            self._cloud.context, self._cloud.placement, row.server,
+            row.operation)
+
+    def _ask(self, parameters: candidates.Parameters) -> candidates.Candidates:
+        key = tuple(parameters)
+        if key not in self._answers:
+            self._answers[key] = self._reader.candidates(parameters)
+        return self._answers[key]
+
+    def _lost(self, spec: Any, answers: abc.Sequence[candidates.Candidates],
+              first: abc.Sequence[Any]) -> str:
+        """Return why the hosts for a server that goes first have none now."""
+        assert self._filling
+        reasons = self._filling.exhausted(
+            spec, answers, [one.obj.uuid for one in first])
+        zone = ' of zone %s' % spec.availability_zone if (
+            spec.availability_zone) else ''
+        return 'no host%s is left after %s (%s); %s if it goes first' % (
+            zone, plurals.count(len(self._filling.servers), 'other'),
+            ', '.join(sorted(set(reasons.values()))), first[0].obj.host)
+
+
+def _held(reader: candidates.CandidateReader, providers: abc.Set[str]
+          ) -> abc.Mapping[str, filling.Amounts]:
+    """Read what each consumer holds of some providers."""
+    held: dict[str, dict[tuple[str, str], int]] = {}
+    for provider in sorted(providers):
+        for consumer, classes in reader.allocations(provider).items():
+            held.setdefault(consumer, {}).update({
+                (provider, name): amount for name, amount in classes.items()})
+    return held
+
+
+def explain(sources: gather.Sources, host: str, operation: str, order: str
+            ) -> departures.Answer:
+    """Place the servers of a host.
+
+    :param operation: one of ``moving.STATES``; empty for that of each state
+    :param order: one of ``ORDERS``
+    :raises UnknownName: nova has no such host, or moves no server of it
+    :raises MirrorError: placement or nova could not be read
+    """
+    run = Emptying(sources.cloud([host], {}), host, operation)
+    return departures.Answer(
+        host, run.run(order), run.remarks, cells_down=run.cells_down)

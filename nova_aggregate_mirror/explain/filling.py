@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers on the hosts that nova-scheduler chooses, one after the other.
+
+Nova's own filters and weighers choose each host, and its own code takes the
+server from it, on host states that are read once. Placement has not seen the
+servers before: what they took of its candidates is counted here.
+"""
+
+import collections
+from collections import abc
+import copy
+import itertools
+from typing import Any
+
+from nova import objects
+from nova.scheduler import manager as nova_manager
+from oslo_utils import uuidutils
+
+from nova_aggregate_mirror.explain import candidates
+from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.explain import filter_runs
+from nova_aggregate_mirror.explain import host_states
+from nova_aggregate_mirror.scheduler import request_spec
+
+State = Any
+"""Nova's ``HostState``."""
+Amounts = abc.Mapping[tuple[str, str], int]
+"""Amounts by provider and resource class."""
+
+
+def amounts(request: abc.Mapping[str, Any]) -> Amounts:
+    """Return what an allocation request takes."""
+    taken: dict[tuple[str, str], int] = {}
+    for provider, allocation in request['allocations'].items():
+        for name, amount in allocation['resources'].items():
+            taken[provider, name] = amount
+    return taken
+
+
+class Room:
+    """The free resources of providers, after what servers took of them."""
+
+    def __init__(self) -> None:
+        self._taken = collections.Counter[tuple[str, str]]()
+
+    def take(self, taken: Amounts) -> None:
+        self._taken.update(taken)
+
+    def give_back(self, taken: Amounts) -> None:
+        self._taken.subtract(taken)
+
+    def lacking(self, request: abc.Mapping[str, Any],
+                summaries: abc.Mapping[str, abc.Mapping[str, Any]]
+                ) -> set[str]:
+        """Return the resource classes of which a request asks too much.
+
+        :param summaries: placement's, from before any server was placed
+        """
+        classes = set()
+        for key, amount in amounts(request).items():
+            provider, name = key
+            figures = summaries[provider]['resources'][name]
+            free = figures['capacity'] - figures['used'] - self._taken[key]
+            if amount > free:
+                classes.add(name)
+        return classes
+
+
+def consume(state: State, spec: request_spec.RequestSpec, server: str) -> None:
+    """Take a server from a host state, by its first candidate, as nova does.
+
+    Devices are consumed on the providers of that candidate.
+    """
+    mappings = state.allocation_candidates[0]['mappings']
+    for group in spec.requested_resources:
+        group.provider_uuids = mappings[group.requester_id]
+    nova_manager.SchedulerManager._consume_selected_host(
+        state, spec, instance_uuid=server)
+
+
+class Filling:
+    """Host states, from which one server after the other is taken.
+
+    :param states: all of the run, read once: nova's ``update`` would forget
+        what was consumed
+    """
+
+    def __init__(self, manager: host_states.HostManager,
+                 states: abc.Iterable[State]) -> None:
+        self._manager = manager
+        self._states = list(states)
+        self._before: dict[str, State] = {}
+        """Copies of the host states that have changed, by compute node."""
+        self.room = Room()
+        self.servers: dict[str, str] = {}
+        """Each server that was placed, to its host."""
+
+    def choose(self, spec: request_spec.RequestSpec,
+               answers: abc.Sequence[candidates.Candidates],
+               limits: abc.Sequence[str], first: bool = False,
+               hosts: abc.Iterable[State] | None = None) -> list[Any]:
+        """Return the weighed hosts that pass, the best first.
+
+        :param answers: what placement responds to each query of the request
+        :param limits: how many candidates nova takes of each; empty for all
+        :param first: as if no other server had been placed before
+        :param hosts: the host states to choose from; by default all
+        """
+        offered: dict[str, list[Any]] = {}
+        for answer, limit in zip(answers, limits, strict=True):
+            fitting = (request for request in answer.requests if first
+                       or not self.room.lacking(request, answer.summaries))
+            for request in itertools.islice(
+                    fitting, int(limit) if limit else None):
+                for provider in request['allocations']:
+                    offered.setdefault(provider, []).append(request)
+        states = []
+        for state in self._states if hosts is None else hosts:
+            if state.uuid in offered:
+                if first:
+                    state = self._before.get(state.uuid, state)
+                # A filter may leave out some of them.
+                state.allocation_candidates = offered[state.uuid]
+                states.append(state)
+        return self._weighed(states, spec)
+
+    def place(self, server: str, state: State, source: str,
+              spec: request_spec.RequestSpec) -> None:
+        """Let a server be on a host, and no longer on its source.
+
+        :param state: chosen for it, with its candidates
+        :param source: the host that it has left; empty for a new one
+        """
+        self.room.take(amounts(state.allocation_candidates[0]))
+        self.servers[server] = state.host
+        # A vCenter moves a server within its cluster, which is one host.
+        if state.host == source:
+            return
+        if source:
+            if state.uuid not in self._before:
+                self._before[state.uuid] = _copied(state)
+            for one in self._states:
+                if one.host == source:
+                    one.instances.pop(server, None)
+            state.instances[server] = objects.Instance(uuid=server)
+        consume(state, spec, server)
+        # The move ends before the next server is asked for.
+        state.num_io_ops -= 1
+
+    def fill(self, spec: request_spec.RequestSpec,
+             answers: abc.Sequence[candidates.Candidates],
+             limits: abc.Sequence[str]) -> abc.Iterator[str]:
+        """Create servers of one request until none finds a host.
+
+        :returns: the host of each, at most ``explanation.MAX_SERVERS``
+        """
+        addresses, group = (
+            request_spec.get_addresses(spec), spec.instance_group)
+        for _number in range(explanation.MAX_SERVERS):
+            hosts = addresses.passing(self._states) if addresses else None
+            server = uuidutils.generate_uuid()
+            spec.instance_uuid = server
+            if group:
+                # Nova adds a server to its group before it schedules it.
+                group.members = [*group.members, server]
+            weighed = self.choose(spec, answers, limits, hosts=hosts)
+            if not weighed:
+                return
+            self.place(server, weighed[0].obj, '', spec)
+            yield weighed[0].obj.host
+
+    def exhausted(self, spec: request_spec.RequestSpec,
+                  answers: abc.Sequence[candidates.Candidates],
+                  nodes: abc.Collection[str]) -> dict[str, str]:
+        """Return why hosts that found room at first take no further server.
+
+        :param nodes: their compute nodes
+        :returns: each to resource classes that ran out, or a host filter
+        """
+        classes: dict[str, set[str]] = {}
+        open_nodes = set[str]()
+        for answer in answers:
+            for request in answer.requests:
+                lacking = self.room.lacking(request, answer.summaries)
+                if not lacking:
+                    open_nodes |= request['allocations'].keys()
+                for provider in request['allocations']:
+                    classes.setdefault(provider, set()).update(lacking)
+        reasons = {node: ', '.join(sorted(classes[node])) for node in nodes
+                   if node in classes and node not in open_nodes}
+        left = [state for state in self._states
+                if state.uuid in nodes and state.uuid not in reasons]
+        _nodes, runs, _passed = self._manager.run_filters(left, [], spec)
+        for run in runs:
+            reasons |= dict.fromkeys(run.rejected, run.name)
+        return {node: reasons.get(node, 'addresses') for node in nodes}
+
+    def _weighed(self, states: list[State], spec: request_spec.RequestSpec
+                 ) -> list[Any]:
+        """Run nova's filters and weighers.
+
+        :raises PluginFailed: one of them fails
+        """
+        manager = self._manager
+        try:
+            with filter_runs.failures_of(manager):
+                passed = list(manager.get_filtered_hosts(states, spec) or ())
+                return list(manager.get_weighed_hosts(passed, spec))
+        except filter_runs.PluginFailed:
+            # These name the one that fails.
+            *_runs, passed = manager.run_filters(states, [], spec)
+            manager.scores(passed, spec)
+            raise
+
+
+def _copied(state: State) -> State:
+    """Return a host state that keeps what a server takes of the other."""
+    copied = copy.copy(state)
+    copied.pci_stats = copy.deepcopy(state.pci_stats)
+    copied.instances = dict(state.instances)
+    return copied

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several servers, one after the other: as predicted, and as nova does it.
+
+A real nova and placement in this process. Each of the servers alone finds a
+host.
+"""
+
+import fixtures as base_fixtures
+from nova import exception as nova_exception
+from nova import objects
+from oslo_utils.fixture import uuidsentinel
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.explain import departures
+from nova_aggregate_mirror.explain import emptying
+from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.explain import rendering
+from nova_aggregate_mirror.scheduler import moving
+from tests.scheduling import explaining
+
+PARTS = 'CUSTOM_PARTS'
+HOST = 'OS-EXT-SRV-ATTR:host'
+# Operation to nova's action, its name, and the event that fails.
+ACTIONS = {
+    moving.LIVE: ({'os-migrateLive': {
+        'host': None, 'block_migration': 'auto'}},
+        'live-migration', 'conductor_live_migrate_instance'),
+    moving.COLD: (
+        {'migrate': None}, 'migrate', 'cold_migrate'),
+}
+
+
+class FillingTest(explaining.ExplainingTest):
+
+    microversion = 'latest'
+    hosts = ('h1', 'h2', 'h3')
+    host_filters = ('DifferentHostFilter',)
+
+    def setUp(self):
+        super().setUp()
+        self.plain = self.flavor()
+
+    def _start_compute(self, host, cell_name=None):
+        self.flags(initial_cpu_allocation_ratio=1.0)
+        return super()._start_compute(host, cell_name)
+
+    def server(self, name, flavor='', host='h1', **hints):
+        """Boot a server on a host; return its ID."""
+        server = self.admin_api.post_server({
+            'server': self._build_server(
+                name=name, flavor_id=flavor or self.plain, networks='none',
+                host=host), 'os:scheduler_hints': hints})
+        self.become(server, status='ACTIVE')
+        return server['id']
+
+    def resources(self, **amounts):
+        """Create a flavor that requests these."""
+        return self._create_flavor(
+            name='-'.join(amounts), memory_mb=64, vcpu=1, disk=1, ephemeral=0,
+            extra_spec={'resources:' + name: str(amount)
+                        for name, amount in amounts.items()})
+
+    def predicted(self, operation='', order='name'):
+        """Return where the servers of the first host would go."""
+        return emptying.Emptying(self.observed(), 'h1', operation).run(order)
+
+    def assertMoves(self, expected, found):
+        """Compare names and hosts, and move the servers in nova."""
+        self.assertEqual(expected, {
+            one.name: one.destination for one in found})
+        for one in found:
+            # Each of them would find a host if it alone was moved.
+            self.assertTrue(one.destination or one.first, one.reason)
+            self.moved(one)
+
+    def moved(self, one):
+        """Move a server as predicted, until nova-compute has reported it."""
+        server, (action, name, event) = (
+            {'id': one.server}, ACTIONS[one.operation])
+        self.admin_api.post_server_action(one.server, action)
+        if not one.destination:
+            self._wait_for_action_fail_completion(server, name, event)
+            self.become(server, **{HOST: 'h1'})
+            return
+        if one.operation == moving.COLD:
+            self.become(server, status='VERIFY_RESIZE')
+            self.admin_api.post_server_action(
+                one.server, {'confirmResize': None})
+        self.become(server, status='SHUTOFF' if one.state == 'stopped'
+                    else 'ACTIVE', **{HOST: one.destination})
+        self._run_periodics()
+
+
+class TestTogether(FillingTest):
+
+    def test_two_servers_and_one_gap(self):
+        """The larger one goes first; the other would have found its host."""
+        large = self._create_flavor(
+            name='large', memory_mb=128, vcpu=2, disk=1, ephemeral=0)
+        self.server('b')
+        self.server('a', large)
+        self.reserve('h3', 'VCPU')
+        self.leave('h2', 2)
+        found = self.predicted(order='size')
+        self.assertEqual(['a', 'b'], [one.name for one in found])
+        self.assertEqual('no host is left after 1 other (VCPU); h2 if it '
+                         'goes first', found[1].reason)
+        self.assertMoves({'a': 'h2', 'b': ''}, found)
+
+    def leave(self, host, amount):
+        inventory = self._get_provider_inventory(
+            self._get_provider_uuid_by_host(host))['VCPU']
+        self.reserve(host, 'VCPU', inventory['total'] - amount)
+
+    def test_by_name(self):
+        """The other order lets the smaller one find its host."""
+        large = self._create_flavor(
+            name='large', memory_mb=128, vcpu=2, disk=1, ephemeral=0)
+        self.server('a')
+        self.server('b', large)
+        self.reserve('h3', 'VCPU')
+        self.leave('h2', 2)
+        self.assertMoves({'a': 'h2', 'b': ''}, self.predicted())
+
+    def test_anti_affinity(self):
+        """Two members, which one host could take alone."""
+        group = self.admin_api.post_server_groups(
+            {'name': 'apart', 'policy': 'anti-affinity',
+             'rules': {'max_server_per_host': 2}})['id']
+        for name in 'a', 'b':
+            self.server(name, group=group)
+        self.server('c', host='h2', group=group)
+        self.reserve('h3', 'VCPU')
+        found = self.predicted()
+        self.assertIn('(ServerGroupAntiAffinityFilter)', found[1].reason)
+        self.assertMoves({'a': 'h2', 'b': ''}, found)
+
+    def test_different_host(self):
+        """A server avoids the destination of the one before it."""
+        first, second = self.server('a'), self.server('b')
+        spec = objects.RequestSpec.get_by_instance_uuid(self.context, second)
+        spec.scheduler_hints = {'different_host': [first]}
+        spec.save()
+        self.reserve('h3', 'VCPU')
+        found = self.predicted()
+        self.assertIn('(DifferentHostFilter)', found[1].reason)
+        self.assertMoves({'a': 'h2', 'b': ''}, found)
+
+    def test_children_of_one_unit(self):
+        """Two hosts have two units, each on a provider of its own."""
+        flavor = self.resources(**{PARTS: 1})
+        self.provide('h1', PARTS, 3)
+        for number in range(2):
+            self.create_child('h2', 'child-%d' % number)
+            self.provide('child-%d' % number, PARTS, 1)
+        for name in 'a', 'b', 'c':
+            self.server(name, flavor)
+        self.assertMoves({'a': 'h2', 'b': 'h2', 'c': ''}, self.predicted())
+
+
+class TestServers(FillingTest):
+
+    def test_what_cannot_be_moved(self):
+        """It is told apart from what finds no host."""
+        stopped, broken, resized, _active = map(
+            self.server, ('stopped', 'broken', 'resized', 'active'))
+        self.admin_api.post_server_action(stopped, {'os-stop': {}})
+        self.become({'id': stopped}, status='SHUTOFF')
+        self.admin_api.post_server_action(
+            broken, {'os-resetState': {'state': 'error'}})
+        self.admin_api.post_server_action(resized, {'migrate': None})
+        self.become({'id': resized}, status='VERIFY_RESIZE')
+        found = self.predicted()
+        self.assertEqual({
+            'active': (moving.LIVE, 'h2', ''),
+            'stopped': (moving.COLD, 'h2', ''),
+            'broken': ('', '', 'in ERROR'),
+            'resized': ('', '', 'resize not confirmed')}, {
+                one.name: (one.operation, one.destination, one.reason)
+                for one in found})
+        self.assertEqual(
+            '2 of 4 servers find a host; 2 cannot be moved now (1 in ERROR, 1 '
+            'resize not confirmed)',
+            departures.sentence(departures.Answer('h1', found)))
+        self.moved(found[1])
+        [evacuated] = [one for one in self.predicted(moving.EVACUATION)
+                       if one.name == 'broken']
+        self.assertEqual('h2', evacuated.destination)
+
+    def test_no_host_for_one_alone(self):
+        """The reason is that of the explanation of its own request."""
+        group = self.admin_api.post_server_groups(
+            {'name': 'together', 'policy': 'affinity'})['id']
+        server = [self.server(name, group=group) for name in ('a', 'b')][0]
+        expected = rendering.excluded(
+            self.explain_server({'id': server}, moving.LIVE))
+        self.assertEqual([('', '', expected)] * 2, [
+            (one.destination, one.first, one.reason)
+            for one in self.predicted()])
+
+    def test_shared_storage(self):
+        """A migration gives back what it held; an evacuation does not."""
+        for host in self.hosts:
+            self.reserve(host, 'DISK_GB')
+        aggregate = uuidsentinel.shared
+        self._providers['storage'] = self.placement.post(
+            '/resource_providers', {'name': 'storage'},
+            version='1.36').body['uuid']
+        # Room for the two servers and for one of the moves at a time.
+        self._put('storage', 'inventories', inventories={
+            'DISK_GB': {'total': 3}})
+        self.set_trait('storage', 'MISC_SHARES_VIA_AGGREGATE')
+        for name in (*self.hosts, 'storage'):
+            self.set_aggregates(name, aggregate)
+        for name in 'a', 'b':
+            # Nova takes no shared storage for a host that is named; the first
+            # one has the largest weight.
+            self.server(name, host=None)
+        self.assertEqual(['h2', ''], [
+            one.destination for one in self.predicted(moving.EVACUATION)])
+        self.assertMoves({'a': 'h2', 'b': 'h2'}, self.predicted())
+
+    def test_ironic(self):
+        """There are no moves of its servers."""
+        self.execute('cell1', "UPDATE compute_nodes SET hypervisor_type = "
+                     "'ironic' WHERE host = 'h1'")
+        error = self.assertRaises(exceptions.UnknownName, self.predicted)
+        self.assertIn(
+            str(nova_exception.InstanceEvacuateNotSupported()), str(error))
+
+    def test_filter_that_fails(self):
+        """Nova fails each request; the answer names the filter."""
+        self.server('a')
+        self.useFixture(base_fixtures.MonkeyPatch(
+            'nova.scheduler.filters.compute_filter.ComputeFilter.host_passes',
+            lambda *_arguments: {}['missing']))
+        [found] = self.predicted()
+        self.assertEqual("ComputeFilter raises KeyError: 'missing'",
+                         found.reason)
+
+
+class TestAll(FillingTest):
+
+    def filled(self, flavor):
+        request = self.described(flavor)
+        request.fills = True
+        request.spec.num_instances = explanation.MAX_SERVERS
+        return self.explain(request)
+
+    def test_until_nothing_is_left(self):
+        """The number is that of the servers that nova then creates."""
+        self.provide('h1', PARTS, 2)
+        self.provide('h3', PARTS, 3)
+        flavor = self.resources(**{PARTS: 1})
+        answer = self.filled(PARTS)
+        self.assertEqual(
+            '5 more; then CUSTOM_PARTS on 2 of 3 hosts, 1 have no '
+            'CUSTOM_PARTS', rendering.sentence(answer))
+        created = []
+        while self.boot(flavor_id=flavor)['status'] == 'ACTIVE':
+            created.append(1)
+        self.assertEqual(5, len(created))
+        self.assertEqual({'nova': 5}, answer.zones)
