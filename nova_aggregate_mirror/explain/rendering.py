@@ -35,6 +35,8 @@ def sentence(answer: explanation.Answer) -> str:
     start = 'nova-scheduler finds %d of %d %s' % (
         len(acceptable), len(answer.verdicts), answer.noun)
     text, why = start, excluded(answer)
+    if answer.failure:
+        return '%s: %s' % (start, why)
     if acceptable:
         text += ' (%s)' % names(acceptable, SENTENCE_HOSTS)
     if why:
