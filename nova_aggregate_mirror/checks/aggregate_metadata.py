@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of what the metadata of host aggregates means to nova.
-
-Long because each finding comes with the commands of its repair.
-"""
+"""Checks of what the metadata of host aggregates means to nova."""
 
 from collections import abc
 import shlex
@@ -25,8 +22,72 @@ REQUIRED = 'required'
 # Keys that nova does not read since it uses placement, to resource classes.
 RATIOS = {'cpu_allocation_ratio': 'VCPU', 'ram_allocation_ratio': 'MEMORY_MB',
           'disk_allocation_ratio': 'DISK_GB'}
-Zones = abc.Mapping[str, abc.Sequence[str]]
-"""Availability zones to the UUIDs of their aggregates."""
+Findings = abc.Iterator[checks.Finding]
+Row = tuple[abc.Callable[[inputs.Deployment, str, str], bool], str,
+            tuple[tuple[str, str], ...]]
+"""Pattern of a key and its value, sentence, commands with options per key."""
+
+RENAME = ('openstack aggregate set --zone NAME {name}', '')
+ZONES = (
+    (lambda deployment, key, value: key == ZONE and (
+     value == deployment.conf.default_availability_zone),
+     'has the zone of hosts without a zone (default_availability_zone): '
+     'requests for it are confined to such aggregates. Without servers, set '
+     'another:', (RENAME,)),
+    (lambda deployment, key, value: key == ZONE and (
+     value == deployment.conf.internal_service_availability_zone),
+     'has the zone of other services (internal_service_availability_zone), '
+     'which nova-api does not list. Without servers, set another:', (RENAME,)),
+    (lambda _deployment, key, value: key == ZONE and ':' in value,
+     'has a zone with a colon, after which nova expects a host: no server '
+     'can be created in it. Set another zone:', (RENAME,)))
+ALLOCATION = ((
+    lambda _deployment, key, _value: key in RATIOS,
+    'has an allocation ratio, which nova ignores. Set it in placement for the '
+    'hosts of the aggregate, then remove it from the aggregate. A ratio of '
+    'the same name in nova.conf of a host overrides that of placement:', (
+        (checks.PROVIDER + ' inventory set --aggregate {uuid} --amend '
+         '{options}', '--resource {resource}:allocation_ratio={value}'),
+        ('openstack aggregate unset {options} {name}', '--property {key}'))),)
+ISOLATION = ((
+    lambda _deployment, key, value: (
+        key.startswith(TRAIT) and value != REQUIRED),
+    'is not isolated by {keys}: only the value "required" counts. Set:', ((
+        'openstack aggregate set {options} {name}',
+        '--property {key}=required'),)),)
+
+
+def _lint(rows: abc.Iterable[Row], deployment: inputs.Deployment
+          ) -> checks.Findings:
+    """Report the aggregates with metadata that a row is about."""
+    findings = []
+    for uuid, metadata in sorted(deployment.aggregates.metadata.items()):
+        name = deployment.aggregates.names[uuid]
+        for pattern, sentence, templates in rows:
+            keys = {key: value for key, value in sorted(metadata.items())
+                    if pattern(deployment, key, value)}
+            # An aggregate without a UUID is not in placement.
+            lines = [_command(*template, uuid, name, keys)
+                     for template in templates
+                     if '{uuid}' not in template[0] or source.has_uuid(uuid)]
+            if keys:
+                findings.append(checks.warning('Aggregate %s %s' % (
+                    name, sentence.format(keys=checks.some(keys))), *lines))
+    return findings
+
+
+def _command(template: str, option: str, uuid: str, name: str,
+             keys: abc.Mapping[str, str]) -> str:
+    options = [option.format(key=shlex.quote(key), value=shlex.quote(value),
+                             resource=RATIOS.get(key))
+               for key, value in keys.items()]
+    return template.format(uuid=uuid, name=shlex.quote(name),
+                           options=' '.join(options))
+
+
+def ratios(deployment: inputs.Deployment) -> checks.Findings:
+    """Report allocation ratios, which nova reads from placement only."""
+    return _lint(ALLOCATION, deployment)
 
 
 def zones(deployment: inputs.Deployment) -> checks.Findings:
@@ -35,76 +96,43 @@ def zones(deployment: inputs.Deployment) -> checks.Findings:
     for uuid, metadata in sorted(deployment.aggregates.metadata.items()):
         if ZONE in metadata:
             by_zone.setdefault(metadata[ZONE], []).append(uuid)
-    return [*_names(deployment, by_zone), *_overlaps(deployment.aggregates),
+    return [*_lint(ZONES, deployment), *_overlaps(deployment.aggregates),
             *_empty_zones(deployment.aggregates, by_zone),
             *_default_zone(deployment, by_zone),
             *_pinned_servers(deployment, by_zone)]
 
 
-def _names(deployment: inputs.Deployment, by_zone: Zones
-           ) -> abc.Iterator[checks.Finding]:
-    """Report the names that mean something else to nova."""
-    conf = deployment.conf
-    reserved = {
-        conf.default_availability_zone: (
-            'is also the zone of hosts without a zone '
-            '(default_availability_zone): requests for it are confined to '
-            'these aggregates'),
-        conf.internal_service_availability_zone: (
-            'is also the zone of services other than nova-compute '
-            '(internal_service_availability_zone): nova-api does not list it')}
-    for zone, uuids in sorted(by_zone.items()):
-        names = [deployment.aggregates.names[uuid] for uuid in uuids]
-        reason = reserved.get(zone)
-        if not reason and ':' in zone:
-            reason = ('has a colon, after which nova expects a host: no '
-                      'server can be created in it')
-        if reason:
-            yield checks.warning(
-                'Availability zone %s of aggregate %s %s. Give it another '
-                'name, when its hosts have no servers:'
-                % (zone, checks.some(names), reason),
-                *('openstack aggregate set --zone NAME %s'
-                  % shlex.quote(name) for name in names))
-
-
-def _overlaps(aggregates: source.Aggregates) -> abc.Iterator[checks.Finding]:
+def _overlaps(aggregates: source.Aggregates) -> Findings:
     """Report hosts in several zones, which nova's API does not allow."""
     for host, members in sorted(aggregates.members.items()):
         names = rules.zones(frozenset(members), aggregates.metadata)
+        zoned = [shlex.quote(aggregates.names[uuid]) for uuid in
+                 sorted(members) if ZONE in aggregates.metadata[uuid]]
         if len(names) > 1:
             yield checks.failure(
-                'Host %s is in availability zones %s: it takes the servers of '
-                'each of them. Nova\'s API refuses this, so that its database '
-                'was changed otherwise. Keep one of:'
+                'Host %s is in availability zones %s, which nova\'s API '
+                'refuses: it takes the servers of each. Keep one of:'
                 % (host, checks.some(names)),
                 *('openstack aggregate remove host %s %s' % (
-                    shlex.quote(aggregates.names[uuid]), shlex.quote(host))
-                  for uuid in sorted(members)
-                  if ZONE in aggregates.metadata[uuid]))
+                    name, shlex.quote(host)) for name in zoned))
 
 
-def _empty_zones(aggregates: source.Aggregates, by_zone: Zones
-                 ) -> abc.Iterator[checks.Finding]:
-    """Report zones that have no host.
-
-    The check of drift says what to do for hosts without a compute node.
-    """
+def _empty_zones(aggregates: source.Aggregates,
+                 by_zone: abc.Mapping[str, list[str]]) -> Findings:
+    """Report zones without a host; "Drift" has hosts without a node."""
     used = frozenset[str]().union(*aggregates.members.values())
-    empty = {zone: uuids for zone, uuids in by_zone.items()
-             if used.isdisjoint(uuids)}
-    if empty:
-        yield checks.warning(
-            'No host is in availability zone %s. Add a host, or remove the '
-            'zone:' % checks.some(empty), *(
-                'openstack aggregate unset --property %s %s' % (
-                    ZONE, shlex.quote(aggregates.names[uuid]))
-                for _zone, uuids in sorted(empty.items())[:checks.NAMES]
-                for uuid in uuids))
+    for zone, uuids in sorted(by_zone.items()):
+        if used.isdisjoint(uuids):
+            yield checks.warning(
+                'No host is in availability zone %s. Add a host, or remove '
+                'the zone:' % zone, *(
+                    'openstack aggregate unset --property %s %s' % (
+                        ZONE, shlex.quote(aggregates.names[uuid]))
+                    for uuid in uuids))
 
 
-def _default_zone(deployment: inputs.Deployment, by_zone: Zones
-                  ) -> abc.Iterator[checks.Finding]:
+def _default_zone(deployment: inputs.Deployment, by_zone: abc.Collection[str]
+                  ) -> Findings:
     """Check the zone of requests that name none."""
     conf, nova = deployment.conf, deployment.nova
     zone, aggregates = conf.default_schedule_zone, deployment.aggregates
@@ -120,111 +148,71 @@ def _default_zone(deployment: inputs.Deployment, by_zone: Zones
             has_host or nova.cells_down or not nova.nodes):
         return
     yield checks.failure(
-        'default_schedule_zone is %s, and no host is in this availability '
-        'zone: each request without a zone fails. Set the zone of an '
-        'aggregate with hosts, or remove:' % zone, '[DEFAULT]',
-        'default_schedule_zone = %s' % zone)
+        'No host is in zone %s, so that each request without a zone fails. '
+        'Set the zone of an aggregate with hosts, or remove:' % zone,
+        '[DEFAULT]', 'default_schedule_zone = %s' % zone)
 
 
-def _pinned_servers(deployment: inputs.Deployment, by_zone: Zones
-                    ) -> abc.Iterator[checks.Finding]:
+def _pinned_servers(deployment: inputs.Deployment,
+                    by_zone: abc.Collection[str]) -> Findings:
     """Report servers that are pinned to the zone of hosts without a zone."""
     zone = deployment.conf.default_availability_zone
-    if zone in by_zone:
-        return
-    count, sampled = server_pages.count_pinned(zone)
+    count, sampled = (0, False) if zone in by_zone else (
+        server_pages.count_pinned(zone))
+    newest = 'Of the newest %d requests, ' % server_pages.NEWEST
     if count:
         yield checks.warning(
-            '%s%s pinned to availability zone %s, which hosts have that are '
-            'in no zone (default_availability_zone). Nova refuses to unshelve '
-            'them on a host of a zone. To list those of them that are on a '
-            'host, with the command that unpins each, run:' % (
-                'Of the newest %d requests, ' % server_pages.NEWEST
-                if sampled else '', plurals.count(
-                    count, 'server is', 'servers are'), zone),
-            '%s --rule default_zone' % commands.AUDIT)
-
-
-def ratios(deployment: inputs.Deployment) -> checks.Findings:
-    """Report allocation ratios, which nova reads from placement only."""
-    aggregates, findings = deployment.aggregates, []
-    for uuid, metadata in sorted(aggregates.metadata.items()):
-        keys = [key for key in RATIOS if key in metadata]
-        if not keys:
-            continue
-        repair = ['openstack aggregate unset %s %s' % (
-            ' '.join('--property ' + key for key in keys),
-            shlex.quote(aggregates.names[uuid]))]
-        # An aggregate without a UUID is not in placement.
-        if source.has_uuid(uuid):
-            resources = ['--resource %s:allocation_ratio=%s' % (
-                RATIOS[key], shlex.quote(metadata[key])) for key in keys]
-            repair.insert(0, '%s inventory set --aggregate %s --amend %s' % (
-                checks.PROVIDER, uuid, ' '.join(resources)))
-        findings.append(checks.warning(
-            'Aggregate %s has an allocation ratio, which nova ignores. '
-            'Set it in placement for the hosts of the aggregate, then '
-            'remove it from the aggregate. A ratio of the same name in '
-            'nova.conf of a host overrides that of placement:'
-            % aggregates.names[uuid], *repair))
-    return findings
+            '%s%s pinned to availability zone %s, that of hosts without a '
+            'zone (default_availability_zone). Nova refuses to unshelve them '
+            'on a host of a zone. To list those of them that are on a host, '
+            'with the command that unpins each, run:' % (
+                newest if sampled else '',
+                plurals.count(count, 'server is', 'servers are'), zone),
+            commands.AUDIT + ' --rule default_zone')
 
 
 def isolation(deployment: inputs.Deployment) -> checks.Findings:
-    """Check the hosts of aggregates that require traits of requests.
-
-    Nova forbids them to other requests, and placement finds them for such
-    requests only if they have the traits.
-    """
-    aggregates, nova, findings = deployment.aggregates, deployment.nova, []
+    """Check the hosts that nova forbids to requests without a trait."""
+    aggregates, nova = deployment.aggregates, deployment.nova
+    findings = _lint(ISOLATION, deployment)
     for uuid, metadata in sorted(aggregates.metadata.items()):
-        name = aggregates.names[uuid]
-        keys = sorted(key for key in metadata if key.startswith(TRAIT))
-        ignored = [key for key in keys if metadata[key] != REQUIRED]
-        if ignored:
-            findings.append(checks.warning(
-                'Aggregate %s is not isolated by %s: only the value "%s" '
-                'counts. Set:' % (name, checks.some(ignored), REQUIRED),
-                'openstack aggregate set %s %s' % (' '.join(
-                    '--property %s=%s' % (shlex.quote(key), REQUIRED)
-                    for key in ignored), shlex.quote(name))))
-        required = [key for key in keys if key not in ignored]
-        if not required:
+        traits = [key.removeprefix(TRAIT) for key in sorted(metadata)
+                  if key.startswith(TRAIT) and metadata[key] == REQUIRED]
+        if not traits:
             continue
         hosts = frozenset(host for host, within in aggregates.members.items()
                           if uuid in within)
         nodes = {node: nova.hosts_of(node) & hosts
                  for node in nova.nodes_of(hosts)}
-        for key in required if nodes else ():
-            findings += _lacking(name, key.removeprefix(TRAIT), nodes,
+        for trait in traits if nodes else ():
+            findings += _lacking(aggregates.names[uuid], trait, nodes,
                                  deployment.client)
     return findings
 
 
 def _lacking(aggregate: str, trait: str,
              nodes: abc.Mapping[str, abc.Collection[str]],
-             placement: client.Client) -> abc.Iterator[checks.Finding]:
+             placement: client.Client) -> Findings:
     """Report compute nodes that lack a trait that requests have to have."""
+    isolated = ('Aggregate %s is isolated for requests with trait %s, which'
+                % (aggregate, trait))
     try:
         having = placement.having(trait)
     except exceptions.RequestRejected:
         yield checks.failure(
-            'Aggregate %s is isolated for requests with trait %s, which '
-            'placement does not have: its hosts take no servers. Create the '
-            'trait, and add it to each host:' % (aggregate, trait),
+            isolated + ' placement does not have: its hosts take no servers. '
+            'Create the trait, and add it to each host:',
             checks.TRAIT + ' create ' + shlex.quote(trait))
         return
     except exceptions.MirrorError as exc:
         yield checks.failed(exc)
         return
     lacking = sorted(set(nodes) - having)
+    hosts = frozenset[str]().union(*(nodes[node] for node in lacking))
     if lacking:
         yield checks.warning(
-            'Aggregate %s is isolated for requests with trait %s, which its '
-            'hosts %s do not have: they take no servers. Add the trait to '
-            'the traits of each of them:' % (
-                aggregate, trait, checks.some(
-                    {host for node in lacking for host in nodes[node]})),
+            '%s its hosts %s do not have: they take no servers. Add the trait '
+            'to those of each of them:' % (isolated, checks.some(hosts)),
             *('%s trait set --trait %s --trait ... %s' % (
                 checks.PROVIDER, shlex.quote(trait), node)
               for node in lacking[:checks.NAMES]))
@@ -239,9 +227,9 @@ def unread_keys(deployment: inputs.Deployment) -> checks.Findings:
             for row in filter_table.FILTERS if row.host_filter}
     disabled = filter_table.disabled(conf)
     read = [keys[row] for row in keys if row not in disabled]
-    readers = [(keys[row], '[filter_scheduler]', 'enabled_filters = '
-                + ','.join([*conf.filter_scheduler.enabled_filters,
-                            row.host_filter])) for row in disabled]
+    enabled = ','.join(conf.filter_scheduler.enabled_filters)
+    readers = [(keys[row], '[filter_scheduler]', 'enabled_filters = %s,%s' % (
+        enabled, row.host_filter)) for row in disabled]
     if not conf.scheduler.enable_isolated_aggregate_filtering:
         readers.append((metadata_rules.Keys(prefixes=frozenset({TRAIT})),
                         '[scheduler]',
@@ -251,8 +239,7 @@ def unread_keys(deployment: inputs.Deployment) -> checks.Findings:
         names: dict[str, list[str]] = {}
         for uuid, metadata in sorted(aggregates.metadata.items()):
             for key in metadata:
-                if key in unread and not any(
-                        key in enabled for enabled in read):
+                if key in unread and not any(key in row for row in read):
                     names.setdefault(key, []).append(aggregates.names[uuid])
         if names:
             findings.append(checks.warning(
