@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables that fit a terminal of 80 columns, whatever controls a cell has."""
+"""Tables that fit the terminal, whatever controls a cell has."""
 
 from collections import abc
+import os
 import re
+import shutil
+import sys
 import textwrap
 from typing import Any
 
@@ -11,6 +14,13 @@ import prettytable
 from nova_aggregate_mirror import printable
 
 WIDTH = 80
+"""Columns of what is not a terminal."""
+_RED, _GREEN, _YELLOW = ('\x1b[%dm%%s\x1b[0m' % code for code in (31, 32, 33))
+COLOURS = {
+    'missing': _RED, 'stale': _YELLOW, 'in_sync': _GREEN,
+    'Result: Failure': _RED, 'Result: Warning': _YELLOW,
+    'Result: Success': _GREEN}
+"""Colours of the lines that are a state."""
 
 Cell = Any
 """A value, or a tuple of values with a line for each."""
@@ -52,14 +62,26 @@ def fit(columns: abc.Sequence[str], rows: abc.Iterable[abc.Sequence[Cell]]
         widths.append(max(map(len, [column, *lines])))
         floors.append(max(map(len, [column, *words])))
     # A border and two spaces for each column.
-    excess = sum(widths) + 3 * len(columns) + 1 - WIDTH
+    terminal = shutil.get_terminal_size((WIDTH, 0)).columns
+    excess = sum(widths) + 3 * len(columns) + 1 - terminal
     for _character in range(excess):
         place = max(places, key=lambda place: (
             widths[place] > floors[place], widths[place]))
         widths[place] = max(widths[place] - 1, len(columns[place]))
-    return [['\n'.join(part for line in cell for part in _wrap(line, width))
-             for cell, width in zip(row, widths, strict=True)]
+    colours = (COLOURS if sys.stdout.isatty() and not os.environ.get(
+        'NO_COLOR') else {})
+    return [[_cell(lines, width, colours)
+             for lines, width in zip(row, widths, strict=True)]
             for row in cells]
+
+
+def _cell(lines: abc.Iterable[str], width: int,
+          colours: abc.Mapping[str, str]) -> str:
+    parts: list[str] = []
+    for line in lines:
+        colour = colours.get(line, '%s')
+        parts += [colour % part for part in _wrap(line, width)]
+    return '\n'.join(parts)
 
 
 def _lines(cell: Cell) -> list[str]:

@@ -9,6 +9,7 @@ from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror import printable
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror import terminal_tables
@@ -19,9 +20,25 @@ FIELDS = ('server', 'name', 'host', 'project', 'state', 'rule', 'requested',
           'actual', 'cause', 'detail', 'since', 'step', 'keep_step')
 
 
-def table(misplacements: abc.Iterable[audit.Misplacement]) -> str:
-    return terminal_tables.render(
-        COLUMNS, map(cells, misplacements), divider=True)
+def table(misplacements: abc.Collection[audit.Misplacement]) -> str:
+    """Return a table, and the commands below it."""
+    rows = map(cells, misplacements)
+    return '\n'.join([terminal_tables.render(COLUMNS, rows, divider=True),
+                      *map(printable.line, steps(misplacements))])
+
+
+def steps(misplacements: abc.Iterable[audit.Misplacement]) -> list[str]:
+    """Return the commands for each server, on a line of their own."""
+    lines = []
+    for misplacement in misplacements:
+        name = misplacement.server.name
+        aim = ('unpin' if misplacement.rule == audit.DEFAULT_ZONE
+               else 'move')
+        lines += ['To %s %s:' % (aim, name), '  ' + misplacement.step]
+        if misplacement.keep_step:
+            lines += ['To keep %s there:' % name,
+                      '  ' + misplacement.keep_step]
+    return lines
 
 
 def cells(misplacement: audit.Misplacement
@@ -32,11 +49,6 @@ def cells(misplacement: audit.Misplacement
              'Actual: %s' % misplacement.actual, 'Why: %s' % cause.text]
     if cause.since:
         facts.append('Since: %s' % dates.iso(cause.since))
-    aim = ('To unpin it' if misplacement.rule == audit.DEFAULT_ZONE
-           else 'To move it')
-    facts.append('%s: %s' % (aim, misplacement.step))
-    if misplacement.keep_step:
-        facts.append('To keep it there: %s' % misplacement.keep_step)
     return ((server.name, server.uuid, 'project %s' % server.project,
              'host %s' % server.host), tuple(facts))
 

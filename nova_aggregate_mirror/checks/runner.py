@@ -89,6 +89,18 @@ CHECKS = (
 )
 
 
+class Result(upgradecheck.Result):
+    """The findings of a check; the details include their commands."""
+
+    def __init__(self, code: checks.Code, findings: checks.Findings) -> None:
+        self.findings = findings
+        lines = []
+        for finding in findings:
+            lines += [finding.text, *('  ' + line for line
+                                      in finding.commands)]
+        super().__init__(code, '\n'.join(lines) or None)
+
+
 class Runner:
     """A run of checks; one that needs a check without success is skipped."""
 
@@ -99,19 +111,18 @@ class Runner:
         """Checks that did not succeed, to the first check that caused it."""
         self._rows = rows
 
-    def results(self) -> dict[str, upgradecheck.Result]:
+    def results(self) -> dict[str, Result]:
         """Return check names to results; one lists what does not apply."""
         results, skipped = {}, []
         for check in self._rows:
             findings = self.findings(check)
-            skipped += ['%s: %s' % (check.name, finding.text)
+            skipped += [checks.good('%s: %s' % (check.name, finding.text))
                         for finding in findings if finding.code is None]
             if not findings or findings[0].code is not None:
                 results[check.name] = self._result(check, findings)
         if skipped:
             # A row each would claim that they were checked.
-            results[NOT_APPLICABLE] = upgradecheck.Result(
-                checks.Code.SUCCESS, '\n'.join(skipped))
+            results[NOT_APPLICABLE] = Result(checks.Code.SUCCESS, skipped)
         return results
 
     def findings(self, check: Check) -> checks.Findings:
@@ -137,15 +148,10 @@ class Runner:
                                    % causes[0])]
         return check.find(self._deployment)
 
-    def _result(self, check: Check, findings: checks.Findings
-                ) -> upgradecheck.Result:
+    def _result(self, check: Check, findings: checks.Findings) -> Result:
         """Return the worst of the findings; note a check without success."""
         code = max((finding.code for finding in findings if finding.code),
                    default=checks.Code.SUCCESS)
         if code != checks.Code.SUCCESS:
             self._causes.setdefault(check.name, check.name)
-        lines = []
-        for finding in findings:
-            lines += [finding.text, *('  ' + line for line
-                                      in finding.commands)]
-        return upgradecheck.Result(code, '\n'.join(lines) or None)
+        return Result(code, findings)

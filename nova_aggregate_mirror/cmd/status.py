@@ -4,7 +4,6 @@
 from collections import abc
 import logging
 import sys
-import textwrap
 
 from nova.conf import CONF
 from oslo_upgradecheck import upgradecheck
@@ -15,10 +14,10 @@ from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import program
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exit_status
+from nova_aggregate_mirror import printable
+from nova_aggregate_mirror import terminal_tables
 
 PROGRAM = 'nova-aggregate-mirror-status'
-WIDTH = 60
-"""Characters of a line of details, as in oslo.upgradecheck."""
 
 
 class Checks(upgradecheck.UpgradeCommands):
@@ -27,7 +26,7 @@ class Checks(upgradecheck.UpgradeCommands):
     display_title = 'Host aggregates in placement'
 
     def __init__(self, results: abc.Callable[
-            [], abc.Mapping[str, upgradecheck.Result]]) -> None:
+            [], abc.Mapping[str, runner.Result]]) -> None:
         self._results = results
 
     # 255 is no code of a check.
@@ -38,22 +37,31 @@ class Checks(upgradecheck.UpgradeCommands):
 
     def _check(self) -> int:
         components.check_configuration()
-        self._upgrade_checks = tuple(
-            (name, lambda _commands, result=result: result)
-            for name, result in self._results().items())
+        results = self._results()
         with program.printing():
+            if not CONF.command.json:
+                print(text(results))
+                return max(result.code for result in results.values())
+            self._upgrade_checks = tuple(
+                (name, lambda _commands, result=result: result)
+                for name, result in results.items())
             return int(super().check())
 
-    def _get_details(self, result: upgradecheck.Result) -> str | None:
-        # The inherited method would break a command at its hyphens. The table
-        # puts the title before the first line.
-        if result.details is None:
-            return None
-        title = 'Details: '
-        return '\n'.join(
-            line if line.startswith('  ') else textwrap.fill(
-                line, WIDTH, break_on_hyphens=False, break_long_words=False)
-            for line in (title + result.details).splitlines())[len(title):]
+
+def text(results: abc.Mapping[str, runner.Result]) -> str:
+    """Return the table of oslo.upgradecheck, and the commands below it."""
+    rows, lines = [], []
+    for name, result in results.items():
+        details = [finding.text for finding in result.findings] or ['None']
+        code = upgradecheck.UPGRADE_CHECK_MSG_MAP[result.code]
+        rows.append([('Check: ' + name, 'Result: ' + code,
+                      'Details: ' + details[0], *details[1:])])
+        for finding in result.findings:
+            commands = ['  ' + command for command in finding.commands]
+            lines += [name + ':', *commands] if commands else []
+    return '\n'.join([
+        terminal_tables.render([Checks.display_title], rows, divider=True),
+        *map(printable.line, lines)])
 
 
 def main() -> int:

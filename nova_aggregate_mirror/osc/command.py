@@ -43,6 +43,8 @@ class Lister(command.Lister):
     """Command that prints a list in any format, and has an exit status."""
 
     status = exit_status.OK
+    below: abc.Sequence[str] = ()
+    """Lines below a table."""
     parallel = True
     """Whether it makes concurrent requests to placement."""
     # Cliff annotates it by its default, None.
@@ -76,7 +78,10 @@ class Lister(command.Lister):
         elif parsed_args.formatter not in ('json', 'yaml'):
             data = [[printable.line(cell) if isinstance(cell, str) else cell
                      for cell in row] for row in data]
-        return super().produce_output(parsed_args, column_names, data)
+        status = super().produce_output(parsed_args, column_names, data)
+        if parsed_args.formatter == 'table':
+            tell(self.below, self.app.stdout)
+        return status
 
     def in_table(self, columns: Any, rows: Any) -> Table:
         """Return what fits a terminal; a cell may be a tuple of lines."""

@@ -20,6 +20,10 @@ from nova_aggregate_mirror.source import api
 from nova_aggregate_mirror.source import api_connection
 
 
+LIMITS = 'Only availability zones were checked. Not checked: %s.' % ', '.join(
+    name for name in rules.NAMES if name != audit.ZONE)
+
+
 class ListServers(command.Lister):
     """List servers on hosts outside of the availability zone they request.
 
@@ -63,7 +67,8 @@ class ListServers(command.Lister):
         found = problems.of_cells(
             api.cells_of(down), 'their servers are not audited')
         command.tell(map(str, found))
-        command.tell([display.summary(zone_audit.totals)])
+        command.tell([display.summary(zone_audit.totals), LIMITS])
+        self.below = display.steps(self._misplacements)
         self.status = zone_audit.totals.status(found)
         unknown = [] if down else lookup.unknown_names(
             parsed_args.zone, zone_audit.zones, parsed_args.hosts,

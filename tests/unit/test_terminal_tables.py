@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables that fit a terminal."""
 
+import io
+import re
+
+import fixtures
 from oslo_utils import uuidutils
 import testtools
 
@@ -43,6 +47,30 @@ class TestTables(testtools.TestCase):
     def test_words_that_do_not_fit(self):
         self.assertEqual(80, widest(terminal_tables.render(
             ('A', 'B', 'C'), [(UUID, UUID, UUID)])))
+
+    def test_width_of_the_terminal(self):
+        """A table takes it, as far as its words allow; without one, 80."""
+        for columns, rows, width in (
+                ('', [(HOST, TEXT)], 79), ('40', [(HOST, TEXT)], 40),
+                ('200', [(HOST, TEXT)], 4 + 3 + len(HOST) + len(TEXT)),
+                ('40', [('cmp-1', UUID)], 40)):
+            self.useFixture(fixtures.EnvironmentVariable('COLUMNS', columns))
+            self.assertEqual(
+                width, widest(terminal_tables.render(('A', 'B'), rows)))
+
+    def test_colours(self):
+        """Of states, on a terminal, without NO_COLOR, and in the frame."""
+        out, rows = io.StringIO(), [('missing', 'cmp-1'), ('cmp-1', 'stale')]
+        self.useFixture(fixtures.MonkeyPatch('sys.stdout', out))
+        plain = terminal_tables.render(('A', 'B'), rows)
+        self.assertNotIn('\x1b', plain)
+        out.isatty = lambda: True
+        coloured = terminal_tables.render(('A', 'B'), rows)
+        self.assertIn('| \x1b[31mmissing\x1b[0m |', coloured)
+        self.assertEqual(
+            plain, re.sub('\x1b.*?m', '', coloured))
+        self.useFixture(fixtures.EnvironmentVariable('NO_COLOR', '1'))
+        self.assertEqual(plain, terminal_tables.render(('A', 'B'), rows))
 
     def test_lines(self):
         """A tuple has a line for each value; a control is none."""

@@ -60,7 +60,7 @@ class TestRender(testtools.TestCase):
                     unset.replace('unset', 'set').replace(
                         'the-uuid', "'my az' the-uuid")))):
             self.assertEqual(expected, misplacement.keep_step)
-        self.assertIn('To keep it there: openstack', display.table(
+        self.assertIn('\nTo keep web-1 there:\n  openstack', display.table(
             [found(can_unpin=True)]))
 
     def test_command_that_unpins_a_server(self):
@@ -74,7 +74,7 @@ class TestRender(testtools.TestCase):
                 ('error', True, found(can_unpin=True).keep_step)):
             self.assertEqual(expected, found(
                 state, rule='default_zone', can_unpin=unpins).step)
-        self.assertIn('To unpin it: openstack', display.table(
+        self.assertIn('\nTo unpin web-1:\n  openstack', display.table(
             [found(rule='default_zone')]))
 
     def test_table(self):
@@ -90,7 +90,7 @@ class TestRender(testtools.TestCase):
                 'the-uuid', evil, evil, evil, 'active', 50.0),
             'zone', evil, evil, audit.Event(audit.FORCED, evil, 1.0))])
         self.assertEqual(printable.lines(text), text)
-        self.assertEqual(6, text.count('a\\x1b[2J\\nb\\u202e'))
+        self.assertEqual(7, text.count('a\\x1b[2J\\nb\\u202e'))
 
     def test_summary(self):
         self.assertEqual(

@@ -1,26 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the status command prints a result."""
+"""How the status command prints the results."""
 
-from oslo_upgradecheck import upgradecheck
+import fixtures
 import testtools
 
 from nova_aggregate_mirror import checks
+from nova_aggregate_mirror.checks import runner
 from nova_aggregate_mirror.cmd import status
 
 
-class TestDetails(testtools.TestCase):
+class TestText(testtools.TestCase):
 
-    def test_details_keep_their_lines(self):
-        """Prose is wrapped between words; a command is never wrapped."""
-        prose = 'nova-aggregate-mirror-status ' * 5
-        command = '  ' + 'nova-aggregate-mirror-manage db sync; ' * 3
-        details = status.Checks(dict)._get_details(upgradecheck.Result(
-            checks.Code.FAILURE, '%s\n%s' % (prose, command)))
-        *lines, last = ('Details: ' + details).splitlines()
-        self.assertEqual(command, last)
-        self.assertEqual(3, len(lines))
-        for line in lines:
-            self.assertGreaterEqual(60, len(line))
-            self.assertLessEqual(
-                set(line.split()),
-                {'Details:', 'nova-aggregate-mirror-status'})
+    def test_commands_keep_their_lines(self):
+        """Prose is wrapped between words; a command is below, as it is."""
+        words = 'nova-aggregate-mirror-status ' * 5
+        command = 'nova-aggregate-mirror-manage db sync; ' * 3
+        results = {
+            'Good': runner.Result(checks.Code.SUCCESS, []),
+            'Bad': runner.Result(checks.Code.FAILURE, [
+                checks.failure(words + 'fails. Run:', command),
+                checks.warning('Odd. Set:', '[DEFAULT]', 'a = b')])}
+        for columns in 60, 80:
+            self.useFixture(fixtures.EnvironmentVariable(
+                'COLUMNS', str(columns)))
+            *table, name, last, odd, group, option = status.text(
+                results).splitlines()
+            self.assertEqual(
+                ['Bad:', '  ' + command, 'Bad:', '  [DEFAULT]', '  a = b'],
+                [name, last, odd, group, option])
+            self.assertEqual({len(table[0])}, set(map(len, table)))
+            self.assertLessEqual(len(table[0]), columns)
+            cells = [line.strip('| ') for line in table]
+            for line in ('Check: Good', 'Result: Success', 'Details: None',
+                         'Check: Bad', 'Result: Failure', 'Odd. Set:'):
+                self.assertIn(line, cells)
+            self.assertEqual(
+                words.split(), [word for word in ' '.join(cells).split()
+                                if word == words.split()[0]])

@@ -33,7 +33,8 @@ class TestTable(testtools.TestCase):
                 uuid, uuid, host, 'p1', 'active', 50.0),
             constraints.ServerRequest('p1', '', {}, {}, 'az1'))
             for uuid, host in (('first', 'h2'), ('second', 'h1'))]
-        self.useFixture(fixtures.MonkeyPatch('sys.stderr', io.StringIO()))
+        errors = io.StringIO()
+        self.useFixture(fixtures.MonkeyPatch('sys.stderr', errors))
         out = io.StringIO()
         lister = servers.ListServers(types.SimpleNamespace(
             stdout=out, client_manager=types.SimpleNamespace(
@@ -42,3 +43,7 @@ class TestTable(testtools.TestCase):
         table = out.getvalue()
         self.assertIn('first', table)
         self.assertLess(table.index('second'), table.index('first'))
+        self.assertIn('To move first:\n  openstack server migrate '
+                      '--live-migration first\n', table)
+        self.assertIn('Only availability zones were checked. Not checked: '
+                      'default_zone, tenant_isolation, ', errors.getvalue())
