@@ -23,8 +23,12 @@ UNKNOWN = ('nova does not have it, and only a ledger of nova-aggregate-mirror '
            'would tell whether it ever had it')
 """About foreign aggregates: deleted ones are among them."""
 
-COLUMNS = ('Action', 'Host', 'Provider', 'Aggregate', 'Aggregate UUID')
-IN_TABLE = ('Action', 'Host, provider', 'Aggregate')
+EFFECT = ('New servers of an aggregate, such as its availability zone, do not '
+          'reach a host whose association is missing, and still reach one '
+          'whose association is stale.')
+
+COLUMNS = ('State', 'Host', 'Provider', 'Aggregate', 'Aggregate UUID')
+IN_TABLE = ('State', 'Host, provider', 'Aggregate')
 """The columns of a table, which fits a terminal: names come first."""
 
 LISTED = (State.MISSING, State.STALE, State.STALE_KEPT,
@@ -42,9 +46,11 @@ def document(result: result.Result) -> dict[str, Any]:
 
     return {
         'dry_run': not result.request.write,
-        'add': entries(State.MISSING),
-        'remove': entries(State.STALE),
-        'stale_kept': entries(State.STALE_KEPT),
+        'missing': entries(State.MISSING),
+        'stale': [{**_entry(association),
+                   'kept': association.state is State.STALE_KEPT}
+                  for association in result.select(
+                      State.STALE, State.STALE_KEPT)],
         'foreign_aggregates': entries(State.FOREIGN_AGGREGATE),
         'foreign_providers': entries(State.FOREIGN_PROVIDER),
         'unknown_providers': [
@@ -76,7 +82,7 @@ def document(result: result.Result) -> dict[str, Any]:
 def rows(result: result.Result, states: abc.Sequence[State] = LISTED
          ) -> list[tuple[str, ...]]:
     """List the associations in these states, for ``COLUMNS``."""
-    return [(association.state.action, association.host,
+    return [(association.state.word, association.host,
              association.provider, association.aggregate,
              association.aggregate_uuid)
             for state in states for association in result.select(state)]
@@ -114,6 +120,12 @@ def foreign(result: result.Result, never: str = NEVER) -> list[str]:
         for uuid, hosts in sorted(by_aggregate.items())), problems.MOST_LISTED)
 
 
+def effect(states: abc.Iterable[str]) -> list[str]:
+    """Return the line about what missing and stale associations do."""
+    return [] if frozenset(states).isdisjoint(('missing', 'stale')) else [
+        EFFECT]
+
+
 def in_table(rows: abc.Iterable[tuple[str, ...]]
              ) -> list[tuple[terminal_tables.Cell, ...]]:
     """Return rows for ``IN_TABLE``: host and provider in lines of one cell.
@@ -122,10 +134,10 @@ def in_table(rows: abc.Iterable[tuple[str, ...]]
     is in the same cell.
     """
     return [
-        (action, tuple(filter(None, (
+        (state, tuple(filter(None, (
             host, provider, '' if aggregate else 'aggregate ' + uuid))),
          aggregate)
-        for action, host, provider, aggregate, uuid in rows]
+        for state, host, provider, aggregate, uuid in rows]
 
 
 def _entry(association: Association) -> dict[str, Any]:

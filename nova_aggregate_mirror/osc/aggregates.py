@@ -7,6 +7,7 @@ from collections import abc
 from typing import Any
 
 from nova_aggregate_mirror.console import arguments
+from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror.reconcile import associations
@@ -14,9 +15,9 @@ from nova_aggregate_mirror.reconcile import associations
 State = associations.State
 
 COLUMNS = ('Name', 'UUID', 'Hosts', 'In Nova', 'In Placement', 'State')
-OBSTACLES = (State.FOREIGN_AGGREGATE, State.DISPUTED, State.UNKNOWN,
-             State.NO_NODE, State.PENDING)
-"""States of an aggregate without drift, the most important first."""
+STATES = (State.MISSING, State.STALE, State.FOREIGN_AGGREGATE, State.DISPUTED,
+          State.UNKNOWN, State.NO_NODE, State.PENDING)
+"""States of an aggregate that is not in sync, the most important first."""
 
 
 class ListAggregates(command.Lister):
@@ -57,6 +58,7 @@ class ListAggregates(command.Lister):
                 state({association.state for association in in_aggregate})))
         if not rows:
             command.tell(['Nova has no aggregate'])
+        self.below = sync_result.effect(row[-1] for row in rows)
         return COLUMNS, rows
 
     def in_table(self, columns: Any, rows: Any) -> command.Table:
@@ -67,9 +69,7 @@ class ListAggregates(command.Lister):
 
 def state(states: abc.Set[State]) -> str:
     """Return the state of an aggregate; what a sync repairs comes first."""
-    if not states.isdisjoint((State.MISSING, State.STALE)):
-        return 'differs'
-    return next((state.value for state in OBSTACLES if state in states),
+    return next((state.value for state in STATES if state in states),
                 State.IN_SYNC.value)
 
 
@@ -98,6 +98,7 @@ class ShowAggregate(command.Lister):
         if not rows:
             command.tell(['Aggregate %s has no host in nova, and no provider '
                           'in placement' % parsed_args.aggregate])
+        self.below = sync_result.effect(row[-1] for row in rows)
         return ('Host', 'Provider', 'In Nova', 'In Placement', 'State'), rows
 
     def in_table(self, columns: Any, rows: Any) -> command.Table:

@@ -47,6 +47,7 @@ class Diff(command.Lister):
         listing = _sync(parsed_args, '--prune', '--dry-run', '-f', 'json')
         command.tell([*summary.splitlines(),
                       *result.lines('"%s"' % listing)])
+        self.below = sync_result.effect(row[0] for row in rows)
         return sync_result.COLUMNS, rows
 
     def in_table(self, columns: Any, rows: Any) -> command.Table:

@@ -61,7 +61,10 @@ class Sync(command.Lister):
         command.tell([
             *sync_result.summary(self._result, sync_result.UNKNOWN),
             *self._result.lines()])
-        return sync_result.COLUMNS, sync_result.rows(self._result)
+        rows = sync_result.rows(self._result)
+        if parsed_args.dry_run:
+            self.below = sync_result.effect(row[0] for row in rows)
+        return sync_result.COLUMNS, rows
 
     def in_table(self, columns: Any, rows: Any) -> command.Table:
         return sync_result.IN_TABLE, sync_result.in_table(rows)

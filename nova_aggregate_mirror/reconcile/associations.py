@@ -42,12 +42,11 @@ class State(str, enum.Enum):
     IN_SYNC = 'in_sync'
 
     @property
-    def action(self) -> str:
-        """The action of a sync, or the state that it leaves unchanged."""
-        return ACTIONS.get(self, self.value)
+    def word(self) -> str:
+        """The state in an output, where a list says what is kept."""
+        return self.value.removesuffix('_kept')
 
 
-ACTIONS = {State.MISSING: 'add', State.STALE: 'remove'}
 DRIFT = (State.MISSING, State.STALE, State.STALE_KEPT)
 """States that break the promise."""
 

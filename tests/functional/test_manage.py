@@ -72,7 +72,7 @@ class TestSyncAggregates(ManageTest):
         summary, *table = done.stdout.splitlines()
         self.assertEqual(
             [cells for host in hosts for node in sorted(host.nodes)
-             for cells in (['add', host.name, 'zone'], ['', node, ''])],
+             for cells in (['missing', host.name, 'zone'], ['', node, ''])],
             [[cell.strip() for cell in line.split('|')[1:-1]]
              for line in table[3:-1]])
         self.assertEqual('3 associations added.', summary)

@@ -99,7 +99,7 @@ class TestList(ClientTest):
             {'Name': 'rack', 'UUID': self.rack.uuid, 'Hosts': 0, 'In Nova': 0,
              'In Placement': 0, 'State': 'in_sync'},
             {'Name': 'zone', 'UUID': self.zone.uuid, 'Hosts': 2, 'In Nova': 3,
-             'In Placement': 1, 'State': 'differs'}], rows)
+             'In Placement': 1, 'State': 'missing'}], rows)
         self.assertEqual('', errors)
 
     def test_show(self):
@@ -173,18 +173,18 @@ class TestSync(ClientTest):
         foreign = uuidutils.generate_uuid()
         self.placement.set_aggregates(
             stale.nodes[0], [self.rack.uuid, foreign])
-        missing = [('add', 'h1', node, 'zone', self.zone.uuid)
+        missing = [('missing', 'h1', node, 'zone', self.zone.uuid)
                    for node in sorted(host.nodes)]
-        gone = ('remove', 'stale', stale.nodes[0], 'rack', self.rack.uuid)
+        gone = ('stale', 'stale', stale.nodes[0], 'rack', self.rack.uuid)
         rows, errors = self.mirror('diff', status=7)
         self.assertIn('run "openstack aggregate mirror sync --prune"', errors)
         self.assertEqual([*missing, gone], [tuple(row.values())
                                             for row in rows])
         document, errors = self.mirror('sync', '--dry-run', status=7)
         self.assertEqual(
-            [(2, 0, 1), True, 7],
-            [tuple(len(document[key]) for key in (
-                'add', 'remove', 'stale_kept')),
+            [2, [True], True, 7],
+            [len(document['missing']),
+             [entry['kept'] for entry in document['stale']],
              document['dry_run'], document['exit_status']])
         self.assertIn('Placement differs from nova: 2 associations to add.',
                       errors)
@@ -195,8 +195,8 @@ class TestSync(ClientTest):
             tuple(row.values()) for row in self.mirror('diff', status=7)[0]])
         said, errors = self.openstack(
             'aggregate', 'mirror', 'sync', '--prune', '-f', 'csv')
-        self.assertEqual(['remove', 'foreign_aggregate'], [
-            row['Action'] for row in csv.DictReader(io.StringIO(said))])
+        self.assertEqual(['stale', 'foreign_aggregate'], [
+            row['State'] for row in csv.DictReader(io.StringIO(said))])
         self.assertIn('1 association removed.', errors)
         self.assertEqual(
             ([], 'Placement matches nova: 2 aggregates, 3 compute nodes\n'),
@@ -255,9 +255,9 @@ class TestSync(ClientTest):
         self.assertEqual({'h2'}, {row['Host'] for row in rows})
         document, _errors = self.mirror('sync', '--prune', '--host', 'h1',
                                         '--aggregate', str(self.rack.id))
-        self.assertEqual(([], [(['h1'], 'rack')]), (document['add'], [
+        self.assertEqual(([], [(['h1'], 'rack')]), (document['missing'], [
             (entry['hosts'], entry['aggregate'])
-            for entry in document['remove']]))
+            for entry in document['stale']]))
         self.assertIn('no host h3', self.mirror(
             'sync', '--host', 'h3', status=255)[1])
         self.assertIn('no aggregate unknown', self.mirror(

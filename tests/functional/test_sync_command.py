@@ -21,8 +21,8 @@ from tests import processes
 CONF = fixtures.CONF
 PATIENCE = patience.seconds(300)
 FOREIGN = uuidutils.generate_uuid()
-LISTS = ('add', 'remove', 'stale_kept', 'foreign_aggregates',
-         'foreign_providers', 'unknown_providers', 'absent', 'pending')
+LISTS = ('missing', 'stale', 'foreign_aggregates', 'foreign_providers',
+         'unknown_providers', 'absent', 'pending')
 
 
 class SyncTest(test_manage.ManageTest):
@@ -87,10 +87,10 @@ class TestPreview(SyncTest):
         self.assertEqual({**done, 'dry_run': True}, plan)
         self.assertEqual({(host, self.zone.uuid) for host
                           in ('h1', 'unmapped', 'both')},
-                         self.pairs(plan, 'add'))
+                         self.pairs(plan, 'missing'))
         self.assertEqual({('both', self.rack.uuid), ('stale', self.zone.uuid),
                           ('late', self.rack.uuid)},
-                         self.pairs(plan, 'remove'))
+                         self.pairs(plan, 'stale'))
         self.assertEqual({('both', FOREIGN)},
                          self.pairs(plan, 'foreign_aggregates'))
         self.assertEqual({('pending', self.zone.uuid)},
@@ -129,17 +129,18 @@ class TestPreview(SyncTest):
             pathlib.Path(CONF.state_path, 'aggregate_mirror').exists())
         self.assertEqual(7, self.sync('--dry-run').returncode)
         self.assertEqual([host.nodes[0]],
-                         [row['provider'] for row in plan['add']])
+                         [row['provider'] for row in plan['missing']])
         self.plan(status=0)
         plan = self.plan('--dry-run', status=0)
-        self.assertEqual([[]] * 8, [plan[key] for key in LISTS])
+        self.assertEqual([[]] * 7, [plan[key] for key in LISTS])
         self.placement.set_aggregates(
             host.nodes[0], [self.zone.uuid, self.rack.uuid])
         plan = self.plan('--dry-run', '--no-prune', status=7)
-        self.assertEqual(({('h1', self.rack.uuid)}, set()), (
-            self.pairs(plan, 'stale_kept'), self.pairs(plan, 'remove')))
+        self.assertEqual({('h1', self.rack.uuid)}, self.pairs(plan, 'stale'))
+        self.assertTrue(plan['stale'][0]['kept'])
         shown = self.sync('--dry-run').stdout
         self.assertIn('to remove', shown)
+        self.assertIn('reach one whose association is stale.\n', shown)
         self.assertIn('1 association to remove.', shown)
 
 
@@ -155,21 +156,22 @@ class TestScope(SyncTest):
     def test_hosts(self):
         """Other hosts are neither changed nor reported."""
         plan = self.plan('--host', 'h1', '--prune', status=0)
-        self.assertEqual({('h1', self.zone.uuid)}, self.pairs(plan, 'add'))
-        self.assertEqual({('h1', self.rack.uuid)}, self.pairs(plan, 'remove'))
+        self.assertEqual({('h1', self.zone.uuid)}, self.pairs(plan, 'missing'))
+        self.assertEqual({('h1', self.rack.uuid)}, self.pairs(plan, 'stale'))
         self.assertEqual([], plan['pending'])
         plan = self.plan('--dry-run', '--host', 'h1', '--host', 'h2', status=7)
-        self.assertEqual({('h2', self.zone.uuid)}, self.pairs(plan, 'add'))
+        self.assertEqual({('h2', self.zone.uuid)}, self.pairs(plan, 'missing'))
 
     def test_aggregates(self):
         """By name or UUID; other associations of the same hosts stay."""
         plan = self.plan('--aggregate', 'rack', '--prune', status=0)
         self.assertEqual((set(), {('h1', self.rack.uuid),
                                   ('h2', self.rack.uuid)}),
-                         (self.pairs(plan, 'add'), self.pairs(plan, 'remove')))
+                         (self.pairs(plan, 'missing'),
+                          self.pairs(plan, 'stale')))
         plan = self.plan('--aggregate', self.zone.uuid, '--aggregate', 'rack',
                          '--host', 'h2', '--dry-run', '--prune', status=7)
-        self.assertEqual({('h2', self.zone.uuid)}, self.pairs(plan, 'add'))
+        self.assertEqual({('h2', self.zone.uuid)}, self.pairs(plan, 'missing'))
 
     def test_deleted_aggregate(self):
         """It is found through the ledger."""
@@ -180,7 +182,7 @@ class TestScope(SyncTest):
         self.assertIn('no aggregate %s' % gone, done.stderr)
         self.journal.ledger.remember({gone})
         plan = self.plan('--aggregate', gone, '--prune', status=0)
-        self.assertEqual({('h3', gone)}, self.pairs(plan, 'remove'))
+        self.assertEqual({('h3', gone)}, self.pairs(plan, 'stale'))
         self.assertEqual({('h3', FOREIGN)},
                          self.pairs(plan, 'foreign_aggregates'))
 
@@ -216,12 +218,12 @@ class TestDefault(SyncTest):
         self.host('h1')
         self.stale('stale', self.zone.uuid)
 
-    def check(self, key, *argv):
+    def check(self, kept, *argv):
         """Assert that a sync removes the association, or keeps it."""
         plan = self.plan(*argv, status=0)
-        for name in 'remove', 'stale_kept':
-            self.assertEqual({('stale', self.zone.uuid)} if name == key
-                             else set(), self.pairs(plan, name))
+        self.assertEqual({('stale', self.zone.uuid)},
+                         self.pairs(plan, 'stale'))
+        self.assertEqual([kept], [entry['kept'] for entry in plan['stale']])
 
     def test_first_sync(self):
         """It asks for --prune; the second sync removes.
@@ -234,21 +236,21 @@ class TestDefault(SyncTest):
         self.placement.recover()
         done = self.sync('--quiet')
         self.assertEqual((0, ''), (done.returncode, done.stderr))
-        self.assertIn('| stale_kept | stale  ', done.stdout)
+        self.assertIn('| stale   | stale  ', done.stdout)
         self.assertIn(
             '1 stale association kept: no full sync that mirrors is in the '
             'history of this journal yet; check the list, then run the '
             'command with --prune.',
             done.stdout)
-        self.check('remove')
+        self.check(False)
 
     def test_options(self):
         """--prune always removes; neither --no-prune nor prune = false."""
         for _ in range(2):
-            self.check('stale_kept', '--no-prune')
+            self.check(True, '--no-prune')
         self.write_conf(more='[aggregate_mirror]\nprune = false\n')
-        self.check('stale_kept')
-        self.check('remove', '--prune')
+        self.check(True)
+        self.check(False, '--prune')
 
     def test_first_sync_with_prune(self):
         """With it even the first sync removes; --force needs it."""
@@ -259,7 +261,7 @@ class TestDefault(SyncTest):
             self.assertIn('add --prune', line)
         self.assertEqual(
             [], full_syncs.History(self.journal.database).newest())
-        self.check('remove', '--prune')
+        self.check(False, '--prune')
 
 
 class TestPrune(SyncTest):
@@ -283,7 +285,7 @@ class TestPrune(SyncTest):
                 provider, [self.zone.uuid, self.rack.uuid, FOREIGN])
         before = [self.placement.generation(one) for one in others]
         plan = self.plan('--prune', '--force', status=0)
-        self.assertEqual({('h1', self.rack.uuid)}, self.pairs(plan, 'remove'))
+        self.assertEqual({('h1', self.rack.uuid)}, self.pairs(plan, 'stale'))
         self.assertEqual({self.zone.uuid, FOREIGN},
                          self.placement.aggregates(host.nodes[0]))
         self.assertEqual(before, [self.placement.generation(one)
@@ -316,7 +318,7 @@ class TestProgress(SyncTest):
         drawn = os.read(ours, 1 << 16)
         os.close(theirs)
         os.close(ours)
-        self.assertEqual(3, len(json.loads(printed)['add']))
+        self.assertEqual(3, len(json.loads(printed)['missing']))
         self.assertIn(b'Nova has 2 aggregates and 3 compute nodes', drawn)
         self.assertIn(b'0 of 3 providers done', drawn)
 

@@ -9,21 +9,35 @@ from tests.unit.reconcile import test_result
 
 class TestRows(testtools.TestCase):
 
-    def test_actions(self):
+    def test_states(self):
         """They are the same in a dry run; what nova has to do has none."""
         for write in True, False:
             self.assertEqual(
-                ['add', 'remove', 'stale_kept', 'foreign_aggregate',
+                ['missing', 'stale', 'stale', 'foreign_aggregate',
                  'foreign_provider', 'unknown_provider', 'absent'],
                 [row[0] for row in sync_result.rows(test_result.judged(
                     'absent', 'unknown_provider', 'foreign_provider',
                     'foreign_aggregate', 'stale_kept', 'stale', 'missing',
                     'pending', 'unknown', 'disputed', write=write))])
 
+    def test_document(self):
+        """It says of each stale association whether it is kept."""
+        document = sync_result.document(test_result.judged(
+            'missing', 'stale', 'stale_kept'))
+        self.assertEqual([False, True],
+                         [entry['kept'] for entry in document['stale']])
+        self.assertEqual(1, len(document['missing']))
+
+    def test_effect(self):
+        """What drift does to servers is said of it alone."""
+        for states, expected in ((['stale'], [sync_result.EFFECT]),
+                                 (['pending', 'in_sync'], []), ([], [])):
+            self.assertEqual(expected, sync_result.effect(states))
+
     def test_table(self):
         """Names come first; an aggregate without a name has its UUID."""
         self.assertEqual(
-            [('add', ('h', 'n'), 'zone'),
+            [('stale', ('h', 'n'), 'zone'),
              ('absent', ('n', 'aggregate a'), '')],
-            sync_result.in_table([('add', 'h', 'n', 'zone', 'a'),
+            sync_result.in_table([('stale', 'h', 'n', 'zone', 'a'),
                                   ('absent', '', 'n', '', 'a')]))

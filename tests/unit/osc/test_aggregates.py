@@ -18,6 +18,7 @@ class TestState(testtools.TestCase):
                 ((State.PENDING, State.IN_SYNC), 'pending'),
                 ((State.PENDING, State.NO_NODE), 'without_compute_node'),
                 ((State.UNKNOWN, State.NO_NODE), 'unknown'),
-                ((State.UNKNOWN, State.STALE), 'differs'),
-                ((State.MISSING, State.IN_SYNC), 'differs')):
+                ((State.UNKNOWN, State.STALE), 'stale'),
+                ((State.MISSING, State.STALE), 'missing'),
+                ((State.MISSING, State.IN_SYNC), 'missing')):
             self.assertEqual(expected, aggregates.state(frozenset(states)))
