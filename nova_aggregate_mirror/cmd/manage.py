@@ -37,8 +37,7 @@ from nova_aggregate_mirror import option_values
 
 PROGRAM = 'nova-aggregate-mirror-manage'
 DESCRIPTION = ('Mirror host aggregates to placement. "COMMAND --help" has the '
-               'arguments, exit statuses and an example of a command, and '
-               'these options precede the command.')
+               'arguments, exit statuses and an example of a command.')
 
 Subparsers: TypeAlias = 'argparse._SubParsersAction[argparse.ArgumentParser]'
 
@@ -91,6 +90,10 @@ class Command:
     """What its exit statuses mean; empty if only 0 is no failure."""
 
     @property
+    def summary(self) -> str:
+        return self.manual.partition('\n')[0]
+
+    @property
     def manual(self) -> str:
         """Its help, whose first line is also in the list of commands."""
         module = sys.modules[self.run.__module__]
@@ -133,7 +136,7 @@ def add_commands(subparsers: Subparsers) -> None:
                     if member.words.startswith(group + ' '))
             ).add_subparsers(metavar='COMMAND', required=True)
         parser = groups[group].add_parser(
-            name, help=command.manual.partition('\n')[0],
+            name, help=command.summary,
             description=command.manual, epilog=_epilog(command),
             formatter_class=argparse.RawDescriptionHelpFormatter)
         command.add_arguments(parser)
@@ -152,8 +155,7 @@ def _configure() -> None:
     nova_aggregate_mirror.conf.register_opts(CONF)
     CONF.register_cli_opt(cfg.SubCommandOpt(
         'command', title='Commands', handler=add_commands))
-    components.read_configuration(
-        sys.argv[1:] or ['--help'], PROGRAM, DESCRIPTION)
+    components.read_configuration(sys.argv[1:], PROGRAM, DESCRIPTION)
     if not CONF.debug:
         logging.set_defaults(
             default_log_levels=logging.get_default_log_levels() + QUIET)
@@ -165,6 +167,9 @@ def _configure() -> None:
 def main() -> int:
     """Run a command; return the exit status, see ``program.run``."""
     def command() -> int:
+        if program.show_help(PROGRAM, DESCRIPTION, {
+                command.words: command.summary for command in COMMANDS}):
+            return exit_status.OK
         # A normal exit, so that no temporary file is left.
         signal.signal(signal.SIGTERM, lambda *_signal: sys.exit(
             exit_status.TERMINATED))

@@ -8,6 +8,7 @@ import io
 import os
 import re
 import sys
+import textwrap
 from typing import Any
 from typing import cast
 from typing import TextIO
@@ -20,6 +21,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import option_values
 from nova_aggregate_mirror import printable
+from nova_aggregate_mirror import terminal_tables
 
 STDOUT = 1
 UNWRITABLE = (errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC)
@@ -59,6 +61,25 @@ def run(program: str, command: abc.Callable[[], int]) -> int:
         return exit_status.INTERRUPTED
     print('%s: %s' % (program, problem), file=sys.stderr)
     return exit_status.COULD_NOT_RUN
+
+
+def show_help(program: str, description: str,
+              commands: abc.Mapping[str, str]) -> bool:
+    """Print a list of commands if no argument, or only --help, is given.
+
+    Oslo.config would print it after all options of oslo.log.
+    """
+    if sys.argv[1:] not in ([], ['-h'], ['--help']):
+        return False
+    print('usage: %s [--config-file PATH] [--config-dir DIR]\n'
+          '       [--debug] COMMAND ...\n' % program)
+    print(textwrap.fill(description), end='\n\nCommands:\n')
+    for name, text in commands.items():
+        print(textwrap.fill(text, terminal_tables.WIDTH - 1,
+                            initial_indent='  %-25s ' % name,
+                            subsequent_indent=28 * ' '))
+    print('\nThese options, and those of oslo.log, precede the command.')
+    return True
 
 
 def _refusal(error: Any, program: str) -> Exception:

@@ -18,6 +18,8 @@ from nova_aggregate_mirror import printable
 from nova_aggregate_mirror import terminal_tables
 
 PROGRAM = 'nova-aggregate-mirror-status'
+DESCRIPTION = ('Check the hook, the journal, the access to placement, the '
+               'agent and drift.')
 
 
 class Checks(upgradecheck.UpgradeCommands):
@@ -71,9 +73,15 @@ def main() -> int:
     logging.getLogger().addHandler(logging.NullHandler())
     commands = Checks(runner.Runner(
         inputs.Deployment(CONF, components.source)).results)
+
+    def run() -> int:
+        if program.show_help(PROGRAM, DESCRIPTION, {
+                'upgrade check [--json]': 'Run all checks.'}):
+            return exit_status.OK
+        return upgradecheck.main(CONF, 'nova', commands, sys.argv[1:])
+
     try:
-        return program.run(PROGRAM, lambda: upgradecheck.main(
-            CONF, 'nova', commands, sys.argv[1:] or ['--help']))
+        return program.run(PROGRAM, run)
     except SystemExit as exc:
         # Argparse exits with 2, which here means that a check failed.
         return exit_status.COULD_NOT_RUN if exc.code else exit_status.OK
