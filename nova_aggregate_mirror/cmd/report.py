@@ -69,9 +69,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     except exceptions.Stopped:
         print(INTERRUPTED, file=sys.stderr)
         return stop.status
-    summary, findings = report.summary(content), content.findings
-    summarize(options.html, '%s; %s' % (summary, findings.summary)
-              if findings else summary)
+    summarize(options.html, report.summary(content))
     return report.status(content)
 
 

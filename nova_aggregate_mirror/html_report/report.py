@@ -47,7 +47,12 @@ def status(content: collect.Content) -> int:
 
 
 def summary(content: collect.Content) -> str:
-    """Summarize the comparison in one line."""
+    """Summarize the comparison, and the audit if any, in one line."""
+    text, findings = _comparison(content), content.findings
+    return '%s; %s' % (text, findings.summary) if findings else text
+
+
+def _comparison(content: collect.Content) -> str:
     result = content.sync
     if content.sync.not_compared:
         return 'Nothing could be compared: %s' % content.sync.not_compared
@@ -78,6 +83,10 @@ def values(content: collect.Content) -> dict[str, Any]:
              for column in columns}
     return {
         'status': status(content), 'summary': summary(content),
+        'good': not status(content) and not (
+            content.findings and content.findings.figure),
+        'states': frozenset[State]().union(
+            *(column.counts for column in columns)),
         'compared': not content.sync.not_compared,
         'problems': problems, 'endpoint': content.endpoint,
         'figures': _figures(content),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The HTML pages in a real browser: complete, safe, fast and readable."""
 
+import dataclasses
 import json
 import pathlib
 import uuid
@@ -372,6 +373,48 @@ class TestAnswer(PageTest):
                       one.open = true""")
                 self.assertEqual([], self.browser.evaluate(OVERFLOWS % 'body'))
                 assert_readable(self)
+
+
+class TestPhone(PageTest):
+    """Both pages at a width of 390 px."""
+
+    def test_events_of_a_server(self):
+        """Each cell of their table has the width of the page."""
+        entries = [explanation.RecordEntry(
+            '2026-11-29 12:00:00', 'create: schedule_instances',
+            'controller-1.example', 'No valid host was found. ' * 9)]
+        with open(self.file, 'w') as page:
+            page.writelines(answer.render(dataclasses.replace(
+                test_answer.explained(5, [2]),
+                record=explanation.ServerRecord(
+                    'error', '', 'fault', entries)),
+                test_answer.NOW))
+        open_page(self, 390)
+        self.assertEqual([], self.browser.evaluate(OVERFLOWS % 'body'))
+        self.assertLess(300, self.browser.evaluate("""
+            Math.min(...[...document.querySelectorAll(
+              '.record tbody :is(th, td)')].map(one => one.clientWidth))"""))
+
+    def test_header_of_the_matrix(self):
+        """It is as high as the names need, and at most 160 px."""
+        for name, low, high in ('az', 10, 40), ('n' * 99, 100, 160):
+            aggregate = str(uuid.UUID(int=1))
+            nova = source.Nova(
+                {aggregate: name}, {'h1': frozenset([aggregate])},
+                {str(uuid.UUID(int=2)): 'h1'})
+            done = outcome.Outcome()
+            with open(self.file, 'w') as page:
+                page.writelines(report.render(collect.Content(
+                    result.Result(
+                        done, nova, associations.after_sync((), done, nova)),
+                    collect.JournalContent(), {}, 'region RegionOne'), NOW))
+            open_page(self, 390)
+            height = self.browser.evaluate(
+                "document.querySelector('.head th:last-child').clientHeight")
+            self.assertTrue(low < height < high, height)
+            self.assertEqual(['in sync'], self.browser.evaluate("""
+                [...document.querySelectorAll('.legend b')].map(
+                  one => one.textContent)"""))
 
 
 class TestMisplaced(PageTest):

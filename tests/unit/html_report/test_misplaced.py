@@ -77,6 +77,17 @@ class TestGroups(testtools.TestCase):
                           '--live-migration %s</code>' % uuid.UUID(
                               int=number << 64), text)
 
+    def test_heading(self):
+        """It is good only if no server is misplaced, and all are audited."""
+        trouble = problems.Problem('cell7', 'refused')
+        for found, good in ((findings([]), True), (None, True),
+                            (findings([server(1)]), False),
+                            (findings([], troubles=[trouble]), False)):
+            text = page(found)
+            heading = re.search('<h1.*?</h1>', text).group()
+            self.assertEqual(good, '✓' in heading and '"good"' in heading)
+            self.assertIn(found.summary if found else 'in sync', heading)
+
     def test_since(self):
         """A row has the range, and each server its own time."""
         text = section(findings([server(1), server(2, since=NOW - 9 * DAY),
@@ -151,11 +162,12 @@ class TestSection(testtools.TestCase):
         self.assertIn('None: no audited server is', text)
 
     def test_verdict_and_status(self):
-        """They are those of a sync, which moves no server."""
+        """The status is that of a sync, which moves no server."""
         found = collected(findings([server(1)]))
         self.assertEqual(0, report.status(found))
-        self.assertEqual('Placement is in sync with nova',
-                         report.summary(found))
+        self.assertEqual(
+            'Placement is in sync with nova; 1 of 6 servers are on a host '
+            'that contradicts the request: 1 zone', report.summary(found))
         self.assertIn('<div class="misplaced"><dt>misplaced servers</dt>'
                       '<dd>1</dd>', page(found.findings))
 
@@ -163,7 +175,8 @@ class TestSection(testtools.TestCase):
         """What is missing on it comes first."""
         found = collected(findings([]))
         self.assertEqual(
-            '1 problem on the page; otherwise no difference was found',
+            '1 problem on the page; otherwise no difference was found; 0 of 5 '
+            'servers are on a host that contradicts the request',
             report.summary(dataclasses.replace(
                 found, journal=dataclasses.replace(
                     found.journal, trouble=problems.Problem('', 'silent')))))
