@@ -155,6 +155,32 @@ class TestInstallation(testtools.TestCase):
             {'data/share/%s/%s' % (PACKAGE, name) for name in SHARED},
             {name.partition('.data/')[2] for name in names - modules})
 
+    def test_the_readme_has_absolute_links(self):
+        """A package index has no other files; each is in the commit."""
+        with zipfile.ZipFile(self.wheel) as archive:
+            name, = (name for name in archive.namelist()
+                     if name.endswith('.dist-info/METADATA'))
+            text = archive.read(name).decode()
+        commit = run('git', '-C', str(self.source), 'rev-parse', 'HEAD')
+        tree = r'https://opendev.org/openstack/%s/(?:raw|src)/commit/%s/' % (
+            PACKAGE, commit.strip())
+        targets = re.findall(r'(?:image:: |<)([^\s>]+)(?:>`_|$)', text,
+                             re.MULTILINE)
+        paths = set(re.findall(tree + r'([^\s>]+)', text))
+        self.assertLess(3, len([path for path in paths
+                                if path.endswith(('.svg', '.png', '.rst'))]))
+        self.assertEqual(set(), paths - tracked())
+        self.assertEqual([], [target for target in targets
+                              if not target.startswith('https://')])
+
+    def test_the_check_of_a_release(self):
+        """It builds twice, and leaves nothing."""
+        source = self.clone()
+        said = run(sys.executable, str(source / 'tools' / 'build'),
+                   '--installed', '--check')
+        self.assertIn('two builds are the same', said)
+        self.assertFalse((source / 'dist').exists())
+
     def clone(self, *options):
         """Clone the repository that was built into another directory."""
         directory = tempfile.TemporaryDirectory(prefix='another-')
