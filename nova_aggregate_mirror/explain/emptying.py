@@ -12,6 +12,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import conditions
 from nova_aggregate_mirror.explain import departures
+from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import filling
 from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.explain import gather
@@ -51,8 +52,8 @@ class Emptying:
         self._reader = candidates.CandidateReader(cloud.placement)
         self._answers: dict[Any, candidates.Candidates] = {}
         """What placement has responded, by the parameters of the query."""
-        self._explained: dict[Any, str] = {}
-        """Why no host takes a request, by all that decides it."""
+        self._alone: dict[str, explanation.Answer] = {}
+        """Where a server goes if it goes first, by all that decides it."""
         self._filling: filling.Filling | None = None
         self._held: abc.Mapping[str, filling.Amounts] = {}
 
@@ -141,46 +142,45 @@ class Emptying:
             self._filling = filling.Filling(
                 self._manager, trial.states(None, frozenset()))
         answers = [self._ask(query.parameters()) for query in queries]
-        limits = trial.limits
-        group, moved = spec.instance_group, self._filling.servers
-        hosts = list(group.hosts) if group else []
-        if group:
-            group.hosts = hosts + [moved[member] for member in group.members
-                                   if member in moved]
-        weighed = self._filling.choose(spec, answers, limits)
-        if weighed:
-            best = [one.obj.host for one in weighed
-                    if one.weight == weighed[0].weight]
-            self._filling.place(row.server, weighed[0].obj, self._host, spec)
-            if row.operation != moving.EVACUATION:
-                self._filling.room.give_back(self._held.get(row.server, {}))
-            return dataclasses.replace(
-                row, destination=best[0], same_weight=best)
-        after = group and group.hosts
-        if group:
-            group.hosts = hosts
-        first = self._filling.choose(spec, answers, limits, first=True)
-        if group:
-            group.hosts = after
-        if first:
-            return dataclasses.replace(
-                row, first=first[0].obj.host,
-                reason=self._lost(spec, answers, first))
-        return dataclasses.replace(row, reason=self._excluded(row))
+        if spec.instance_group:
+            spec.instance_group.hosts += self._filling.hosts(
+                spec.instance_group.members)
+        weighed = self._filling.choose(spec, answers, trial.limits)
+        if not weighed:
+            return self._lost(row, spec, answers)
+        best = [one.obj.host for one in weighed
+                if one.weight == weighed[0].weight]
+        self._filling.place(row.server, weighed[0].obj, self._host, spec)
+        if row.operation != moving.EVACUATION:
+            self._filling.taken.subtract(self._held.get(row.server, {}))
+        return dataclasses.replace(
+            row, destination=best[0], same_weight=best)
 
-    def _excluded(self, row: Departure) -> str:
-        """Return why no host takes a server, whatever others do."""
+    def _lost(self, row: Departure, spec: Any,
+              answers: abc.Sequence[candidates.Candidates]) -> Departure:
+        """Return a server with why it has no host, and had one before."""
         request = self._request(row)
-        spec = request.spec
-        # All that nova's filters read of a request.
-        key = str((spec.flavor.id, spec.image, spec.scheduler_hints,
-                   spec.availability_zone, spec.project_id,
-                   spec.instance_group and spec.instance_group.uuid,
-                   spec.requested_resources, spec.requested_networks))
-        if key not in self._explained:
-            self._explained[key] = rendering.excluded(
-                conditions.explain(gather.gather(self._cloud, request)))
-        return self._explained[key]
+        # All that nova reads of a request.
+        key = str((row.operation, spec.flavor.id, request.spec.image,
+                   spec.scheduler_hints, spec.availability_zone,
+                   spec.project_id, spec.instance_group and
+                   spec.instance_group.uuid, request.spec.requested_resources,
+                   spec.requested_networks))
+        if key not in self._alone:
+            self._alone[key] = conditions.explain(
+                gather.gather(self._cloud, request))
+        alone = self._alone[key]
+        if not alone.acceptable or not self._filling:
+            return dataclasses.replace(row, reason=rendering.excluded(alone))
+        first = alone.acceptable[0].host
+        missing = self._filling.exhausted(
+            spec, answers, [verdict.node for verdict in alone.acceptable])
+        zone = spec.availability_zone
+        return dataclasses.replace(row, first=first, reason=(
+            'no host%s is left after %s (%s); %s if it goes first' % (
+                ' of zone %s' % zone if zone else '',
+                plurals.count(len(self._filling.servers), 'other'),
+                ', '.join(sorted(set(missing.values()))), first)))
 
     def _request(self, row: Departure) -> requests.SchedulingRequest:
         return stored.of_server(
@@ -192,18 +192,6 @@ class Emptying:
         if key not in self._answers:
             self._answers[key] = self._reader.candidates(parameters)
         return self._answers[key]
-
-    def _lost(self, spec: Any, answers: abc.Sequence[candidates.Candidates],
-              first: abc.Sequence[Any]) -> str:
-        """Return why the hosts for a server that goes first have none now."""
-        assert self._filling
-        reasons = self._filling.exhausted(
-            spec, answers, [one.obj.uuid for one in first])
-        zone = ' of zone %s' % spec.availability_zone if (
-            spec.availability_zone) else ''
-        return 'no host%s is left after %s (%s); %s if it goes first' % (
-            zone, plurals.count(len(self._filling.servers), 'other'),
-            ', '.join(sorted(set(reasons.values()))), first[0].obj.host)
 
 
 def _held(reader: candidates.CandidateReader, providers: abc.Set[str]

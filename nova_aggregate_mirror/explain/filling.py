@@ -8,7 +8,6 @@ servers before: what they took of its candidates is counted here.
 
 import collections
 from collections import abc
-import copy
 import itertools
 from typing import Any
 
@@ -26,6 +25,7 @@ State = Any
 """Nova's ``HostState``."""
 Amounts = abc.Mapping[tuple[str, str], int]
 """Amounts by provider and resource class."""
+Taken = collections.Counter[tuple[str, str]]
 
 
 def amounts(request: abc.Mapping[str, Any]) -> Amounts:
@@ -37,33 +37,21 @@ def amounts(request: abc.Mapping[str, Any]) -> Amounts:
     return taken
 
 
-class Room:
-    """The free resources of providers, after what servers took of them."""
+def lacking(request: abc.Mapping[str, Any],
+            summaries: abc.Mapping[str, abc.Mapping[str, Any]],
+            taken: abc.Mapping[tuple[str, str], int]) -> set[str]:
+    """Return the resource classes of which a request asks too much.
 
-    def __init__(self) -> None:
-        self._taken = collections.Counter[tuple[str, str]]()
-
-    def take(self, taken: Amounts) -> None:
-        self._taken.update(taken)
-
-    def give_back(self, taken: Amounts) -> None:
-        self._taken.subtract(taken)
-
-    def lacking(self, request: abc.Mapping[str, Any],
-                summaries: abc.Mapping[str, abc.Mapping[str, Any]]
-                ) -> set[str]:
-        """Return the resource classes of which a request asks too much.
-
-        :param summaries: placement's, from before any server was placed
-        """
-        classes = set()
-        for key, amount in amounts(request).items():
-            provider, name = key
-            figures = summaries[provider]['resources'][name]
-            free = figures['capacity'] - figures['used'] - self._taken[key]
-            if amount > free:
-                classes.add(name)
-        return classes
+    :param summaries: placement's, from before any server was placed
+    :param taken: what servers took since, or gave back
+    """
+    classes = set()
+    for key, amount in amounts(request).items():
+        provider, name = key
+        figures = summaries[provider]['resources'][name]
+        if amount > figures['capacity'] - figures['used'] - taken[key]:
+            classes.add(name)
+    return classes
 
 
 def consume(state: State, spec: request_spec.RequestSpec, server: str) -> None:
@@ -89,27 +77,31 @@ class Filling:
                  states: abc.Iterable[State]) -> None:
         self._manager = manager
         self._states = list(states)
-        self._before: dict[str, State] = {}
-        """Copies of the host states that have changed, by compute node."""
-        self.room = Room()
+        self.taken = Taken()
+        """What the servers took of placement's candidates, or gave back."""
         self.servers: dict[str, str] = {}
         """Each server that was placed, to its host."""
 
+    def hosts(self, servers: abc.Iterable[str]) -> list[str]:
+        """Return the new hosts of those of some servers that were placed."""
+        return [self.servers[server] for server in servers
+                if server in self.servers]
+
     def choose(self, spec: request_spec.RequestSpec,
                answers: abc.Sequence[candidates.Candidates],
-               limits: abc.Sequence[str], first: bool = False,
+               limits: abc.Sequence[str],
                hosts: abc.Iterable[State] | None = None) -> list[Any]:
         """Return the weighed hosts that pass, the best first.
 
         :param answers: what placement responds to each query of the request
         :param limits: how many candidates nova takes of each; empty for all
-        :param first: as if no other server had been placed before
         :param hosts: the host states to choose from; by default all
         """
         offered: dict[str, list[Any]] = {}
         for answer, limit in zip(answers, limits, strict=True):
-            fitting = (request for request in answer.requests if first
-                       or not self.room.lacking(request, answer.summaries))
+            fitting = (
+                request for request in answer.requests
+                if not lacking(request, answer.summaries, self.taken))
             for request in itertools.islice(
                     fitting, int(limit) if limit else None):
                 for provider in request['allocations']:
@@ -117,8 +109,6 @@ class Filling:
         states = []
         for state in self._states if hosts is None else hosts:
             if state.uuid in offered:
-                if first:
-                    state = self._before.get(state.uuid, state)
                 # A filter may leave out some of them.
                 state.allocation_candidates = offered[state.uuid]
                 states.append(state)
@@ -131,14 +121,12 @@ class Filling:
         :param state: chosen for it, with its candidates
         :param source: the host that it has left; empty for a new one
         """
-        self.room.take(amounts(state.allocation_candidates[0]))
+        self.taken.update(amounts(state.allocation_candidates[0]))
         self.servers[server] = state.host
         # A vCenter moves a server within its cluster, which is one host.
         if state.host == source:
             return
         if source:
-            if state.uuid not in self._before:
-                self._before[state.uuid] = _copied(state)
             for one in self._states:
                 if one.host == source:
                     one.instances.pop(server, None)
@@ -181,11 +169,11 @@ class Filling:
         open_nodes = set[str]()
         for answer in answers:
             for request in answer.requests:
-                lacking = self.room.lacking(request, answer.summaries)
-                if not lacking:
+                missing = lacking(request, answer.summaries, self.taken)
+                if not missing:
                     open_nodes |= request['allocations'].keys()
                 for provider in request['allocations']:
-                    classes.setdefault(provider, set()).update(lacking)
+                    classes.setdefault(provider, set()).update(missing)
         reasons = {node: ', '.join(sorted(classes[node])) for node in nodes
                    if node in classes and node not in open_nodes}
         left = [state for state in self._states
@@ -211,11 +199,3 @@ class Filling:
             *_runs, passed = manager.run_filters(states, [], spec)
             manager.scores(passed, spec)
             raise
-
-
-def _copied(state: State) -> State:
-    """Return a host state that keeps what a server takes of the other."""
-    copied = copy.copy(state)
-    copied.pci_stats = copy.deepcopy(state.pci_stats)
-    copied.instances = dict(state.instances)
-    return copied

@@ -140,7 +140,7 @@ class Rehearsal:
 
         :param states: all host states; they are changed as by a server
         """
-        spec, room, hosts = self._spec, filling.Room(), list[str]()
+        spec, taken, hosts = self._spec, filling.Taken(), list[str]()
         summaries = dict[str, abc.Mapping[str, Any]]()
         for answer in answers:
             summaries |= answer.summaries
@@ -156,12 +156,12 @@ class Rehearsal:
                 states, spec, index) or [])
             for weighed in self._manager.get_weighed_hosts(states, spec):
                 state = weighed.obj
-                if state.allocation_candidates and not room.lacking(
-                        state.allocation_candidates[0], summaries):
+                if state.allocation_candidates and not filling.lacking(
+                        state.allocation_candidates[0], summaries, taken):
                     break
             else:
                 return hosts
-            room.take(filling.amounts(state.allocation_candidates[0]))
+            taken.update(filling.amounts(state.allocation_candidates[0]))
             filling.consume(state, spec, server)
             hosts.append(state.host)
         return hosts
