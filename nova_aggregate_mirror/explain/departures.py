@@ -78,8 +78,9 @@ def sentence(answer: Answer) -> str:
     total = len(answer.departures)
     if not total:
         return 'No server is on %s' % answer.host
-    text = '%d of %s find a host' % (
-        len(answer.of_kind(FOUND)), plurals.count(total, 'server'))
+    text = '%d of %s %s a host' % (
+        len(answer.of_kind(FOUND)), plurals.count(total, 'server'),
+        'finds' if total == 1 else 'find')
     missing, staying = answer.of_kind(NO_HOST), answer.of_kind(NOT_MOVABLE)
     if missing:
         text += '; %d do not: %s' % (len(missing), plurals.first([
@@ -94,9 +95,9 @@ def sentence(answer: Answer) -> str:
 
 def text(answer: Answer) -> str:
     """Render remarks, the sentence, a row for each server, and the notes."""
+    table = terminal_tables.render(TABLE, map(_cells, answer.departures))
     return '\n\n'.join([
-        *head(answer),
-        terminal_tables.render(TABLE, map(_cells, answer.departures)),
+        *head(answer), *([table] if answer.departures else ()),
         *notes(answer)])
 
 

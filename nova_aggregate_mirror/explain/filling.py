@@ -8,11 +8,14 @@ servers before: what they took of its candidates is counted here.
 
 import collections
 from collections import abc
+import datetime
 import itertools
 from typing import Any
 
 from nova import objects
+from nova.scheduler import host_manager
 from nova.scheduler import manager as nova_manager
+from oslo_utils import timeutils
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror.explain import candidates
@@ -25,6 +28,7 @@ State = Any
 """Nova's ``HostState``."""
 Amounts = abc.Mapping[tuple[str, str], int]
 """Amounts by provider and resource class."""
+SECOND = datetime.timedelta(seconds=1)
 Taken = collections.Counter[tuple[str, str]]
 
 
@@ -77,6 +81,7 @@ class Filling:
                  states: abc.Iterable[State]) -> None:
         self._manager = manager
         self._states = list(states)
+        self._time = timeutils.utcnow()
         self.taken = Taken()
         """What the servers took of placement's candidates, or gave back."""
         self.servers: dict[str, str] = {}
@@ -97,6 +102,7 @@ class Filling:
         :param limits: how many candidates nova takes of each; empty for all
         :param hosts: the host states to choose from; by default all
         """
+        self._stop_time()
         offered: dict[str, list[Any]] = {}
         for answer, limit in zip(answers, limits, strict=True):
             fitting = (
@@ -182,6 +188,18 @@ class Filling:
         for run in runs:
             reasons |= dict.fromkeys(run.rejected, run.name)
         return {node: reasons.get(node, 'addresses') for node in nodes}
+
+    def _stop_time(self) -> None:
+        """Let the last reports of nova-computes be as old as at the start."""
+        passed = timeutils.utcnow() - self._time
+        if passed < SECOND:
+            return
+        self._time += passed
+        for state in self._states:
+            service = state.service
+            reported = service['last_seen_up'] or service['created_at']
+            state.service = host_manager.ReadOnlyDict(
+                {**service, 'last_seen_up': reported + passed})
 
     def _weighed(self, states: list[State], spec: request_spec.RequestSpec
                  ) -> list[Any]:

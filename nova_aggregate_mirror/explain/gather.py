@@ -450,7 +450,8 @@ def _fill(cloud: Cloud, trial: rehearsal.Rehearsal, spec: Any, facts: Facts,
     try:
         for host in servers.fill(spec, answers, trial.limits):
             hosts.append(host)
-            cloud.display.tell('%d servers fit' % len(hosts))
+            cloud.display.tell(
+                plurals.count(len(hosts), 'server') + ' placed')
     except KeyboardInterrupt:
         interrupted = True
     left = servers.exhausted(spec, answers, facts.scores.keys())

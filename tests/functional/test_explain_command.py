@@ -23,6 +23,7 @@ from tests import placed
 from tests.unit import servers
 
 PASSWORD = 'hunter2'
+NO_ROOM = 'DISK_GB, MEMORY_MB'
 SMALL = ('--flavor', 'm1.small')
 MORE = """
 [DEFAULT]
@@ -139,6 +140,52 @@ class TestExplain(ExplainTest):
         self.assertEqual(
             'nova-scheduler finds 0 of 2 hosts: no host aggregate matches the '
             'flavor\'s extra spec ssd', done.stdout.splitlines()[0])
+
+
+class TestSeveral(ExplainTest):
+
+    def test_as_many_as_fit(self):
+        """It exits with 1 only if none fits."""
+        done = self.explain(*SMALL, '--count', 'all')
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertEqual('2 more; then %s on 2 of 2 hosts' % NO_ROOM,
+                         done.stdout.splitlines()[0])
+        self.assertIn('| az1  | 1       |', done.stdout)
+        document = json.loads(self.explain(
+            *SMALL, '--count', 'all', '--format', 'json').stdout)
+        self.assertEqual((2, {NO_ROOM: 2}, {'az1': 1, 'nova': 1}), (
+            document['count'], document['ran_out'], document['zones']))
+        placed.create_flavor('m1.huge', 9)
+        done = self.explain('--flavor', 'm1.huge', '--count', 'all')
+        self.assertEqual(1, done.returncode)
+        self.assertIn('nova-scheduler finds 0 of 2 hosts', done.stdout)
+
+    def test_servers_of_a_host(self):
+        """A host without servers can be emptied; another one is an error."""
+        done = self.explain('--servers-of', 'near')
+        self.assertEqual((0, ''), (done.returncode, done.stderr))
+        self.assertIn('No server is on near', done.stdout)
+        page = pathlib.Path(
+            self.useFixture(base_fixtures.TempDir()).path, 'page.html')
+        done = self.explain('--servers-of', 'near', '--html', str(page))
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertIn('<h1 class="good">', page.read_text())
+        done = self.explain('--servers-of', 'typo')
+        self.assertEqual(255, done.returncode)
+        self.assertIn('nova has no compute node of host typo', done.stderr)
+
+    def test_arguments(self):
+        """Those that do not apply are refused."""
+        for argument, expected in (
+                ('--zone=az1', '--zone applies to --flavor, not to '
+                               '--servers-of without --for'),
+                ('--host=far', '--host does not apply to --servers-of'),
+                ('--for=rebuild', '--for rebuild is not a move of '
+                                  '--servers-of: use one of live-migrate, '
+                                  'migrate, evacuate')):
+            done = self.explain('--servers-of', 'near', argument)
+            self.assertEqual(255, done.returncode)
+            self.assertIn(expected, done.stderr)
 
 
 class TestImage(ExplainTest):

@@ -6,8 +6,11 @@ host.
 """
 
 import fixtures as base_fixtures
+from nova.conf import CONF
 from nova import exception as nova_exception
 from nova import objects
+from nova.scheduler.filters import compute_filter
+from oslo_utils import fixture
 from oslo_utils.fixture import uuidsentinel
 
 from nova_aggregate_mirror import exceptions
@@ -261,3 +264,19 @@ class TestAll(FillingTest):
             created.append(1)
         self.assertEqual(5, len(created))
         self.assertEqual({'nova': 5}, answer.zones)
+
+    def test_time_passes(self):
+        """Nova-computes that were up stay so, however long it takes."""
+        self.provide('h1', PARTS, 20)
+        self.resources(**{PARTS: 1})
+        clock = self.useFixture(fixture.TimeFixture())
+        passing = compute_filter.ComputeFilter.host_passes
+
+        def slow(*arguments):
+            clock.advance_time_seconds(CONF.service_down_time / 8)
+            return passing(*arguments)
+
+        self.useFixture(base_fixtures.MonkeyPatch(
+            'nova.scheduler.filters.compute_filter.ComputeFilter.host_passes',
+            slow))
+        self.assertEqual(10, self.filled(PARTS).count)
