@@ -129,12 +129,8 @@ def add_commands(subparsers: Subparsers) -> None:
     for command in COMMANDS:
         group, _space, name = command.words.rpartition(' ')
         if group not in groups:
-            groups[group] = subparsers.add_parser(
-                group, help=', '.join(
-                    member.words.removeprefix(group + ' ')
-                    for member in COMMANDS
-                    if member.words.startswith(group + ' '))
-            ).add_subparsers(metavar='COMMAND', required=True)
+            groups[group] = subparsers.add_parser(group).add_subparsers(
+                metavar='COMMAND', required=True)
         parser = groups[group].add_parser(
             name, help=command.summary,
             description=command.manual, epilog=_epilog(command),

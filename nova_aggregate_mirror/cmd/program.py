@@ -109,7 +109,10 @@ class _EscapingStream:
         self.unfiltered = unfiltered
 
     def write(self, text: str) -> int:
-        return self.unfiltered.write(printable.lines(text))
+        # Every second part is a colour of a table.
+        parts = terminal_tables.COLOUR.split(text)
+        parts[::2] = map(printable.lines, parts[::2])
+        return self.unfiltered.write(''.join(parts))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.unfiltered, name)

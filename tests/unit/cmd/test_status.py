@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the status command prints the results."""
 
+import io
+
 import fixtures
 import testtools
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import runner
+from nova_aggregate_mirror.cmd import program
 from nova_aggregate_mirror.cmd import status
 
 
@@ -37,3 +40,17 @@ class TestText(testtools.TestCase):
             self.assertEqual(
                 words.split(), [word for word in ' '.join(cells).split()
                                 if word == words.split()[0]])
+
+    def test_colours_on_a_terminal(self):
+        """They reach it; what another service says does not control it."""
+        terminal = io.StringIO()
+        terminal.isatty = lambda: True
+        self.useFixture(fixtures.MonkeyPatch('sys.stdout', terminal))
+        with program.printing():
+            print(status.text({'Bad': runner.Result(checks.Code.FAILURE, [
+                checks.failure('\x1b[2J. Run:', 'rm \x1b[1mx')])}))
+        text = terminal.getvalue()
+        self.assertIn('\x1b[31mResult: Failure\x1b[0m', text)
+        self.assertEqual(2, text.count('\x1b'))
+        self.assertIn('\\x1b[2J. Run:', text)
+        self.assertIn('rm \\x1b[1mx', text)
