@@ -9,7 +9,6 @@ from importlib import metadata
 from typing import Any
 
 from oslo_config import cfg
-from oslo_db import options as db_options
 
 GROUP = cfg.OptGroup(
     'aggregate_mirror',
@@ -190,8 +189,9 @@ OPTS = [
 
 
 def _database_opts() -> list[cfg.Opt]:
-    # oslo.db returns the objects that nova registers for its own databases:
-    # changing a default in place would change it for nova, too.
+    # The client has no journal, and is installed without oslo.db.
+    from oslo_db import options as db_options
+    # They are nova's own objects: changed in place, they would change nova.
     opts: list[cfg.Opt] = copy.deepcopy(db_options.database_opts)
     cfg.set_defaults(opts, connection=DEFAULT_CONNECTION)
     return opts

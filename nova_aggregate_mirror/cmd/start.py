@@ -7,6 +7,7 @@ import functools
 import gc
 import importlib
 import importlib.metadata
+import importlib.util
 import os
 import sys
 import traceback
@@ -14,6 +15,9 @@ import traceback
 from nova_aggregate_mirror import exit_status
 
 PACKAGE = 'nova_aggregate_mirror'
+EXTRA = ('alembic', 'jinja2', 'oslo_db', 'oslo_reports', 'oslo_upgradecheck',
+         'sqlalchemy')
+"""What the extra ``nova`` has; nova brings all of it."""
 
 
 @contextlib.contextmanager
@@ -52,6 +56,10 @@ def _start(name: str) -> int:
     # resolver that only green threads use.
     os.environ.setdefault('EVENTLET_NO_GREENDNS', 'yes')
     try:
+        for module in ('nova', *EXTRA):
+            # Some are imported only once they are needed.
+            if not importlib.util.find_spec(module):
+                raise ModuleNotFoundError(name=module)
         with importing():
             command = importlib.import_module('%s.cmd.%s' % (PACKAGE, name))
     except KeyboardInterrupt:
@@ -69,10 +77,12 @@ def _start(name: str) -> int:
 
 def _report_missing(program: str, missing: str, is_help: bool) -> int:
     """Say where to run a program that lacks a package; return the status."""
-    where = 'pip install prometheus-client'
-    if missing != 'prometheus_client':
-        where = ('run it in nova-api\'s environment, as the user of nova-api; '
-                 '"openstack aggregate mirror" works without nova')
+    where = ('run it in nova-api\'s environment, as the user of nova-api; '
+             '"openstack aggregate mirror" works without nova')
+    if missing == 'prometheus_client':
+        where = 'pip install prometheus-client'
+    elif missing in EXTRA:
+        where = 'pip install "nova-aggregate-mirror[nova]"'
     if is_help:
         print('usage: %s [options] command\n\nThe package %s is not '
               'installed in %s: %s.' % (program, missing, sys.prefix, where))

@@ -9,6 +9,8 @@ import textwrap
 
 import testtools
 
+from nova_aggregate_mirror.cmd import start
+
 
 class TestStart(testtools.TestCase):
 
@@ -84,6 +86,16 @@ class TestStart(testtools.TestCase):
         self.assertRegex(
             done.stderr, '^nova-aggregate-mirror-agent: the package '
             'prometheus_client is not .*: pip install prometheus-client\n$')
+
+    def test_package_of_the_extra_nova(self):
+        """A part that is started without it names the extra."""
+        for missing in start.EXTRA:
+            done = self.start('db', 'sync', missing=missing)
+            self.assertEqual((255, ''), (done.returncode, done.stdout))
+            self.assertRegex(
+                done.stderr, '^nova-aggregate-mirror-manage: the package %s '
+                'is not .*: pip install "nova-aggregate-mirror\\[nova\\]"\n$'
+                % missing)
 
     def test_defect_of_this_package(self):
         """It has a traceback, and not the status of a result."""

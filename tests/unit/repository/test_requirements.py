@@ -8,6 +8,8 @@ import re
 
 import testtools
 
+from nova_aggregate_mirror.cmd import start
+
 ROOT = pathlib.Path(__file__).parents[3]
 
 # The check compares these files, and the extras in setup.cfg, with
@@ -65,9 +67,18 @@ class TestRequirements(testtools.TestCase):
         self.assertIn('PrettyTable', {
             line.partition('>')[0] for line in read('requirements.txt')})
 
+    def test_extras_of_nova_s_environment(self):
+        """That of the agent includes that of nova, which start knows."""
+        nova = extras()['nova']
+        self.assertEqual(set(nova), set(extras()['agent']).intersection(nova))
+        self.assertEqual(
+            list(start.EXTRA),
+            [normal(line).replace('-', '_') for line in nova])
+
     def test_installation_adds_no_package_to_nova_s_environment(self):
         """Each requirement is nova's own, too; the agent has one more."""
         nova = set(map(normal, importlib.metadata.requires('nova')))
         for packages, others in ((read('requirements.txt'), set()),
+                                 (extras()['nova'], set()),
                                  (extras()['agent'], {'prometheus-client'})):
             self.assertEqual(others, set(map(normal, packages)) - nova)
