@@ -82,7 +82,7 @@ def _report_missing(program: str, missing: str, is_help: bool) -> int:
     if missing == 'prometheus_client':
         where = 'pip install prometheus-client'
     elif missing in EXTRA:
-        where = 'pip install "nova-aggregate-mirror[nova]"'
+        where = 'install this package with its extra [nova]'
     if is_help:
         print('usage: %s [options] command\n\nThe package %s is not '
               'installed in %s: %s.' % (program, missing, sys.prefix, where))

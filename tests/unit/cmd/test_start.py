@@ -94,7 +94,7 @@ class TestStart(testtools.TestCase):
             self.assertEqual((255, ''), (done.returncode, done.stdout))
             self.assertRegex(
                 done.stderr, '^nova-aggregate-mirror-manage: the package %s '
-                'is not .*: pip install "nova-aggregate-mirror\\[nova\\]"\n$'
+                'is not .*: install this package with its extra \\[nova\\]\n$'
                 % missing)
 
     def test_defect_of_this_package(self):
