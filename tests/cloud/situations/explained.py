@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The explanation of a request, as the real command gives it."""
 
+from collections import abc
 import dataclasses
 import json
 import re
@@ -64,9 +65,15 @@ def explain(at: scene.Scene, request: situation.Request,
         error then
     :raises Failed: when it does something else
     """
+    return run(at, request.arguments(), error)
+
+
+def run(at: scene.Scene, arguments: abc.Sequence[str], error: bool = False
+        ) -> Explanation:
+    """Run the command with arguments; see ``explain``."""
     status, out, err = at.run([
-        scene.MANAGE, 'scheduling', 'explain', *request.arguments(),
-        '--format', 'json'])
+        scene.MANAGE, 'scheduling', 'explain', *arguments, '--format',
+        'json'])
     if error and not out:
         return Explanation(status, {
             'summary': err.strip().splitlines()[-1], 'remarks': [],

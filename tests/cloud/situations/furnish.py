@@ -3,6 +3,8 @@
 
 from collections import abc
 
+from keystoneauth1 import adapter
+
 from tests.cloud.situations import scene
 
 
@@ -67,13 +69,39 @@ def uuid(at: scene.Scene, name: str) -> str:
     return str(at.cloud.aggregates()[name]['uuid'])
 
 
-def group(at: scene.Scene, policy: str) -> str:
-    """Create a server group; return its ID."""
+def group(at: scene.Scene, policy: str, **rules: int) -> str:
+    """Create a server group; return its ID.
+
+    :param rules: of the policy, such as ``max_server_per_host``
+    """
+    ruled = {'rules': rules} if rules else {}
     made: str = at.nova.post('/os-server-groups', json={'server_group': {
-        'name': at.name('group'), 'policy': policy}}).json()[
+        'name': at.name('group'), 'policy': policy, **ruled}}).json()[
             'server_group']['id']
     at.later(at.nova.delete, '/os-server-groups/%s' % made)
     return made
+
+
+def user(at: scene.Scene, *roles: str) -> adapter.Adapter:
+    """Create a user of a new project; return its adapter for nova-api.
+
+    :param roles: of the user, besides ``member``
+    """
+    identity, name = at.cloud.rest('identity'), at.name('project')
+    project, account = (identity.post('/%ss' % kind, json={kind: {
+        'name': name, 'domain_id': 'default', **values}}).json()[kind]['id']
+        for kind, values in (
+            ('project', {}), ('user', {'password': at.cloud.config.password})))
+    for each in ('member', *roles):
+        [role] = identity.get('/roles?name=%s' % each).json()['roles']
+        identity.put('/projects/%s/users/%s/roles/%s' % (
+            project, account, role['id']))
+    at.later(identity.delete, '/projects/%s' % project)
+    at.later(identity.delete, '/users/%s' % account)
+    return adapter.Adapter(
+        at.cloud.new_session(name, name), service_type='compute',
+        endpoint_override=at.nova.get_endpoint(),
+        default_microversion='2.96')
 
 
 def _act(at: scene.Scene, name: str, action: abc.Mapping[str, object]) -> None:

@@ -4,8 +4,6 @@
 from collections import abc
 from typing import Any
 
-from keystoneauth1 import adapter
-
 from tests.cloud.situations import cells
 from tests.cloud.situations import furnish
 from tests.cloud.situations import hosts
@@ -101,30 +99,12 @@ def private_flavor(at: scene.Scene) -> Rounds:
         'name': wanted, 'id': wanted, 'vcpus': 1, 'ram': 64, 'disk': 1,
         'os-flavor-access:is_public': False}})
     at.later(at.nova.delete, '/flavors/%s' % wanted)
-    user = _member(at)
+    user = furnish.user(at)
     yield situation.Round(
         servers.Create(at, wanted, explained=['--flavor', wanted], nova=user),
         '', refusal='Flavor', summary=FOUND, looked='rights to the flavor',
         action='openstack flavor set --project %s %s' % (
             user.get_project_id(), wanted), anywhere=True)
-
-
-def _member(at: scene.Scene) -> Any:
-    """Return nova's adapter of a user of another project."""
-    identity, name = at.cloud.rest('identity'), at.name('project')
-    project, user = (identity.post('/%ss' % kind, json={kind: {
-        'name': name, 'domain_id': 'default', **values}}).json()[kind]['id']
-        for kind, values in (
-            ('project', {}), ('user', {'password': at.cloud.config.password})))
-    [role] = identity.get('/roles?name=member').json()['roles']
-    identity.put('/projects/%s/users/%s/roles/%s' % (
-        project, user, role['id']))
-    at.later(identity.delete, '/projects/%s' % project)
-    at.later(identity.delete, '/users/%s' % user)
-    return adapter.Adapter(
-        at.cloud.new_session(name, name), service_type='compute',
-        endpoint_override=at.nova.get_endpoint(),
-        default_microversion='2.96')
 
 
 def missing_image(at: scene.Scene) -> Rounds:
