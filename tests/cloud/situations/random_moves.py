@@ -2,21 +2,18 @@
 """The command ``tools/cloud moves``: random requests, explained and then made.
 
 Unlike the tests with nova-scheduler alone, nova-api and nova-conductor prepare
-each request themselves. A run continues where one with the same seed ended.
+each request themselves.
 """
 
 import argparse
 from collections.abc import Callable
 from collections.abc import Mapping
-import contextlib
 import dataclasses
-import json
 import random
-import sys
 from typing import Any
 
-from tests.cloud import clients
 from tests.cloud import cloud
+from tests.cloud.situations import comparisons
 from tests.cloud.situations import explained
 from tests.cloud.situations import furnish
 from tests.cloud.situations import hosts
@@ -65,34 +62,8 @@ class Comparison:
 
 def main(running: cloud.Cloud, chosen: argparse.Namespace) -> int:
     """Compare the moves that are left; return 0 if all are equal."""
-    path = running.state.directory / ('moves-%s.json' % chosen.seed)
-    comparisons = [Comparison(**each) for each in json.loads(
-        path.read_text())] if path.exists() else []
-    finished = {comparison.number for comparison in comparisons}
-    running.forked = clients.Clients(running.programs)
-    configurations = schedulers.Schedulers(running)
-    try:
-        for number in sorted(set(range(chosen.count)) - finished,
-                             key=lambda number: (_scheduler(number), number)):
-            configurations.use(_scheduler(number))
-            with contextlib.ExitStack() as stack:
-                comparison = _compare(
-                    scene.Scene(running, configurations, stack.callback),
-                    number, random.Random('%s-%d' % (chosen.seed, number)))
-            print(comparison, flush=True)
-            comparisons.append(comparison)
-            path.write_text(json.dumps(
-                list(map(dataclasses.asdict, comparisons))))
-    except scene.Failed as exc:
-        print('Request %d: %s' % (number, exc), file=sys.stderr)
-        return 1
-    finally:
-        configurations.use('')
-        running.forked.close()
-    different = [each for each in comparisons if not each.equal]
-    print('%d requests compared, %d different' % (
-        len(comparisons), len(different)))
-    return 1 if different else 0
+    return comparisons.repeat(
+        running, chosen, Comparison, _compare, _scheduler)
 
 
 def _scheduler(number: int) -> str:
@@ -150,7 +121,7 @@ def _move(at: scene.Scene, server: str, operation: str, flavor: str
     action, arguments = ACTIONS[operation], [operation]
     prepare: dict[str, Callable[[], None]] = {
         'unshelve': lambda: servers.shelve(at, server),
-        'evacuate': lambda: _lose(at)}
+        'evacuate': lambda: lose(at, SOURCE)}
     prepare.get(operation, lambda: None)()
     if operation == 'resize':
         action, arguments = {'resize': {'flavorRef': flavor}}, [
@@ -160,7 +131,8 @@ def _move(at: scene.Scene, server: str, operation: str, flavor: str
     return servers.Move(at, server, arguments, action)
 
 
-def _lose(at: scene.Scene) -> None:
-    at.later(hosts.raise_up, at, SOURCE)
-    at.cloud.process(SOURCE).kill()
-    hosts.set_forced_down(at, SOURCE)
+def lose(at: scene.Scene, host: str) -> None:
+    """Kill nova-compute for evacuations; start it when all has ended."""
+    at.later(hosts.raise_up, at, host)
+    at.cloud.process(host).kill()
+    hosts.set_forced_down(at, host)
