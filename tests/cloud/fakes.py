@@ -15,6 +15,12 @@ import uuid
 
 # The first report is lost if neutron's workers start later.
 REPORT_INTERVAL = 5
+# No server gets one unless [pci] device_spec names it.
+DEVICES = [
+    {'address': '0000:0%d:00.0' % number, 'vendor_id': '15b3',
+     'product_id': '1018', 'dev_type': 'type-PCI', 'numa_node': None,
+     'parent_addr': None, 'label': 'label_15b3_1018', 'status': 'available'}
+    for number in (1, 2)]
 
 
 def compute(conf: str, refusal: str, *nodes: str) -> None:
@@ -35,6 +41,10 @@ def compute(conf: str, refusal: str, *nodes: str) -> None:
                 pathlib.Path(refusal).unlink()
                 raise exception.InstanceDeployFailure(reason='a test wants it')
             super().spawn(*args, **kwargs)
+
+        def get_available_resource(self, nodename: str) -> dict:
+            return {**super().get_available_resource(nodename),
+                    'pci_passthrough_devices': json.dumps(DEVICES)}
 
     class SeveralNodes(OneNode):
         def init_host(self, host: str) -> None:

@@ -2,14 +2,17 @@
 """Compute hosts: their services, and their providers in placement."""
 
 from collections import abc
+import pathlib
 from typing import Any
 import uuid
 
 from keystoneauth1 import exceptions
 
+from tests.cloud import cloud
 from tests.cloud.situations import scene
 
 CONFLICT = 409
+_FURTHER = '# Until the end of the situation.\n'
 
 
 def disable(at: scene.Scene, *hosts: str) -> None:
@@ -49,6 +52,19 @@ def restart(at: scene.Scene, host: str) -> None:
     """Restart nova-compute on a host."""
     at.cloud.process(host).kill()
     start(at, host)
+
+
+def configure(at: scene.Scene, host: str, options: str) -> None:
+    """Restart nova-compute on a host with further options, or with none."""
+    write_options(at.cloud, host, options)
+    restart(at, host)
+
+
+def write_options(running: cloud.Cloud, host: str, options: str) -> None:
+    """Replace the further options of nova-compute on a host."""
+    path = pathlib.Path(running.config.path('%s.conf' % host))
+    plain = path.read_text().partition(_FURTHER)[0]
+    path.write_text(plain + _FURTHER + options if options else plain)
 
 
 def wait_down(at: scene.Scene, host: str) -> None:
@@ -144,6 +160,12 @@ def provider(at: scene.Scene, host: str) -> str:
     """Return the UUID of the provider of a host with a single node."""
     [found] = [node.uuid for node in at.cloud.nodes() if node.host == host]
     return found
+
+
+def consumers(at: scene.Scene, uuid: str) -> set[str]:
+    """Return the UUIDs of what has allocations of a provider."""
+    return set(at.placement.get('/resource_providers/%s/allocations' % (
+        uuid)).json()['allocations'])
 
 
 def child(at: scene.Scene, host: str, resource: str, total: int) -> str:

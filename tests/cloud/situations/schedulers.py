@@ -45,7 +45,10 @@ enable_isolated_aggregate_filtering = True
 """Name to the options besides nova.conf; '' is the cloud's own."""
 
 
-_LOG = '[DEFAULT]\ndefault_log_levels = nova.service=DEBUG\n'
+_LOG = '''\
+[DEFAULT]
+default_log_levels = nova.service=DEBUG,nova.scheduler=DEBUG
+'''
 
 
 class Schedulers:

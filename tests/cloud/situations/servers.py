@@ -166,13 +166,24 @@ def host(at: scene.Scene, server: str) -> str:
 
 def shelve(at: scene.Scene, server: str) -> None:
     """Shelve a server, and wait until it is on no host."""
-    at.nova.post('/servers/%s/action' % server, json={'shelve': None})
+    change(at, server, 'shelve', 'SHELVED_OFFLOADED')
 
-    def offloaded() -> bool:
-        status = at.nova.get('/servers/%s' % server).json()['server']['status']
-        return bool(status == 'SHELVED_OFFLOADED')
 
-    at.wait_until(offloaded, '%s is shelved' % server)
+def confirm(at: scene.Scene, server: str) -> None:
+    """Confirm a migration, and wait until it has ended."""
+    change(at, server, 'confirmResize', 'ACTIVE', 'SHUTOFF')
+
+
+def change(at: scene.Scene, server: str, action: str, *statuses: str) -> None:
+    """Let nova's API act on a server, and wait for one of some statuses."""
+    url = '/servers/%s' % server
+    at.nova.post(url + '/action', json={action: None})
+
+    def changed() -> bool:
+        shown = at.nova.get(url).json()['server']
+        return shown['status'] in statuses and not shown[TASK]
+
+    at.wait_until(changed, '%s of %s has ended' % (action, server))
 
 
 def delete(at: scene.Scene, server: str) -> None:
