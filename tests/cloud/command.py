@@ -23,6 +23,7 @@ from tests.cloud.parts import command as parts_command
 from tests.cloud import processes
 from tests.cloud import servers
 from tests.cloud.situations import command as situations_command
+from tests.cloud.situations import random_fillings
 from tests.cloud.situations import random_moves
 from tests.cloud import statefile
 
@@ -31,7 +32,7 @@ UNAVAILABLE = 3
 INTERRUPTED = 130
 NOT_FOUND = 127
 # Commands that leave the cloud as it was.
-RESTORING = ('chaos', 'situations', 'moves')
+RESTORING = ('chaos', 'situations', 'moves', 'fillings')
 
 
 def up(chosen: argparse.Namespace) -> int:
@@ -127,6 +128,13 @@ def moves(chosen: argparse.Namespace) -> int:
         return random_moves.main(cloud.Cloud(_whole(chosen)), chosen)
 
 
+def fillings(chosen: argparse.Namespace) -> int:
+    """Empty and fill random hosts, and compare nova with the predictions."""
+    _whole(chosen)
+    with lock.hold(chosen.directory):
+        return random_fillings.main(cloud.Cloud(_whole(chosen)), chosen)
+
+
 def _whole(chosen: argparse.Namespace) -> statefile.State:
     """Return the state of a cloud that has started completely."""
     state = statefile.State.read(chosen.directory)
@@ -149,8 +157,8 @@ def main() -> int:
     """Run the command line; return the exit status."""
     commands = {'up': up, 'down': down, 'status': status, 'exec': execute,
                 'chaos': chaos, 'situations': situations, 'moves': moves,
-                'outages': outages_command.main, 'parts': parts_command.main,
-                'endure': endurance.main}
+                'fillings': fillings, 'outages': outages_command.main,
+                'parts': parts_command.main, 'endure': endurance.main}
     chosen = options.cloud(sys.argv[1:])
     try:
         # tools/cloud has blocked the signals until now.

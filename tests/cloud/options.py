@@ -104,6 +104,7 @@ def cloud(arguments: List[str]) -> argparse.Namespace:
     _add_chaos(commands)
     _add_situations(commands)
     _add_moves(commands)
+    _add_fillings(commands)
     outages = _add_outages(commands)
     _add_parts(commands)
     _add_endure(commands)
@@ -209,11 +210,27 @@ def _add_moves(commands: argparse._SubParsersAction) -> None:
         commands, 'moves', 'create and move servers at random, and compare '
         'where nova puts them with the explanation of each request',
         'nova found the acceptable hosts')
-    moves.add_argument(
-        '--count', type=int, default=60, metavar='N',
-        help='number of requests; those that an earlier run on this cloud has '
-             'compared with the same seed are not repeated (default: 60)')
-    moves.add_argument(
+    _add_repetitions(moves, 60, 'requests')
+
+
+def _add_fillings(commands: argparse._SubParsersAction) -> None:
+    fillings = _add(
+        commands, 'fillings', 'fill eight hosts with random servers, empty '
+        'one and create servers until none fits, and compare both with what '
+        'was predicted', 'nova did what was predicted',
+        'The cloud needs nine hosts: up --hosts 9')
+    _add_repetitions(fillings, 20, 'fillings')
+
+
+def _add_repetitions(parser: argparse.ArgumentParser, default: int,
+                     noun: str) -> None:
+    """Add the options of random comparisons."""
+    parser.add_argument(
+        '--count', type=int, default=default, metavar='N',
+        help='number of %s; those that an earlier run on this cloud has '
+             'compared with the same seed are not repeated (default: %d)' % (
+                 noun, default))
+    parser.add_argument(
         '--seed', default='0', metavar='TEXT',
         help='seed of the random choices (default: 0)')
 

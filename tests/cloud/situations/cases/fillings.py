@@ -91,7 +91,7 @@ def children(at: scene.Scene) -> Rounds:
     booted = [_boot(at, wanted, zone) for _number in range(3)]
     moved, server = _move_all_but_one(at, booted, LIVE)
     yield _round(at, server, LIVE, 'resources',
-                 'have fewer than 1 %s free' % resource)
+                 'cannot provide 1 ' + resource)
     servers.delete(at, moved[0])
 
 
