@@ -80,6 +80,10 @@ def device(at: scene.Scene) -> Rounds:
     yield _round(at, server, COLD, 'filter',
                  'without a free PCI device that matches')
     servers.delete(at, moved[0])
+    # Nova-compute reports a device that is free again once a minute.
+    arguments = ['--server', server, '--for', COLD]
+    at.wait_until(lambda: not explained.run(at, arguments).status,
+                  '%s has reported the device' % HOST)
 
 
 def children(at: scene.Scene) -> Rounds:
