@@ -51,7 +51,7 @@ SYNC = _select(*COMPARISON, REFUSED)
 LISTING = _select(NOT_READ) | {OK: 'everything could be read'}
 JOURNAL = _select(REFUSED) | {OK: 'nothing was refused'}
 EXPLANATION = _select(NO_HOST, NO_NODE) | {
-    OK: 'a host is left; with --count, one for each server'}
+    OK: 'a host is left; with --count N or --servers-of, for each server'}
 AUDIT = _select(NO_NODE, DRIFT) | {
     OK: 'no server is on a host that contradicts its request',
     NO_NODE: 'a cell did not answer; its other servers are not audited',

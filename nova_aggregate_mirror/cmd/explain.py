@@ -104,7 +104,8 @@ def _explain(conf: cfg.ConfigOpts) -> Answer:
             components.journal, display)
         if args.servers_of:
             return emptying.explain(
-                sources, args.servers_of, args.operation, args.order)
+                sources, args.servers_of, args.operation,
+                args.order or explain_arguments.ORDERS[0])
         return gather.explain(sources, args)
 
 

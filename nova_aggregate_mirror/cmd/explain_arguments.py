@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
              'default that of each server\'s state' % (
                  ', '.join(explanation.OPERATIONS), ', '.join(moving.STATES)))
     parser.add_argument(
-        '--order', choices=ORDERS, default='size',
+        '--order', choices=ORDERS, default='',
         help='with --servers-of: the order of the moves, the largest server '
              'first (size) or by name; the default is size')
     _add_request(parser)
@@ -128,6 +128,8 @@ def check(options: argparse.Namespace) -> None:
         raise exceptions.InvalidConfiguration(
             '--for %s is not a move of --servers-of: use one of %s' % (
                 operation, ', '.join(moving.STATES)))
+    if options.order and not options.servers_of:
+        raise exceptions.InvalidConfiguration('--order needs --servers-of')
     for name in 'host', 'network', 'port':
         if options.servers_of and getattr(options, name + 's'):
             raise exceptions.InvalidConfiguration(

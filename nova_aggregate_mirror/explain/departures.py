@@ -19,8 +19,10 @@ COLUMNS = ('Server', 'ID', 'State', 'Operation', 'Flavor', 'Destination',
            'Reason')
 NAMED = 5
 """Servers that the sentence names."""
-NOT_LOOKED_AT = ('what nova-conductor and nova-compute check of both hosts of '
-                 'a live migration, volumes, addresses')
+NOT_LOOKED_AT = ('volumes, addresses, and what nova-conductor and '
+                 'nova-compute check of both hosts before a live migration')
+ORDER = ('The rows are in the order of the moves: each has ended, and a cold '
+         'migration is confirmed, before the next.')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,8 +85,10 @@ def sentence(answer: Answer) -> str:
         'finds' if total == 1 else 'find')
     missing, staying = answer.of_kind(NO_HOST), answer.of_kind(NOT_MOVABLE)
     if missing:
-        text += '; %d do not: %s' % (len(missing), plurals.first([
-            '%s (%s)' % (one.name, one.reason) for one in missing], NAMED))
+        text += '; %s not: %s' % (
+            plurals.count(len(missing), 'does', 'do'), plurals.first([
+                '%s (%s)' % (one.name, one.reason) for one in missing],
+                NAMED))
     if staying:
         counts = collections.Counter(one.reason for one in staying)
         text += '; %d cannot be moved now (%s)' % (len(staying), ', '.join(
@@ -105,7 +109,8 @@ def head(answer: Answer) -> list[str]:
     """Render remarks, the sentence, and what was not looked at."""
     return [*map(rendering.paragraph, answer.remarks),
             printable.line(sentence(answer)),
-            rendering.paragraph('Not looked at: %s.' % NOT_LOOKED_AT)]
+            rendering.paragraph('Not looked at: %s.' % NOT_LOOKED_AT),
+            rendering.paragraph(ORDER)]
 
 
 def notes(answer: Answer) -> list[str]:

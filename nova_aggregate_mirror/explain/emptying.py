@@ -161,25 +161,30 @@ class Emptying:
         """Return a server with why it has no host, and had one before."""
         request = self._request(row)
         # All that nova reads of a request.
+        networks = [one.network_id for one in spec.requested_networks]
         key = str((row.operation, spec.flavor.id, request.spec.image,
                    spec.scheduler_hints, spec.availability_zone,
                    spec.project_id, spec.instance_group and
                    spec.instance_group.uuid, request.spec.requested_resources,
-                   spec.requested_networks))
+                   networks))
         if key not in self._alone:
             self._alone[key] = conditions.explain(
                 gather.gather(self._cloud, request))
         alone = self._alone[key]
         if not alone.acceptable or not self._filling:
-            return dataclasses.replace(row, reason=rendering.excluded(alone))
+            return dataclasses.replace(
+                row, reason='none of %d %s takes it: %s' % (
+                    len(alone.verdicts), alone.noun,
+                    rendering.excluded(alone)))
         first = alone.acceptable[0].host
         missing = self._filling.exhausted(
             spec, answers, [verdict.node for verdict in alone.acceptable])
         zone = spec.availability_zone
         return dataclasses.replace(row, first=first, reason=(
-            'no host%s is left after %s (%s); %s if it goes first' % (
+            'no host%s is left after %s before it (%s); if it goes first it '
+            'takes %s, and another may find none' % (
                 ' of zone %s' % zone if zone else '',
-                plurals.count(len(self._filling.servers), 'other'),
+                plurals.count(len(self._filling.servers), 'server'),
                 ', '.join(sorted(set(missing.values()))), first)))
 
     def _request(self, row: Departure) -> requests.SchedulingRequest:

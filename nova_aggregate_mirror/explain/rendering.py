@@ -66,8 +66,8 @@ def _filled(answer: explanation.Answer) -> str:
     zone = answer.request.get('zone')
     elsewhere = 'not in zone %s' % zone
     inside = dataclasses.replace(answer, verdicts=[
-        verdict for verdict in answer.verdicts
-        if verdict.reason.phrase != elsewhere])
+        verdict for verdict in answer.verdicts if elsewhere not in {
+            reason.phrase for reason in (verdict.reason, *verdict.also)}])
     parts = ['%s on %d of %d %s%s' % (
         reason, count, len(inside.verdicts), inside.noun,
         ' of %s' % zone if zone else '')

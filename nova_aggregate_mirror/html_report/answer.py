@@ -63,4 +63,4 @@ def render_departures(answer: departures.Answer, now: float
     return page.generate(
         'departures', now, answer=answer,
         sentence=departures.sentence(answer), columns=departures.TABLE,
-        not_looked_at=departures.NOT_LOOKED_AT)
+        not_looked_at=departures.NOT_LOOKED_AT, order=departures.ORDER)

@@ -179,6 +179,8 @@ class TestSeveral(ExplainTest):
         for argument, expected in (
                 ('--zone=az1', '--zone applies to --flavor, not to '
                                '--servers-of without --for'),
+                ('--count=all', '--count applies to --flavor, not to '
+                                '--servers-of without --for'),
                 ('--host=far', '--host does not apply to --servers-of'),
                 ('--for=rebuild', '--for rebuild is not a move of '
                                   '--servers-of: use one of live-migrate, '
@@ -186,6 +188,8 @@ class TestSeveral(ExplainTest):
             done = self.explain('--servers-of', 'near', argument)
             self.assertEqual(255, done.returncode)
             self.assertIn(expected, done.stderr)
+        done = self.explain(*SMALL, '--order', 'name')
+        self.assertIn('--order needs --servers-of', done.stderr)
 
 
 class TestImage(ExplainTest):

@@ -106,8 +106,9 @@ class TestTogether(FillingTest):
         self.leave('h2', 2)
         found = self.predicted(order='size')
         self.assertEqual(['a', 'b'], [one.name for one in found])
-        self.assertEqual('no host is left after 1 other (VCPU); h2 if it '
-                         'goes first', found[1].reason)
+        self.assertEqual(
+            'no host is left after 1 server before it (VCPU); if it goes '
+            'first it takes h2, and another may find none', found[1].reason)
         self.assertMoves({'a': 'h2', 'b': ''}, found)
 
     def leave(self, host, amount):
@@ -195,7 +196,7 @@ class TestServers(FillingTest):
         group = self.admin_api.post_server_groups(
             {'name': 'together', 'policy': 'affinity'})['id']
         server = [self.server(name, group=group) for name in ('a', 'b')][0]
-        expected = rendering.excluded(
+        expected = 'none of 3 hosts takes it: ' + rendering.excluded(
             self.explain_server({'id': server}, moving.LIVE))
         self.assertEqual([('', '', expected)] * 2, [
             (one.destination, one.first, one.reason)

@@ -11,7 +11,7 @@ WEB = departures.Departure('uuid-1', 'web', 'active', 'live-migrate', 'small',
                            'h2', ('h2', 'h3'))
 LATE = departures.Departure(
     'uuid-2', 'late', 'active', 'live-migrate', 'large', first='h2',
-    reason='no host is left after 1 other (VCPU); h2 if it goes first')
+    reason='no host is left')
 BROKEN = departures.Departure(
     'uuid-3', 'broken', 'error', '', 'small', reason='in ERROR')
 
@@ -23,9 +23,9 @@ class TestAnswer(testtools.TestCase):
         for expected, found in (
                 ('No server is on h1', []),
                 ('1 of 1 server finds a host', [WEB]),
-                ('1 of 3 servers find a host; 1 do not: late (no host is left '
-                 'after 1 other (VCPU); h2 if it goes first); 1 cannot be '
-                 'moved now (1 in ERROR)', [WEB, LATE, BROKEN])):
+                ('1 of 3 servers find a host; 1 does not: late (no host is '
+                 'left); 1 cannot be moved now (1 in ERROR)',
+                 [WEB, LATE, BROKEN])):
             self.assertEqual(expected, departures.sentence(
                 departures.Answer('h1', found)))
 
@@ -59,15 +59,18 @@ class TestAnswer(testtools.TestCase):
 class TestAll(testtools.TestCase):
 
     def filled(self, placed, **values):
-        def verdict(host, kind, phrase):
+        elsewhere = explanation.Reason('aggregate', 'not in zone az-1')
+
+        def verdict(host, kind, phrase, *also):
             return explanation.Verdict(
-                host, host, explanation.Reason(kind, phrase), 0)
+                host, host, explanation.Reason(kind, phrase), 0, also=also)
 
         return rendering.sentence(explanation.Answer(
             {'zone': 'az-1'}, verdicts=[
                 verdict('h1', explanation.ACCEPTABLE, ''),
                 verdict('h2', 'disabled', 'disabled'),
-                verdict('h3', 'aggregate', 'not in zone az-1')],
+                verdict('h3', 'aggregate', 'not in zone az-1'),
+                verdict('h4', 'disabled', 'disabled', elsewhere)],
             fills=True, placed=placed, count=len(placed), **values))
 
     def test_what_runs_out(self):
