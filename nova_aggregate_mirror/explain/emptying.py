@@ -185,7 +185,8 @@ class Emptying:
             'takes %s, and another may find none' % (
                 ' of zone %s' % zone if zone else '',
                 plurals.count(len(self._filling.servers), 'server'),
-                ', '.join(sorted(set(missing.values()))), first)))
+                ', '.join(sorted(set(missing.values()))) or 'it is not known '
+                'why', first)))
 
     def _request(self, row: Departure) -> requests.SchedulingRequest:
         return stored.of_server(

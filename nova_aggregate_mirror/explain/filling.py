@@ -187,7 +187,11 @@ class Filling:
         _nodes, runs, _passed = self._manager.run_filters(left, [], spec)
         for run in runs:
             reasons |= dict.fromkeys(run.rejected, run.name)
-        return {node: reasons.get(node, 'addresses') for node in nodes}
+        addresses = request_spec.get_addresses(spec)
+        free = {state.uuid for state in (
+            addresses.passing(left) if addresses else left)}
+        return reasons | {state.uuid: 'addresses' for state in left
+                          if state.uuid not in free}
 
     def _stop_time(self) -> None:
         """Let the last reports of nova-computes be as old as at the start."""
