@@ -198,11 +198,15 @@ class Scene:
         """Wait for the hosts of the aggregate.
 
         Why a provider is missing is asked last; until then, it has no step.
+        One second is enough, unless the machine is busy.
         """
         hosts = ['--host=' + host for host in self.aggregate().hosts]
-        return re.sub('(?m)^Host .* has no resource provider yet\n', '',
-                      self.manage('placement', 'wait', '--timeout', '1',
-                                  *hosts))
+        text = ''
+        for limit in '1', '%d' % patience.seconds(30):
+            text = self.manage('placement', 'wait', '--timeout', limit, *hosts)
+            if 'did not answer in time' not in text:
+                break
+        return re.sub('(?m)^Host .* has no resource provider yet\n', '', text)
 
     def explain(self) -> str:
         """Return remarks, notes, and reason and step for each host."""
