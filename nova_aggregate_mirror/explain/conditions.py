@@ -9,7 +9,6 @@ from nova_aggregate_mirror import commands
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import reasons
-from nova_aggregate_mirror import plurals
 
 Facts = facts.Facts
 Nodes = frozenset[str]
@@ -238,12 +237,4 @@ def _notes(facts: Facts) -> list[str]:
     rejecting = {run.name for run in facts.filter_runs if run.rejected}
     if rejecting & reasons.OF_AGGREGATES:
         notes.append(MEMORY)
-    notes += ['No enabled filter compares these extra specs of the flavor: '
-              '%s. They exclude no host. Enable %s if they should.'
-              % (', '.join(names), host_filter)
-              for host_filter, names in facts.unread_extra_specs.items()]
-    notes += ['No enabled filter of nova or of this package reads the '
-              'metadata of aggregates by which %s would reject %s. Enable it '
-              'if it should.' % (host_filter, plurals.some(rejected))
-              for host_filter, rejected in facts.unread_metadata.items()]
     return notes

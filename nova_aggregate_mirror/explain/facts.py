@@ -105,10 +105,6 @@ class Facts:
     """Compute node that passes every filter to its weights by weigher."""
     failed_builds: abc.Mapping[str, int] = _none()
     """Compute node to the number of builds that failed since the last one."""
-    unread_extra_specs: abc.Mapping[str, list[str]] = _none()
-    """Host filter that is not enabled to the extra specs that are for it."""
-    unread_metadata: abc.Mapping[str, list[str]] = _none()
-    """Host filter that is not enabled to the hosts that it would reject."""
     unmapped: frozenset[str] = frozenset()
     """Compute nodes of hosts that are mapped to no cell."""
 

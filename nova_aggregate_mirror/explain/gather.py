@@ -35,7 +35,6 @@ from nova_aggregate_mirror.explain.request import descriptions
 from nova_aggregate_mirror.explain.request import record
 from nova_aggregate_mirror.explain.request import stored
 from nova_aggregate_mirror.explain import resource_holders
-from nova_aggregate_mirror.explain import unread
 from nova_aggregate_mirror.explain import zones
 from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror.journal import full_syncs
@@ -422,15 +421,12 @@ def _run_nova(cloud: Cloud, request: requests.SchedulingRequest,
     except filter_runs.PluginFailed as exc:
         return dataclasses.replace(facts, refusal=reasons.refusal(
             'plugin_failed', exc.name, reason=exc, module=exc.module))
-    acceptable = [state for state in states if state.uuid in scores]
     ignored = frozenset(node for node, host in facts.nova.nodes.items()
                         if trial.ignores(host))
     facts = dataclasses.replace(
         facts, states=frozenset(state.uuid for state in all_states),
         ignored=ignored, requested=requested, filter_runs=runs, scores=scores,
-        failed_builds={state.uuid: state.failed_builds for state in states},
-        unread_extra_specs=unread.extra_specs(spec, manager, acceptable),
-        unread_metadata=unread.metadata(spec, acceptable))
+        failed_builds={state.uuid: state.failed_builds for state in states})
     if request.fills:
         return _fill(cloud, trial, spec, facts, filling.Filling(
             manager, states))

@@ -816,44 +816,17 @@ class TestRebuild(explaining.ExplainingTest):
         self.become(self.server, status='ACTIVE', **{HOST: 'first'})
 
 
-class TestExtraSpecs(explaining.ExplainingTest):
-    """An aggregate for an extra spec, with one of two hosts."""
+class TestHostFilters(explaining.ExplainingTest):
+    """Host filters of nova and of a vendor."""
 
     hosts = ('ssd', 'disk')
-
-    def setUp(self):
-        super().setUp()
-        self.aggregate('fast', ['ssd'], ssd='true')
-
-    def notes(self, **extra_specs):
-        """Return the hosts that are left, and the notes on extra specs."""
-        answer = self.explain_flavor(self.flavor(**extra_specs))
-        objects.Flavor.get_by_name(self.context, 'm1.tested').destroy()
-        return {verdict.host for verdict in answer.acceptable}, [
-            note for note in answer.notes if 'extra specs' in note]
-
-    def test_extra_spec_that_no_filter_reads(self):
-        """It excludes no host, which a note says with the filter to enable.
-
-        Nova's ComputeCapabilitiesFilter ignores it, too.
-        """
-        for name in 'ssd', 'aggregate_instance_extra_specs:ssd':
-            left, notes = self.notes(**{name: 'true'})
-            self.assertEqual({'ssd', 'disk'}, left)
-            [note] = notes
-            self.assertIn('extra specs of the flavor: %s.' % name, note)
-            self.assertIn('Enable AggregateInstanceExtraSpecsFilter', note)
-        self.flags(enabled_filters=[
-            'ComputeFilter', 'AggregateInstanceExtraSpecsFilter'],
-            group='filter_scheduler')
-        for name in 'ssd', 'aggregate_instance_extra_specs:ssd':
-            self.assertEqual(({'ssd'}, []), self.notes(**{name: 'true'}))
 
     def test_host_that_is_named(self):
         """Each filter gets it, also if it is no candidate or rejected before.
 
         Of others it is not known.
         """
+        self.aggregate('fast', ['ssd'], ssd='true')
         self.flags(enabled_filters=[
             'ComputeFilter', 'AggregateInstanceExtraSpecsFilter',
             'IoOpsFilter'], max_io_ops_per_host=0,
@@ -870,26 +843,11 @@ class TestExtraSpecs(explaining.ExplainingTest):
              'busy with other servers'], [reason.phrase for reason in (
                  verdict.reason, *verdict.also)])
 
-    def test_capability(self):
-        """Only nova's ComputeCapabilitiesFilter reads it."""
-        wanted = {'capabilities:vcpus_total': '10', 'vcpus_total': '10'}
-        self.assertEqual(({'ssd', 'disk'}, []), self.notes(**wanted))
-        self.flags(enabled_filters=['ComputeFilter'], group='filter_scheduler')
-        _left, notes = self.notes(**wanted)
-        self.assertEqual(
-            ['capabilities:vcpus_total', 'vcpus_total'],
-            sorted(note.partition('flavor: ')[2].partition('.')[0]
-                   for note in notes))
-
-    def test_filter_of_a_vendor(self):
-        """It reads an extra spec, also if it fails for another value.
-
-        Nova fails the request then; the filter is named.
-        """
+    def test_filter_of_a_vendor_that_fails(self):
+        """Nova fails the request then; the filter is named."""
         self.flags(available_filters=[
             *cloud.AVAILABLE, DisksFilter.__module__ + '.DisksFilter'],
             enabled_filters=['DisksFilter'], group='filter_scheduler')
-        self.assertEqual(({'ssd', 'disk'}, []), self.notes(disks='8'))
         wanted = self.flavor(disks='many')
         answer = self.explain_flavor(wanted)
         self.assertIn('DisksFilter raises ValueError: invalid literal',
@@ -911,55 +869,6 @@ class TestExtraSpecs(explaining.ExplainingTest):
             'nova.scheduler.weights.ram.RAMWeigher._weigh_object', fail))
         self.assertEqual('RAMWeigher raises NovaException: no disk',
                          self.explain_flavor(self.flavor()).failure)
-
-    def test_extra_specs_that_nova_reads_itself(self):
-        """They are not meant for a filter."""
-        self.assertEqual([], self.notes(**{
-            'hw:cpu_policy': 'shared', 'quota:vif_inbound_average': '1',
-            'trait:COMPUTE_STATUS_DISABLED': 'forbidden',
-            'group_policy': 'none', 'hide_hypervisor_id': 'true'})[1])
-
-    def test_no_host_is_left(self):
-        """There is another reason, and no filter has seen a host."""
-        for host in self.hosts:
-            self.reserve(host, 'VCPU')
-        self.assertEqual((set(), []), self.notes(ssd='true'))
-
-    def test_forced_host(self):
-        """Nova runs no host filter then, whatever is enabled."""
-        server = self.boot(flavor_id=self.flavor(ssd='true'), az='nova:disk')
-        self.assertNotIn('extra specs', ' '.join(
-            self.explain_server(server).notes))
-
-
-class TestMetadata(explaining.ExplainingTest):
-    """Metadata of an aggregate, with one of two hosts."""
-
-    hosts = ('theirs', 'ours')
-
-    def test_metadata_that_no_filter_reads(self):
-        """A note names the hosts, and the filter that rejects them."""
-        self.aggregate('reserved', ['theirs'], filter_tenant_id='others',
-                       instance_type='m1.huge', hw_machine_type='q35')
-        wanted = self.flavor()
-        image = {'properties': {'hw_machine_type': 'pc'}}
-        answer = self.explain_flavor(wanted, image=image)
-        self.assertEqual(2, len(answer.acceptable))
-        for host_filter in ('AggregateMultiTenancyIsolation',
-                            'AggregateTypeAffinityFilter',
-                            'AggregateImagePropertiesIsolation'):
-            self.flags(enabled_filters=['ComputeFilter'],
-                       group='filter_scheduler')
-            [note] = [note for note in self.explain_flavor(
-                wanted, image=image).notes if host_filter in note]
-            self.assertIn('would reject theirs.', note)
-            self.flags(enabled_filters=['ComputeFilter', host_filter],
-                       group='filter_scheduler')
-            answer = self.compared(lambda: self.described(wanted, image=image))
-            self.assertEqual(['ours'], [one.host for one in answer.acceptable])
-            self.assertNotIn(host_filter, ''.join(answer.notes))
-        self.assertNotIn('would reject', ''.join(
-            self.explain_flavor(wanted, 'nova:theirs').notes))
 
 
 class TestFilters(explaining.ExplainingTest):

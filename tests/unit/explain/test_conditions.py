@@ -209,8 +209,7 @@ class TestNotes(testtools.TestCase):
         notes = explain(
             answer=explanation.Answer({}, notes=['own']), omitted=3,
             filter_runs=[facts.FilterRun(
-                'AggregateTypeAffinityFilter', {'a': ''})],
-            unread_extra_specs={'SpecFilter': ['k', 'l']}).notes
+                'AggregateTypeAffinityFilter', {'a': ''})]).notes
         self.assertEqual('own', notes[0])
         self.assertIn('did not fit into the query to placement: 3', notes[1])
         self.assertEqual(
@@ -218,4 +217,3 @@ class TestNotes(testtools.TestCase):
             'host-c, host-d. Run "nova-aggregate-mirror-manage placement '
             'sync_aggregates --prune".', notes[2])
         self.assertIn('nova-scheduler has aggregates in its memory', notes[3])
-        self.assertIn('extra specs of the flavor: k, l. They', notes[4])
