@@ -98,15 +98,15 @@ def _explain(conf: cfg.ConfigOpts) -> Answer:
         from nova_aggregate_mirror.explain import gather
     nova_objects.bound(conf)
     with nova_objects.translated(), progress.shown() as display:
-        sources = gather.Sources(
-            conf, context, components.source(), components.placement(),
-            components.servers(), identifiers.Identifiers(conf),
-            components.journal, display)
+        cloud = gather.Cloud(
+            context, components.source(), components.placement(),
+            components.servers(), display)
         if args.servers_of:
             return emptying.explain(
-                sources, args.servers_of, args.operation,
+                cloud, args.servers_of, args.operation,
                 args.order or explain_arguments.ORDERS[0])
-        return gather.explain(sources, args)
+        return gather.explain(
+            cloud, args, identifiers.Identifiers(conf), components.journal)
 
 
 def _show(form: str, answer: Answer, words: Any) -> None:

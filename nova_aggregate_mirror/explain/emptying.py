@@ -22,6 +22,7 @@ from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror.explain.request import stored
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.scheduler import moving
+from nova_aggregate_mirror import source
 
 Departure = departures.Departure
 
@@ -41,14 +42,16 @@ class Emptying:
     :param operation: the move; by default that of each server's state
     """
 
-    def __init__(self, cloud: gather.Cloud, host: str, operation: str) -> None:
+    def __init__(self, cloud: gather.Cloud, nova: source.Nova, host: str,
+                 operation: str) -> None:
         self._cloud = cloud
+        self._nova = nova
         self._host = host
         self._operation = operation
-        self._manager, down = gather.manager_of(cloud)
-        self.remarks = gather.remarks(
-            {**cloud.nova.cells_down, **down}, self._manager)
-        self.cells_down = bool(cloud.nova.cells_down or down)
+        self._manager, down = gather.manager_of(cloud, nova)
+        cells_down = {**nova.cells_down, **down}
+        self.remarks = gather.remarks(cells_down, self._manager)
+        self.cells_down = bool(cells_down)
         self._reader = candidates.CandidateReader(cloud.placement)
         self._answers: dict[Any, candidates.Candidates] = {}
         """What placement has responded, by the parameters of the query."""
@@ -65,7 +68,7 @@ class Emptying:
         servers = self._read()
         rows = [self._row(server) for server in servers]
         self._held = _held(self._reader, frozenset({
-            *self._cloud.nova.nodes_of({self._host}),
+            *self._nova.nodes_of({self._host}),
             *self._cloud.placement.sharing()}))
         moving_now = [(server, row) for server, row in zip(
             servers, rows, strict=True) if row.operation]
@@ -169,7 +172,7 @@ class Emptying:
                    networks))
         if key not in self._alone:
             self._alone[key] = conditions.explain(
-                gather.gather(self._cloud, request))
+                gather.gather(self._cloud, self._nova, request))
         alone = self._alone[key]
         if not alone.acceptable or not self._filling:
             return dataclasses.replace(
@@ -211,7 +214,7 @@ def _held(reader: candidates.CandidateReader, providers: abc.Set[str]
     return held
 
 
-def explain(sources: gather.Sources, host: str, operation: str, order: str
+def explain(cloud: gather.Cloud, host: str, operation: str, order: str
             ) -> departures.Answer:
     """Place the servers of a host.
 
@@ -220,6 +223,7 @@ def explain(sources: gather.Sources, host: str, operation: str, order: str
     :raises UnknownName: nova has no such host, or moves no server of it
     :raises MirrorError: placement or nova could not be read
     """
-    run = Emptying(sources.cloud([host], {}), host, operation)
+    nova = gather.read_nova(cloud, [host])
+    run = Emptying(cloud, nova, host, operation)
     return departures.Answer(
         host, run.run(order), run.remarks, cells_down=run.cells_down)

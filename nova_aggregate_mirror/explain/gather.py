@@ -9,13 +9,13 @@ import collections
 from collections import abc
 import contextlib
 import dataclasses
+import functools
 import time
 from typing import Any
 from typing import Protocol
 
 from nova.conf import CONF
 from nova import servicegroup
-from oslo_config import cfg
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import candidates
@@ -65,16 +65,15 @@ class Cloud:
 
     context: Any
     """Nova's context of an administrator."""
-    nova: source.Nova
-    """Every host and aggregate."""
-    names: source.Source
-    """Has the names of compute nodes."""
+    nova: source.Source
     placement: client.Client
-    pending: abc.Mapping[str, float]
-    """Host to the age of its oldest pending row of the journal, in seconds."""
-    for_each: parallel.Each
     servers: database_servers.DatabaseServers
     display: displays.Progress = displays.Progress()
+
+    @functools.cached_property
+    def for_each(self) -> parallel.Each:
+        """Calls a function for several cells, providers or queries at once."""
+        return parallel.Workers(CONF.aggregate_mirror.sync_workers).each
 
 
 class Names(Protocol):
@@ -97,52 +96,32 @@ class Names(Protocol):
         """Return the values of each hint, servers and groups as IDs."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Sources:
-    """The configuration, and whom it says to ask."""
-
-    conf: cfg.ConfigOpts
-    context: Any
-    """Nova's context of an administrator."""
-    nova: source.Source
-    placement: client.Client
-    servers: database_servers.DatabaseServers
-    names: Names
-    open_journal: abc.Callable[[], store.Journal]
-    display: displays.Progress
-
-    def cloud(self, hosts: abc.Iterable[str],
-              pending: abc.Mapping[str, float]) -> Cloud:
-        """Read nova's hosts and aggregates.
-
-        :param hosts: hosts that have to be among them
-        :param pending: as in ``Cloud``
-        :raises UnknownName: nova has no such host
-        """
-        nova = self.nova.read_all()
-        _check_hosts(hosts, nova)
-        workers = parallel.Workers(self.conf.aggregate_mirror.sync_workers)
-        return Cloud(self.context, nova, self.nova, self.placement, pending,
-                     workers.each, self.servers, self.display)
-
-
-def explain(sources: Sources, args: argparse.Namespace) -> explanation.Answer:
+def explain(cloud: Cloud, args: argparse.Namespace, names: Names,
+            open_journal: abc.Callable[[], store.Journal]
+            ) -> explanation.Answer:
     """Explain the request of these arguments, of ``cmd/explain_arguments``.
 
     :raises UnknownName: nova has no such host, server or flavor
     :raises MirrorError: placement or nova could not be read
     """
-    pending, syncs, notes = _read_journal(sources.open_journal)
+    pending, syncs, notes = _read_journal(open_journal)
     # Nova's objects wait longer for an unavailable database.
-    cloud = sources.cloud(args.hosts, pending)
-    request = _of_arguments(sources, args)
+    nova = read_nova(cloud, args.hosts)
+    request = _of_arguments(cloud, args, names)
     request.notes += notes
-    answer = conditions.explain(gather(cloud, request, args.hosts))
+    answer = conditions.explain(
+        gather(cloud, nova, request, args.hosts, pending))
     return dataclasses.replace(answer, notes=[
         *answer.notes, *record.later_syncs(answer, syncs)])
 
 
-def _check_hosts(hosts: abc.Iterable[str], nova: source.Nova) -> None:
+def read_nova(cloud: Cloud, hosts: abc.Iterable[str]) -> source.Nova:
+    """Read nova's hosts and aggregates.
+
+    :param hosts: hosts that have to be among them
+    :raises UnknownName: nova has no such host
+    """
+    nova = cloud.nova.read_all()
     unknown = [host for host in sorted({*hosts}) if not nova.nodes_of({host})]
     if unknown:
         existing = plurals.some(nova.hosts()) or 'none'
@@ -150,6 +129,7 @@ def _check_hosts(hosts: abc.Iterable[str], nova: source.Nova) -> None:
         parts = ['it has %s' % existing, *map(str, down)]
         raise exceptions.UnknownName('nova has no compute node of host %s; %s'
                                      % (', '.join(unknown), '; '.join(parts)))
+    return nova
 
 
 def _read_journal(open_journal: abc.Callable[[], store.Journal]) -> tuple[
@@ -170,23 +150,22 @@ def _read_journal(open_journal: abc.Callable[[], store.Journal]) -> tuple[
                         % exc]
 
 
-def _of_arguments(sources: Sources, args: argparse.Namespace
+def _of_arguments(cloud: Cloud, args: argparse.Namespace, names: Names
                   ) -> requests.SchedulingRequest:
     """Return the request of a described server, or of an existing one."""
-    names = sources.names
     server, project = names.server(args.server), names.project(args.project)
     networks = [names.network(network) for network in args.networks]
-    image = _image(sources.conf, names.image(args.image), args.properties)
+    image = _image(names.image(args.image), args.properties)
     hints = names.hints(args.hints)
     if server:
         return stored.of_server(
-            sources.context, sources.placement, server, args.operation,
+            cloud.context, cloud.placement, server, args.operation,
             args.new_flavor,
             image if args.image or args.properties else None, args.zone,
             networks, args.ports)
     fills = args.count == ALL
     request = descriptions.of_description(
-        sources.context, descriptions.ServerDescription(
+        cloud.context, descriptions.ServerDescription(
             args.flavor, image, args.volume, project, args.zone, networks,
             args.ports, hints,
             explanation.MAX_SERVERS if fills else args.count))
@@ -197,25 +176,31 @@ def _of_arguments(sources: Sources, args: argparse.Namespace
     return request
 
 
-def _image(conf: cfg.ConfigOpts, identifier: str,
-           properties: abc.Sequence[tuple[str, str]]) -> abc.Mapping[str, Any]:
+def _image(identifier: str, properties: abc.Sequence[tuple[str, str]]
+           ) -> abc.Mapping[str, Any]:
     """Return the image, if any, with these properties added or replaced."""
     if not identifier:
         return {'properties': dict(properties)}
-    with deadline.within(conf.aggregate_mirror.request_timeout):
-        image = resources.read_image(conf, identifier)
+    with deadline.within(CONF.aggregate_mirror.request_timeout):
+        image = resources.read_image(CONF, identifier)
     return {**image, 'properties': {**image['properties'], **dict(properties)}}
 
 
-def gather(cloud: Cloud, request: requests.SchedulingRequest,
-           hosts: abc.Collection[str] = ()) -> Facts:
+def gather(cloud: Cloud, nova: source.Nova,
+           request: requests.SchedulingRequest,
+           hosts: abc.Collection[str] = (),
+           pending: abc.Mapping[str, float] | None = None) -> Facts:
     """Rehearse the scheduling of a request; write and claim nothing.
 
     :param hosts: hosts to explain, with each filter; empty means all
+    :param pending: host to the age of its oldest pending row of the journal,
+        in seconds
     :raises MirrorError: placement or nova could not be read
     """
-    manager, down = manager_of(cloud)
-    facts = _before_scheduling(cloud, request, manager, down, hosts)
+    manager, down = manager_of(cloud, nova)
+    facts = dataclasses.replace(
+        _before_scheduling(nova, request, manager, down, hosts),
+        pending=pending or {})
     if request.stays_on:
         return facts.staying_on(*request.stays_on)
     trial = rehearsal.Rehearsal(
@@ -244,10 +229,18 @@ def gather(cloud: Cloud, request: requests.SchedulingRequest,
                      facts.scope if hosts else frozenset())
 
 
-def manager_of(cloud: Cloud) -> tuple[host_states.HostManager, source.Down]:
-    """Return nova's host manager, and the cells that fail meanwhile."""
-    manager = _manager(cloud.for_each)
-    manager.leave_out(cloud.nova.cells_down)
+def manager_of(cloud: Cloud, nova: source.Nova
+               ) -> tuple[host_states.HostManager, source.Down]:
+    """Load nova's filters and weighers.
+
+    :returns: nova's host manager, and the cells that fail meanwhile
+    """
+    nova_internals.check()
+    if filter_table.ALL_FILTERS in CONF.filter_scheduler.available_filters:
+        # The function itself would exit, after a log message.
+        filters.install()
+    manager = host_states.HostManager(cloud.for_each)
+    manager.leave_out(nova.cells_down)
     return manager, manager.read_services(cloud.context)
 
 
@@ -259,7 +252,7 @@ def remarks(cells_down: source.Down, manager: host_states.HostManager
             *map(str, silent)]
 
 
-def _before_scheduling(cloud: Cloud, request: requests.SchedulingRequest,
+def _before_scheduling(nova: source.Nova, request: requests.SchedulingRequest,
                        manager: host_states.HostManager,
                        down: source.Down,
                        hosts: abc.Collection[str]) -> Facts:
@@ -268,7 +261,7 @@ def _before_scheduling(cloud: Cloud, request: requests.SchedulingRequest,
     :param down: cells that have failed since nova's hosts were read
     :raises CellUnavailable: all of them have
     """
-    nova, is_up = cloud.nova, servicegroup.API().service_is_up
+    is_up = servicegroup.API().service_is_up
     computes: dict[str, Any] = {}
     hosts_disabled: set[str] = set()
     for uuid, services in manager.services.items():
@@ -299,7 +292,7 @@ def _before_scheduling(cloud: Cloud, request: requests.SchedulingRequest,
         forced_down=_hosts(computes, lambda service: service.forced_down),
         down=_hosts(computes, lambda service: not is_up(service)),
         serviceless=all_nodes - nodes,
-        cells_disabled=nova.nodes_of(hosts_disabled), pending=cloud.pending,
+        cells_disabled=nova.nodes_of(hosts_disabled),
         unmapped=nova.nodes_unmapped & all_nodes
         if request.operation == explanation.CREATE else frozenset())
 
@@ -319,15 +312,6 @@ def _disk(spec: Any) -> abc.Mapping[str, int]:
         # Nova rounds up to whole GiB.
         'swap': -(-spec.flavor.swap // 1024)}
     return {part: size for part, size in parts.items() if size}
-
-
-def _manager(for_each: parallel.Each) -> host_states.HostManager:
-    """Load nova's filters and weighers."""
-    nova_internals.check()
-    if filter_table.ALL_FILTERS in CONF.filter_scheduler.available_filters:
-        # The function itself would exit, after a log message.
-        filters.install()
-    return host_states.HostManager(for_each)
 
 
 def _rejection(cloud: Cloud,
@@ -374,9 +358,9 @@ def _ask_placement(cloud: Cloud,
         # Then no host has a reason of its own, unless a cell has others.
         with contextlib.suppress(exceptions.CellUnavailable):
             survey.check_placement(
-                cloud.placement, cloud.placement.providers(), cloud.nova)
+                cloud.placement, cloud.placement.providers(), facts.nova)
     conflicts = survey.name_conflicts(
-        cloud.names, cloud.placement, nodes - narrowed.existing, cloud.nova)
+        cloud.nova, cloud.placement, nodes - narrowed.existing, facts.nova)
     # Those to explain first.
     ordered = sorted(nodes, key=lambda node: (
         node not in facts.scope, facts.host(node)))

@@ -65,7 +65,8 @@ class FillingTest(explaining.ExplainingTest):
 
     def predicted(self, operation='', order='name'):
         """Return where the servers of the first host would go."""
-        return emptying.Emptying(self.observed(), 'h1', operation).run(order)
+        return emptying.explain(
+            self.cloud(), 'h1', operation, order).departures
 
     def assertMoves(self, expected, found):
         """Compare names and hosts, and move the servers in nova."""

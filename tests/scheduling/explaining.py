@@ -25,7 +25,6 @@ from nova_aggregate_mirror.explain.request import stored
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.placement import responses
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import database
@@ -85,17 +84,17 @@ class ExplainingTest(cloud.CloudTest):
     def explain(self, request: requests.SchedulingRequest,
                 hosts: abc.Collection[str] = (),
                 pending: abc.Mapping[str, float] = {}) -> explanation.Answer:
-        return conditions.explain(
-            gather.gather(self.observed(pending), request, hosts))
+        cloud = self.cloud()
+        return conditions.explain(gather.gather(
+            cloud, cloud.nova.read_all(), request, hosts, pending))
 
-    def observed(self, pending: abc.Mapping[str, float] = {}) -> gather.Cloud:
-        """Read nova's hosts and aggregates."""
+    def cloud(self) -> gather.Cloud:
+        """Return nova and placement, and count what that is asked."""
         self.asked = Placement()
         limits = engines.Limits(patience.seconds(60))
-        source = database.DatabaseSource(limits)
         return gather.Cloud(
-            self.context, source.read_all(), source, self.asked, pending,
-            parallel.Workers().each, database_servers.DatabaseServers(limits))
+            self.context, database.DatabaseSource(limits), self.asked,
+            database_servers.DatabaseServers(limits))
 
     def explain_server(self, server: Any, operation: str = 'create',
                        **changes: Any) -> explanation.Answer:
