@@ -24,11 +24,23 @@ class Candidates:
     requests: abc.Sequence[abc.Mapping[str, Any]] = ()
     summaries: abc.Mapping[str, abc.Mapping[str, Any]] = dataclasses.field(
         default_factory=dict)
+    limit: str = ''
+    """How many of the requests nova takes; empty for all."""
 
     @property
     def providers(self) -> frozenset[str]:
         """Every provider of a tree that has a candidate."""
         return frozenset(self.summaries)
+
+
+def by_provider(requests: abc.Iterable[abc.Mapping[str, Any]]
+                ) -> abc.Mapping[str, list[Any]]:
+    """Return the allocation requests that each provider is part of."""
+    having: dict[str, list[Any]] = {}
+    for request in requests:
+        for provider in request['allocations']:
+            having.setdefault(provider, []).append(request)
+    return having
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,9 +73,11 @@ class CandidateReader:
     def __init__(self, placement: client.Client) -> None:
         self._placement = placement
 
-    def candidates(self, parameters: Parameters) -> Candidates:
-        """Read the allocation candidates of a query.
+    def candidates(self, parameters: Parameters, limit: str = ''
+                   ) -> Candidates:
+        """Read all allocation candidates of a query.
 
+        :param limit: how many of them nova takes
         :raises RequestRejected: placement does not accept the query
         """
         def parse(answer: Answer) -> Candidates:
@@ -72,7 +86,7 @@ class CandidateReader:
             if not isinstance(requests, list) or not isinstance(
                     summaries, dict):
                 raise TypeError
-            return Candidates(requests, summaries)
+            return Candidates(requests, summaries, limit)
 
         return self._read('/allocation_candidates?' + _encoded(parameters),
                           'no allocation candidates', parse)

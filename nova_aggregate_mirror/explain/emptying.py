@@ -16,6 +16,7 @@ from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import filling
 from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.explain import gather
+from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.explain import rehearsal
 from nova_aggregate_mirror.explain import rendering
 from nova_aggregate_mirror.explain import request as requests
@@ -144,11 +145,11 @@ class Emptying:
             # Those of the cell, which a server does not leave.
             self._filling = filling.Filling(
                 self._manager, trial.states(None, frozenset()))
-        answers = [self._ask(query.parameters()) for query in queries]
+        answers = list(map(self._ask, queries))
         if spec.instance_group:
             spec.instance_group.hosts += self._filling.hosts(
                 spec.instance_group.members)
-        weighed = self._filling.choose(spec, answers, trial.limits)
+        weighed = self._filling.choose(spec, answers)
         if not weighed:
             return self._lost(row, spec, answers)
         best = [one.obj.host for one in weighed
@@ -196,10 +197,11 @@ class Emptying:
             self._cloud.context, self._cloud.placement, row.server,
             row.operation)
 
-    def _ask(self, parameters: candidates.Parameters) -> candidates.Candidates:
-        key = tuple(parameters)
+    def _ask(self, query: placement_query.PlacementQuery
+             ) -> candidates.Candidates:
+        key = tuple(query.parameters())
         if key not in self._answers:
-            self._answers[key] = self._reader.candidates(parameters)
+            self._answers[key] = self._reader.candidates(key, query.limit)
         return self._answers[key]
 
 

@@ -8,10 +8,12 @@ servers before: what they took of its candidates is counted here.
 
 import collections
 from collections import abc
+import dataclasses
 import datetime
 import itertools
 from typing import Any
 
+from nova.conf import CONF
 from nova import objects
 from nova.scheduler import host_manager
 from nova.scheduler import manager as nova_manager
@@ -20,8 +22,11 @@ from oslo_utils import uuidutils
 
 from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.explain import host_states
+from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.scheduler import request_spec
 
 State = Any
@@ -94,24 +99,15 @@ class Filling:
 
     def choose(self, spec: request_spec.RequestSpec,
                answers: abc.Sequence[candidates.Candidates],
-               limits: abc.Sequence[str],
                hosts: abc.Iterable[State] | None = None) -> list[Any]:
         """Return the weighed hosts that pass, the best first.
 
         :param answers: what placement responds to each query of the request
-        :param limits: how many candidates nova takes of each; empty for all
         :param hosts: the host states to choose from; by default all
         """
         self._stop_time()
-        offered: dict[str, list[Any]] = {}
-        for answer, limit in zip(answers, limits, strict=True):
-            fitting = (
-                request for request in answer.requests
-                if not lacking(request, answer.summaries, self.taken))
-            for request in itertools.islice(
-                    fitting, int(limit) if limit else None):
-                for provider in request['allocations']:
-                    offered.setdefault(provider, []).append(request)
+        offered = candidates.by_provider(itertools.chain(
+            *map(self._fitting, answers)))
         states = []
         for state in self._states if hosts is None else hosts:
             if state.uuid in offered:
@@ -119,6 +115,13 @@ class Filling:
                 state.allocation_candidates = offered[state.uuid]
                 states.append(state)
         return self._weighed(states, spec)
+
+    def _fitting(self, answer: candidates.Candidates) -> abc.Iterator[Any]:
+        """Return the candidates that are still free, up to the limit."""
+        fitting = (request for request in answer.requests
+                   if not lacking(request, answer.summaries, self.taken))
+        return itertools.islice(
+            fitting, int(answer.limit) if answer.limit else None)
 
     def place(self, server: str, state: State, source: str,
               spec: request_spec.RequestSpec) -> None:
@@ -142,8 +145,8 @@ class Filling:
         state.num_io_ops -= 1
 
     def fill(self, spec: request_spec.RequestSpec,
-             answers: abc.Sequence[candidates.Candidates],
-             limits: abc.Sequence[str]) -> abc.Iterator[str]:
+             answers: abc.Sequence[candidates.Candidates]
+             ) -> abc.Iterator[str]:
         """Create servers of one request until none finds a host.
 
         :returns: the host of each, at most ``explanation.MAX_SERVERS``
@@ -157,7 +160,7 @@ class Filling:
             if group:
                 # Nova adds a server to its group before it schedules it.
                 group.members = [*group.members, server]
-            weighed = self.choose(spec, answers, limits, hosts=hosts)
+            weighed = self.choose(spec, answers, hosts)
             if not weighed:
                 return
             self.place(server, weighed[0].obj, '', spec)
@@ -221,3 +224,23 @@ class Filling:
             *_runs, passed = manager.run_filters(states, [], spec)
             manager.scores(passed, spec)
             raise
+
+
+def fill(filling: Filling, spec: request_spec.RequestSpec, facts: facts.Facts,
+         display: context.Progress) -> facts.Facts:
+    """Place servers until none fits, or until Ctrl-C; add what came of it."""
+    hosts, interrupted = list[str](), False
+    answers = facts.funnel.answers if facts.funnel else ()
+    try:
+        for host in filling.fill(spec, answers):
+            hosts.append(host)
+            display.tell(plurals.count(len(hosts), 'server') + ' placed')
+    except KeyboardInterrupt:
+        interrupted = True
+    left = filling.exhausted(spec, answers, facts.scores.keys())
+    zones = [facts.zones.get(host, CONF.default_availability_zone)
+             for host in hosts]
+    return dataclasses.replace(facts, answer=dataclasses.replace(
+        facts.answer, fills=True, count=len(hosts), placed=hosts,
+        interrupted=interrupted, ran_out=collections.Counter(left.values()),
+        zones=dict(sorted(collections.Counter(zones).items()))))

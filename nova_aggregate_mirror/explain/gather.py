@@ -5,7 +5,6 @@ Long because all input and output of an explanation is called here.
 """
 
 import argparse
-import collections
 from collections import abc
 import contextlib
 import dataclasses
@@ -412,32 +411,11 @@ def _run_nova(cloud: Cloud, request: requests.SchedulingRequest,
         ignored=ignored, requested=requested, filter_runs=runs, scores=scores,
         failed_builds={state.uuid: state.failed_builds for state in states})
     if request.fills:
-        return _fill(cloud, trial, spec, facts, filling.Filling(
-            manager, states))
+        return filling.fill(
+            filling.Filling(manager, states), spec, facts, cloud.display)
     if spec.num_instances == 1:
         return facts
     answer = dataclasses.replace(
         facts.answer, count=spec.num_instances,
         placed=trial.place(states, answers or ()))
     return dataclasses.replace(facts, answer=answer)
-
-
-def _fill(cloud: Cloud, trial: rehearsal.Rehearsal, spec: Any, facts: Facts,
-          servers: filling.Filling) -> Facts:
-    """Place servers until none fits, or until Ctrl-C; add what came of it."""
-    hosts, interrupted = list[str](), False
-    answers = facts.funnel.answers if facts.funnel else ()
-    try:
-        for host in servers.fill(spec, answers, trial.limits):
-            hosts.append(host)
-            cloud.display.tell(
-                plurals.count(len(hosts), 'server') + ' placed')
-    except KeyboardInterrupt:
-        interrupted = True
-    left = servers.exhausted(spec, answers, facts.scores.keys())
-    zones = [facts.zones.get(host, CONF.default_availability_zone)
-             for host in hosts]
-    return dataclasses.replace(facts, answer=dataclasses.replace(
-        facts.answer, fills=True, count=len(hosts), placed=hosts,
-        interrupted=interrupted, ran_out=collections.Counter(left.values()),
-        zones=dict(sorted(collections.Counter(zones).items()))))

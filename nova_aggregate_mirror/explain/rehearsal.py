@@ -9,6 +9,7 @@ Long because it is one walk from the request to the hosts of its servers.
 
 from collections import abc
 import functools
+import itertools
 from typing import Any
 import urllib.parse
 
@@ -58,8 +59,6 @@ class Rehearsal:
         self._tenant = tenant or str(spec.project_id)
         self._origins: dict[str | frozenset[str], Origin] = {}
         """By condition, as returned by ``_conditions``."""
-        self.limits: list[str] = []
-        """How many candidates nova takes of each query; empty for all."""
         self.omitted = 0
         """Conditions for which the query of this package had no room."""
 
@@ -103,11 +102,8 @@ class Rehearsal:
                 ValueError) as exc:
             # Nova-scheduler fails the request in the same way.
             raise RequestRefused(_reason(exc)) from exc
-        queries = [
-            placement_query.parse(self._parameters(query), self._origin)
-            for query in resources]
-        self.limits = [query.limit for query in queries]
-        return queries
+        return [placement_query.parse(self._parameters(query), self._origin)
+                for query in resources]
 
     def states(self, answers: abc.Sequence[candidates.Candidates] | None,
                nodes: frozenset[str]) -> list[host_manager.HostState]:
@@ -116,19 +112,14 @@ class Rehearsal:
         :param answers: None if nova does not query placement
         :param nodes: further compute nodes to read
         """
-        uuids = set(nodes)
-        allocations: dict[str, list[Any]] = {}
-        for answer in answers or ():
-            uuids |= answer.providers
-            for request in answer.requests:
-                for provider in request['allocations']:
-                    allocations.setdefault(provider, []).append(request)
+        uuids = nodes.union(*(answer.providers for answer in answers or ()))
+        offered = candidates.by_provider(itertools.chain(
+            *(answer.requests for answer in answers or ())))
         states = list(self._manager.get_host_states_by_uuids(
             self._context, None if answers is None else sorted(uuids),
             self._spec))
         for state in states:
-            state.allocation_candidates = list(
-                allocations.get(state.uuid, []))
+            state.allocation_candidates = offered.get(state.uuid, [])
         return states
 
     def place(self, states: States,

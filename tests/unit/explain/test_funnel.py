@@ -29,7 +29,7 @@ class Placement:
         self.asked.append(('providers', parameters))
         return next(self._answers)
 
-    def candidates(self, parameters):
+    def candidates(self, parameters, limit=None):
         self.asked.append(('candidates', parameters))
         return candidates.Candidates([], dict.fromkeys(
             next(self._answers), {}))
