@@ -6,18 +6,16 @@ import datetime
 from typing import Any
 
 from nova.compute import vm_states
-from nova.db.main import api as main_db
-from nova.db.main import models
 from nova import objects
 from oslo_utils import timeutils
 
+from nova_aggregate_mirror import dates
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror import plurals
 
 FAULTS = 10
 """Latest faults that are shown; each host that was tried leaves one."""
-
 
 UNFINISHED = 'not finished'
 """The result of an event that still goes on."""
@@ -33,7 +31,7 @@ CHANGED = ('The server failed at %s. Full syncs that ended after that, the '
 
 
 def read(context: Any, instance: Any) -> explanation.ServerRecord:
-    """Read the record of a server in its cell: two queries.
+    """Read the record of a server in its cell: three queries.
 
     :param context: nova's, targeted at the cell; cell0 has the servers whose
         creation found no host
@@ -46,11 +44,14 @@ def read(context: Any, instance: Any) -> explanation.ServerRecord:
                                 fault.host or '', fault.message or '')
         for fault in stored[:FAULTS]]
     entries = faults[::-1]
-    for action, event in _events(context, instance.uuid):
-        time = utc(event.finish_time or event.start_time)
-        entries.append(explanation.RecordEntry(
-            time, '%s: %s' % (action, event.event), event.host or '',
-            event.result or UNFINISHED))
+    for action in objects.InstanceActionList.get_by_instance_uuid(
+            context, instance.uuid, limit=1):
+        events = list(objects.InstanceActionEventList.get_by_action(
+            context, action.id))
+        entries += [explanation.RecordEntry(
+            utc(event.finish_time or event.start_time),
+            '%s: %s' % (action.action, event.event), event.host or '',
+            event.result or UNFINISHED) for event in reversed(events)]
     # Times are whole seconds.
     entries.sort(key=lambda entry: entry.time)
     return explanation.ServerRecord(
@@ -68,54 +69,31 @@ def later_syncs(answer: explanation.Answer,
         entry.time for entry in record.entries if entry.result == ERROR
         or record.state == vm_states.ERROR and entry.event == FAULT]
     later = [sync for sync in syncs if failures
-             and _ended(sync) > max(failures)
+             and dates.iso(sync.ended_at) > max(failures)
              and (sync.added or sync.removed) and not sync.observed]
     if not later:
         return []
     changes = plurals.associations(sum(sync.added for sync in later),
                                    sum(sync.removed for sync in later))
-    last = max(map(_ended, later))
-    return [CHANGED % (max(failures), last, changes)]
+    last = max(sync.ended_at for sync in later)
+    return [CHANGED % (max(failures), dates.iso(last), changes)]
 
 
-def _ended(sync: full_syncs.Entry) -> str:
-    return utc(datetime.datetime.fromtimestamp(
-        sync.ended_at, datetime.timezone.utc))
-
-
-@main_db.pick_context_manager_reader  # type: ignore[untyped-decorator]
 def newest_operation(context: Any, server: str) -> Any:
     """Read the newest action of ``OPERATIONS``; None if there is none."""
-    action = models.InstanceAction
-    actions = context.session.query(action).filter(
-        action.instance_uuid == server, action.action.in_(OPERATIONS))
-    return actions.order_by(action.id.desc()).first()
+    actions = objects.InstanceActionList.get_by_instance_uuid(context, server)
+    return next((action for action in actions
+                 if action.action in OPERATIONS), None)
 
 
-@main_db.pick_context_manager_reader  # type: ignore[untyped-decorator]
 def newest_migration(context: Any, action: Any) -> Any:
     """Read the newest migration since an action; None if there is none."""
-    migration = models.Migration
     # Both are whole seconds in MySQL, which rounds.
     start = action.start_time - datetime.timedelta(seconds=1)
-    migrations = context.session.query(migration).filter(
-        migration.instance_uuid == action.instance_uuid,
-        migration.created_at >= start)
-    return migrations.order_by(migration.id.desc()).first()
-
-
-@main_db.pick_context_manager_reader  # type: ignore[untyped-decorator]
-def _events(context: Any, server: str) -> list[tuple[str, Any]]:
-    """Read the last action of a server and its events, oldest first."""
-    action, event = models.InstanceAction, models.InstanceActionEvent
-    last = context.session.query(action.id).filter_by(
-        instance_uuid=server).order_by(
-            action.created_at.desc(), action.id.desc()).limit(1)
-    rows: list[tuple[str, Any]] = context.session.query(
-        action.action, event).filter(
-            event.action_id == action.id,
-            action.id == last.scalar_subquery()).order_by(event.id).all()
-    return rows
+    newest = objects.MigrationList.get_by_filters(
+        context, {'instance_uuid': action.instance_uuid}, limit=1)
+    return next((migration for migration in newest
+                 if migration.created_at >= start), None)
 
 
 def utc(time: Any) -> str:
