@@ -19,7 +19,7 @@ def render(answer: explanation.Answer, now: float) -> abc.Iterator[str]:
         'answer', now, answer=answer, sentence=rendering.sentence(answer),
         state=answer.record and rendering.state(answer.record),
         record_columns=rendering.RECORD, bars=rendering.funnel(answer),
-        rows=rows, figures=_figures(answer),
+        rows=rows, not_looked_at=answer.not_looked_at,
         placeholder=explanation.HOST if any(
             explanation.HOST in reason.detail + reason.step
             for row in rows for reason in (row['reason'], *row['others']))
@@ -39,22 +39,6 @@ def _rows(answer: explanation.Answer) -> abc.Iterator[abc.Mapping[str, Any]]:
         yield {'verdicts': verdicts, 'first': verdicts[0], 'reason': reason,
                'others': others, 'anchor': anchor}
         conditions.add(condition)
-
-
-def _figures(answer: explanation.Answer) -> list[tuple[str, int, str]]:
-    """Return the figures at the top: a label, a number and its kind."""
-    nodes, conditions = len(answer.verdicts), len(answer.conditions)
-    left = len(answer.acceptable)
-    figures = [('compute node' if nodes == 1 else 'compute nodes', nodes, ''),
-               ('condition' if conditions == 1 else 'conditions', conditions,
-                ''),
-               ('excluded', nodes - left, 'excluded'), ('left', left, 'left')]
-    if answer.fills:
-        figures.append(('servers that fit', answer.count, 'left'))
-    elif answer.count > 1:
-        figures += [('servers requested', answer.count, ''),
-                    ('servers that fit', len(answer.placed), 'left')]
-    return figures
 
 
 def render_departures(answer: departures.Answer, now: float
