@@ -57,8 +57,6 @@ class Facts:
     """Host to its availability zone, if it is in one."""
     unpin: str = ''
     """What unpins a server that exists from its zone."""
-    disk: abc.Mapping[str, int] = _none()
-    """The parts of the disk that is requested, in GiB."""
     scope: frozenset[str] = frozenset()
     """The compute nodes to explain."""
     disabled: abc.Mapping[str, str] = _none()

@@ -284,7 +284,7 @@ def _before_scheduling(nova: source.Nova, request: requests.SchedulingRequest,
     all_nodes = frozenset(nova.nodes)
     return Facts(
         nova, answer, request.operation, zones.of_hosts(manager),
-        zones.unpin(request), _disk(request.spec),
+        zones.unpin(request),
         scope=nova.nodes_of(hosts) if hosts else all_nodes,
         disabled={host: service.disabled_reason or ''
                   for host, service in computes.items() if service.disabled},
@@ -301,16 +301,6 @@ def _hosts(services: abc.Mapping[str, Any],
     """Return the hosts for whose service a condition holds."""
     return frozenset(host for host, service in services.items()
                      if condition(service))
-
-
-def _disk(spec: Any) -> abc.Mapping[str, int]:
-    """Return the parts of the disk of a request, as nova adds them."""
-    parts = {
-        'root disk': 0 if spec.is_bfv else spec.flavor.root_gb,
-        'ephemeral disk': spec.flavor.ephemeral_gb,
-        # Nova rounds up to whole GiB.
-        'swap': -(-spec.flavor.swap // 1024)}
-    return {part: size for part, size in parts.items() if size}
 
 
 def _rejection(cloud: Cloud,

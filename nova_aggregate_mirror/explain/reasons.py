@@ -148,9 +148,8 @@ def _of_resource(condition: Condition, node: str, facts: Facts) -> Reason:
             facts.funnel.readable(node))
         return reason('unread' if readable else 'unreadable', facts,
                       name=name, amount=amount)
-    detail = 'asked %d%s, free %d of %d x %g%s' % (
-        amount, _parts(facts.disk, amount) if name == 'DISK_GB' else '',
-        inventory.free, inventory.total, inventory.ratio,
+    detail = 'asked %d, free %d of %d x %g%s' % (
+        amount, inventory.free, inventory.total, inventory.ratio,
         ', %d reserved' % inventory.reserved if inventory.reserved else '')
     largest = min(inventory.usable, inventory.max_unit)
     reserving = _RESERVATIONS.get(name, _OF_IRONIC)
@@ -191,14 +190,6 @@ def _of_shortage(name: str, amount: int, free: int, detail: str, node: str,
     key = 'full' if not step else (
         'held' if amount <= free + freed else 'held_partly')
     return reason(key, facts, detail, amount=amount, name=name, step=step)
-
-
-def _parts(disk: abc.Mapping[str, int], amount: int) -> str:
-    """Return the parts of the disk, in brackets, if they are the amount."""
-    if len(disk) < 2 or sum(disk.values()) != amount:
-        return ''
-    parts = ('%d %s' % (size, part) for part, size in disk.items())
-    return ' (%s)' % ' + '.join(parts)
 
 
 def _of_trait(condition: Condition, node: str, facts: Facts) -> Reason:

@@ -400,15 +400,6 @@ class TestRequests(explaining.ExplainingTest):
             functools.partial(fail, error=db_exception.DBError())))
         self.assertRaises(db_exception.DBError, self.explain_flavor, wanted)
 
-    def test_parts_of_the_disk(self):
-        """Swap and ephemeral disk are part of what placement allocates."""
-        wanted = self._create_flavor(
-            name='m1.disks', memory_mb=64, vcpu=1, disk=1000, ephemeral=200,
-            swap=512)
-        [first, _second] = self.explain_flavor(wanted).verdicts
-        self.assertIn('asked 1201 (1000 root disk + 200 ephemeral disk + 1 '
-                      'swap), free 1028', first.reason.detail)
-
 
 class TestZones(explaining.ExplainingTest):
     """One host in a zone and one in none, as nova-api takes their zones."""
