@@ -91,7 +91,7 @@ class Emptying:
             raise exceptions.UnknownName(
                 'host %s is mapped to no cell; run "nova-manage cell_v2 '
                 'discover_hosts --verbose"' % self._host) from exc
-        with stored.reading(context, cell) as target:
+        with requests.reading(context, cell) as target:
             nodes = objects.ComputeNodeList.get_all_by_host(
                 target, self._host)
             if any(node.hypervisor_type == IRONIC for node in nodes):

@@ -15,17 +15,15 @@ from nova import exception as nova_exception
 from nova import objects
 from nova.scheduler import host_manager
 
-from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filter_runs
+from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror.explain.request import record
-from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import cells as nova_cells
-from nova_aggregate_mirror.source import connections
 
 
 REQUIRED = 'nova-scheduler', 'nova-conductor'
@@ -234,12 +232,10 @@ class HostManager(host_manager.HostManager):
         """Return each cell and its answer to a query, or CellUnavailable."""
         def ask(cell: Any) -> tuple[Any, Any]:
             try:
-                with nova_context.target_cell(context, cell) as target:
+                with requests.reading(context, cell) as target:
                     return cell, query(target)
-            except connections.ERRORS as exc:
-                return cell, exceptions.CellUnavailable.of(
-                    driver_failures.of_database(exc),
-                    causes.cell(nova_cells.full_name(cell)))
+            except exceptions.CellUnavailable as exc:
+                return cell, exc
 
         return self._for_each(ask, cells)
 

@@ -2,18 +2,24 @@
 """Requests on their way to nova-scheduler, of servers described or stored."""
 
 from collections import abc
+import contextlib
 import dataclasses
 import json
 from typing import Any
 
 from nova.conf import CONF
+from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
 from nova.pci import request as pci_request
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.scheduler import request_spec
+from nova_aggregate_mirror.source import cells
+from nova_aggregate_mirror.source import connections
 
 # Image properties about the disks of a server.
 _DEVICES = ('block_device_mapping', 'mappings')
@@ -44,6 +50,21 @@ class SchedulingRequest:
     """The name of the project, if the request was given with one."""
     fills: bool = False
     """Whether servers are placed until none fits."""
+
+
+@contextlib.contextmanager
+def reading(context: Any, cell: Any) -> abc.Iterator[Any]:
+    """Return a context of a cell that is read.
+
+    :raises CellUnavailable: when it does not answer
+    """
+    try:
+        with nova_context.target_cell(context, cell) as target:
+            yield target
+    except connections.ERRORS as exc:
+        raise exceptions.CellUnavailable.of(
+            driver_failures.of_database(exc),
+            causes.cell(cells.full_name(cell))) from exc
 
 
 def flavor(context: Any, name: str) -> Any:

@@ -2,7 +2,6 @@
 """Requests of servers that exist, as nova has stored and prepares them."""
 
 from collections import abc
-import contextlib
 from typing import Any
 
 from nova.compute import vm_states
@@ -11,19 +10,15 @@ from nova import exception as nova_exception
 from nova import objects
 from nova.scheduler import utils
 
-from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror.explain.request import networks as network_requests
 from nova_aggregate_mirror.explain.request import preparations
 from nova_aggregate_mirror.explain.request import record
-from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.scheduler import moving
 from nova_aggregate_mirror.scheduler import request_spec
-from nova_aggregate_mirror.source import cells
-from nova_aggregate_mirror.source import connections
 
 CREATE, UNSHELVE, REBUILD = (
     explanation.CREATE, explanation.UNSHELVE, explanation.REBUILD)
@@ -223,22 +218,8 @@ def _instance(context: Any, server: str, operation: str) -> tuple[Any, Any]:
     if not cell:
         return None, None
     try:
-        with reading(context, cell) as target:
+        with requests.reading(context, cell) as target:
             return objects.Instance.get_by_uuid(
                 target, server, expected_attrs=attributes), cell
     except nova_exception.InstanceNotFound:
         return None, None
-
-
-@contextlib.contextmanager
-def reading(context: Any, cell: Any) -> abc.Iterator[Any]:
-    """Return a context of a cell that is read.
-
-    :raises CellUnavailable: when it does not answer
-    """
-    try:
-        yield _targeted(context, cell)
-    except connections.ERRORS as exc:
-        raise exceptions.CellUnavailable.of(
-            driver_failures.of_database(exc),
-            causes.cell(cells.full_name(cell))) from exc
