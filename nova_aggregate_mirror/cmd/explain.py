@@ -104,7 +104,7 @@ def _explain(conf: cfg.ConfigOpts) -> Answer:
         if args.servers_of:
             return emptying.explain(
                 cloud, args.servers_of, args.operation,
-                args.order or explain_arguments.ORDERS[0])
+                args.order or departures.SIZE)
         return gather.explain(
             cloud, args, identifiers.Identifiers(conf), components.journal)
 

@@ -6,10 +6,10 @@ import argparse
 from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.explain import departures
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.scheduler import moving
 
-ORDERS = 'size', 'name'
 ALL = 'all'
 
 
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
              'default that of each server\'s state' % (
                  ', '.join(explanation.OPERATIONS), ', '.join(moving.STATES)))
     parser.add_argument(
-        '--order', choices=ORDERS, default='',
+        '--order', choices=[*departures.ORDERS], default='',
         help='with --servers-of: the order of the moves, the largest server '
              'first (size) or by name; the default is size')
     _add_request(parser)

@@ -14,6 +14,14 @@ from nova_aggregate_mirror import terminal_tables
 FOUND, NO_HOST, NOT_MOVABLE = 'found', 'no_host', 'not_movable'
 """Kinds of departures."""
 
+SIZE = 'size'
+ORDERS: abc.Mapping[str, abc.Callable[[Any], Any]] = {
+    SIZE: lambda server: (-server.flavor.memory_mb, -server.flavor.vcpus,
+                          server.display_name),
+    'name': lambda server: server.display_name,
+}
+"""Orders of the moves; the largest server is the hardest to place."""
+
 TABLE = ('Server', 'State', 'Operation', 'Flavor', 'Host, or why none')
 COLUMNS = ('Server', 'ID', 'State', 'Operation', 'Flavor', 'Destination',
            'Reason')
@@ -69,10 +77,10 @@ class Answer:
     @property
     def possible(self) -> bool:
         """Check whether every server finds a host."""
-        return all(one.destination for one in self.departures)
+        return all(server.destination for server in self.departures)
 
     def of_kind(self, kind: str) -> list[Departure]:
-        return [one for one in self.departures if one.kind == kind]
+        return [server for server in self.departures if server.kind == kind]
 
 
 def sentence(answer: Answer) -> str:
@@ -85,15 +93,17 @@ def sentence(answer: Answer) -> str:
         'finds' if total == 1 else 'find')
     missing, staying = answer.of_kind(NO_HOST), answer.of_kind(NOT_MOVABLE)
     if missing:
+        names = ['%s (%s)' % (server.name, server.reason)
+                 for server in missing]
         text += '; %s not: %s' % (
-            plurals.count(len(missing), 'does', 'do'), plurals.first([
-                '%s (%s)' % (one.name, one.reason) for one in missing],
-                NAMED))
+            plurals.count(len(missing), 'does', 'do'),
+            plurals.first(names, NAMED))
     if staying:
-        counts = collections.Counter(one.reason for one in staying)
-        text += '; %d cannot be moved now (%s)' % (len(staying), ', '.join(
-            '%d %s' % (count, reason)
-            for reason, count in counts.most_common()))
+        counts = collections.Counter(server.reason for server in staying)
+        reasons = ['%d %s' % (count, reason)
+                   for reason, count in counts.most_common()]
+        text += '; %d cannot be moved now (%s)' % (
+            len(staying), ', '.join(reasons))
     return text
 
 
@@ -117,15 +127,16 @@ def notes(answer: Answer) -> list[str]:
     return [rendering.paragraph('Note: ' + note) for note in answer.notes]
 
 
-def _cells(one: Departure) -> abc.Sequence[str]:
-    return (one.name, one.state, one.operation or '-', one.flavor,
-            one.destination or one.reason)
+def _cells(server: Departure) -> abc.Sequence[str]:
+    return (server.name, server.state, server.operation or '-', server.flavor,
+            server.destination or server.reason)
 
 
 def rows(answer: Answer) -> list[abc.Sequence[str]]:
     """Return rows for ``COLUMNS``."""
-    return [(one.name, one.server, one.state, one.operation, one.flavor,
-             one.destination, one.reason) for one in answer.departures]
+    return [(server.name, server.server, server.state, server.operation,
+             server.flavor, server.destination, server.reason)
+            for server in answer.departures]
 
 
 def document(answer: Answer) -> dict[str, Any]:
@@ -133,6 +144,6 @@ def document(answer: Answer) -> dict[str, Any]:
     return {
         'remarks': list(answer.remarks), 'summary': sentence(answer),
         'not_looked_at': NOT_LOOKED_AT, 'host': answer.host,
-        'servers': [{**dataclasses.asdict(one), 'kind': one.kind}
-                    for one in answer.departures],
+        'servers': [{**dataclasses.asdict(server), 'kind': server.kind}
+                    for server in answer.departures],
         'notes': list(answer.notes)}

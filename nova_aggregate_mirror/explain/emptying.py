@@ -27,14 +27,9 @@ from nova_aggregate_mirror import source
 
 Departure = departures.Departure
 
-ORDERS: abc.Mapping[str, abc.Callable[[Any], Any]] = {
-    'size': lambda server: (-server.flavor.memory_mb, -server.flavor.vcpus,
-                            server.display_name),
-    'name': lambda server: server.display_name,
-}
-"""Orders of the moves; the largest server is the hardest to place."""
-
-IRONIC = 'ironic'
+IRONIC, RESIZED = 'ironic', 'resized'
+LEFT = ('no host%s is left after %s before it (%s); if it goes first it takes '
+        '%s, and another may find none')
 
 
 class Emptying:
@@ -50,9 +45,8 @@ class Emptying:
         self._host = host
         self._operation = operation
         self._manager, down = gather.manager_of(cloud, nova)
-        cells_down = {**nova.cells_down, **down}
-        self.remarks = gather.remarks(cells_down, self._manager)
-        self.cells_down = bool(cells_down)
+        self.cells_down = {**nova.cells_down, **down}
+        self.remarks = gather.remarks(self.cells_down, self._manager)
         self._reader = candidates.CandidateReader(cloud.placement)
         self._answers: dict[Any, candidates.Candidates] = {}
         """What placement has responded, by the parameters of the query."""
@@ -66,18 +60,16 @@ class Emptying:
 
         :raises UnknownName: when nova moves no server of the host
         """
-        servers = self._read()
+        servers = sorted(self._read(), key=departures.ORDERS[order])
         rows = [self._row(server) for server in servers]
-        self._held = _held(self._reader, frozenset({
-            *self._nova.nodes_of({self._host}),
-            *self._cloud.placement.sharing()}))
-        moving_now = [(server, row) for server, row in zip(
-            servers, rows, strict=True) if row.operation]
-        moving_now.sort(key=lambda pair: ORDERS[order](pair[0]))
+        nodes = self._nova.nodes_of({self._host})
+        self._held = _held(
+            self._reader, nodes.union(self._cloud.placement.sharing()))
+        leaving = [row for row in rows if row.operation]
         placed = list[Departure]()
-        for _server, row in moving_now:
+        for row in leaving:
             self._cloud.display.tell('%d of %d servers placed' % (
-                len(placed), len(moving_now)))
+                len(placed), len(leaving)))
             placed.append(self._place(row))
         return placed + [row for row in rows if not row.operation]
 
@@ -104,13 +96,15 @@ class Emptying:
                 target, self._host, expected_attrs=['flavor']))
             unconfirmed = objects.MigrationList.get_by_filters(target, {
                 'source_compute': self._host, 'status': 'finished'})
-            known = {server.uuid for server in servers}
-            away = {one.instance_uuid for one in unconfirmed} - known
-            return servers + [server for server in (
-                objects.InstanceList.get_by_filters(
-                    target, {'uuid': sorted(away), 'deleted': False},
-                    expected_attrs=['flavor']) if away else ())
-                if server.vm_state == 'resized']
+            elsewhere = {migration.instance_uuid for migration in unconfirmed}
+            elsewhere.difference_update(server.uuid for server in servers)
+            if elsewhere:
+                resized = objects.InstanceList.get_by_filters(
+                    target, {'uuid': sorted(elsewhere), 'deleted': False},
+                    expected_attrs=['flavor'])
+                servers += [server for server in resized
+                            if server.vm_state == RESIZED]
+            return servers
 
     def _row(self, server: Any) -> Departure:
         """Return a server with its move, or with why there is none."""
@@ -120,7 +114,7 @@ class Emptying:
             self._operation or moving.of_state(state), server.flavor.name)
         if server.task_state:
             why = 'with task %s' % server.task_state
-        elif state == 'resized':
+        elif state == RESIZED:
             why = 'resize not confirmed'
         elif row.operation and state in moving.STATES[row.operation]:
             return row
@@ -140,20 +134,19 @@ class Emptying:
         spec = request.spec
         trial = rehearsal.Rehearsal(
             self._cloud.context, spec, self._manager, request.tenant)
-        queries = trial.queries()
+        answers = list(map(self._ask, trial.queries()))
         if self._filling is None:
             # Those of the cell, which a server does not leave.
             self._filling = filling.Filling(
                 self._manager, trial.states(None, frozenset()))
-        answers = list(map(self._ask, queries))
         if spec.instance_group:
             spec.instance_group.hosts += self._filling.hosts(
                 spec.instance_group.members)
         weighed = self._filling.choose(spec, answers)
         if not weighed:
-            return self._lost(row, spec, answers)
-        best = [one.obj.host for one in weighed
-                if one.weight == weighed[0].weight]
+            return self._lost(row, spec, answers, self._filling)
+        best = [choice.obj.host for choice in weighed
+                if choice.weight == weighed[0].weight]
         self._filling.place(row.server, weighed[0].obj, self._host, spec)
         if row.operation != moving.EVACUATION:
             self._filling.taken.subtract(self._held.get(row.server, {}))
@@ -161,36 +154,28 @@ class Emptying:
             row, destination=best[0], same_weight=best)
 
     def _lost(self, row: Departure, spec: Any,
-              answers: abc.Sequence[candidates.Candidates]) -> Departure:
+              answers: abc.Sequence[candidates.Candidates],
+              servers: filling.Filling) -> Departure:
         """Return a server with why it has no host, and had one before."""
         request = self._request(row)
-        # All that nova reads of a request.
-        networks = [one.network_id for one in spec.requested_networks]
-        key = str((row.operation, spec.flavor.id, request.spec.image,
-                   spec.scheduler_hints, spec.availability_zone,
-                   spec.project_id, spec.instance_group and
-                   spec.instance_group.uuid, request.spec.requested_resources,
-                   networks))
+        key = _key(row, request.spec)
         if key not in self._alone:
             self._alone[key] = conditions.explain(
                 gather.gather(self._cloud, self._nova, request))
         alone = self._alone[key]
-        if not alone.acceptable or not self._filling:
+        if not alone.acceptable:
             return dataclasses.replace(
                 row, reason='none of %d %s takes it: %s' % (
                     len(alone.verdicts), alone.noun,
                     rendering.excluded(alone)))
-        first = alone.acceptable[0].host
-        missing = self._filling.exhausted(
+        first, zone = alone.acceptable[0].host, spec.availability_zone
+        missing = servers.exhausted(
             spec, answers, [verdict.node for verdict in alone.acceptable])
-        zone = spec.availability_zone
-        return dataclasses.replace(row, first=first, reason=(
-            'no host%s is left after %s before it (%s); if it goes first it '
-            'takes %s, and another may find none' % (
-                ' of zone %s' % zone if zone else '',
-                plurals.count(len(self._filling.servers), 'server'),
-                ', '.join(sorted(set(missing.values()))) or 'it is not known '
-                'why', first)))
+        why = ', '.join(sorted({*missing.values()})) or 'it is not known why'
+        before = plurals.count(len(servers.servers), 'server')
+        reason = LEFT % (
+            ' of zone %s' % zone if zone else '', before, why, first)
+        return dataclasses.replace(row, first=first, reason=reason)
 
     def _request(self, row: Departure) -> requests.SchedulingRequest:
         return stored.of_server(
@@ -205,14 +190,24 @@ class Emptying:
         return self._answers[key]
 
 
+def _key(row: Departure, spec: Any) -> str:
+    """Return all that nova reads of a request, but for the server."""
+    group = spec.instance_group
+    networks = [network.network_id for network in spec.requested_networks]
+    return str((row.operation, spec.flavor.id, spec.image,
+                spec.scheduler_hints, spec.availability_zone, spec.project_id,
+                group and group.uuid, spec.requested_resources, networks))
+
+
 def _held(reader: candidates.CandidateReader, providers: abc.Set[str]
           ) -> abc.Mapping[str, filling.Amounts]:
     """Read what each consumer holds of some providers."""
-    held: dict[str, dict[tuple[str, str], int]] = {}
+    held: dict[str, filling.Taken] = {}
     for provider in sorted(providers):
         for consumer, classes in reader.allocations(provider).items():
-            held.setdefault(consumer, {}).update({
-                (provider, name): amount for name, amount in classes.items()})
+            amounts = held.setdefault(consumer, filling.Taken())
+            for name, amount in classes.items():
+                amounts[provider, name] = amount
     return held
 
 
@@ -221,11 +216,11 @@ def explain(cloud: gather.Cloud, host: str, operation: str, order: str
     """Place the servers of a host.
 
     :param operation: one of ``moving.STATES``; empty for that of each state
-    :param order: one of ``ORDERS``
+    :param order: one of ``departures.ORDERS``
     :raises UnknownName: nova has no such host, or moves no server of it
     :raises MirrorError: placement or nova could not be read
     """
     nova = gather.read_nova(cloud, [host])
     run = Emptying(cloud, nova, host, operation)
     return departures.Answer(
-        host, run.run(order), run.remarks, cells_down=run.cells_down)
+        host, run.run(order), run.remarks, cells_down=bool(run.cells_down))

@@ -238,9 +238,10 @@ def fill(filling: Filling, spec: request_spec.RequestSpec, facts: facts.Facts,
     except KeyboardInterrupt:
         interrupted = True
     left = filling.exhausted(spec, answers, facts.scores.keys())
-    zones = [facts.zones.get(host, CONF.default_availability_zone)
-             for host in hosts]
-    return dataclasses.replace(facts, answer=dataclasses.replace(
-        facts.answer, fills=True, count=len(hosts), placed=hosts,
-        interrupted=interrupted, ran_out=collections.Counter(left.values()),
-        zones=dict(sorted(collections.Counter(zones).items()))))
+    zones = collections.Counter(sorted(
+        facts.zones.get(host, CONF.default_availability_zone)
+        for host in hosts))
+    answer = dataclasses.replace(
+        facts.answer, fills=True, count=len(hosts), placed=hosts, zones=zones,
+        interrupted=interrupted, ran_out=collections.Counter(left.values()))
+    return dataclasses.replace(facts, answer=answer)

@@ -9,7 +9,6 @@ Long because it is one walk from the request to the hosts of its servers.
 
 from collections import abc
 import functools
-import itertools
 from typing import Any
 import urllib.parse
 
@@ -112,9 +111,11 @@ class Rehearsal:
         :param answers: None if nova does not query placement
         :param nodes: further compute nodes to read
         """
-        uuids = nodes.union(*(answer.providers for answer in answers or ()))
-        offered = candidates.by_provider(itertools.chain(
-            *(answer.requests for answer in answers or ())))
+        uuids, requests = set(nodes), list[Any]()
+        for answer in answers or ():
+            uuids |= answer.providers
+            requests += answer.requests
+        offered = candidates.by_provider(requests)
         states = list(self._manager.get_host_states_by_uuids(
             self._context, None if answers is None else sorted(uuids),
             self._spec))

@@ -68,10 +68,10 @@ def _filled(answer: explanation.Answer) -> str:
     inside = dataclasses.replace(answer, verdicts=[
         verdict for verdict in answer.verdicts if elsewhere not in {
             reason.phrase for reason in (verdict.reason, *verdict.also)}])
-    parts = ['%s on %d of %d %s%s' % (
-        reason, count, len(inside.verdicts), inside.noun,
-        ' of %s' % zone if zone else '')
-        for reason, count in answer.ran_out.items()]
+    hosts = '%d %s%s' % (len(inside.verdicts), inside.noun,
+                         ' of %s' % zone if zone else '')
+    parts = ['%s on %d of %s' % (reason, count, hosts)
+             for reason, count in answer.ran_out.items()]
     ends = ', '.join(filter(None, [*parts, excluded(inside)]))
     stopped = answer.interrupted or (
         len(answer.placed) == explanation.MAX_SERVERS)
