@@ -164,10 +164,9 @@ def _of_arguments(cloud: Cloud, args: argparse.Namespace, names: Names
             networks, args.ports)
     fills = args.count == ALL
     request = descriptions.of_description(
-        cloud.context, descriptions.ServerDescription(
-            args.flavor, image, args.volume, project, args.zone, networks,
-            args.ports, hints,
-            explanation.MAX_SERVERS if fills else args.count))
+        cloud.context, args.flavor, image, args.volume, project, args.zone,
+        networks, args.ports, hints,
+        explanation.MAX_SERVERS if fills else args.count)
     request.fills = fills
     if args.project:
         request.tenant = args.project

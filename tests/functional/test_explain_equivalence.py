@@ -81,9 +81,9 @@ class EquivalenceTest(explaining.ExplainingTest):
     def request(self, wanted):
         if wanted['operation'] == explanation.CREATE:
             return descriptions.of_description(
-                self.context, descriptions.ServerDescription(
-                    wanted['flavor'], {'properties': wanted['image']},
-                    project=wanted['project'], zone=wanted['zone'] or ''))
+                self.context, wanted['flavor'],
+                {'properties': wanted['image']}, project=wanted['project'],
+                zone=wanted['zone'] or '')
         server = self.servers.get(wanted['operation'], self.servers['move'])
         self.store(server, wanted)
         return self.of_server(

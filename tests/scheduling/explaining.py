@@ -115,11 +115,9 @@ class ExplainingTest(cloud.CloudTest):
     def described(self, flavor: str, zone: str = '', **options: Any
                   ) -> requests.SchedulingRequest:
         """Return the request of a server that does not exist."""
-        return descriptions.of_description(
-            self.context, descriptions.ServerDescription(
-                flavor, options.pop('image', {'properties': {}}),
-                project=options.pop('project', self.api.project_id),
-                zone=zone, **options))
+        return descriptions.of_description(self.context, flavor, **{
+            'image': {'properties': {}}, 'project': self.api.project_id,
+            'zone': zone, **options})
 
     def compared(self, request: abc.Callable[[], requests.SchedulingRequest]
                  ) -> explanation.Answer:

@@ -2,7 +2,6 @@
 """Requests of servers that do not exist, by a description, as of nova-api."""
 
 from collections import abc
-import dataclasses
 from typing import Any
 
 from nova import availability_zones
@@ -17,76 +16,61 @@ from oslo_utils import uuidutils
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import request as requests
-from nova_aggregate_mirror.explain.request import networks
+from nova_aggregate_mirror.explain.request import networks as network_requests
 from nova_aggregate_mirror import plurals
 
 
-@dataclasses.dataclass(frozen=True)
-class ServerDescription:
-    """A server that does not exist."""
-
-    flavor: str
-    """Name or ID."""
-    image: abc.Mapping[str, Any]
-    """As nova gets it from glance, or the part of it that is known."""
-    from_volume: bool = False
-    """Whether its root disk is a volume."""
-    project: str = ''
-    zone: str = ''
-    networks: abc.Sequence[str] = ()
-    ports: abc.Sequence[str] = ()
-    hints: abc.Mapping[str, abc.Sequence[str]] = dataclasses.field(
-        default_factory=dict)
-    count: int = 1
-
-    @property
-    def lists(self) -> abc.Mapping[str, str]:
-        """Arguments with several values, for display."""
-        hints = []
-        for name, values in sorted(self.hints.items()):
-            hints += ['%s=%s' % (name, value) for value in values]
-        return {'networks': ', '.join(self.networks),
-                'ports': ', '.join(self.ports), 'hints': ', '.join(hints)}
-
-
-def of_description(context: Any, server: ServerDescription
-                   ) -> requests.SchedulingRequest:
+def of_description(context: Any, flavor: str, image: abc.Mapping[str, Any],
+                   from_volume: bool = False, project: str = '',
+                   zone: str = '', networks: abc.Sequence[str] = (),
+                   ports: abc.Sequence[str] = (),
+                   hints: abc.Mapping[str, abc.Sequence[str]] | None = None,
+                   count: int = 1) -> requests.SchedulingRequest:
     """Build the request of a server that does not exist.
 
+    :param flavor: name or ID
+    :param image: as nova gets it from glance, or the part of it that is known
+    :param from_volume: whether the root disk is a volume
+    :param zone: as nova-api takes it: a host and a node may follow
+    :param count: number of servers
     :raises UnknownName: when nova has no such flavor or server group
     :raises InvalidConfiguration: an option of nova needs a further argument
     """
-    image = requests.decoded(server.image)
-    from_volume = server.from_volume or _boots_from_volume(image)
-    _require_inputs(server.project, from_volume, image)
-    zone, host, node = _zone(context, server.zone)
+    image, hints = requests.decoded(image), hints or {}
+    from_volume = from_volume or _boots_from_volume(image)
+    _require_inputs(project, from_volume, image)
+    zone_name, host, node = _zone(context, zone)
     if host is None:
         # Nova-api checks no other.
-        _check_zone(context, zone)
-    flavor = requests.flavor(context, server.flavor)
-    notes = list(_zone_notes(server.zone, zone, from_volume))
-    requested = networks.requested_networks(server.networks, server.ports)
-    resources, parameters = networks.port_resources(
+        _check_zone(context, zone_name)
+    wanted = requests.flavor(context, flavor)
+    notes = list(_zone_notes(zone, zone_name, from_volume))
+    requested = network_requests.requested_networks(networks, ports)
+    resources, parameters = network_requests.port_resources(
         context, requested, None, notes)
     spec = objects.RequestSpec.from_components(
-        context, uuidutils.generate_uuid(), image, flavor,
+        context, uuidutils.generate_uuid(), image, wanted,
         hardware.numa_get_constraints(
-            flavor, objects.ImageMeta.from_dict(image)),
-        requests.pci_requests(flavor, notes),
+            wanted, objects.ImageMeta.from_dict(image)),
+        requests.pci_requests(wanted, notes),
         utils.build_filter_properties({
-            name: list(values) for name, values in server.hints.items()},
-            host, node, flavor),
-        _group(context, server.hints), zone or None, project_id=server.project,
+            name: list(values) for name, values in hints.items()},
+            host, node, wanted),
+        _group(context, hints), zone_name or None, project_id=project,
         port_resource_requests=resources, request_level_params=parameters)
     utils.setup_instance_group(context, spec)
-    spec.num_instances = server.count
+    spec.num_instances = count
     spec.is_bfv = from_volume
     spec.requested_networks = requested
+    values = list[str]()
+    for name in sorted(hints):
+        values += ['%s=%s' % (name, value) for value in hints[name]]
     return requests.SchedulingRequest(
         spec=spec, operation=explanation.CREATE, notes=notes, about={
-            'flavor': flavor.name, 'image': image.get('name'),
-            'project': server.project, 'zone': zone, 'host': host,
-            'node': node, **server.lists})
+            'flavor': wanted.name, 'image': image.get('name'),
+            'project': project, 'zone': zone_name, 'host': host, 'node': node,
+            'networks': ', '.join(networks), 'ports': ', '.join(ports),
+            'hints': ', '.join(values)})
 
 
 def _zone_notes(argument: str, zone: str, from_volume: bool
