@@ -12,23 +12,6 @@ from nova_aggregate_mirror import nova_signatures
 from nova_aggregate_mirror.scheduler import free_addresses
 from nova_aggregate_mirror.scheduler import request_spec
 
-NAMES = {
-    'nova.api.openstack.api_version_request': 'whether a server is unpinned',
-    'nova.availability_zones': 'the zone of ZONE:HOST',
-    'nova.block_device': 'whether an image boots from a volume',
-    'nova.compute.utils': 'whether a stored request boots from a volume',
-    'nova.compute.vm_states': 'the operation that a state suggests',
-    'nova.filters': 'a host filter of its own',
-    'nova.network.neutron': 'the resources of ports',
-    'nova.objects.instance_pci_requests': 'devices in what a filter logs',
-    'nova.pci.request': 'the devices of a flavor',
-    'nova.scheduler.host_manager': 'the host states, filters and weighers',
-    'nova.scheduler.manager': 'what a server takes of its host',
-    'nova.servicegroup': 'which services are up',
-    'nova.virt.hardware': 'the NUMA topology of a flavor',
-}
-"""Names of nova that only an explanation imports, and what each makes."""
-
 # Methods that are called or overridden and are not public in nova, and those
 # whose caller is replaced.
 PARAMETERS = {
