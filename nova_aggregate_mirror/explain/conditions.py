@@ -17,9 +17,6 @@ Reason = explanation.Reason
 MEMORY = ('nova-scheduler has aggregates in its memory, which may be older '
           'than the database that was read here; it reads them again when it '
           'is restarted.')
-OMITTED = ('Aggregate conditions that did not fit into the query to '
-           'placement: %d. Only host filters check them, on the hosts that '
-           'placement returns; raise [aggregate_mirror] max_member_of_bytes.')
 STALE = ('Placement has these hosts in %s, nova does not: %s. Run "%s '
          '--prune".')
 NOT_LOOKED_AT = {
@@ -224,8 +221,6 @@ def _rank(verdict: explanation.Verdict) -> tuple[Any, ...]:
 def _notes(facts: Facts) -> list[str]:
     """Return the notes of the request, and those that follow from facts."""
     notes = list(facts.answer.notes)
-    if facts.omitted:
-        notes.append(OMITTED % facts.omitted)
     # They are candidates only because placement is stale.
     hosts: dict[str, set[str]] = {}
     for node in facts.funnel.left if facts.funnel else ():

@@ -74,8 +74,6 @@ class Facts:
 
     # What nova's request filters and placement respond.
     refusal: Refusal | None = None
-    omitted: int = 0
-    """Conditions for which the query of this package had no room."""
     funnel: Funnel | None = None
     """None if nova does not query placement for the request."""
     name_conflicts: abc.Mapping[str, exceptions.MirrorError] = _none()

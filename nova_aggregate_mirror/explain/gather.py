@@ -209,7 +209,6 @@ def gather(cloud: Cloud, nova: source.Nova,
         return dataclasses.replace(
             facts, refusal=Refusal('request filters', str(exc), exc.step))
     if queries:
-        facts = dataclasses.replace(facts, omitted=trial.omitted)
         kinds = {condition.kind for condition in _conditions(queries)}
         if placement_query.RESOURCES not in kinds:
             return dataclasses.replace(
@@ -287,19 +286,14 @@ def _before_scheduling(nova: source.Nova, request: requests.SchedulingRequest,
         scope=nova.nodes_of(hosts) if hosts else all_nodes,
         disabled={host: service.disabled_reason or ''
                   for host, service in computes.items() if service.disabled},
-        forced_down=_hosts(computes, lambda service: service.forced_down),
-        down=_hosts(computes, lambda service: not is_up(service)),
+        forced_down=frozenset(host for host, service in computes.items()
+                              if service.forced_down),
+        down=frozenset(host for host, service in computes.items()
+                       if not is_up(service)),
         serviceless=all_nodes - nodes,
         cells_disabled=nova.nodes_of(hosts_disabled),
         unmapped=nova.nodes_unmapped & all_nodes
         if request.operation == explanation.CREATE else frozenset())
-
-
-def _hosts(services: abc.Mapping[str, Any],
-           condition: abc.Callable[[Any], bool]) -> frozenset[str]:
-    """Return the hosts for whose service a condition holds."""
-    return frozenset(host for host, service in services.items()
-                     if condition(service))
 
 
 def _rejection(cloud: Cloud,

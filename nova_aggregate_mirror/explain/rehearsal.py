@@ -58,8 +58,6 @@ class Rehearsal:
         self._tenant = tenant or str(spec.project_id)
         self._origins: dict[str | frozenset[str], Origin] = {}
         """By condition, as returned by ``_conditions``."""
-        self.omitted = 0
-        """Conditions for which the query of this package had no room."""
 
     @property
     def cell(self) -> Any:
@@ -169,12 +167,11 @@ class Rehearsal:
         self._origins |= dict.fromkeys(
             _conditions(self._spec) - before, origin)
         if isinstance(query_filter, narrowing.Narrowing):
-            subjects, self.omitted = query_filter.describe(self._spec)
-            self._origins |= {
-                aggregates: Origin(subject.replace(
-                    str(self._spec.project_id), self._tenant))
-                for aggregates, subject in subjects.items()
-                if aggregates in self._origins}
+            for aggregates, subject in query_filter.describe(
+                    self._spec).items():
+                if aggregates in self._origins:
+                    self._origins[aggregates] = Origin(subject.replace(
+                        str(self._spec.project_id), self._tenant))
 
     def _origin_of(self, query_filter: Any) -> Origin:
         """Return the origin of the conditions that a request filter adds."""

@@ -57,15 +57,12 @@ class Narrowing(query_filter.QueryFilter):
         return True
 
     def describe(self, spec: request_spec.RequestSpec
-                 ) -> tuple[abc.Mapping[str | frozenset[str], str], int]:
+                 ) -> abc.Mapping[str | frozenset[str], str]:
         """Name the rules behind the conditions of a narrowed query.
 
-        :returns: as ``constraints.subjects``, and the number of conditions
-            that the query could not include
+        :returns: as ``constraints.subjects``
         """
-        # What the query includes already is not counted.
-        rules, _added, left_out = self._narrow(spec)
-        return constraints.subjects(rules), left_out
+        return constraints.subjects(self._narrow(spec)[0])
 
     def _narrow(self, spec: request_spec.RequestSpec) -> tuple[
             list[constraints.Rule], constraints.MemberOf, int]:
