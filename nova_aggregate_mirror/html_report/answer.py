@@ -14,16 +14,11 @@ from nova_aggregate_mirror.html_report import page
 def render(answer: explanation.Answer, now: float) -> abc.Iterator[str]:
     """Render the page, part by part."""
     nodes = collections.Counter(verdict.host for verdict in answer.verdicts)
-    rows = list(_rows(answer))
     return page.generate(
         'answer', now, answer=answer, sentence=rendering.sentence(answer),
         state=answer.record and rendering.state(answer.record),
         record_columns=rendering.RECORD, bars=rendering.funnel(answer),
-        rows=rows, not_looked_at=answer.not_looked_at,
-        placeholder=explanation.HOST if any(
-            explanation.HOST in reason.detail + reason.step
-            for row in rows for reason in (row['reason'], *row['others']))
-        else '',
+        rows=list(_rows(answer)), not_looked_at=answer.not_looked_at,
         multinode_hosts={host for host, count in nodes.items() if count > 1},
         placed=collections.Counter(answer.placed).most_common())
 

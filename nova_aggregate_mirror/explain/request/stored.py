@@ -8,7 +8,6 @@ from nova.compute import vm_states
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
-from nova.scheduler import utils
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import explanation
@@ -145,11 +144,6 @@ def _notes(spec: Any, instance: Any, operation: str,
                'nova-compute.log of each host for the reason.')
     if (spec.flavor.extra_specs or {}).get('accel:device_profile'):
         yield 'Accelerators of the device profile are not explained.'
-    if operation != REBUILD and utils.request_is_rebuild(spec):
-        yield ('The server was created with the scheduler hint '
-               '_nova_check_type=rebuild, which only nova may set: '
-               'nova-scheduler queries no placement and allocates no '
-               'resources for it.')
     if operation not in ('evacuate', UNSHELVE, REBUILD):
         yield ('Nova does not store a host that was named for the operation; '
                'it does for an evacuation only.')

@@ -86,7 +86,8 @@ class TestHosts(testtools.TestCase):
         self.assertIn('<b>8 hosts</b> from <bdi>cmp-0012</bdi>', text)
         self.assertEqual(20, text.count('<li><bdi>cmp-'))
         self.assertIn('<bdi>cmp-0012</bdi> <i>8.00</i>', text)
-        self.assertIn('&lt;host&gt; stands for the name of the host', text)
+        self.assertIn('&lt;host&gt; stands for the name of each', text)
+        self.assertIn('enable &lt;host&gt;', text)
 
     def test_size(self):
         """A host adds its name, and nothing else."""
@@ -95,11 +96,11 @@ class TestHosts(testtools.TestCase):
         self.assertLess((sizes[1] - sizes[0]) / 5000, 32)
 
     def test_single_host(self):
-        """Its step has its name, and no placeholder is explained."""
+        """Its step has its name, and no placeholder."""
         text = page(explained(3, [1]))
         self.assertIn('<b><bdi>cmp-0000</bdi></b>', text)
         self.assertIn('enable cmp-0000', text)
-        self.assertNotIn('&lt;host&gt;', text)
+        self.assertNotIn('enable &lt;host&gt;', text)
 
     def test_further_conditions(self):
         """Each with its step, which names a single host."""
