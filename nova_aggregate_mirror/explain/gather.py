@@ -9,6 +9,7 @@ from collections import abc
 import contextlib
 import dataclasses
 import functools
+import itertools
 import time
 from typing import Any
 from typing import Protocol
@@ -209,10 +210,6 @@ def gather(cloud: Cloud, nova: source.Nova,
         return dataclasses.replace(
             facts, refusal=Refusal('request filters', str(exc), exc.step))
     if queries:
-        kinds = {condition.kind for condition in _conditions(queries)}
-        if placement_query.RESOURCES not in kinds:
-            return dataclasses.replace(
-                facts, refusal=reasons.refusal('no_resources', QUERY))
         try:
             facts = _ask_placement(cloud, queries, facts)
         except exceptions.RequestRejected as exc:
@@ -301,29 +298,24 @@ def _rejection(cloud: Cloud,
                error: exceptions.RequestRejected) -> Refusal:
     """Return why placement rejects the queries."""
     classes, traits, groups = set[str](), set[str](), set[str]()
-    for condition in _conditions(queries):
+    for condition in itertools.chain(*(
+            query.conditions for query in queries)):
         groups.add(condition.group)
         if condition.kind == placement_query.RESOURCES:
             classes |= condition.amounts.keys()
         if condition.kind in placement_query.TRAITS:
             traits.update(condition.names)
+    if not classes:
+        return reasons.refusal('no_resources', QUERY)
     unknown_classes, unknown_traits = candidates.CandidateReader(
         cloud.placement).unknown(classes, traits)
-    if unknown_classes:
-        return reasons.refusal(
-            'unknown_class', QUERY, name=', '.join(unknown_classes))
-    if unknown_traits:
-        return reasons.refusal(
-            'unknown_trait', QUERY, name=', '.join(unknown_traits))
+    for key, names in (('unknown_class', unknown_classes),
+                       ('unknown_trait', unknown_traits)):
+        if names:
+            return reasons.refusal(key, QUERY, name=', '.join(names))
     if len(groups - {''}) > 1 and not queries[0].policy:
         return reasons.refusal('no_policy', QUERY)
     return Refusal(QUERY, str(error))
-
-
-def _conditions(queries: abc.Iterable[placement_query.PlacementQuery]
-                ) -> abc.Iterator[placement_query.Condition]:
-    for query in queries:
-        yield from query.conditions
 
 
 def _ask_placement(cloud: Cloud,
