@@ -13,8 +13,8 @@ from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import conditions
 from nova_aggregate_mirror.explain import departures
 from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filling
-from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.explain import gather
 from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.explain import rehearsal
@@ -126,8 +126,8 @@ class Emptying:
         """Return a server with its host, or with why it has none."""
         try:
             return self._asked(row)
-        except (rehearsal.RequestRefused, filter_runs.PluginFailed) as exc:
-            return dataclasses.replace(row, reason=str(exc))
+        except facts.Refusal as refusal:
+            return dataclasses.replace(row, reason=refusal.reason)
 
     def _asked(self, row: Departure) -> Departure:
         request = self._request(row)

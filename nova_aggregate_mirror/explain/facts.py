@@ -20,13 +20,14 @@ def _none() -> Any:
     return dataclasses.field(default_factory=dict)
 
 
-@dataclasses.dataclass(frozen=True)
-class Refusal:
+class Refusal(Exception):
     """The failure of a request whatever hosts there are."""
 
-    condition: str
-    reason: str
-    step: str = ''
+    def __init__(self, condition: str, reason: str, step: str = '') -> None:
+        super().__init__(reason)
+        self.condition = condition
+        self.reason = reason
+        self.step = step
 
 
 @dataclasses.dataclass(frozen=True)

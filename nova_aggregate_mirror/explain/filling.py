@@ -212,14 +212,14 @@ class Filling:
                  ) -> list[Any]:
         """Run nova's filters and weighers.
 
-        :raises PluginFailed: one of them fails
+        :raises Refusal: one of them fails
         """
         manager = self._manager
         try:
             with filter_runs.failures_of(manager):
                 passed = list(manager.get_filtered_hosts(states, spec) or ())
                 return list(manager.get_weighed_hosts(passed, spec))
-        except filter_runs.PluginFailed:
+        except facts.Refusal:
             # These name the one that fails.
             *_runs, passed = manager.run_filters(states, [], spec)
             manager.scores(passed, spec)

@@ -15,6 +15,7 @@ from oslo_config import cfg
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
+from nova_aggregate_mirror.explain import reasons
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.scheduler import filters
@@ -30,18 +31,6 @@ NOVA_FILTERS = 'nova.scheduler.filters'
 """Package of nova's host filters."""
 
 
-class PluginFailed(Exception):
-    """A host filter or weigher fails, and with it the request in nova.
-
-    :param plugin: the filter or weigher
-    """
-
-    def __init__(self, plugin: Any, exc: Exception) -> None:
-        self.name = type(plugin).__name__
-        self.module = type(plugin).__module__
-        super().__init__('%s raises %s' % (self.name, reason(exc)))
-
-
 def reason(exc: Exception) -> str:
     """Return the class and the text of an exception, without a traceback."""
     # Oslo.utils appends one to its text about a class that does not exist.
@@ -54,14 +43,17 @@ def reason(exc: Exception) -> str:
 def failures_of(plugin: Any) -> abc.Iterator[None]:
     """Translate the exceptions of a filter or weigher.
 
-    :raises PluginFailed: for any but ``NO_PLUGIN_FAILURES``
+    :raises Refusal: for any but ``NO_PLUGIN_FAILURES``
     """
     try:
         yield
     except NO_PLUGIN_FAILURES:
         raise
     except Exception as exc:  # It may be the operator's own code.
-        raise PluginFailed(plugin, exc) from exc
+        name = type(plugin).__name__
+        raise reasons.refusal(
+            'plugin_failed', name, module=type(plugin).__module__,
+            reason='%s raises %s' % (name, reason(exc))) from exc
 
 
 class _Messages(logging.Handler):
@@ -179,7 +171,7 @@ def _pass(host_filter: Any, states: list[Any], spec: Any) -> list[Any]:
     try:
         with failures_of(host_filter):
             return list(host_filter.filter_all(states, spec) or ())
-    except PluginFailed:
+    except facts.Refusal:
         # Nova does not call the filter for these hosts.
         return states
 

@@ -23,7 +23,6 @@ from nova_aggregate_mirror.explain import conditions
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filling
-from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.explain import funnel
 from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.explain import nova_internals
@@ -206,21 +205,16 @@ def gather(cloud: Cloud, nova: source.Nova,
         cloud.context, request.spec, manager, request.tenant)
     try:
         queries = trial.queries()
-    except rehearsal.RequestRefused as exc:
-        return dataclasses.replace(
-            facts, refusal=Refusal('request filters', str(exc), exc.step))
-    if queries:
-        try:
+        if queries:
             facts = _ask_placement(cloud, queries, facts)
-        except exceptions.RequestRejected as exc:
-            return dataclasses.replace(
-                facts, refusal=_rejection(cloud, queries, exc))
-    if trial.cell:
-        hosts_of_cell = manager.services.get(trial.cell.uuid, {}).keys()
-        facts = dataclasses.replace(
-            facts, cell=facts.nova.nodes_of(hosts_of_cell))
-    return _run_nova(cloud, request, trial, manager, facts,
-                     facts.scope if hosts else frozenset())
+        if trial.cell:
+            hosts_of_cell = manager.services.get(trial.cell.uuid, {}).keys()
+            facts = dataclasses.replace(
+                facts, cell=facts.nova.nodes_of(hosts_of_cell))
+        return _run_nova(cloud, request, trial, manager, facts,
+                         facts.scope if hosts else frozenset())
+    except Refusal as refusal:
+        return dataclasses.replace(facts, refusal=refusal)
 
 
 def manager_of(cloud: Cloud, nova: source.Nova
@@ -293,7 +287,7 @@ def _before_scheduling(nova: source.Nova, request: requests.SchedulingRequest,
         if request.operation == explanation.CREATE else frozenset())
 
 
-def _rejection(cloud: Cloud,
+def _rejection(reader: candidates.CandidateReader,
                queries: abc.Sequence[placement_query.PlacementQuery],
                error: exceptions.RequestRejected) -> Refusal:
     """Return why placement rejects the queries."""
@@ -307,8 +301,7 @@ def _rejection(cloud: Cloud,
             traits.update(condition.names)
     if not classes:
         return reasons.refusal('no_resources', QUERY)
-    unknown_classes, unknown_traits = candidates.CandidateReader(
-        cloud.placement).unknown(classes, traits)
+    unknown_classes, unknown_traits = reader.unknown(classes, traits)
     for key, names in (('unknown_class', unknown_classes),
                        ('unknown_trait', unknown_traits)):
         if names:
@@ -327,7 +320,10 @@ def _ask_placement(cloud: Cloud,
         cloud.placement.aggregates, cloud.placement.sharing()))
     sharing = cloud.placement.members(*sorted(aggregates))
     nodes = frozenset(facts.nova.nodes)
-    narrowed = funnel.read(reader, sharing, cloud.for_each, queries, nodes)
+    try:
+        narrowed = funnel.read(reader, sharing, cloud.for_each, queries, nodes)
+    except exceptions.RequestRejected as exc:
+        raise _rejection(reader, queries, exc) from exc
     if not narrowed.existing:
         # Then no host has a reason of its own, unless a cell has others.
         with contextlib.suppress(exceptions.CellUnavailable):
@@ -372,13 +368,9 @@ def _run_nova(cloud: Cloud, request: requests.SchedulingRequest,
         nodes &= facts.cell
     all_states = trial.states(answers, named)
     states = [state for state in all_states if state.uuid in nodes]
-    try:
-        requested, runs, passed = manager.run_filters(states, [
-            state for state in all_states if state.uuid in named], spec)
-        scores = manager.scores(passed, spec)
-    except filter_runs.PluginFailed as exc:
-        return dataclasses.replace(facts, refusal=reasons.refusal(
-            'plugin_failed', exc.name, reason=exc, module=exc.module))
+    requested, runs, passed = manager.run_filters(states, [
+        state for state in all_states if state.uuid in named], spec)
+    scores = manager.scores(passed, spec)
     ignored = frozenset(node for node, host in facts.nova.nodes.items()
                         if trial.ignores(host))
     facts = dataclasses.replace(

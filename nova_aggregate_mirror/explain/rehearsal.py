@@ -20,6 +20,7 @@ from nova.scheduler import utils
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror.explain import candidates
+from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filling
 from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.explain import placement_query
@@ -31,16 +32,9 @@ Condition = placement_query.Condition
 Origin = placement_query.Origin
 States = abc.Sequence[host_manager.HostState]
 
+FILTERS = 'request filters'
 STEP = ('change the request, or the metadata of the aggregates; see '
         '"openstack aggregate list --long"')
-
-
-class RequestRefused(Exception):
-    """Nova refuses the request before it queries placement: the reason."""
-
-    def __init__(self, reason: str, step: str = '') -> None:
-        super().__init__(reason)
-        self.step = step
 
 
 class Rehearsal:
@@ -78,7 +72,7 @@ class Rehearsal:
 
         Nova takes the candidates of all of them; a rebuild has none.
 
-        :raises RequestRefused: when a request filter, or nova, refuses it
+        :raises Refusal: when a request filter, or nova, refuses it
         :raises MirrorError: when a service that a filter asks is unavailable
         """
         if utils.request_is_rebuild(self._spec):
@@ -98,7 +92,7 @@ class Rehearsal:
         except (nova_exception.NovaException, NotImplementedError,
                 ValueError) as exc:
             # Nova-scheduler fails the request in the same way.
-            raise RequestRefused(_reason(exc)) from exc
+            raise facts.Refusal(FILTERS, _reason(exc)) from exc
         return [placement_query.parse(self._parameters(query), self._origin)
                 for query in resources]
 
@@ -163,7 +157,8 @@ class Rehearsal:
         try:
             query_filter(self._context, self._spec)
         except nova_exception.RequestFilterFailed as exc:
-            raise RequestRefused(_reason(exc), origin.step) from exc
+            raise facts.Refusal(
+                FILTERS, _reason(exc), origin.step) from exc
         self._origins |= dict.fromkeys(
             _conditions(self._spec) - before, origin)
         if isinstance(query_filter, narrowing.Narrowing):

@@ -6,6 +6,7 @@ from nova import objects
 from oslo_utils.fixture import uuidsentinel
 import testtools
 
+from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import rehearsal
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import narrowing
@@ -43,7 +44,7 @@ class TestRefusal(testtools.TestCase):
                 'nova.scheduler.request_filter.ALL_REQUEST_FILTERS',
                 [refusing]))
             refusal = self.assertRaises(
-                rehearsal.RequestRefused,
+                facts.Refusal,
                 rehearsal.Rehearsal(None, spec, None).queries)
             self.assertIn(text, str(refusal))
             self.assertIn(step, refusal.step)
