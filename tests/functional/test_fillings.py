@@ -97,14 +97,20 @@ class FillingTest(explaining.ExplainingTest):
 
 class TestTogether(FillingTest):
 
+    def boot_both(self, large, small):
+        """Boot two servers; elsewhere is room for one of them."""
+        flavor = self._create_flavor(
+            name='large', memory_mb=128, vcpu=2, disk=1, ephemeral=0)
+        self.server(small)
+        self.server(large, flavor)
+        self.reserve('h3', 'VCPU')
+        inventory = self._get_provider_inventory(
+            self._get_provider_uuid_by_host('h2'))['VCPU']
+        self.reserve('h2', 'VCPU', inventory['total'] - 2)
+
     def test_two_servers_and_one_gap(self):
         """The larger one goes first; the other would have found its host."""
-        large = self._create_flavor(
-            name='large', memory_mb=128, vcpu=2, disk=1, ephemeral=0)
-        self.server('b')
-        self.server('a', large)
-        self.reserve('h3', 'VCPU')
-        self.leave('h2', 2)
+        self.boot_both(large='a', small='b')
         found = self.predicted(order='size')
         self.assertEqual(['a', 'b'], [one.name for one in found])
         self.assertEqual(
@@ -112,19 +118,9 @@ class TestTogether(FillingTest):
             'first it takes h2, and another may find none', found[1].reason)
         self.assertMoves({'a': 'h2', 'b': ''}, found)
 
-    def leave(self, host, amount):
-        inventory = self._get_provider_inventory(
-            self._get_provider_uuid_by_host(host))['VCPU']
-        self.reserve(host, 'VCPU', inventory['total'] - amount)
-
     def test_by_name(self):
         """The other order lets the smaller one find its host."""
-        large = self._create_flavor(
-            name='large', memory_mb=128, vcpu=2, disk=1, ephemeral=0)
-        self.server('a')
-        self.server('b', large)
-        self.reserve('h3', 'VCPU')
-        self.leave('h2', 2)
+        self.boot_both(large='b', small='a')
         self.assertMoves({'a': 'h2', 'b': ''}, self.predicted())
 
     def test_anti_affinity(self):
