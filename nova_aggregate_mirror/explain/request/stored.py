@@ -50,44 +50,42 @@ def of_server(context: Any, placement: client.Client, server: str,
     """
     spec = _stored(context, server)
     _set_defaults(spec)
-    instance = cell = silence = None
+    instance, cell, remarks = None, None, list[str]()
     try:
         instance, cell = _instance(context, server, operation)
     except exceptions.CellUnavailable as exc:
         if operation not in ('', CREATE):
             raise
-        operation, silence = CREATE, exc
-    remarks = [UNREAD % silence] if silence else []
+        operation = CREATE
+        remarks.append(UNREAD % exc)
     request = preparations.PreparedRequest(
         spec=spec, operation=operation, context=context,
         cell_context=_targeted(context, cell), instance=instance, cell=cell,
         networks=network_requests.requested_networks(networks, ports),
-        placement=placement, zone=zone, remarks=remarks)
+        placement=placement, zone=zone, remarks=remarks,
+        notes=[] if instance or remarks else [DELETED])
     if not operation:
         _choose(request)
-        operation = request.operation
-    if operation != CREATE and (instance is None or (
-            not instance.host and operation != UNSHELVE)):
+    if request.operation != CREATE and (instance is None or (
+            not instance.host and request.operation != UNSHELVE)):
         raise exceptions.UnknownName(
             'server %s is on no host, so that there is nothing to %s; use '
-            '--for create to see why it has none' % (server, operation))
+            '--for create to see why it has none' % (
+                server, request.operation))
     if flavor:
         request.flavor = requests.flavor(context, flavor)
     request.image = image and requests.decoded(image)
-    for step in preparations.PREPARATIONS[operation]:
+    for step in preparations.PREPARATIONS[request.operation]:
         step(request)
     if 'is_bfv' not in spec:
         spec.is_bfv = False
     if request.networks:
         spec.requested_networks = request.networks
-    elif instance:
-        request.notes += network_requests.missing_notes(spec, instance)
-    request.record = instance and record.read(request.cell_context, instance)
-    request.notes += _notes(spec, instance, operation, request.record)
-    if instance is None and not silence:
-        request.notes.append(DELETED)
+    if instance:
+        request.record = record.read(request.cell_context, instance)
+    request.notes += _notes(request)
     request.about = {
-        'server': server, 'operation': operation,
+        'server': server, 'operation': request.operation,
         'host': instance and instance.host, 'flavor': spec.flavor.name,
         'project': spec.project_id, 'zone': spec.availability_zone}
     return request
@@ -133,18 +131,20 @@ def _new_flavor(context: Any, migration: Any) -> Any:
         'with --for resize FLAVOR')
 
 
-def _notes(spec: Any, instance: Any, operation: str,
-           server: explanation.ServerRecord | None) -> abc.Iterator[str]:
+def _notes(request: preparations.PreparedRequest) -> abc.Iterator[str]:
     """Note what of a server is not known, and what misleads."""
-    if instance and not instance.host and server and any(
+    spec, instance = request.spec, request.instance
+    if instance and not request.networks:
+        yield from network_requests.missing_notes(spec, instance)
+    if request.record and not instance.host and any(
             entry.event.endswith(BUILD) and entry.result != record.UNFINISHED
-            for entry in server.entries):
+            for entry in request.record.entries):
         yield ('Nova-compute built the server on hosts above and gave up. '
                'Nova calls that a success if it tried another host: see the '
                'nova-compute.log of each host for the reason.')
     if (spec.flavor.extra_specs or {}).get('accel:device_profile'):
         yield 'Accelerators of the device profile are not explained.'
-    if operation not in ('evacuate', UNSHELVE, REBUILD):
+    if request.operation not in ('evacuate', UNSHELVE, REBUILD):
         yield ('Nova does not store a host that was named for the operation; '
                'it does for an evacuation only.')
 
