@@ -188,7 +188,8 @@ def explain(facts: Facts) -> explanation.Answer:
                 first |= dict.fromkeys(excluded, len(conditions))
                 nodes -= excluded
                 conditions.append(explanation.Condition(
-                    exclusion.name, exclusion.asked_by, nodes & facts.scope))
+                    exclusion.name, exclusion.asked_by,
+                    len(nodes & facts.scope), len(excluded & facts.scope)))
     for node in nodes:
         first[node] = len(conditions)
         failures[node] = {'': reasons.acceptable(node, facts)}

@@ -44,13 +44,14 @@ class Reason:
 
 @dataclasses.dataclass(frozen=True)
 class Condition:
-    """What excludes hosts, and the nodes that meet it."""
+    """What excludes hosts, and how many compute nodes."""
 
     name: str
     asked_by: str
     """What sets the condition, such as ``flavor``; may be empty."""
-    passed: frozenset[str]
-    """UUIDs of the compute nodes that pass this and all earlier conditions."""
+    left: int
+    """Number of those that pass this and all earlier conditions."""
+    excluded: int
 
 
 @dataclasses.dataclass(frozen=True)

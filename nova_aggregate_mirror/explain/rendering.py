@@ -149,14 +149,8 @@ def _verdict(verdict: explanation.Verdict) -> dict[str, Any]:
 
 def funnel(answer: explanation.Answer) -> list[tuple[str, str, int, int]]:
     """Return rows for ``FUNNEL``: how many nodes each condition leaves."""
-    before = len(answer.verdicts)
-    rows = [('compute nodes in nova', '', before, 0)]
-    for condition in answer.conditions:
-        count = len(condition.passed)
-        rows.append((
-            condition.name, condition.asked_by, count, before - count))
-        before = count
-    return rows
+    return [('compute nodes in nova', '', len(answer.verdicts), 0),
+            *map(dataclasses.astuple, answer.conditions)]
 
 
 def rows(answer: explanation.Answer) -> list[tuple[Any, ...]]:

@@ -27,8 +27,8 @@ def answer(**options):
         *(verdict('off-%d' % one, OFF, 0) for one in range(8)),
         verdict('full', full, 1, OFF)]
     return explanation.Answer({'flavor': 'm1'}, [
-        explanation.Condition('enabled', 'nova', frozenset('abc')),
-        explanation.Condition('1 VCPU', 'flavor', frozenset('ab'))],
+        explanation.Condition('enabled', 'nova', 3, 8),
+        explanation.Condition('1 VCPU', 'flavor', 2, 1)],
         verdicts, **options)
 
 
@@ -154,7 +154,7 @@ class TestText(testtools.TestCase):
         evil = 'a\x1b[2J\nb\u202e'
         reason = explanation.Reason('disabled', evil, evil, evil)
         text = rendering.text(explanation.Answer(
-            {evil: evil}, [explanation.Condition(evil, evil, frozenset())],
+            {evil: evil}, [explanation.Condition(evil, evil, 0, 1)],
             [verdict(evil, reason, 0)], notes=[evil]))
         self.assertEqual(printable.lines(text), text)
 

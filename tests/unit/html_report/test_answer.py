@@ -29,7 +29,7 @@ def explained(hosts, excluded, reason=OFF, **options):
             nodes[at], 'cmp-%04d' % at, reason, number)
             for at in range(start, end)]
         conditions.append(explanation.Condition(
-            'condition %d' % number, 'flavor', frozenset(nodes[end:])))
+            'condition %d' % number, 'flavor', hosts - end, count))
         start = end
     left = [explanation.Verdict(
         nodes[at], 'cmp-%04d' % at, GOOD, len(conditions),
@@ -107,7 +107,7 @@ class TestHosts(testtools.TestCase):
         down = explanation.Reason(
             'down', 'down', '', 'start ' + explanation.HOST)
         text = page(explanation.Answer({}, [explanation.Condition(
-            'enabled', 'nova', frozenset())], [explanation.Verdict(
+            'enabled', 'nova', 0, 1)], [explanation.Verdict(
                 'node', 'cmp', OFF, 0, also=(down,))]))
         self.assertIn('also: <bdi>down</bdi>', text)
         self.assertIn('<bdi>start cmp</bdi>', text)
@@ -115,7 +115,7 @@ class TestHosts(testtools.TestCase):
     def test_several_nodes_of_a_host(self):
         """Their UUIDs tell them apart."""
         ironic = explanation.Answer({}, [explanation.Condition(
-            'enabled', 'nova', frozenset())], [
+            'enabled', 'nova', 0, 2)], [
                 explanation.Verdict('node-%d' % one, 'ironic', OFF, 0)
                 for one in range(2)])
         text = page(ironic)
@@ -138,7 +138,7 @@ class TestEscaping(testtools.TestCase):
         """No value becomes markup, wherever it is shown."""
         reason = explanation.Reason(EVIL, EVIL, EVIL, EVIL)
         what = explanation.Answer(
-            {EVIL: EVIL}, [explanation.Condition(EVIL, EVIL, frozenset())],
+            {EVIL: EVIL}, [explanation.Condition(EVIL, EVIL, 0, 2)],
             [explanation.Verdict(EVIL, EVIL, reason, 0, also=(reason,))] * 2,
             [EVIL],
             placed=[EVIL], count=2, failure=EVIL)
@@ -154,7 +154,7 @@ class TestEscaping(testtools.TestCase):
         """A condition with many aggregates takes a few lines, not a page."""
         names = ', '.join('aggregate-%d' % one for one in range(99))
         what = explained(2, [1])
-        condition = explanation.Condition(names, '', what.conditions[0].passed)
+        condition = explanation.Condition(names, '', 1, 1)
         text = page(explanation.Answer({}, [condition], what.verdicts))
         self.assertIn('<summary><bdi>%s…</bdi>' % names[:90], text)
         self.assertIn('<bdi>%s</bdi></details>' % names, text)
