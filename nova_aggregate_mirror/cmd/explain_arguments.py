@@ -10,8 +10,6 @@ from nova_aggregate_mirror.explain import departures
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.scheduler import moving
 
-ALL = 'all'
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     subject = parser.add_mutually_exclusive_group(required=True)
@@ -92,7 +90,7 @@ def _add_request(parser: argparse.ArgumentParser) -> None:
 
 
 def _count(text: str) -> int | str:
-    return text if text == ALL else arguments.number(1000)(text)
+    return text if text == explanation.ALL else arguments.number(1000)(text)
 
 
 def check(options: argparse.Namespace) -> None:

@@ -14,6 +14,8 @@ OPERATIONS = (CREATE, MIGRATE, LIVE_MIGRATE, EVACUATE, UNSHELVE, REBUILD,
               'resize')
 """Operations on a server for which nova-scheduler finds a host."""
 
+ALL = 'all'
+"""Number of servers: as many as fit."""
 MAX_SERVERS = 10_000
 """Maximum number of servers that are placed for one request."""
 

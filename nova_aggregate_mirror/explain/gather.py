@@ -54,8 +54,6 @@ Facts = facts.Facts
 Refusal = facts.Refusal
 
 QUERY = 'query to placement'
-ALL = 'all'
-"""Number of servers: as many as fit."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,15 +160,12 @@ def _of_arguments(cloud: Cloud, args: argparse.Namespace, names: Names
             args.new_flavor,
             image if args.image or args.properties else None, args.zone,
             networks, args.ports)
-    fills = args.count == ALL
+    fills = args.count == explanation.ALL
     request = descriptions.of_description(
         cloud.context, args.flavor, image, args.volume, project, args.zone,
         networks, args.ports, hints,
-        explanation.MAX_SERVERS if fills else args.count)
+        explanation.MAX_SERVERS if fills else args.count, args.project)
     request.fills = fills
-    if args.project:
-        request.tenant = args.project
-        request.about = {**request.about, 'project': args.project}
     return request
 
 

@@ -25,7 +25,8 @@ def of_description(context: Any, flavor: str, image: abc.Mapping[str, Any],
                    zone: str = '', networks: abc.Sequence[str] = (),
                    ports: abc.Sequence[str] = (),
                    hints: abc.Mapping[str, abc.Sequence[str]] | None = None,
-                   count: int = 1) -> requests.SchedulingRequest:
+                   count: int = 1, tenant: str = ''
+                   ) -> requests.SchedulingRequest:
     """Build the request of a server that does not exist.
 
     :param flavor: name or ID
@@ -33,6 +34,7 @@ def of_description(context: Any, flavor: str, image: abc.Mapping[str, Any],
     :param from_volume: whether the root disk is a volume
     :param zone: as nova-api takes it: a host and a node may follow
     :param count: number of servers
+    :param tenant: the name of the project, if it is known
     :raises UnknownName: when nova has no such flavor or server group
     :raises InvalidConfiguration: an option of nova needs a further argument
     """
@@ -66,11 +68,12 @@ def of_description(context: Any, flavor: str, image: abc.Mapping[str, Any],
     for name in sorted(hints):
         values += ['%s=%s' % (name, value) for value in hints[name]]
     return requests.SchedulingRequest(
-        spec=spec, operation=explanation.CREATE, notes=notes, about={
+        spec=spec, operation=explanation.CREATE, notes=notes, tenant=tenant,
+        about={
             'flavor': wanted.name, 'image': image.get('name'),
-            'project': project, 'zone': zone_name, 'host': host, 'node': node,
-            'networks': ', '.join(networks), 'ports': ', '.join(ports),
-            'hints': ', '.join(values)})
+            'project': tenant or project, 'zone': zone_name, 'host': host,
+            'node': node, 'networks': ', '.join(networks),
+            'ports': ', '.join(ports), 'hints': ', '.join(values)})
 
 
 def _zone_notes(argument: str, zone: str, from_volume: bool
