@@ -212,7 +212,6 @@ def _verdict(node: str, facts: Facts, condition: int, reason: Reason,
 
 
 def _rank(verdict: explanation.Verdict) -> tuple[Any, ...]:
-    """Sort acceptable nodes first, the others by condition."""
     kind = verdict.reason.kind
     if kind == explanation.ACCEPTABLE:
         return (-1, -(verdict.weight or 0.0), verdict.host, verdict.node)
@@ -220,7 +219,6 @@ def _rank(verdict: explanation.Verdict) -> tuple[Any, ...]:
 
 
 def _notes(facts: Facts) -> list[str]:
-    """Return the notes of the request, and those that follow from facts."""
     notes = list(facts.answer.notes)
     # They are candidates only because placement is stale.
     hosts: dict[str, set[str]] = {}

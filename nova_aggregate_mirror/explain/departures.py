@@ -26,7 +26,6 @@ TABLE = ('Server', 'State', 'Operation', 'Flavor', 'Host, or why none')
 COLUMNS = ('Server', 'ID', 'State', 'Operation', 'Flavor', 'Destination',
            'Reason')
 NAMED = 5
-"""Servers that the sentence names."""
 NOT_LOOKED_AT = ('volumes, addresses, and what nova-conductor and '
                  'nova-compute check of both hosts before a live migration')
 ORDER = ('The rows are in the order of the moves: each has ended, and a cold '
@@ -67,10 +66,8 @@ class Answer:
     host: str
     departures: abc.Sequence[Departure]
     remarks: abc.Sequence[str] = ()
-    """What is said before the answer: what is down or could not be read."""
     notes: abc.Sequence[str] = ()
     cells_down: bool = False
-    """Whether hosts may be missing, as a cell did not answer."""
     interrupted: bool = False
     """An answer is whole."""
 

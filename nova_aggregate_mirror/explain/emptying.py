@@ -123,7 +123,6 @@ class Emptying:
         return dataclasses.replace(row, operation='', reason=why)
 
     def _place(self, row: Departure) -> Departure:
-        """Return a server with its host, or with why it has none."""
         try:
             return self._asked(row)
         except facts.Refusal as refusal:

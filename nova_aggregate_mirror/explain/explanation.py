@@ -128,7 +128,6 @@ class Answer:
     failure: str = ''
     """Why the request fails whatever hosts there are; empty if it does not."""
     record: ServerRecord | None = None
-    """Of the server whose request this is."""
     remarks: abc.Sequence[str] = ()
     """What is said before the answer: the operation that was chosen, what is
     down or could not be read."""

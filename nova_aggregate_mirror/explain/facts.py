@@ -50,7 +50,6 @@ class Facts:
 
     # The request, and what nova and the journal have about hosts.
     nova: source.Nova
-    """Every host and aggregate."""
     answer: explanation.Answer = explanation.Answer()
     """What is known before conditions are; its notes are only the first."""
     operation: str = explanation.CREATE

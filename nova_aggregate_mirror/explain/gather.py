@@ -285,7 +285,6 @@ def _before_scheduling(nova: source.Nova, request: requests.SchedulingRequest,
 def _rejection(reader: candidates.CandidateReader,
                queries: abc.Sequence[placement_query.PlacementQuery],
                error: exceptions.RequestRejected) -> Refusal:
-    """Return why placement rejects the queries."""
     classes, traits, groups = set[str](), set[str](), set[str]()
     for condition in itertools.chain(*(
             query.conditions for query in queries)):

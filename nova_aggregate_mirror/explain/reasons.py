@@ -136,7 +136,6 @@ def title(condition: Condition, nova: source.Nova) -> str:
 
 
 def _of_resource(condition: Condition, node: str, facts: Facts) -> Reason:
-    """Return why a provider cannot allocate an amount of a resource."""
     [(name, amount)] = condition.amounts.items()
     # None: not read, or several providers have the class.
     inventories = facts.figures.get(node, {name: None})
@@ -235,7 +234,6 @@ def _of_membership(condition: Condition, node: str, facts: Facts) -> Reason:
 
 def _pending(key: str, detail: str, node: str, facts: Facts,
              membership: str = '') -> Reason | None:
-    """Return the reason that a host is still in the journal, if it is."""
     hosts = facts.nova.hosts_of(node) & facts.pending.keys()
     if not hosts:
         return None

@@ -169,7 +169,6 @@ class Rehearsal:
                         str(self._spec.project_id), self._tenant))
 
     def _origin_of(self, query_filter: Any) -> Origin:
-        """Return the origin of the conditions that a request filter adds."""
         name = getattr(query_filter, '__name__', type(query_filter).__name__)
         return {
             'map_az_to_placement_aggregate':
@@ -201,7 +200,6 @@ class Rehearsal:
         return parameters
 
     def _origin(self, condition: Condition) -> Origin:
-        """Return what has added a condition to the query."""
         names = condition.names
         if condition.kind == placement_query.MEMBER_OF:
             return self._origins.get(

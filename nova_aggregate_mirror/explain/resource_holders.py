@@ -22,7 +22,6 @@ ENDED = frozenset({'error', 'failed', 'cancelled', 'completed', 'done',
 WAIT = ('wait until it has ended; see "openstack server migration list '
         '--server %s"')
 MAX_NAMED = 3
-"""Holders that are named for a host."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -38,9 +38,7 @@ class SchedulingRequest:
     notes: list[str] = dataclasses.field(default_factory=list)
     """Parts of the request that are not explained."""
     remarks: list[str] = dataclasses.field(default_factory=list)
-    """What is said before the answer."""
     record: explanation.ServerRecord | None = None
-    """Of the server whose request this is."""
     stays_on: tuple[str, str] | None = None
     """The host and node of a server that does not leave them: nova-scheduler
     is not asked."""

@@ -155,7 +155,6 @@ def _require_inputs(project: str, from_volume: bool, image: dict[str, Any]
 
 
 def _group(context: Any, hints: abc.Mapping[str, abc.Sequence[str]]) -> Any:
-    """Read the server group of a hint."""
     if 'group' not in hints:
         return None
     uuid = hints['group'][0]

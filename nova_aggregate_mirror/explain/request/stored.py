@@ -157,7 +157,6 @@ class _ReadOnly(request_spec.RequestSpec):
 
 
 def _stored(context: Any, server: str) -> request_spec.RequestSpec:
-    """Read the request of a server, as nova has stored it."""
     instead = ('Describe the server with --flavor, --image, --project and '
                '--zone instead')
     try:
