@@ -11,7 +11,7 @@ from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import keyed_aggregates
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Auditor:
     """Compares servers with the aggregates of their hosts."""
 
     audit_rules: abc.Sequence[rules.AuditRule]
-    aggregates: source.Aggregates
+    aggregates: keyed_aggregates.Aggregates
     settings: rules.Settings = rules.Settings()
     syncs: abc.Sequence[events.PastSync] = ()
     """Full syncs that compared everything, oldest first."""
@@ -89,8 +89,8 @@ class Auditor:
         self._rules = rules.RuleCache(
             self.audit_rules, self.settings, self.aggregates.metadata)
 
-    def refresh(self, aggregates: source.Aggregates, hosts: abc.Collection[str]
-                ) -> None:
+    def refresh(self, aggregates: keyed_aggregates.Aggregates,
+                hosts: abc.Collection[str]) -> None:
         """Compare with these aggregates from now on.
 
         :param aggregates: every aggregate, with its members among ``hosts``

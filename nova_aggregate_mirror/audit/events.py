@@ -10,7 +10,7 @@ from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import metadata_rules
-from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import keyed_aggregates
 
 _MOVES = {
     audit.LIVE: 'a live migration', 'evacuation': 'an evacuation',
@@ -34,8 +34,8 @@ class PastSync:
 
 
 def cause(server: audit.PlacedServer, rule: constraints.Rule, forced: bool,
-          aggregates: source.Aggregates, syncs: abc.Sequence[PastSync] = ()
-          ) -> audit.Event:
+          aggregates: keyed_aggregates.Aggregates,
+          syncs: abc.Sequence[PastSync] = ()) -> audit.Event:
     """Return the cause, as far as nova and the history of syncs show it.
 
     :param forced: whether the request names its host
@@ -61,7 +61,7 @@ def cause(server: audit.PlacedServer, rule: constraints.Rule, forced: bool,
 
 
 def _change(server: audit.PlacedServer, rule: constraints.Rule,
-            aggregates: source.Aggregates, guess: bool = False
+            aggregates: keyed_aggregates.Aggregates, guess: bool = False
             ) -> audit.Event | None:
     """Return the change of the host's aggregates that may have broken a rule.
 
@@ -109,7 +109,7 @@ def _drift(arrived: float | None, syncs: abc.Sequence[PastSync]) -> str:
 
 
 def contradiction(rule: constraints.Rule, host_aggregates: frozenset[str],
-                  aggregates: source.Aggregates) -> str:
+                  aggregates: keyed_aggregates.Aggregates) -> str:
     """Describe what a host has instead of what a rule requires.
 
     :param host_aggregates: UUIDs of the aggregates of the host

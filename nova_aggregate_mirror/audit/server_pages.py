@@ -15,16 +15,16 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import database_servers
-from nova_aggregate_mirror.source import nova_tables
+from nova_aggregate_mirror.source import server_tables
 
 PAGE = 500
 """Servers per page: bounds memory and the duration of a statement."""
 NEWEST = 10000
 """Requests in which a zone is searched: half a second of MariaDB."""
 
-_SERVER, _MIGRATION = nova_tables.instances.c, nova_tables.migrations.c
+_SERVER, _MIGRATION = server_tables.instances.c, server_tables.migrations.c
 _REQUEST, _MAPPING = (
-    nova_tables.request_specs.c, nova_tables.instance_mappings.c)
+    server_tables.request_specs.c, server_tables.instance_mappings.c)
 _SERVERS = sa.select(
     _SERVER.id, _SERVER.uuid, _SERVER.display_name, _SERVER.host,
     _SERVER.project_id, _SERVER.vm_state, _SERVER.launched_at,

@@ -14,7 +14,7 @@ from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror.scheduler import metadata_rules
-from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import keyed_aggregates
 
 ZONE = metadata_rules.ZONE
 TRAIT = 'trait:'
@@ -63,13 +63,13 @@ def _lint(rows: abc.Iterable[Row], deployment: inputs.Deployment
     findings = []
     for uuid, metadata in sorted(deployment.aggregates.metadata.items()):
         name = deployment.aggregates.names[uuid]
+        in_placement = keyed_aggregates.has_uuid(uuid)
         for pattern, sentence, templates in rows:
             keys = {key: value for key, value in sorted(metadata.items())
                     if pattern(deployment, key, value)}
-            # An aggregate without a UUID is not in placement.
             lines = [_command(*template, uuid, name, keys)
                      for template in templates
-                     if '{uuid}' not in template[0] or source.has_uuid(uuid)]
+                     if in_placement or '{uuid}' not in template[0]]
             if keys:
                 findings.append(checks.warning('Aggregate %s %s' % (
                     name, sentence.format(keys=checks.some(keys))), *lines))
@@ -102,7 +102,7 @@ def zones(deployment: inputs.Deployment) -> checks.Findings:
             *_pinned_servers(deployment, by_zone)]
 
 
-def _overlaps(aggregates: source.Aggregates) -> Findings:
+def _overlaps(aggregates: keyed_aggregates.Aggregates) -> Findings:
     """Report hosts in several zones, which nova's API does not allow."""
     for host, members in sorted(aggregates.members.items()):
         names = rules.zones(frozenset(members), aggregates.metadata)
@@ -117,7 +117,7 @@ def _overlaps(aggregates: source.Aggregates) -> Findings:
                     name, shlex.quote(host)) for name in zoned))
 
 
-def _empty_zones(aggregates: source.Aggregates,
+def _empty_zones(aggregates: keyed_aggregates.Aggregates,
                  by_zone: abc.Mapping[str, list[str]]) -> Findings:
     """Report zones without a host; "Drift" has hosts without a node."""
     used = frozenset[str]().union(*aggregates.members.values())

@@ -13,6 +13,7 @@ from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import source as nova_state
 from nova_aggregate_mirror.source import database
+from nova_aggregate_mirror.source import keyed_aggregates
 from nova_aggregate_mirror.source import metadata
 
 
@@ -40,7 +41,7 @@ class Deployment:
         return self.source.read_all()
 
     @functools.cached_property
-    def aggregates(self) -> nova_state.Aggregates:
+    def aggregates(self) -> keyed_aggregates.Aggregates:
         return metadata.read_all()
 
     @functools.cached_property

@@ -11,9 +11,9 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import connection
-from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api
 from nova_aggregate_mirror.source import api_connection
+from nova_aggregate_mirror.source import keyed_aggregates
 
 TIMEOUT = 120.0
 """Seconds per request. Nova-api waits up to 60 seconds for each cell."""
@@ -56,7 +56,7 @@ def _uuid(name: str, aggregates: abc.Iterable[api_connection.ListedAggregate]
         if name in (aggregate.name, aggregate.uuid, str(aggregate.id))}
     key = lookup.single('nova', 'aggregate', name, sorted(matching),
                         'openstack aggregate list')
-    if not source.has_uuid(key):
+    if not keyed_aggregates.has_uuid(key):
         invalid = matching[key].invalid
         raise exceptions.UnknownName(invalid.problem, step=invalid.step)
     return key

@@ -15,9 +15,9 @@ from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.scheduler import metadata_rules
 from nova_aggregate_mirror.scheduler import pinning
-from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api
 from nova_aggregate_mirror.source import api_connection
+from nova_aggregate_mirror.source import keyed_aggregates
 
 
 LIMITS = 'Only availability zones were checked. Not checked: %s.' % ', '.join(
@@ -86,13 +86,13 @@ class ListServers(command.Lister):
 
 
 def _with_members(aggregates: abc.Iterable[api_connection.ListedAggregate]
-                  ) -> source.Aggregates:
+                  ) -> keyed_aggregates.Aggregates:
     """Convert aggregates; since when a host is a member is not known."""
-    members: dict[str, dict[str, source.Since]] = {}
+    members: dict[str, dict[str, keyed_aggregates.Since]] = {}
     for aggregate in aggregates:
         for host in aggregate.hosts:
             members.setdefault(host, {})[aggregate.key] = None
-    return source.Aggregates(
+    return keyed_aggregates.Aggregates(
         {aggregate.key: aggregate.name for aggregate in aggregates},
         {aggregate.key: {metadata_rules.ZONE: aggregate.zone}
          for aggregate in aggregates if aggregate.zone}, members)

@@ -10,7 +10,7 @@ from collections import abc
 import dataclasses
 from urllib import parse
 
-from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import keyed_aggregates
 
 Metadata = abc.Mapping[str, abc.Mapping[str, str]]
 """Aggregate UUID to its metadata."""
@@ -48,7 +48,7 @@ class Rule:
     matching: frozenset[str]
     restricting: frozenset[str] = frozenset()
     required: bool = False
-    keys: source.Keys = source.Keys()
+    keys: keyed_aggregates.Keys = keyed_aggregates.Keys()
     """The metadata keys that it depends on."""
 
     def passes(self, aggregates: abc.Set[str]) -> bool:
@@ -143,7 +143,7 @@ def _required(rules: list[Rule], query: MemberOf) -> list[frozenset[str]]:
                         key=lambda group: (len(group), sorted(group))):
         is_implied = any(
             group >= other for other in (*query.required, *groups))
-        if not is_implied and all(map(source.has_uuid, group)):
+        if not is_implied and all(map(keyed_aggregates.has_uuid, group)):
             groups.append(group)
     return groups
 
@@ -153,7 +153,8 @@ def _forbidden(rules: abc.Collection[Rule],
     """Return the restricting aggregates that a query may forbid."""
     forbidden: set[str] = set()
     for rule in rules:
-        for uuid in filter(source.has_uuid, rule.restricting - rule.matching):
+        for uuid in filter(keyed_aggregates.has_uuid,
+                           rule.restricting - rule.matching):
             pairs = (frozenset({uuid, other}) for other in rule.matching)
             if not any(pair in overlaps for pair in pairs):
                 forbidden.add(uuid)

@@ -26,7 +26,7 @@ from nova_aggregate_mirror.scheduler import narrowing
 from nova_aggregate_mirror.scheduler import query_filter
 from nova_aggregate_mirror.scheduler import request_filters
 from nova_aggregate_mirror.scheduler import request_spec
-from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import keyed_aggregates
 from nova_aggregate_mirror.source import metadata
 
 LOG = logging.getLogger(__name__)
@@ -245,4 +245,4 @@ def _aggregates(host: Any) -> frozenset[str]:
 
 
 def _key(aggregate: Any) -> str:
-    return source.aggregate_key(aggregate.id, aggregate.uuid)
+    return keyed_aggregates.key_of(aggregate.id, aggregate.uuid)

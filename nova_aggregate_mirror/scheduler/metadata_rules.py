@@ -5,9 +5,9 @@ from collections import abc
 from typing import Protocol
 
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import keyed_aggregates
 
-Keys = source.Keys
+Keys = keyed_aggregates.Keys
 Metadata = constraints.Metadata
 Rule = constraints.Rule
 

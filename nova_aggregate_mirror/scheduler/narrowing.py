@@ -11,7 +11,7 @@ from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import metadata_rules
 from nova_aggregate_mirror.scheduler import query_filter
 from nova_aggregate_mirror.scheduler import request_spec
-from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import keyed_aggregates
 from nova_aggregate_mirror.source import metadata
 
 LOG = logging.getLogger(__name__)
@@ -86,5 +86,5 @@ class Narrowing(query_filter.QueryFilter):
             self._budget)
 
 
-def _union(keys: abc.Iterable[source.Keys]) -> source.Keys:
-    return functools.reduce(operator.or_, keys, source.Keys())
+def _union(keys: abc.Iterable[keyed_aggregates.Keys]) -> keyed_aggregates.Keys:
+    return functools.reduce(operator.or_, keys, keyed_aggregates.Keys())

@@ -23,7 +23,7 @@ from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror.scheduler import metadata_rules
 from nova_aggregate_mirror.scheduler import query_filter
-from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import keyed_aggregates
 
 
 class FlavorExtraSpecs:
@@ -34,8 +34,9 @@ class FlavorExtraSpecs:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         pass
 
-    def keys(self, request: constraints.ServerRequest) -> source.Keys:
-        return source.Keys(frozenset(
+    def keys(self, request: constraints.ServerRequest
+             ) -> keyed_aggregates.Keys:
+        return keyed_aggregates.Keys(frozenset(
             metadata_rules.extra_spec_keys(request.extra_specs).values()))
 
     def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
@@ -57,7 +58,8 @@ class TenantIsolation:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._suffixes = _isolates_by_suffix()
 
-    def keys(self, request: constraints.ServerRequest) -> source.Keys:
+    def keys(self, request: constraints.ServerRequest
+             ) -> keyed_aggregates.Keys:
         return metadata_rules.TENANT_KEYS
 
     def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
@@ -96,8 +98,9 @@ class _RequiredValues:
         """Return the required value of each key."""
         raise NotImplementedError
 
-    def keys(self, request: constraints.ServerRequest) -> source.Keys:
-        return source.Keys(frozenset(self.values(request)))
+    def keys(self, request: constraints.ServerRequest
+             ) -> keyed_aggregates.Keys:
+        return keyed_aggregates.Keys(frozenset(self.values(request)))
 
     def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
         return frozenset(self.values(request).values())
@@ -189,7 +192,7 @@ def _extra_spec_rule(name: str, key: str, requested: str,
     return constraints.Rule(
         "the flavor's extra spec %s" % name,
         metadata_rules.aggregates_with(metadata, matches), required=True,
-        keys=source.Keys(frozenset({key})))
+        keys=keyed_aggregates.Keys(frozenset({key})))
 
 
 def _matches(value: str, requested: str) -> bool:

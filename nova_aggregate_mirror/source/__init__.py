@@ -10,7 +10,6 @@ from typing import Protocol
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import plurals
-from nova_aggregate_mirror import uuids
 
 Memberships = abc.Mapping[str, frozenset[str]]
 Down = abc.Mapping[str, exceptions.Failure]
@@ -37,8 +36,6 @@ Obstacles = abc.Mapping[str, tuple[str, str]]
 """Hosts to what is wrong with each, and the step."""
 CORRECT = ('in nova\'s API database, set the uuid of the row with id %d in '
            'the table aggregates to the one that it had, or to a new one')
-_BY_ID = 'ID '
-"""Beginning of the key of an aggregate without a UUID."""
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -74,16 +71,6 @@ class InvalidAggregate:
 def aggregate_name(name: str | None) -> str:
     """Return the name of an aggregate for display; nova may have none."""
     return name or 'unnamed'
-
-
-def aggregate_key(id: int, uuid: str | None) -> str:
-    """Return the UUID of an aggregate, or a key that is none, but unique."""
-    return uuid if uuid and uuids.is_uuid(uuid) else '%s%d' % (_BY_ID, id)
-
-
-def has_uuid(key: str) -> bool:
-    """Check whether an aggregate has a UUID, by its key."""
-    return not key.startswith(_BY_ID)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -265,43 +252,6 @@ class Scope:
     """UUIDs of the host's aggregates."""
     invalid_aggregates: frozenset[InvalidAggregate] = frozenset()
     """The aggregate and those of the host, if their UUIDs are none."""
-
-
-Since = float | None
-"""Seconds since the epoch; None if nova does not tell."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Aggregates:
-    """Every host aggregate, by ``aggregate_key``."""
-
-    names: abc.Mapping[str, str]
-    metadata: abc.Mapping[str, abc.Mapping[str, str]]
-    members: abc.Mapping[str, abc.Mapping[str, Since]]
-    """Host to its aggregates, each with the time when it was added."""
-    changed: abc.Mapping[tuple[str, str], Since] = dataclasses.field(
-        default_factory=dict)
-    """Aggregate and metadata key to the time when the value was set."""
-
-    def of_host(self, host: str) -> frozenset[str]:
-        return frozenset(self.members.get(host, ()))
-
-
-@dataclasses.dataclass(frozen=True)
-class Keys:
-    """Metadata keys of aggregates, by name and by prefix."""
-
-    names: frozenset[str] = frozenset()
-    prefixes: frozenset[str] = frozenset()
-
-    def __or__(self, other: 'Keys') -> 'Keys':
-        return Keys(self.names | other.names, self.prefixes | other.prefixes)
-
-    def __bool__(self) -> bool:
-        return bool(self.names or self.prefixes)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self.names or key.startswith(tuple(self.prefixes))
 
 
 class Source(Protocol):

@@ -15,6 +15,7 @@ from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror.http import repeats
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import keyed_aggregates
 
 T = TypeVar('T')
 
@@ -107,7 +108,7 @@ class ListedAggregate:
 
     @property
     def key(self) -> str:
-        return source.aggregate_key(self.id, self.uuid)
+        return keyed_aggregates.key_of(self.id, self.uuid)
 
     @property
     def invalid(self) -> source.InvalidAggregate:

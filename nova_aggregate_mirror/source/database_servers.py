@@ -13,10 +13,10 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.source import cell_threads
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import connections
-from nova_aggregate_mirror.source import nova_tables
+from nova_aggregate_mirror.source import server_tables
 
-_SERVER, _MIGRATION = nova_tables.instances.c, nova_tables.migrations.c
-_GROUP = nova_tables.instance_groups.c
+_SERVER, _MIGRATION = server_tables.instances.c, server_tables.migrations.c
+_GROUP = server_tables.instance_groups.c
 EXISTS = (
     _SERVER.deleted == 0,
     # During a resize to another cell both cells have the server.
@@ -31,8 +31,8 @@ _SERVERS_NAMED = sa.select(
 _SERVERS_OF = sa.select(
     _SERVER.uuid, _SERVER.display_name, _SERVER.host, _SERVER.task_state,
 ).where(*EXISTS, _SERVER.uuid.in_(engines.SOME))
-_BUILDS_OF = sa.select(nova_tables.build_requests.c.instance_uuid).where(
-    nova_tables.build_requests.c.instance_uuid.in_(engines.SOME))
+_BUILDS_OF = sa.select(server_tables.build_requests.c.instance_uuid).where(
+    server_tables.build_requests.c.instance_uuid.in_(engines.SOME))
 _MIGRATIONS = sa.select(
     _MIGRATION.uuid, _MIGRATION.instance_uuid, _MIGRATION.status,
     _MIGRATION.migration_type, _MIGRATION.source_compute)

@@ -11,10 +11,11 @@ import sqlalchemy as sa
 from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import connections
+from nova_aggregate_mirror.source import keyed_aggregates
 from nova_aggregate_mirror.source import nova_tables
 from nova_aggregate_mirror.source import statements
 
-Keys = source.Keys
+Keys = keyed_aggregates.Keys
 _METADATA = nova_tables.aggregate_metadata.c
 _AGGREGATE, _MEMBER = nova_tables.aggregates.c, nova_tables.aggregate_hosts.c
 _MEMBERS = sa.select(_MEMBER.aggregate_id, _MEMBER.host, _MEMBER.created_at)
@@ -58,11 +59,11 @@ class MetadataSource:
                 _statement(keys, paired, tuple(patterns)), patterns).all()
         # A row has a key with its value or, for a pair, another aggregate.
         for number, uuid, key, value, other_number, other_uuid in rows:
-            aggregate = source.aggregate_key(number, uuid)
+            aggregate = keyed_aggregates.key_of(number, uuid)
             if other_number is not None:
                 overlaps.add(frozenset({
                     aggregate,
-                    source.aggregate_key(other_number, other_uuid)}))
+                    keyed_aggregates.key_of(other_number, other_uuid)}))
             # MySQL's collation ignores case, nova's filters do not.
             elif key in keys:
                 metadata.setdefault(aggregate, {})[key] = value
@@ -76,7 +77,8 @@ class MetadataSource:
 
 
 def read_all(database: connections.ApiDatabase | None = None,
-             hosts: abc.Collection[str] | None = None) -> source.Aggregates:
+             hosts: abc.Collection[str] | None = None
+             ) -> keyed_aggregates.Aggregates:
     """Read every aggregate of nova's API database.
 
     :param hosts: hosts whose aggregates to read; all by default
@@ -85,23 +87,23 @@ def read_all(database: connections.ApiDatabase | None = None,
         _MEMBER.host.in_(sorted(hosts)))
     with (database or connections.ApiDatabase()).reading() as api:
         rows = api.execute(statements.AGGREGATES).all()
-        keys = {row.id: source.aggregate_key(row.id, row.uuid)
+        keys = {row.id: keyed_aggregates.key_of(row.id, row.uuid)
                 for row in rows}
         names = {keys[row.id]: source.aggregate_name(row.name)
                  for row in rows}
-        members: dict[str, dict[str, source.Since]] = {}
+        members: dict[str, dict[str, keyed_aggregates.Since]] = {}
         for row in api.execute(statement):
             if row.aggregate_id in keys and row.host:
                 members.setdefault(row.host, {})[keys[row.aggregate_id]] = (
                     dates.epoch(row.created_at))
         metadata: dict[str, dict[str, str]] = {key: {} for key in names}
-        changed: dict[tuple[str, str], source.Since] = {}
+        changed: dict[tuple[str, str], keyed_aggregates.Since] = {}
         for row in api.execute(_VALUES):
             if row.aggregate_id in keys:
                 aggregate = keys[row.aggregate_id]
                 metadata[aggregate][row.key] = row.value
                 changed[aggregate, row.key] = dates.epoch(row.changed_at)
-    return source.Aggregates(names, metadata, members, changed)
+    return keyed_aggregates.Aggregates(names, metadata, members, changed)
 
 
 def extra_specs() -> frozenset[str]:

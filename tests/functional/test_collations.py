@@ -19,9 +19,10 @@ from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database
+from nova_aggregate_mirror.source import keyed_aggregates
 from nova_aggregate_mirror.source import metadata
-from nova_aggregate_mirror.source import nova_tables
 from tests import databases
+from tests.functional import test_nova_tables
 from tests import patience
 
 AGGREGATE, OTHER, CELL, NODE, SERVER = (
@@ -71,12 +72,11 @@ class TestStatements(testscenarios.WithScenarios, testtools.TestCase):
         super().setUp()
         self.url = databases.create(self, self.kind)
         schema = sa.MetaData()
-        for table in vars(nova_tables).values():
-            if isinstance(table, sa.sql.TableClause):
-                sa.Table(table.name, schema, *(
-                    sa.Column(column.name, sa.String(255) if isinstance(
-                        column.type, sa.String) else column.type)
-                    for column in table.c))
+        for table in test_nova_tables.TABLES.values():
+            sa.Table(table.name, schema, *(
+                sa.Column(column.name, sa.String(255) if isinstance(
+                    column.type, sa.String) else column.type)
+                for column in table.c))
         engine = sa.create_engine(self.url, poolclass=sa.pool.NullPool)
         schema.create_all(engine)
         with engine.begin() as connection:
@@ -111,7 +111,7 @@ class TestStatements(testscenarios.WithScenarios, testtools.TestCase):
             self.assertEqual({CELL}, set(nova.cell_mappings()))
             self.read_members_without_nodes(nova)
             nova.galera()
-            keys = source.Keys(frozenset({'availability_zone'}))
+            keys = keyed_aggregates.Keys(frozenset({'availability_zone'}))
             found = metadata.MetadataSource().read(keys, keys, ['az1'])
             self.assertEqual({AGGREGATE, OTHER}, set(found.metadata))
             self.assertEqual({frozenset({AGGREGATE, OTHER})}, found.overlaps)
@@ -150,9 +150,7 @@ class TestStatements(testscenarios.WithScenarios, testtools.TestCase):
         """No column that is read is compared with another one."""
         if self.kind != 'mysql':
             self.skipTest('only MySQL and MariaDB refuse such a comparison')
-        for table in vars(nova_tables).values():
-            if not isinstance(table, sa.sql.TableClause):
-                continue
+        for table in test_nova_tables.TABLES.values():
             for column in table.c:
                 if not isinstance(column.type, sa.String):
                     continue

@@ -10,14 +10,14 @@ import testscenarios
 import testtools
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import keyed_aggregates
 from nova_aggregate_mirror.source import metadata
 from tests import databases
 from tests import statements
 
 load_tests = testscenarios.load_tests_apply_scenarios
 
-Keys = source.Keys
+Keys = keyed_aggregates.Keys
 TENANT = Keys(prefixes=frozenset({'filter_tenant_id'}))
 
 

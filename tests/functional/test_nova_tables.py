@@ -9,6 +9,7 @@ import testtools
 
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import nova_tables
+from nova_aggregate_mirror.source import server_tables
 
 MODELS = {
     'aggregates': api_models.Aggregate,
@@ -26,16 +27,19 @@ MODELS = {
     'request_specs': api_models.RequestSpec,
     'services': main_models.Service,
 }
+TABLES = {
+    name: table
+    for name, table in (vars(nova_tables) | vars(server_tables)).items()
+    if isinstance(table, sa.sql.TableClause)}
+"""The package's declarations, by name."""
 
 
 class TestTables(testtools.TestCase):
 
     def test_nova_has_them(self):
         """Nova has each declared table and column."""
-        ours = {name: table for name, table in vars(nova_tables).items()
-                if isinstance(table, sa.sql.TableClause)}
-        self.assertEqual(MODELS.keys(), ours.keys())
-        for name, table in ours.items():
+        self.assertEqual(MODELS.keys(), TABLES.keys())
+        for name, table in TABLES.items():
             theirs = MODELS[name].__table__
             self.assertEqual(theirs.name, table.name)
             for column in table.c:

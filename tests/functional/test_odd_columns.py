@@ -39,12 +39,11 @@ from nova_aggregate_mirror.html_report import report
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import context
-from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api
 from nova_aggregate_mirror.source import database
 from nova_aggregate_mirror.source import database_servers
+from nova_aggregate_mirror.source import keyed_aggregates
 from nova_aggregate_mirror.source import metadata
-from nova_aggregate_mirror.source import nova_tables
 from tests import fixtures
 from tests.functional import test_nova_tables
 from tests.functional import test_source
@@ -169,7 +168,7 @@ class TestOddColumns(testscenarios.WithScenarios, test_source.SourceTest):
 
         A column that this package reads is walked here or has no odd value.
         """
-        ours = vars(nova_tables)[self.table]
+        ours = test_nova_tables.TABLES[self.table]
         self.assertEqual({column.name for column in ours.c},
                          set(ROWS[self.table]))
         columns = test_nova_tables.MODELS[self.table].__table__.c
@@ -274,7 +273,7 @@ class TestOddColumns(testscenarios.WithScenarios, test_source.SourceTest):
 
     def scheduler(self):
         """Read what nova-scheduler reads; it cannot start beside some rows."""
-        keys = source.Keys(prefixes=frozenset({'trait:', 'odd'}))
+        keys = keyed_aggregates.Keys(prefixes=frozenset({'trait:', 'odd'}))
         metadata.MetadataSource().read(keys, keys, ['required'])
         try:
             host_states.HostManager()

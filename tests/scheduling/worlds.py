@@ -11,7 +11,7 @@ from nova import objects
 from nova.scheduler import host_manager
 from oslo_utils.fixture import uuidsentinel
 
-from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import keyed_aggregates
 from nova_aggregate_mirror.source import metadata
 
 HOSTS = tuple('host%d' % number for number in range(6))
@@ -54,12 +54,13 @@ class World:
             frozenset(pair) for within in self.members.values()
             for pair in itertools.combinations(within, 2)))
 
-    def read(self, keys: source.Keys,
-             paired: source.Keys = source.Keys(),
+    def read(self, keys: keyed_aggregates.Keys,
+             paired: keyed_aggregates.Keys = keyed_aggregates.Keys(),
              texts: abc.Iterable[str] = ()) -> metadata.MatchingAggregates:
         """Return aggregates and pairs as MetadataSource does."""
-        kinds = [source.Keys(names=frozenset({name})) for name in paired.names]
-        kinds.append(source.Keys(prefixes=paired.prefixes))
+        kinds = [keyed_aggregates.Keys(names=frozenset({name}))
+                 for name in paired.names]
+        kinds.append(keyed_aggregates.Keys(prefixes=paired.prefixes))
         pairs = {frozenset({one, other})
                  for kind in kinds
                  for one, has in self.metadata.items()

@@ -7,7 +7,7 @@ from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import keyed_aggregates
 
 
 class TestAuditor(testtools.TestCase):
@@ -21,7 +21,7 @@ class TestAuditor(testtools.TestCase):
             self.aggregates(h1={'a': None}))
 
     def aggregates(self, **members):
-        return source.Aggregates(
+        return keyed_aggregates.Aggregates(
             {'a': 'east'}, {'a': {'availability_zone': 'az-1'}}, members)
 
     def conditions(self, facts):
@@ -50,7 +50,7 @@ class TestAuditor(testtools.TestCase):
 
     def test_metadata_has_changed(self):
         """The rules are made again."""
-        self.auditor.refresh(source.Aggregates(
+        self.auditor.refresh(keyed_aggregates.Aggregates(
             {'a': 'east'}, {'a': {'availability_zone': 'az-2'}},
             {'h2': {'a': None}}), ['h2'])
         self.assertEqual(['h1', 'h2'], self.suspects())

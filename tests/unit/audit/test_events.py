@@ -7,16 +7,16 @@ from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import events
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import metadata_rules
-from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import keyed_aggregates
 
 RULE = constraints.Rule(
     'zone az-1', frozenset({'a'}), required=True,
-    keys=source.Keys(frozenset({'availability_zone'})))
+    keys=keyed_aggregates.Keys(frozenset({'availability_zone'})))
 
 
 def known(added=None, changed=None):
     """Return an aggregate of another zone, which has the host."""
-    return source.Aggregates(
+    return keyed_aggregates.Aggregates(
         {'b': 'west'}, {'b': {'availability_zone': 'az-2', 'ssd': 'true'}},
         {'h1': {'b': added}},
         {('b', 'availability_zone'): changed, ('b', 'ssd'): 900.0})
@@ -40,9 +40,10 @@ class TestCause(testtools.TestCase):
     def restricted(self, added, changed=(), **options):
         """Return the cause for a host in aggregates of another tenant."""
         metadata = dict.fromkeys(added, {'filter_tenant_id': 'a'})
-        return self.cause(source.Aggregates({}, metadata, {'h1': added}, {
-            (uuid, 'filter_tenant_id'): at for uuid, at in changed}),
-            rule=restricting(*added), **options)
+        aggregates = keyed_aggregates.Aggregates(
+            {}, metadata, {'h1': added}, {
+                (uuid, 'filter_tenant_id'): at for uuid, at in changed})
+        return self.cause(aggregates, rule=restricting(*added), **options)
 
     def test_restricting_aggregate(self):
         """It is no cause if another one restricted the host before."""
@@ -65,7 +66,7 @@ class TestCause(testtools.TestCase):
                     'y': {'filter_tenant_id_2': 'a'}}
         for added, kind in (({'x': 200.0, 'y': 10.0}, audit.CHANGED),
                             ({'x': 10.0, 'y': 200.0}, audit.UNKNOWN)):
-            self.assertEqual(kind, self.cause(source.Aggregates(
+            self.assertEqual(kind, self.cause(keyed_aggregates.Aggregates(
                 {}, metadata, {'h1': added}), rule=restricting('x')).kind)
 
     def test_added_aggregate_that_does_not_match(self):
@@ -97,11 +98,11 @@ class TestCause(testtools.TestCase):
                           ('disk', audit.UNKNOWN)):
             rule = constraints.Rule(
                 "the flavor's extra spec %s" % key, frozenset(),
-                required=True, keys=source.Keys(frozenset({key})))
+                required=True, keys=keyed_aggregates.Keys(frozenset({key})))
             self.assertEqual(kind, events.cause(
                 audit.PlacedServer(
                     'u', 'n', 'h1', 'p', 'active', 100.0),
-                rule, False, source.Aggregates(
+                rule, False, keyed_aggregates.Aggregates(
                     {'a': 'fast'}, {'a': {'fast disk': 'false'}},
                     {'h1': {'a': None}}, {('a', 'fast disk'): 900.0})).kind)
 

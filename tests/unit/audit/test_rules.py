@@ -12,7 +12,7 @@ from nova_aggregate_mirror.audit import readers
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_table
-from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import keyed_aggregates
 from tests.unit import doubles
 
 
@@ -87,7 +87,7 @@ class TestRules(testtools.TestCase):
     def broken(self, metadata, segments=None, zone='', **settings):
         """Audit a server; return the rules that its host does not pass."""
         auditing = auditor.Auditor(
-            rules.RULES, source.Aggregates(
+            rules.RULES, keyed_aggregates.Aggregates(
                 {'a': 'east', 'b': 'west'}, metadata, {'h1': {'a': None}}),
             rules.Settings(**settings))
         misplacements = [*auditing.run([auditor.AuditedServer(

@@ -13,6 +13,7 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import aggregate_metadata
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import keyed_aggregates
 from tests import placement_service
 from tests.unit import servers
 
@@ -25,7 +26,7 @@ def known(metadata, **members):
     for name, inside in members.items():
         for host in inside:
             hosts.setdefault(host, {})[getattr(uuids, name)] = None
-    return source.Aggregates(
+    return keyed_aggregates.Aggregates(
         {getattr(uuids, name): name for name in metadata},
         {getattr(uuids, name): values for name, values in metadata.items()},
         hosts)

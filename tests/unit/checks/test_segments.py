@@ -11,7 +11,7 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import runner
 from nova_aggregate_mirror.checks import scheduler
 from nova_aggregate_mirror import conf
-from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import keyed_aggregates
 from tests import neutron_service
 from tests.unit import servers
 
@@ -36,9 +36,9 @@ class TestSegments(servers.LoopbackTestCase):
         return made
 
     def found(self):
+        aggregates = keyed_aggregates.Aggregates(self.names, {}, {})
         return runner.Runner(types.SimpleNamespace(
-            conf=self.conf,
-            aggregates=source.Aggregates(self.names, {}, {}))).findings(
+            conf=self.conf, aggregates=aggregates)).findings(
                 runner.Check('', scheduler.segments))
 
     def test_no_segments(self):

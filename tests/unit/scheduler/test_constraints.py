@@ -8,7 +8,7 @@ from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import keyed_aggregates
 
 NOTHING = constraints.MemberOf()
 UNBOUNDED = 65536
@@ -56,7 +56,7 @@ class TestNarrow(testtools.TestCase):
 
     def test_aggregate_without_a_uuid(self):
         """The query does not exclude its hosts, and the guard checks them."""
-        odd = source.aggregate_key(7, 'zone-one')
+        odd = keyed_aggregates.key_of(7, 'zone-one')
         self.assertEqual((NOTHING, 0), self.narrow(required('a', odd)))
         self.assertEqual(
             (constraints.MemberOf(forbidden=aggregates('b')), 0),

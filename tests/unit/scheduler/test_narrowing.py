@@ -12,7 +12,7 @@ from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import narrowing
 from nova_aggregate_mirror.scheduler import request_filters
 from nova_aggregate_mirror.scheduler import request_spec
-from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import keyed_aggregates
 from nova_aggregate_mirror.source import metadata
 from tests.scheduling import process
 from tests.scheduling import worlds
@@ -73,9 +73,10 @@ class TestNarrowing(NarrowingTest):
         """Pairs are read only for keys whose rules have two sides."""
         self.narrow(worlds.request_spec(extra_specs=FAST),
                     'flavor_extra_specs', 'tenant_isolation')
-        tenant = source.Keys(prefixes=frozenset({'filter_tenant_id'}))
+        tenant = keyed_aggregates.Keys(
+            prefixes=frozenset({'filter_tenant_id'}))
         self.assertEqual(
-            [(source.Keys(frozenset({'ssd'})) | tenant, tenant,
+            [(keyed_aggregates.Keys(frozenset({'ssd'})) | tenant, tenant,
               {'tenant-a'})],
             self.source.reads)
 

@@ -10,7 +10,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import request_filters
 from nova_aggregate_mirror.scheduler import request_spec
-from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import keyed_aggregates
 from tests.scheduling import process
 from tests.scheduling import worlds
 
@@ -54,7 +54,7 @@ class TestRequestFilters(testtools.TestCase):
                 CONF.unregister_opt(option, 'filter_scheduler')
                 self.addCleanup(CONF.register_opt, option, 'filter_scheduler')
         self.assertEqual(
-            source.Keys(frozenset({'hw_vif_model'})),
+            keyed_aggregates.Keys(frozenset({'hw_vif_model'})),
             self.keys('image_properties', image={'hw_vif_model': 'virtio'}))
 
     def test_namespace_of_image_properties(self):
@@ -64,7 +64,7 @@ class TestRequestFilters(testtools.TestCase):
             aggregate_image_properties_isolation_separator='_cpu',
             group='filter_scheduler')
         self.assertEqual(
-            source.Keys(frozenset({'hw_cpu_cores'})),
+            keyed_aggregates.Keys(frozenset({'hw_cpu_cores'})),
             self.keys('image_properties', image={
                 'hw_cpu_cores': 2, 'hw_vif_model': 'virtio'}))
 
