@@ -13,8 +13,8 @@ from nova_aggregate_mirror.agent import lasting
 from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import lease
-from nova_aggregate_mirror.journal import nova_identity
 
 if typing.TYPE_CHECKING:
     # It loads all that an audit needs, and only some agents audit.
@@ -32,7 +32,7 @@ class Agent:
 
     def __init__(self, drain: drain.Drain,
                  sync: periodic_sync.PeriodicSync, lease: lease.Lease,
-                 binding: nova_identity.Binding, figures: metrics.Metrics,
+                 binding: binding.Binding, figures: metrics.Metrics,
                  stop: threading.Event,
                  audit: 'periodic_audit.PeriodicAudit | None' = None,
                  observes: bool = False) -> None:

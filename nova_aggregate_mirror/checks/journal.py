@@ -155,9 +155,9 @@ def unrelated(deployment: inputs.Deployment) -> str:
 def _check_owner(deployment: inputs.Deployment) -> None:
     """Raise WrongNova if the journal belongs to another nova."""
     if deployment.journal:
-        nova_identity.Binding(
+        nova_identity.check(
             deployment.journal.database, deployment.source.cell_mappings,
-            deployment.source.aggregates).check()
+            deployment.source.aggregates)
 
 
 def writes(deployment: inputs.Deployment) -> checks.Findings:

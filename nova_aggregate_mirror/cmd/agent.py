@@ -30,9 +30,9 @@ from nova_aggregate_mirror.cmd import program
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
+from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import lease
-from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import option_values
 from nova_aggregate_mirror.placement import client
@@ -83,8 +83,8 @@ def _build(journal: store.Journal, figures: metrics.Metrics) -> service.Agent:
             zones=sync_source.zones, disagreements=functools.partial(
                 modes.find_for_agent, journal, options.mode)),
         lease.Lease(journal.database, options.leader_lease, mode=options.mode),
-        nova_identity.Binding(journal.database, drain_source.cell_mappings,
-                              drain_source.aggregates),
+        binding.Binding(journal.database, drain_source.cell_mappings,
+                        drain_source.aggregates),
         figures, stop, _build_audit(figures), observes)
 
 

@@ -15,6 +15,7 @@ from oslo_config import cfg
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
+from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import store
@@ -45,10 +46,9 @@ def bind(journal: store.Journal, nova: database.DatabaseSource, force: bool
         print('Nova has no cell but cell0, which every nova has',
               file=sys.stderr)
         return exit_status.COULD_NOT_RUN
-    binding = nova_identity.Binding(
-        journal.database, nova.cell_mappings, nova.aggregates)
     try:
-        binding.check()
+        nova_identity.check(
+            journal.database, nova.cell_mappings, nova.aggregates)
     except exceptions.WrongNova:
         hosts = journal.rows.hosts()
         if hosts and not force:
@@ -56,7 +56,7 @@ def bind(journal: store.Journal, nova: database.DatabaseSource, force: bool
                   'nova, bind it with --force' % plurals.some(hosts),
                   file=sys.stderr)
             return exit_status.REFUSED
-    binding.replace(mappings)
+    binding.replace(journal.database, mappings)
     print('The journal belongs to this nova, with the cells %s'
           % ', '.join(sorted(mappings.values())))
     return exit_status.OK

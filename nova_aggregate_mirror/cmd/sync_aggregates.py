@@ -72,8 +72,8 @@ def run(conf: cfg.ConfigOpts) -> int:
     options = conf.command
     source, placement = components.source(), components.placement()
     journal, trouble = _open_journal(conf)
-    nova_identity.Binding(journal.database, source.cell_mappings,
-                          source.aggregates).check()
+    nova_identity.check(journal.database, source.cell_mappings,
+                        source.aggregates)
     request, note = _request(conf, full_syncs.History(journal.database))
     start = time.monotonic()
     sync = sync_run.run(

@@ -86,9 +86,7 @@ class Process:
             conf, limits=self.limits, presence=self._presence)
         self.source = host_database.HostSource(self.limits)
         self.placement = client.Client(conf, announces=True)
-        self._binding = nova_identity.Binding(
-            self.journal.database, self.source.cell_mappings,
-            self.source.aggregates)
+        self._has_checked_nova = False
         # Only a full sync, which nova-api never makes, reads all of nova.
         nova = cast(source.Source, self.source)
         self.reconciler = reconciler.Reconciler(
@@ -104,11 +102,18 @@ class Process:
 
         If nova cannot be read, that is logged.
         """
+        if self._has_checked_nova:
+            return
         failure = exceptions.failure_of(
-            self._binding.check, exceptions.NovaUnavailable)
+            self._compare_nova, exceptions.NovaUnavailable)
         if failure:
             LOG.warning('Could not check whether the journal belongs to this '
                         'nova: %s', failure)
+
+    def _compare_nova(self) -> None:
+        self._has_checked_nova = nova_identity.check(
+            self.journal.database, self.source.cell_mappings,
+            self.source.aggregates)
 
     def announce(self) -> None:
         """Write the mode of this process to the journal, if that is due."""

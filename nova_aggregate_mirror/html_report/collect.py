@@ -103,8 +103,8 @@ def read_journal(conf: cfg.ConfigOpts,
     try:
         stored = store.Journal(conf, existing.open_existing(conf))
         with contextlib.suppress(exceptions.NovaUnavailable):
-            nova_identity.Binding(stored.database, source.cell_mappings,
-                                  source.aggregates).check()
+            nova_identity.check(stored.database, source.cell_mappings,
+                                source.aggregates)
         past = full_syncs.History(stored.database).newest()
         return JournalContent(stored.ledger, tuple(stored.rows.all()),
                               tuple(past), tuple(modes.find(

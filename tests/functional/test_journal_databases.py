@@ -16,9 +16,9 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import lease
-from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import engines
 from tests import databases
@@ -272,11 +272,11 @@ class TestManyProcesses(DatabaseTest):
     def test_first_cells_by_two_novas_at_once(self) -> None:
         """Of two novas that start at once, only one gets the journal."""
         def work(number: int) -> bool:
-            binding = nova_identity.Binding(
+            agent = binding.Binding(
                 self.open().database,
                 lambda: {'cell-%d' % (number % 2): ''}, dict)
             # The first attempt may find that another agent was faster.
-            return any(binding.bind() for _attempt in range(2))
+            return any(agent.bind() for _attempt in range(2))
 
         for _turn in range(5):
             bound = processes.at_once(PROCESSES, work)

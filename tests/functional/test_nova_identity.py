@@ -7,6 +7,7 @@ from nova.db.api import api as api_db
 from oslo_utils import uuidutils
 import sqlalchemy as sa
 
+from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.source import database
@@ -25,7 +26,7 @@ class IdentityTest(test_sync_command.SyncTest):
     def setUp(self):
         super().setUp()
         self.member = self.host('h1')
-        nova_identity.Binding(
+        binding.Binding(
             self.journal.database, database.DatabaseSource().cell_mappings,
             dict).bind()
         self.assertEqual(0, self.sync('--prune').returncode)
@@ -85,7 +86,7 @@ class TestSameNova(IdentityTest):
         self.assertEqual([], self.cloud.drift())
         self.assertEqual([], self.journal.rows.all())
         source = database.DatabaseSource()
-        self.assertTrue(nova_identity.Binding(
+        self.assertTrue(binding.Binding(
             self.journal.database, source.cell_mappings,
             source.aggregates).bind())
         self.assertEqual(set(self.cells()), self.stored())

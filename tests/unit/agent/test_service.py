@@ -14,10 +14,10 @@ from nova_aggregate_mirror.agent import periodic_audit
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror.agent import service
 from nova_aggregate_mirror.audit import auditor
+from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import lease
-from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.reconcile import sync_history
 from tests import statements
 from tests.unit.agent import case
@@ -90,7 +90,7 @@ class TestAgent(case.AgentTest):
             clock=lambda: self.clock)
         self.running = service.Agent(
             self.drain, self.sync, self.lease,
-            nova_identity.Binding(
+            binding.Binding(
                 kept.database, self.nova.cell_mappings, self.nova.aggregates),
             self.figures, Impatient(), audit)
         self.running.start()
@@ -104,8 +104,7 @@ class TestAgent(case.AgentTest):
 
     def foreign_journal(self):
         """Let the journal belong to a nova without the aggregate a."""
-        nova_identity.Binding(
-            self.journal.database, dict, dict).replace({'other': ''})
+        binding.replace(self.journal.database, {'other': ''})
         self.journal.database.run(lambda connection: connection.execute(
             sa.update(models.ledger).values(aggregate_uuid='of other')))
 
@@ -167,7 +166,7 @@ class TestAgent(case.AgentTest):
 
     def test_cell_mappings_that_are_created_again(self):
         """The nova is the same, by its aggregates, and the agent leads."""
-        nova_identity.Binding(
+        binding.Binding(
             self.journal.database, lambda: {'former': ''}, dict).bind()
         self.start()
         self.figures.wait_for(('set_leader', True))
@@ -335,7 +334,7 @@ class TestIdle(case.AgentTest):
                 note=self.note),
             lease.Lease(self.journal.database, self.options.leader_lease,
                         clock=now),
-            nova_identity.Binding(
+            binding.Binding(
                 self.journal.database, self.nova.cell_mappings,
                 self.nova.aggregates),
             self.figures, self.time)

@@ -20,10 +20,10 @@ from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal as journal_types
 from nova_aggregate_mirror.journal import api_processes
+from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import lease
-from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import store
 from tests.unit import doubles
 
@@ -173,8 +173,7 @@ class TestJournal(doubles.TestCase):
     def test_journal_of_another_nova(self):
         """The step keeps it; whether agents run cannot be seen."""
         self.assertEqual('', journal.unrelated(self.deployment))
-        nova_identity.Binding(
-            self.journal.database, dict, dict).replace({'other': ''})
+        binding.replace(self.journal.database, {'other': ''})
         self.assertEqual([], journal.ownership(self.deployment))
         self.assertEqual('', journal.unrelated(self.deployment))
         self.journal.ledger.remember({'of other'})

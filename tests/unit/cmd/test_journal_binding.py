@@ -5,6 +5,7 @@ import fixtures
 
 from nova_aggregate_mirror.cmd import journal_binding
 from nova_aggregate_mirror import exit_status
+from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import nova_identity
 from tests.unit import doubles
 
@@ -28,8 +29,7 @@ class TestBind(doubles.TestCase):
         return self.journal.database.run(nova_identity.cells)
 
     def belong_to_another(self):
-        nova_identity.Binding(
-            self.journal.database, dict, dict).replace({'other': ''})
+        binding.replace(self.journal.database, {'other': ''})
         self.journal.ledger.remember({OF_OTHER})
 
     def test_journal_of_another_nova(self):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a nova-api process uses, and what it logs of placement."""
 
+from collections import abc
 import logging
 
 import fixtures
@@ -8,7 +9,10 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.hooks import processes
+from nova_aggregate_mirror.journal import binding
 from tests import placement_service
+from tests import statements
+from tests.unit import doubles
 from tests.unit import servers
 
 BACKOFF = 30.0
@@ -36,6 +40,27 @@ class TestAccess(servers.LoopbackTestCase):
         line, = log.output.splitlines()
         self.assertThat(line, testtools.matchers.MatchesRegex(
             'Placement answers: .*endpoint %s$' % placement.url))
+
+
+class TestNova(doubles.TestCase):
+
+    def test_journal_is_compared_with_nova(self) -> None:
+        """Before each operation, until it is bound to this nova."""
+        process = processes.Process(self.conf)
+        process.journal, process.source = self.journal, self.nova
+        agent = binding.Binding(self.journal.database,
+                                self.nova.cell_mappings, self.nova.aggregates)
+        for count in (1, 1):
+            self.assert_reads(count, process.check_nova)
+        agent.bind()
+        for count in (1, 0):
+            self.assert_reads(count, process.check_nova)
+
+    def assert_reads(self, count: int, check: abc.Callable[[], None]) -> None:
+        with statements.Statements() as executed:
+            check()
+        reads = ['FROM cells' in text for text in executed.seen]
+        self.assertEqual(count, sum(reads))
 
 
 class TestBreaker(testtools.TestCase):

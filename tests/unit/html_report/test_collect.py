@@ -9,8 +9,8 @@ from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import report
+from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import full_syncs
-from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import result
@@ -98,7 +98,7 @@ class TestForeignAggregates(doubles.TestCase):
     def test_journal_of_another_nova(self):
         """Its ledger does not count."""
         journal = self.open_journal()
-        nova_identity.Binding(
+        binding.Binding(
             journal.database, lambda: {'a1': ''}, dict).bind()
         journal.ledger.remember({'of a1'})
         line, = self.described(['b1'])

@@ -2,6 +2,7 @@
 """The binding of a journal to its nova."""
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import nova_identity
 from tests import statements
 from tests.unit import doubles
@@ -9,18 +10,28 @@ from tests.unit import doubles
 
 class TestBinding(doubles.TestCase):
 
-    def binding(self, *cells, aggregates=()):
-        """Return the binding of an agent whose nova has these cells."""
+    def other(self, *cells, aggregates=()):
+        """Return the journal, and functions that read another nova."""
         mappings = {cell: 'name of %s (%s)' % (cell, cell) for cell in cells}
-        return nova_identity.Binding(
-            self.open_journal().database, lambda: mappings,
-            lambda: dict.fromkeys(aggregates, ''))
+        return (self.open_journal().database, lambda: mappings,
+                lambda: dict.fromkeys(aggregates, ''))
+
+    def own(self):
+        """Return the journal, and functions that read a nova in memory."""
+        return (self.open_journal().database, self.nova.cell_mappings,
+                self.nova.aggregates)
 
     def bound(self):
-        """Return the binding of an agent of a nova that may change."""
-        return nova_identity.Binding(
-            self.open_journal().database, self.nova.cell_mappings,
-            self.nova.aggregates)
+        """Return the binding of an agent of that nova."""
+        return binding.Binding(*self.own())
+
+    def bind_to(self, *cells):
+        """Bind the journal as the agent of another nova would."""
+        return binding.Binding(*self.other(*cells)).bind()
+
+    def check(self):
+        """Check the journal for the nova in memory."""
+        return nova_identity.check(*self.own())
 
     def stored(self):
         return self.journal.database.run(nova_identity.cells)
@@ -31,26 +42,29 @@ class TestBinding(doubles.TestCase):
 
     def test_check_stores_nothing(self):
         """nova-api and the status check only compare."""
-        self.binding('a1').check()
+        self.assertFalse(nova_identity.check(*self.other('a1')))
         self.assertEqual(set(), self.stored())
-        self.binding('a1').bind()
-        self.binding('a1').check()
+        self.bind_to('a1')
+        self.assertTrue(nova_identity.check(*self.other('a1')))
 
     def test_journal_that_is_bound_after_a_check(self):
         """nova-api may start before the first agent of either nova."""
-        second = self.binding('b1')
-        second.check()
-        self.binding('a1').bind()
+        second = self.other('b1')
+        self.assertFalse(nova_identity.check(*second))
+        self.bind_to('a1')
         self.journal.ledger.remember({'of a'})
-        self.assertRaises(exceptions.WrongNova, second.check)
+        self.assertRaises(
+            exceptions.WrongNova, nova_identity.check, *second)
 
     def test_second_nova_is_refused(self):
         """The error has the cells of both novas, and what keeps the ledger."""
-        self.binding('a1', 'a2').bind()
+        self.bind_to('a1', 'a2')
         self.journal.ledger.remember({'of a'})
-        second = self.binding('b2', 'b1', aggregates={'of b'})
-        for method in (second.bind, second.check, second.bind):
-            error = self.assertRaises(exceptions.WrongNova, method)
+        second = self.other('b2', 'b1', aggregates={'of b'})
+        agent = binding.Binding(*second)
+        for call in (agent.bind, lambda: nova_identity.check(*second),
+                     agent.bind):
+            error = self.assertRaises(exceptions.WrongNova, call)
             self.assertEqual(
                 'the journal belongs to another nova, with the cells a1, a2; '
                 'this nova has the cells name of b1 (b1), name of b2 (b2), '
@@ -69,7 +83,7 @@ class TestBinding(doubles.TestCase):
             for agent in running, self.bound():
                 self.assertTrue(agent.bind())
                 self.assertEqual(set(cells), self.stored())
-        self.assertRaises(exceptions.WrongNova, self.binding('a1').bind)
+        self.assertRaises(exceptions.WrongNova, self.bind_to, 'a1')
 
     def test_one_common_aggregate_makes_it_the_same_nova(self):
         """All cell mappings may be deleted and created again."""
@@ -78,7 +92,7 @@ class TestBinding(doubles.TestCase):
         self.journal.ledger.remember({'a', 'deleted'})
         self.nova.hosts_of = {'a': set(), 'b': set()}
         self.recreate_mappings()
-        self.bound().check()
+        self.check()
         for agent in running, self.bound():
             self.assertTrue(agent.bind())
             self.assertEqual({'new'}, self.stored())
@@ -90,7 +104,7 @@ class TestBinding(doubles.TestCase):
         self.journal.ledger.mark('a')
         self.nova.hosts_of = {'a': set()}
         self.recreate_mappings()
-        self.assertRaises(exceptions.WrongNova, self.bound().check)
+        self.assertRaises(exceptions.WrongNova, self.check)
         self.assertRaises(exceptions.WrongNova, self.bound().bind)
 
     def test_mappings_that_are_about_to_be_created_again(self):
@@ -98,7 +112,7 @@ class TestBinding(doubles.TestCase):
         self.bound().bind()
         self.journal.ledger.remember({'a'})
         self.nova.hosts_of, self.nova.mapped = {'a': set()}, {}
-        self.bound().check()
+        self.check()
         self.assertTrue(self.bound().bind())
         self.assertEqual({doubles.CELL}, self.stored())
 
@@ -107,7 +121,7 @@ class TestBinding(doubles.TestCase):
         self.bound().bind()
         self.recreate_mappings()
         agent = self.bound()
-        agent.check()
+        self.assertFalse(self.check())
         self.assertFalse(agent.bind())
         self.assertEqual({doubles.CELL}, self.stored())
         self.assertTrue(agent.bind(leads=True))
@@ -118,7 +132,7 @@ class TestBinding(doubles.TestCase):
         self.bound().bind()
         self.record('h1')
         self.recreate_mappings()
-        self.assertRaises(exceptions.WrongNova, self.bound().check)
+        self.assertRaises(exceptions.WrongNova, self.check)
         self.assertRaises(
             exceptions.WrongNova, self.bound().bind, leads=True)
 
@@ -127,7 +141,7 @@ class TestBinding(doubles.TestCase):
         self.bound().bind()
         self.journal.ledger.mark('a')
         self.recreate_mappings()
-        self.assertRaises(exceptions.WrongNova, self.bound().check)
+        self.assertRaises(exceptions.WrongNova, self.check)
 
     def test_journal_that_another_agent_binds_meanwhile(self):
         """The cells that it has stored are not replaced unseen."""
@@ -136,34 +150,33 @@ class TestBinding(doubles.TestCase):
         self.recreate_mappings()
 
         def aggregates():
-            self.binding(doubles.CELL, 'a1').bind()
+            self.bind_to(doubles.CELL, 'a1')
             return {'a': ''}
 
-        agent = nova_identity.Binding(
+        agent = binding.Binding(
             self.journal.database, self.nova.cell_mappings, aggregates)
         self.assertFalse(agent.bind())
         self.assertEqual({doubles.CELL, 'a1'}, self.stored())
 
     def test_journal_of_the_same_cells(self):
-        """Nothing else is read, and by a process only once."""
+        """Nothing else is read."""
         self.assertEqual(set(), self.stored())
-        agent, api = (nova_identity.Binding(
-            self.journal.database, self.nova.cell_mappings, None)
-            for _process in range(2))
+        nova = self.journal.database, self.nova.cell_mappings, None
+        agent = binding.Binding(*nova)
         agent.bind()
-        for method, count in ((api.check, 1), (api.check, 0), (agent.bind, 1)):
+        for call in agent.bind, lambda: nova_identity.check(*nova):
             with statements.Statements() as executed:
-                method()
+                call()
             self.assertEqual(
-                ['cells'] * count,
+                ['cells'],
                 [text.split('FROM ')[1].split()[0] for text in executed.seen])
 
     def test_nova_without_cells(self):
         """It binds no journal, and does not use another nova's journal."""
-        new = self.binding()
+        new = binding.Binding(*self.other())
         self.assertTrue(new.bind())
         self.assertEqual(set(), self.stored())
-        self.binding('a1').bind()
+        self.bind_to('a1')
         self.journal.ledger.remember({'of a'})
         error = self.assertRaises(exceptions.WrongNova, new.bind)
         self.assertIn('this nova has the cells none', str(error))
@@ -175,7 +188,6 @@ class TestBinding(doubles.TestCase):
         bound.bind()
         self.nova.broken = exceptions.NovaUnavailable('refused')
         self.assertTrue(bound.bind())
-        bound.check()
 
     def test_nova_that_cannot_be_read(self):
         """The nova is unknown, so the next call tries again."""
@@ -183,10 +195,9 @@ class TestBinding(doubles.TestCase):
         self.nova.broken = exceptions.NovaUnavailable('refused')
         self.assertRaises(exceptions.NovaUnavailable, bound.bind)
         # A journal that is not bound yet is not compared with nova.
-        bound.check()
+        self.assertFalse(self.check())
         self.nova.broken = None
         bound.bind()
         self.assertEqual({doubles.CELL}, self.stored())
-        checked = self.bound()
         self.nova.broken = exceptions.NovaUnavailable('refused')
-        self.assertRaises(exceptions.NovaUnavailable, checked.check)
+        self.assertRaises(exceptions.NovaUnavailable, self.check)

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Binding of a journal to the nova of its agent."""
+
+from collections import abc
+from typing import Any
+
+import sqlalchemy as sa
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal.db import models
+from nova_aggregate_mirror.journal.db import sql_parts
+from nova_aggregate_mirror.journal.db import transactions
+from nova_aggregate_mirror.journal import nova_identity
+
+
+class Binding:
+    """Guard against two novas sharing a journal by mistake.
+
+    :param cell_mappings: of every cell but cell0
+    :param aggregates: of every aggregate of nova
+    """
+
+    def __init__(self, database: transactions.Transactions,
+                 cell_mappings: nova_identity.Names,
+                 aggregates: nova_identity.Names) -> None:
+        self._database = database
+        self._cell_mappings = cell_mappings
+        self._aggregates = aggregates
+        self._is_checked = False
+
+    def bind(self, leads: bool = False) -> bool:
+        """Check that the journal is this nova's, and bind it.
+
+        Once the check has succeeded, a nova that cannot be read is not an
+        error: it is still the same.
+
+        :param leads: whether this agent leads. Of a journal that has other
+            cells and no content, only the leader replaces these: otherwise
+            the agents of two novas would do so in turn
+        :returns: whether it is bound; if not, try again
+        :raises WrongNova: the journal has content of another nova
+        :raises JournalUnavailable: the journal cannot be used
+        :raises NovaUnavailable: nova could not be read, for the first time
+        """
+        try:
+            mappings = self._cell_mappings()
+            stored = self._database.run(nova_identity.cells)
+            is_same = not stored or nova_identity.is_same(
+                self._database, stored, mappings, self._aggregates)
+        except exceptions.NovaUnavailable:
+            if self._is_checked:
+                return True
+            raise
+        # It is False only without content: otherwise ``is_same`` raises.
+        is_bound = is_same or leads
+        if is_bound and mappings and stored != mappings.keys():
+            # False if another agent has bound it meanwhile.
+            is_bound = replace(self._database, mappings, stored)
+        # A nova without cells has nothing to mirror yet; check again later.
+        self._is_checked = is_bound and bool(mappings)
+        return is_bound
+
+
+def replace(database: transactions.Transactions,
+            mappings: abc.Mapping[str, str],
+            before: frozenset[str] | None = None) -> bool:
+    """Bind the journal to this nova, whatever it is bound to.
+
+    :param before: the only cells to replace; None for any
+    :returns: whether it is bound
+    """
+    def work(connection: Any) -> bool:
+        # The first agents of two novas may bind the journal concurrently.
+        sql_parts.lock(connection, 'cells')
+        if before is not None and nova_identity.cells(connection) != before:
+            return False
+        connection.execute(sa.delete(models.cells))
+        connection.execute(
+            sql_parts.insert_new(connection, models.cells),
+            [{'cell_uuid': uuid} for uuid in sorted(mappings)])
+        return True
+
+    return database.run(work)
