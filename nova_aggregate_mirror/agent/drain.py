@@ -24,7 +24,7 @@ import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import lock_waits
-from nova_aggregate_mirror.journal import rows
+from nova_aggregate_mirror.journal import stored_rows
 from nova_aggregate_mirror.limits import backoff
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
@@ -71,7 +71,7 @@ def timeout(conf: cfg.ConfigOpts) -> float:
 class _Row:
     """What this agent knows of a row, and what the row waits for."""
 
-    brief: journal.Brief
+    brief: stored_rows.Brief
     since: float
     """When this agent first saw the row; its ages count from then."""
     due: float
@@ -100,7 +100,7 @@ class _Row:
 class Drain:
     """Mirroring of due journal rows."""
 
-    def __init__(self, conf: cfg.ConfigOpts, rows: rows.Rows,
+    def __init__(self, conf: cfg.ConfigOpts, rows: stored_rows.StoredRows,
                  reconciler: reconciler.Reconciler, figures: metrics.Metrics,
                  now: abc.Callable[[], float] = time.monotonic,
                  stopping: abc.Callable[[], bool] = lambda: False) -> None:
@@ -182,11 +182,11 @@ class Drain:
         self._read_at = now
         pending = [now - row.since for row in self._known.values()
                    if row.brief.pending and not row.lock]
-        self._figures.set_backlog(journal.Backlog(
+        self._figures.set_backlog(stored_rows.Backlog(
             len(pending), len(self._known) - len(pending),
             max(pending, default=0.0)))
 
-    def _update(self, briefs: abc.Iterable[journal.Brief]) -> None:
+    def _update(self, briefs: abc.Iterable[stored_rows.Brief]) -> None:
         """Update what is known with the rows that are in the journal now."""
         now, before = self._now(), self._known
         self._known = {}

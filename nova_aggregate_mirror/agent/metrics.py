@@ -9,8 +9,8 @@ import time
 
 import prometheus_client
 
-from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import api_processes
+from nova_aggregate_mirror.journal import stored_rows
 
 PREFIX = 'nova_aggregate_mirror_'
 AUDIT = 'audit'
@@ -142,7 +142,7 @@ class Metrics:
             self._success.labels(AUDIT)
         self._show_audit()
 
-    def set_backlog(self, backlog: journal.Backlog) -> None:
+    def set_backlog(self, backlog: stored_rows.Backlog) -> None:
         """Record the backlog; with nothing pending, the drain succeeds."""
         self._pending.set(backlog.pending)
         self._waiting.set(backlog.waiting)

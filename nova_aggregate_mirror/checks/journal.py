@@ -21,7 +21,6 @@ from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal.db import migration
@@ -29,6 +28,7 @@ from nova_aggregate_mirror.journal.db import sqlite
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import nova_identity
+from nova_aggregate_mirror.journal import seen_processes
 from nova_aggregate_mirror.journal import trial_writes
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import modes
@@ -224,7 +224,7 @@ def processes(deployment: inputs.Deployment) -> checks.Findings:
     """Check that a nova-api has used the journal; list those of last week."""
     if not deployment.journal and not existing.is_missing(deployment.conf):
         return [checks.skipped('nova-api upgrades the journal first')]
-    rows = api_processes.read(
+    rows = seen_processes.read(
         deployment.journal.database) if deployment.journal else []
     if not rows:
         return [checks.warning(
@@ -232,12 +232,12 @@ def processes(deployment: inputs.Deployment) -> checks.Findings:
             'Restart nova-api on each controller; the next host that joins '
             'or leaves an aggregate ends this warning:', modes.RESTART)]
     age = time.time() - rows[-1].seen_at
-    if age > api_processes.KEEP:
+    if age > seen_processes.KEEP:
         return [checks.good('The last operation through the hook was %d days '
                             'ago, on %s.' % (age / 86400, rows[-1].host))]
     moments = collections.defaultdict[tuple[str, str, str], list[float]](list)
     for row in rows:
-        if row.seen_at > time.time() - api_processes.KEEP:
+        if row.seen_at > time.time() - seen_processes.KEEP:
             moments[row.host, row.version, row.mode].append(row.seen_at)
     return [checks.good('Nova-api with the hook, in the last 7 days: %s.' % (
         '; '.join('%s, version %s, mode %s, %s, last seen on %s' % (

@@ -12,7 +12,7 @@ from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal import rows
+from nova_aggregate_mirror.journal import stored_rows
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import printable
 from nova_aggregate_mirror import terminal_tables
@@ -28,7 +28,7 @@ def add_forget(parser: argparse.ArgumentParser) -> None:
                         help='also delete rows whose operations may still run')
 
 
-def show(journal_rows: rows.Rows, form: str, name: str,
+def show(journal_rows: stored_rows.StoredRows, form: str, name: str,
          now: abc.Callable[[], float] = time.time) -> int:
     """Print all rows of the journal with this name; return the status."""
     rows = journal_rows.all()
@@ -61,7 +61,7 @@ def _show_errors(rows: abc.Iterable[journal.Row]) -> None:
             break_long_words=False, break_on_hyphens=False))
 
 
-def forget(journal_rows: rows.Rows, ids: abc.Collection[str],
+def forget(journal_rows: stored_rows.StoredRows, ids: abc.Collection[str],
            force: bool = False) -> int:
     """Delete rows, running ones only with force; return the exit status."""
     rows = [row for row in journal_rows.all() if row.id in ids]

@@ -143,17 +143,17 @@ class Mirror:
             return None
         if not operation.host:
             return _Deletion(uuid, self._mark(process, operation, uuid))
-        row = process.journal.rows.make(journal.Dirty(
+        row = process.rows.make(journal.Dirty(
             operation.host, request.nodes, operation.request_id))
         may_exist = False
         uuids = {uuid} if uuid else set[str]()
         if request.failure:
-            process.journal.ledger.defer(uuids)
+            process.ledger.defer(uuids)
         else:
             try:
                 if scope:
                     process.check_nova()
-                process.journal.rows.record(row, uuids)
+                process.rows.record(row, uuids)
                 memberships = (dict.fromkeys(scope.nodes, scope.members)
                                if scope else {})
                 return _RowState(row, recorded=True, may_exist=True,
@@ -235,7 +235,7 @@ class Mirror:
         """Mark an aggregate as deleted by a user; return whether it is."""
         def mark() -> None:
             process.check_nova()
-            process.journal.ledger.mark(uuid)
+            process.ledger.mark(uuid)
 
         failure = exceptions.failure_of(
             mark, exceptions.JournalUnavailable, exceptions.WrongNova)
@@ -355,7 +355,7 @@ def _hand_over(process: processes.Process, operation: contract.Operation,
     consequence, failure = 'it stays in the journal and is retried', None
     try:
         if state.may_exist:
-            process.journal.rows.hand_over(state.row, error)
+            process.rows.hand_over(state.row, error)
         else:
             consequence = _clauses('it is not in the journal', repair)
     except exceptions.JournalUnavailable as exc:

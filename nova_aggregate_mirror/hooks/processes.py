@@ -4,6 +4,7 @@
 from collections import abc
 import os
 import time
+import typing
 from typing import cast
 
 from oslo_config import cfg
@@ -12,14 +13,19 @@ from oslo_log import log as logging
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import api_processes
+from nova_aggregate_mirror.journal.db import transactions
+from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.journal import nova_identity
-from nova_aggregate_mirror.journal import store
+from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.limits import backoff
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import host_database
+
+if typing.TYPE_CHECKING:
+    from nova_aggregate_mirror.journal import stored_rows
 
 LOG = logging.getLogger(__name__)
 
@@ -82,18 +88,21 @@ class Process:
         self.limits = engines.Limits.of_call(
             options.inline_timeout, options.inline_backoff)
         self._presence = api_processes.Presence(options.mode)
-        self.journal = store.Journal(
-            conf, limits=self.limits, presence=self._presence)
+        self.database = transactions.Transactions(conf, limits=self.limits)
+        self.ledger = ledger.DatabaseLedger(self.database)
+        self.rows = rows.Rows(
+            self.database, self.ledger, presence=self._presence)
         self.source = host_database.HostSource(self.limits)
         self.placement = client.Client(conf, announces=True)
         self._has_checked_nova = False
-        # Only a full sync, which nova-api never makes, reads all of nova.
+        # Only drains and full syncs, which nova-api never makes, read all of
+        # nova, of the ledger and of the rows.
         nova = cast(source.Source, self.source)
+        recorded = cast('stored_rows.StoredRows', self.rows)
         self.reconciler = reconciler.Reconciler(
-            self.journal.ledger, nova, self.placement,
-            self.journal.rows)
+            cast(journal.Ledger, self.ledger), nova, self.placement, recorded)
         self.unrecorded = reconciler.Reconciler(
-            journal.Ledger(), nova, self.placement, self.journal.rows)
+            journal.Ledger(), nova, self.placement, recorded)
         """For operations without a confirmed row; reads no ledger."""
         self.breaker = PlacementBreaker(options.inline_backoff)
 
@@ -112,7 +121,7 @@ class Process:
 
     def _compare_nova(self) -> None:
         self._has_checked_nova = nova_identity.check(
-            self.journal.database, self.source.cell_mappings,
+            self.database, self.source.cell_mappings,
             self.source.aggregates)
 
     def announce(self) -> None:
@@ -128,5 +137,5 @@ class Process:
 
     def _write_presence(self) -> None:
         self.check_nova()
-        self.journal.database.run(self._presence.write)
+        self.database.run(self._presence.write)
         self._presence.set_written()

@@ -54,33 +54,6 @@ class Row:
         return STATES[self.state]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Brief:
-    """The part of a row that decides when the row is due.
-
-    The agent holds one for each row, and a long outage has many rows.
-    """
-
-    id: str
-    running: bool
-    attempts: int
-    pending: bool
-    """Whether placement may not reflect the operation yet."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Backlog:
-    """Numbers of operations that are still in the journal."""
-
-    pending: int
-    """Operations that placement may not reflect yet."""
-    waiting: int
-    """Operations that are mirrored but may still run."""
-    oldest_age: float
-    """Age of the oldest pending operation in seconds; 0 if none is pending.
-    It is negative if its host's clock was more than an hour ahead."""
-
-
 @dataclasses.dataclass(frozen=True)
 class LedgerEntry:
     """The ledger entry of a current or former nova aggregate UUID."""

@@ -9,10 +9,10 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import rows
+from nova_aggregate_mirror.journal import seen_processes
 
 # Characters of a name: the length of the name columns.
 NAME_LENGTH = 255
@@ -122,7 +122,7 @@ class History:
         self._database.run(work)
         # Processes are only displayed, and the next sync tries again.
         with contextlib.suppress(exceptions.JournalUnavailable):
-            api_processes.forget(self._database, entry.ended_at)
+            seen_processes.forget(self._database, entry.ended_at)
 
     def newest(self) -> list[Entry]:
         """Read the full syncs, newest first."""

@@ -6,11 +6,10 @@ import time
 
 from oslo_config import cfg
 
-from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import transactions
-from nova_aggregate_mirror.journal import ledger
-from nova_aggregate_mirror.journal import rows
+from nova_aggregate_mirror.journal import stored_rows
+from nova_aggregate_mirror.journal import synced_ledger
 from nova_aggregate_mirror.limits import engines
 
 
@@ -25,8 +24,8 @@ class Journal:
                  database: engine.Database | None = None,
                  now: abc.Callable[[], float] = time.time,
                  clock: abc.Callable[[], float] = time.monotonic,
-                 limits: engines.Limits = engines.Limits(),
-                 presence: api_processes.Presence | None = None) -> None:
+                 limits: engines.Limits = engines.Limits()) -> None:
         self.database = transactions.Transactions(conf, database, limits)
-        self.ledger = ledger.DatabaseLedger(conf, self.database, now, clock)
-        self.rows = rows.Rows(self.database, self.ledger, now, presence)
+        self.ledger = synced_ledger.SyncedLedger(
+            conf, self.database, now, clock)
+        self.rows = stored_rows.StoredRows(self.database, self.ledger, now)

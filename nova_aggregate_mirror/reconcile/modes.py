@@ -7,8 +7,8 @@ from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exit_status
-from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal import full_syncs
+from nova_aggregate_mirror.journal import seen_processes
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.reconcile import problems
 
@@ -61,7 +61,7 @@ def find_for_agent(journal: store.Journal, mode: str) -> list[Problem]:
     return disagreements
 
 
-def _nova_api(process: api_processes.ProcessRecord, clause: str, step: str
+def _nova_api(process: seen_processes.ProcessRecord, clause: str, step: str
               ) -> Problem:
     subject = 'Nova-api on %s' % process.host
     date = dates.in_sentence(process.seen_at)
@@ -79,9 +79,9 @@ def _waiting_operations(journal: store.Journal, reason: str, command: str
         'run "%s"' % command, exit_status.NOT_UPDATED)]
 
 
-def _latest(journal: store.Journal) -> list[api_processes.ProcessRecord]:
+def _latest(journal: store.Journal) -> list[seen_processes.ProcessRecord]:
     """Return the latest nova-api process of each host, by the host's clock."""
     # The oldest come first, and later ones replace them.
-    latest = {process.host: process for process in api_processes.read(
-        journal.database, time.time() - api_processes.KEEP)}
+    latest = {process.host: process for process in seen_processes.read(
+        journal.database, time.time() - seen_processes.KEEP)}
     return [latest[host] for host in sorted(latest)]

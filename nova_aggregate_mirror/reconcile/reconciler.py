@@ -18,7 +18,7 @@ from nova_aggregate_mirror import source
 if typing.TYPE_CHECKING:
     # Needs SQLAlchemy, which the openstack client would load for every command
     # that a user enters.
-    from nova_aggregate_mirror.journal import rows
+    from nova_aggregate_mirror.journal import stored_rows
 
 AGGREGATE, HOST, JOURNAL = (
     outcome.AGGREGATE, outcome.HOST, outcome.JOURNAL)
@@ -31,7 +31,8 @@ class Reconciler:
     """Single code path to placement for hook, agent and operator."""
 
     def __init__(self, ledger: journal.Ledger, nova: source.Source,
-                 placement: client.Client, rows: 'rows.Rows | None' = None,
+                 placement: client.Client,
+                 rows: 'stored_rows.StoredRows | None' = None,
                  stopping: abc.Callable[[], bool] = lambda: False,
                  count: int = 1,
                  display: context.Progress = context.Progress(),

@@ -20,8 +20,8 @@ from nova_aggregate_mirror.hooks import processes
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import transactions
-from nova_aggregate_mirror.journal import ledger
-from nova_aggregate_mirror.journal import rows
+from nova_aggregate_mirror.journal import stored_rows
+from nova_aggregate_mirror.journal import synced_ledger
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
@@ -185,9 +185,10 @@ class Journal:
         world = cloud.world
         self.now = lambda: world.now + skew
         self.database = Database(cloud)
-        self.ledger = ledger.DatabaseLedger(
+        self.ledger = synced_ledger.SyncedLedger(
             cloud.conf, self.database, self.now, clock=lambda: world.now)
-        self.rows = rows.Rows(self.database, self.ledger, self.now)
+        self.rows = stored_rows.StoredRows(
+            self.database, self.ledger, self.now)
 
 
 class Parts:

@@ -8,8 +8,8 @@ import fixtures
 
 from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import lock_waits
+from nova_aggregate_mirror.journal import stored_rows
 from nova_aggregate_mirror.reconcile import reconciler
 from tests.unit.agent import case
 
@@ -68,7 +68,7 @@ class TestDrain(case.AgentTest):
         self.drain.step()
         self.clock += 30
         self.drain.step()
-        self.assertEqual((journal.Backlog(1, 0, 30.0),),
+        self.assertEqual((stored_rows.Backlog(1, 0, 30.0),),
                          self.figures.last('set_backlog'))
 
     def test_second_agent_that_drains_meanwhile(self):

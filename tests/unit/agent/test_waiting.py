@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import models
+from nova_aggregate_mirror.journal import stored_rows
 from nova_aggregate_mirror.reconcile import row_drain
 from tests.unit.agent import case
 from tests.unit import doubles
@@ -183,7 +183,7 @@ class TestCells(WaitingTest):
         self.assertIn('cell9', row.last_error)
         self.assertEqual((0, 1), (self.journal.rows.backlog().pending,
                                   self.journal.rows.backlog().waiting))
-        self.assertEqual(journal.Backlog(0, 1, 0.0),
+        self.assertEqual(stored_rows.Backlog(0, 1, 0.0),
                          self.figures.last('set_backlog')[0])
         self.nova.silent = set()
         self.step(40)

@@ -24,7 +24,7 @@ from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import lease
-from nova_aggregate_mirror.journal import store
+from nova_aggregate_mirror.journal import rows as journal_rows
 from tests.unit import doubles
 
 USER = 4711
@@ -283,14 +283,19 @@ class TestJournal(doubles.TestCase):
         now[0] += api_processes.RETRY
         self.assertTrue(presence.begin_write())
 
+    def rows_of(self, presence):
+        """Return what a nova-api process writes its records with."""
+        return journal_rows.Rows(self.journal.database, self.journal.ledger,
+                                 presence=presence)
+
     def test_nova_api_processes(self):
         """Each leaves host, version and mode with its first good record."""
         now = time.time()
         self.record('h1')
         for _process in range(2):
             clock = itertools.count(0.0, api_processes.RETRY)
-            rows = store.Journal(self.conf, presence=api_processes.Presence(
-                now=lambda: now, clock=clock.__next__)).rows
+            rows = self.rows_of(api_processes.Presence(
+                now=lambda: now, clock=clock.__next__))
             self.assertRaises(
                 exceptions.JournalUnavailable, rows.record,
                 rows.make(journal_types.Dirty('h2', request_id=None)))
@@ -313,8 +318,8 @@ class TestJournal(doubles.TestCase):
                 (checks.Code.WARNING, ('systemctl restart nova-api',)),
                 (finding.code, finding.commands))
             self.assertIn('has ever recorded an operation', finding.text)
-        rows = store.Journal(self.conf, presence=api_processes.Presence(
-            now=lambda: time.time() - 40.5 * 86400)).rows
+        rows = self.rows_of(api_processes.Presence(
+            now=lambda: time.time() - 40.5 * 86400))
         rows.record(rows.make(journal_types.Dirty('h2')))
         finding, = journal.processes(self.deployment)
         self.assertEqual(

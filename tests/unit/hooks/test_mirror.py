@@ -86,7 +86,8 @@ class HookTest(doubles.TestCase):
             return answer
 
         process = types.SimpleNamespace(
-            conf=self.conf, journal=self.journal, check_nova=lambda: None,
+            conf=self.conf, rows=self.journal.rows,
+            ledger=self.journal.ledger, check_nova=lambda: None,
             limits=engines.Limits(5), breaker=Breaker(error),
             source=types.SimpleNamespace(scope=scope))
         hook = Mirror(process, error)
@@ -112,7 +113,8 @@ class TestWithoutTheJournal(HookTest):
             return outcome.Outcome()
 
         process = types.SimpleNamespace(
-            conf=self.conf, journal=self.journal, check_nova=lambda: None,
+            conf=self.conf, rows=self.journal.rows,
+            ledger=self.journal.ledger, check_nova=lambda: None,
             limits=engines.Limits(5), source=types.SimpleNamespace(
                 scope=lambda *_operation: source.Scope('agg')),
             placement=types.SimpleNamespace(request_id=contextlib.nullcontext),

@@ -47,7 +47,7 @@ class TestNova(doubles.TestCase):
     def test_journal_is_compared_with_nova(self) -> None:
         """Before each operation, until it is bound to this nova."""
         process = processes.Process(self.conf)
-        process.journal, process.source = self.journal, self.nova
+        process.database, process.source = self.journal.database, self.nova
         agent = binding.Binding(self.journal.database,
                                 self.nova.cell_mappings, self.nova.aggregates)
         for count in (1, 1):

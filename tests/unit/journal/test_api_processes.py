@@ -10,7 +10,8 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import full_syncs
-from nova_aggregate_mirror.journal import store
+from nova_aggregate_mirror.journal import rows
+from nova_aggregate_mirror.journal import seen_processes
 from nova_aggregate_mirror.reconcile import modes
 from tests.unit import doubles
 
@@ -19,9 +20,11 @@ class TestClocks(doubles.TestCase):
 
     def record_by_clock(self, seconds: float, mode: str) -> None:
         """Record an operation by a nova-api whose clock is ahead."""
-        rows = store.Journal(self.conf, presence=api_processes.Presence(
-            mode, now=lambda: time.time() + seconds)).rows
-        rows.record(rows.make(journal.Dirty('h1')))
+        recorded = rows.Rows(
+            self.journal.database, self.journal.ledger,
+            presence=api_processes.Presence(
+                mode, now=lambda: time.time() + seconds))
+        recorded.record(recorded.make(journal.Dirty('h1')))
 
     def sync(self) -> None:
         """Note a sync of the leader, whose clock is right."""
@@ -40,13 +43,13 @@ class TestClocks(doubles.TestCase):
 
     def test_clock_that_was_ahead_and_is_corrected(self) -> None:
         """It decides no mode of its host, and its row is deleted."""
-        self.record_by_clock(2 * api_processes.AHEAD, conf.OBSERVE)
+        self.record_by_clock(2 * seen_processes.AHEAD, conf.OBSERVE)
         self.assertEqual([], self.disagreements())
         self.record_by_clock(0.0, conf.MIRROR)
         self.assertEqual([], self.disagreements())
         self.assertEqual([conf.MIRROR], [
             process.mode for process
-            in api_processes.read(self.journal.database)])
+            in seen_processes.read(self.journal.database)])
         self.sync()
         self.assertEqual([conf.MIRROR], self.modes_in_database())
 
@@ -64,13 +67,13 @@ class TestClocks(doubles.TestCase):
 
         The newest of all is kept, not one for each host.
         """
-        self.record_by_clock(-5 * api_processes.KEEP, conf.MIRROR)
-        self.record_by_clock(-4 * api_processes.KEEP, conf.OBSERVE)
-        self.record_by_clock(2 * api_processes.AHEAD, conf.MIRROR)
+        self.record_by_clock(-5 * seen_processes.KEEP, conf.MIRROR)
+        self.record_by_clock(-4 * seen_processes.KEEP, conf.OBSERVE)
+        self.record_by_clock(2 * seen_processes.AHEAD, conf.MIRROR)
         self.assertEqual([], self.disagreements())
         self.sync()
         self.assertEqual([conf.OBSERVE], self.modes_in_database())
         self.assertEqual([], self.disagreements())
-        self.record_by_clock(-2 * api_processes.AHEAD, conf.MIRROR)
+        self.record_by_clock(-2 * seen_processes.AHEAD, conf.MIRROR)
         self.sync()
         self.assertEqual([conf.MIRROR], self.modes_in_database())

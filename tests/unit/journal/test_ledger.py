@@ -11,8 +11,8 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
-from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.journal import store
+from nova_aggregate_mirror.journal import synced_ledger
 from nova_aggregate_mirror.limits import engines
 from tests import databases
 from tests.unit import doubles
@@ -67,7 +67,7 @@ class TestLedger(LedgerTest):
         self.ledger.remember(['a'])
         for _sync in range(2):
             self.ledger.observe([], ['a'])
-            self.now += ledger.FORGET_AFTER + 1
+            self.now += synced_ledger.FORGET_AFTER + 1
         self.assertEqual({}, self.entries())
         self.ledger.remember(['a'])
         self.assertEqual({'a'}, set(self.entries()))
@@ -179,7 +179,7 @@ class TestAbsence(LedgerTest):
         """A UUID is forgotten after a long absence without any provider."""
         self.ledger.remember(['a', 'used', 'kept'])
         self.ledger.observe(['kept'], ['a', 'kept'])
-        self.now += ledger.FORGET_AFTER
+        self.now += synced_ledger.FORGET_AFTER
         self.ledger.observe(['kept'], ['a', 'kept'])
         self.assertEqual({'a', 'used', 'kept'}, set(self.entries()))
         self.now += 1

@@ -8,6 +8,7 @@ import os
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import rows
+from nova_aggregate_mirror.journal import stored_rows
 from tests.unit import doubles
 
 DIRTY = journal.Dirty('h1', frozenset({'n1', 'n2'}), 'req-1')
@@ -130,7 +131,7 @@ class TestProgress(RowsTest):
         self.rows.set_mirrored([row.id])
         self.assertEqual([dataclasses.replace(
             row, attempts=1, mirrored_at=1005.0)], self.stored())
-        self.assertEqual([journal.Brief(row.id, True, 1, False)],
+        self.assertEqual([stored_rows.Brief(row.id, True, 1, False)],
                          self.rows.briefs())
 
     def test_row_that_was_handed_over_meanwhile(self):
@@ -146,7 +147,7 @@ class TestProgress(RowsTest):
         self.rows.set_failed({row.id: 'refused'})
         self.assertEqual([dataclasses.replace(
             row, attempts=1, last_error='refused')], self.stored())
-        self.assertEqual([journal.Brief(row.id, True, 1, True)],
+        self.assertEqual([stored_rows.Brief(row.id, True, 1, True)],
                          self.rows.briefs())
 
     def test_error_fits_every_database(self):
@@ -162,7 +163,7 @@ class TestBacklog(RowsTest):
 
     def test_empty_journal(self):
         """Nothing is pending, and the age is zero."""
-        self.assertEqual(journal.Backlog(0, 0, 0.0), self.rows.backlog())
+        self.assertEqual(stored_rows.Backlog(0, 0, 0.0), self.rows.backlog())
 
     def test_pending_and_waiting(self):
         """The age is that of the oldest pending row."""
@@ -172,7 +173,7 @@ class TestBacklog(RowsTest):
         self.now += 5
         self.recorded()
         self.now += 20
-        self.assertEqual(journal.Backlog(2, 1, 25.0), self.rows.backlog())
+        self.assertEqual(stored_rows.Backlog(2, 1, 25.0), self.rows.backlog())
 
     def test_row_of_a_host_whose_clock_is_ahead(self):
         """No age is negative."""

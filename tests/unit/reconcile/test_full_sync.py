@@ -11,7 +11,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import engine
-from nova_aggregate_mirror.journal import ledger
+from nova_aggregate_mirror.journal import synced_ledger
 from nova_aggregate_mirror.placement import memberships
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import comparison
@@ -723,7 +723,7 @@ class TestLedger(SyncTest):
         for _sync in range(3):
             self.sync()
             self.assertIn('gone', self.ledger.entries())
-            self.now += ledger.FORGET_AFTER + 1
+            self.now += synced_ledger.FORGET_AFTER + 1
         self.placement.write('storage', ())
         self.sync()
         self.assertNotIn('gone', self.ledger.entries())

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Journal rows, as the agent and the commands read and change them."""
+
+from collections import abc
+import dataclasses
+from typing import Any
+
+import sqlalchemy as sa
+
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal.db import models
+from nova_aggregate_mirror.journal import rows
+from nova_aggregate_mirror.journal import seen_processes
+from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror import uuids
+
+# Statements are built once, because building takes longer than executing.
+_DIRTY = models.dirty.c
+_IDS = _DIRTY.id.in_(engines.SOME)
+_SET_FAILED = sa.update(models.dirty).where(
+    _DIRTY.id == sa.bindparam('row')).values(
+    attempts=_DIRTY.attempts + 1, last_error=sa.bindparam('error'),
+    mirrored_at=sa.bindparam('mirrored'))
+# Running rows only: a row handed over meanwhile may have failed since.
+_SET_MIRRORED = sa.update(models.dirty).where(_IDS, _DIRTY.running).values(
+    last_error='', mirrored_at=sa.bindparam('now'))
+_SET_PENDING = sa.update(models.dirty).where(_IDS).values(mirrored_at=None)
+_ORDER = (_DIRTY.created_at, _DIRTY.id)
+_ROWS = sa.select(models.dirty).order_by(*_ORDER)
+_ROWS_OF = _ROWS.where(_IDS)
+_BRIEFS = sa.select(_DIRTY.id, _DIRTY.running, _DIRTY.attempts,
+                    _DIRTY.mirrored_at).order_by(*_ORDER)
+_HOSTS = sa.select(_DIRTY.host)
+_BACKLOG = sa.select(
+    sa.func.count(), sa.func.count(_DIRTY.mirrored_at),
+    sa.func.min(sa.case((_DIRTY.mirrored_at.is_(None), _DIRTY.created_at))))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Brief:
+    """The part of a row that decides when the row is due.
+
+    The agent holds one for each row, and a long outage has many rows.
+    """
+
+    id: str
+    running: bool
+    attempts: int
+    pending: bool
+    """Whether placement may not reflect the operation yet."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Backlog:
+    """Numbers of operations that are still in the journal."""
+
+    pending: int
+    """Operations that placement may not reflect yet."""
+    waiting: int
+    """Operations that are mirrored but may still run."""
+    oldest_age: float
+    """Age of the oldest pending operation in seconds; 0 if none is pending.
+    It is negative if its host's clock was more than an hour ahead."""
+
+
+class StoredRows(rows.Rows):
+    """All rows of the journal, with the progress of mirroring them."""
+
+    def set_failed(self, errors: abc.Mapping[str, str],
+                   lock_wait: float | None = None,
+                   mirrored: abc.Collection[str] = ()) -> None:
+        """Record why rows could not be mirrored.
+
+        They become pending, except those that are ``mirrored``.
+
+        :param errors: IDs of rows, to why
+        :param mirrored: IDs of rows that are in sync but for what a cell that
+            does not answer may have: they stay in the journal
+        """
+        now = self._now()
+        failures = [{'row': row, 'error': rows.storable(error),
+                     'mirrored': now if row in mirrored else None}
+                    for row, error in sorted(errors.items())]
+
+        def work(connection: Any) -> None:
+            for failure in failures:
+                connection.execute(_SET_FAILED, failure)
+
+        self._database.run(work, lock_wait=lock_wait)
+
+    def set_mirrored(self, ids: abc.Iterable[str],
+                     lock_wait: float | None = None) -> None:
+        """Record that running rows are mirrored; they stay in the journal."""
+        self._write(_SET_MIRRORED, ids, lock_wait, now=self._now())
+
+    def set_pending(self, ids: abc.Iterable[str],
+                    lock_wait: float | None = None) -> None:
+        """Record that rows may be out of sync again; they become pending."""
+        self._write(_SET_PENDING, ids, lock_wait)
+
+    def all(self) -> list[journal.Row]:
+        """Read every row, oldest first."""
+        return [_row(row) for row in self._read(_ROWS)]
+
+    def get(self, ids: abc.Iterable[str]) -> list[journal.Row]:
+        """Read those of a few rows that still exist."""
+        return [_row(row) for row in self._read(_ROWS_OF, some=sorted(ids))]
+
+    def hosts(self) -> frozenset[str]:
+        """Read the names of the hosts that have rows."""
+        return frozenset(row.host for row in self._read(_HOSTS))
+
+    def briefs(self) -> list[Brief]:
+        """Read what decides when each row is due, oldest row first."""
+        return [Brief(row.id, row.running, row.attempts,
+                      row.mirrored_at is None)
+                for row in self._read(_BRIEFS)]
+
+    def backlog(self) -> Backlog:
+        """Count the operations that are still in the journal.
+
+        The age depends on the clocks of the hosts that wrote the rows.
+        """
+        [(count, mirrored, oldest)] = self._read(_BACKLOG)
+        age = 0.0 if oldest is None else self._now() - oldest
+        # Clocks differ a little; one that is further ahead is to be seen.
+        if age >= -seen_processes.AHEAD:
+            age = max(0.0, age)
+        return Backlog(
+            pending=count - mirrored, waiting=mirrored, oldest_age=age)
+
+
+def _row(row: Any) -> journal.Row:
+    nodes = frozenset(map(uuids.canonical, filter(None, row.nodes.split(','))))
+    return journal.Row(
+        id=row.id, running=row.running, created_at=row.created_at,
+        attempts=row.attempts, last_error=row.last_error,
+        mirrored_at=row.mirrored_at,
+        dirty=journal.Dirty(
+            host=row.host, nodes=nodes, request_id=row.request_id))

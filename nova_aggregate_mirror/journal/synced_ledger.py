@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ledger, as full syncs read and update it."""
+
+from collections import abc
+import time
+from typing import Any
+
+from oslo_config import cfg
+import sqlalchemy as sa
+
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal.db import models
+from nova_aggregate_mirror.journal.db import transactions
+from nova_aggregate_mirror.journal import ledger
+from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror import uuids
+
+FORGET_AFTER = 7 * 24 * 3600
+"""Seconds for which the UUID of a deleted aggregate is kept at least, so that
+a delayed write is recognized as owned."""
+
+_LEDGER, _ENTRIES = models.ledger.c, sa.select(models.ledger)
+_UUIDS = _LEDGER.aggregate_uuid.in_(engines.SOME)
+_UUID = _LEDGER.aggregate_uuid == sa.bindparam('uuid')
+_UNMARK = sa.update(models.ledger).where(
+    _UUID, _LEDGER.deleted_at == sa.bindparam('mark')).values(deleted_at=None)
+_SET_ABSENT = sa.update(models.ledger).where(_UUIDS).values(
+    absent_since=sa.bindparam('since'))
+_FORGET = sa.delete(models.ledger).where(_UUIDS)
+
+
+class SyncedLedger(ledger.DatabaseLedger, journal.Ledger):
+    """Ledger with the absences of aggregates from nova."""
+
+    def __init__(self, conf: cfg.ConfigOpts,
+                 database: transactions.Transactions,
+                 now: abc.Callable[[], float] = time.time,
+                 clock: abc.Callable[[], float] = time.monotonic) -> None:
+        super().__init__(database, now)
+        self._conf = conf
+        self._clock = clock
+        self._marks: dict[tuple[str, float], float] = {}
+        """Marks of UUIDs that nova still has, to when this process first saw
+        them, because the clocks of different hosts are never compared."""
+
+    def entries(self) -> abc.Mapping[str, journal.LedgerEntry]:
+        now = self._now()
+        rows = self._database.run(
+            lambda connection: connection.execute(_ENTRIES).all())
+        entries = {}
+        for row in rows:
+            if uuids.is_uuid(row.aggregate_uuid):
+                since = now if row.absent_since is None else row.absent_since
+                entries[row.aggregate_uuid] = journal.LedgerEntry(
+                    deleted=row.deleted_at is not None,
+                    absent=max(0.0, now - since))
+        self._cache = frozenset(entries)
+        return entries
+
+    def observe(self, present: abc.Iterable[str], empty: abc.Iterable[str]
+                ) -> None:
+        """Record the result of an unrestricted full sync.
+
+        A UUID that is absent for ``FORGET_AFTER`` and has no provider is
+        deleted. A mark older than ``max_call_age`` seconds is cleared if
+        nova still has the aggregate. A text that is no UUID is deleted: it was
+        added before additions were checked.
+        """
+        present, empty, now = frozenset(present), frozenset(empty), self._now()
+        oldest = now - FORGET_AFTER
+
+        def work(connection: Any) -> set[str]:
+            rows = {row.aggregate_uuid: row
+                    for row in connection.execute(_ENTRIES)}
+            invalid = rows.keys() - ledger.valid(rows)
+            _execute(connection, _FORGET, invalid)
+            for text in invalid:
+                del rows[text]
+            since = {uuid: row.absent_since for uuid, row in rows.items()}
+            absent = since.keys() - present
+            # A time in the future was recorded before the clock was set back.
+            newly_absent = [uuid for uuid in absent
+                            if since[uuid] is None or since[uuid] > now]
+            _execute(connection, _SET_ABSENT, newly_absent, since=now)
+            returned = [uuid for uuid in since.keys() & present
+                        if since[uuid] is not None]
+            _execute(connection, _SET_ABSENT, returned, since=None)
+            forgotten = {uuid for uuid in absent & empty
+                         if (since[uuid] or now) < oldest}
+            _execute(connection, _FORGET, forgotten)
+            marks = {uuid: rows[uuid].deleted_at
+                     for uuid in rows.keys() & present
+                     if rows[uuid].deleted_at is not None}
+            # Only if the mark is still the one that was read.
+            for uuid, deleted_at in sorted(self._outdated(marks).items()):
+                connection.execute(_UNMARK, {'uuid': uuid, 'mark': deleted_at})
+            return forgotten
+
+        self._cache -= self._database.run(work)
+
+    def _outdated(self, marks: abc.Mapping[str, float]) -> dict[str, float]:
+        """Note new marks; return those older than any running call.
+
+        :param marks: UUID to ``deleted_at``
+        """
+        now = self._clock()
+        # An aggregate that is marked anew has another time of its deletion.
+        self._marks = {mark: self._marks.get(mark, now)
+                       for mark in marks.items()}
+        longest = self._conf.aggregate_mirror.max_call_age
+        return {uuid: deleted_at for (uuid, deleted_at), seen_at
+                in self._marks.items() if now - seen_at >= longest}
+
+
+def _execute(connection: Any, statement: Any, aggregates: abc.Iterable[str],
+             **values: Any) -> None:
+    for chunk in engines.chunks(aggregates):
+        connection.execute(statement, {'some': chunk, **values})
