@@ -225,27 +225,6 @@ def catalog(service: str) -> str:
     return 'the URL of %s in the catalog' % service
 
 
-def client(service: str, role: str = 'give your user a role that may do this'
-           ) -> Party:
-    """Return a service that the openstack client asks with its options."""
-    return Party(
-        service, service, catalog(service),
-        account=_client_option('the account', 'USERNAME and OS_PASSWORD'),
-        auth_url=_client_option('auth_url', 'AUTH_URL'),
-        selection=_client_option(
-            'region or interface', 'REGION_NAME and OS_INTERFACE'),
-        project=_client_option(
-            'a project', 'PROJECT_NAME and OS_PROJECT_DOMAIN_NAME'),
-        # The token may have been given, and be old.
-        tokens='unless your token has expired, ' + tokens(service),
-        role=role, cafile='OS_CACERT')
-
-
-def _client_option(what: str, variable: str) -> str:
-    return '%s of the openstack client (OS_%s, or in clouds.yaml)' % (
-        what, variable)
-
-
 def tokens(service: str) -> str:
     """Return the step for a service that asks another keystone."""
     return ('let auth_url of [keystone_authtoken] in {0}.conf name the same '

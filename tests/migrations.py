@@ -10,6 +10,7 @@ from oslo_config import cfg
 import sqlalchemy as sa
 
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import existing
 from tests import patience
 from tests import processes
 
@@ -56,7 +57,7 @@ def at_once(confs: abc.Sequence[cfg.ConfigOpts]) -> None:
                 barrier.wait(TIMEOUT)
 
         database = engine.Database(confs[number])
-        if engine.sqlite_file(confs[number]) is None:
+        if existing.sqlite_file(confs[number]) is None:
             _on_write('before_cursor_execute', wait)
         database.migrate()
         database.check()

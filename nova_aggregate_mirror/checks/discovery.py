@@ -113,3 +113,19 @@ class Discovery:
             # Mutually exclusive options, or an unknown interface.
             raise exceptions.InvalidConfiguration(
                 '[%s] is not valid: %s' % (self.group, exc)) from exc
+
+
+def unset(conf: cfg.ConfigOpts, group: str, names: abc.Iterable[str]
+          ) -> list[str]:
+    """Register options for a password; return which have no value, nor ID."""
+    values = conf[auth.section(conf, group)]
+    for option in loading.get_auth_plugin_conf_options('password'):
+        # Another plugin may have it, with another help.
+        with contextlib.suppress(cfg.DuplicateOptError):
+            conf.register_opt(option, group=auth.section(conf, group))
+    absent = []
+    for name in names:
+        regular = name.replace('username', 'user_name')
+        if not values[name] and not values[regular.replace('_name', '_id')]:
+            absent.append(name)
+    return absent

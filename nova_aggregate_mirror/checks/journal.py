@@ -50,7 +50,7 @@ SERVER = ('[aggregate_mirror_database]',
 def tables(deployment: inputs.Deployment) -> checks.Findings:
     """Check that the database is usable and its tables are up to date."""
     try:
-        path = engine.sqlite_file(deployment.conf)
+        path = existing.sqlite_file(deployment.conf)
     except exceptions.JournalUnavailable as exc:
         return [checks.failed(exc, {exc.failure.kind: SERVER})]
     if path is None:
@@ -91,7 +91,7 @@ def _check_version(conf: cfg.ConfigOpts,
 
 def space(deployment: inputs.Deployment) -> checks.Findings:
     """Check that an SQLite journal can grow."""
-    path = engine.sqlite_file(deployment.conf)
+    path = existing.sqlite_file(deployment.conf)
     if path is None:
         return [checks.skipped(ON_SERVER)]
     directory = sqlite.existing(path.parent)
@@ -107,7 +107,7 @@ def space(deployment: inputs.Deployment) -> checks.Findings:
 
 def users(deployment: inputs.Deployment) -> checks.Findings:
     """Check that all files of an SQLite journal have the same owner."""
-    path = engine.sqlite_file(deployment.conf)
+    path = existing.sqlite_file(deployment.conf)
     if path is None or existing.is_missing(deployment.conf):
         return [checks.skipped(ON_SERVER if path is None else NO_JOURNAL)]
     owners = set()

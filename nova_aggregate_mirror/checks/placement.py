@@ -63,7 +63,7 @@ def _credentials(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
         return []
     if 'auth_type' in names:
         # It is unknown which of the other options are used.
-        names = ['auth_type', *auth.unset(conf, group, [*EXAMPLE][1:])]
+        names = ['auth_type', *discovery.unset(conf, group, [*EXAMPLE][1:])]
     report, consequence = checks.failure, CONSEQUENCES[group][1]
     if conf.aggregate_mirror.missing_credentials != 'fail':
         report, consequence = checks.warning, (
@@ -125,7 +125,7 @@ def _catalog(service: discovery.Discovery) -> checks.Findings:
             if exc.failure.kind == causes.NO_ENDPOINT.kind else (),
             causes.NOT_IN_CATALOG.kind: _registration(service),
             causes.NO_CATALOG.kind: _examples(
-                service.conf, service.group, auth.unset(
+                service.conf, service.group, discovery.unset(
                     service.conf, service.group,
                     ('project_name', 'project_domain_name')))})]
     return []

@@ -3,6 +3,7 @@
 
 from collections import abc
 import contextlib
+import grp
 import os
 import pathlib
 import pwd
@@ -12,6 +13,8 @@ from nova_aggregate_mirror import exceptions
 
 STATE = pathlib.Path('/var/lib/nova')
 """Nova's state_path in all packages: its owner is the user of nova-api."""
+SUDO = "'#%d'"
+"""Number of a user or group for sudo, quoted for a shell."""
 
 
 def check(paths: abc.Iterable[str | pathlib.Path], program: str) -> None:
@@ -35,7 +38,7 @@ def _check(path: pathlib.Path, right: int, program: str) -> None:
         raise exceptions.InvalidConfiguration(
             'user %s may not read %s, which belongs to user %s and group %s'
             % (accounts.user(os.geteuid()), path,
-               accounts.user(status.st_uid), accounts.group(status.st_gid)),
+               accounts.user(status.st_uid), _group(status.st_gid)),
             step=_step(status, right, program))
 
 
@@ -47,14 +50,22 @@ def _step(status: os.stat_result, right: int, program: str) -> str:
     owner, group = (status.st_mode >> bits & right == right for bits in (6, 3))
     if status.st_uid and owner:
         return 'sudo -u %s %s ...' % (
-            accounts.user(status.st_uid, accounts.SUDO), program)
+            accounts.user(status.st_uid, SUDO), program)
     if status.st_gid and group:
         # A service's user and group have the same name.
-        name = accounts.group(status.st_gid, accounts.SUDO)
+        name = _group(status.st_gid, SUDO)
         with contextlib.suppress(KeyError):
             return 'sudo -u %s %s ...' % (pwd.getpwnam(name).pw_name, program)
         return 'sudo -g %s %s ...' % (name, program)
     if STATE.is_dir() and STATE.stat().st_uid:
         return ('let the owner of %s read it, and run: sudo -u %s %s ...' % (
-            STATE, accounts.user(STATE.stat().st_uid, accounts.SUDO), program))
+            STATE, accounts.user(STATE.stat().st_uid, SUDO), program))
     return 'sudo %s ...' % program
+
+
+def _group(number: int, unnamed: str = accounts.NUMBER) -> str:
+    """Return the name of a group; see ``accounts.user``."""
+    try:
+        return grp.getgrgid(number).gr_name
+    except KeyError:
+        return unnamed % number

@@ -175,22 +175,6 @@ def missing(conf: cfg.ConfigOpts, group: str) -> list[str]:
         return list(dict.fromkeys(absent))
 
 
-def unset(conf: cfg.ConfigOpts, group: str, names: abc.Iterable[str]
-          ) -> list[str]:
-    """Register options for a password; return which have no value, nor ID."""
-    values = conf[section(conf, group)]
-    for option in loading.get_auth_plugin_conf_options('password'):
-        # Another plugin may have it, with another help.
-        with contextlib.suppress(cfg.DuplicateOptError):
-            conf.register_opt(option, group=section(conf, group))
-    absent = []
-    for name in names:
-        regular = name.replace('username', 'user_name')
-        if not values[name] and not values[regular.replace('_name', '_id')]:
-            absent.append(name)
-    return absent
-
-
 def load(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin:
     """Load the auth plugin, without network access.
 

@@ -71,7 +71,7 @@ def replace(database: transactions.Transactions,
     """
     def work(connection: Any) -> bool:
         # The first agents of two novas may bind the journal concurrently.
-        sql_parts.lock(connection, 'cells')
+        lock(connection, 'cells')
         if before is not None and nova_identity.cells(connection) != before:
             return False
         connection.execute(sa.delete(models.cells))
@@ -81,3 +81,17 @@ def replace(database: transactions.Transactions,
         return True
 
     return database.run(work)
+
+
+def lock(connection: Any, name: str) -> None:
+    """Lock a name until the transaction ends, by writing to its row.
+
+    Others that lock it wait, or one fails with a conflict and is retried: a
+    deadlock on MySQL, also on Galera, where row locks are local to a server.
+    """
+    connection.execute(sql_parts.insert_new(connection, models.lease), {
+        'name': name, 'holder': '', 'renewals': 0, 'seconds': 0.0,
+        'host': '', 'taken_at': 0.0})
+    connection.execute(sa.update(models.lease).where(
+        models.lease.c.name == name).values(
+            renewals=models.lease.c.renewals + 1))

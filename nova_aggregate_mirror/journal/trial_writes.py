@@ -6,8 +6,8 @@ from typing import Any
 from oslo_utils import uuidutils
 import sqlalchemy as sa
 
+from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import models
-from nova_aggregate_mirror.journal.db import sql_parts
 from nova_aggregate_mirror.journal.db import transactions
 
 
@@ -37,7 +37,7 @@ def write(database: transactions.Transactions) -> None:
     except _RolledBackError:
         pass
     # To lock a name writes its row in the table of leases.
-    database.run(lambda connection: sql_parts.lock(connection, name))
+    database.run(lambda connection: binding.lock(connection, name))
     delete = sa.delete(models.lease).where(models.lease.c.name == name)
     database.run(lambda connection: connection.execute(delete))
 

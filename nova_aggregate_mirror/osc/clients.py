@@ -5,12 +5,12 @@ from collections import abc
 from typing import Any
 
 from nova_aggregate_mirror.audit import api_servers
-from nova_aggregate_mirror import causes
 from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import resources
+from nova_aggregate_mirror import openstack_options
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.placement import connection
+from nova_aggregate_mirror.placement import connected
 from nova_aggregate_mirror.source import api
 from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import keyed_aggregates
@@ -25,7 +25,7 @@ class Clients:
     def __init__(self, sdk: Any) -> None:
         config = sdk.config
         self._sdk = sdk
-        self.placement = client.Client(connection.Connected(sdk, TIMEOUT))
+        self.placement = client.Client(connected.Connected(sdk, TIMEOUT))
         nova = api.connect(
             session=sdk.session, service_type='compute',
             region_name=config.get_region_name('compute'),
@@ -35,7 +35,7 @@ class Clients:
         self.servers = api_servers.ApiServers(nova, TIMEOUT)
 
     def project(self, name: str) -> str:
-        keystone = causes.client(resources.PROJECT.service)
+        keystone = openstack_options.party(resources.PROJECT.service)
         return lookup.resource(lambda: self._sdk.identity, lambda: keystone,
                                resources.PROJECT, name, TIMEOUT)
 

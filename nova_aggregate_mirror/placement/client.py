@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import math
 import os
+import typing
 from typing import Any
 from typing import TypeVar
 import urllib.parse
@@ -27,6 +28,9 @@ from nova_aggregate_mirror.placement import connection
 from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.placement import responses
+
+if typing.TYPE_CHECKING:
+    from nova_aggregate_mirror.placement import connected
 
 LOG = logging.getLogger(__name__)
 
@@ -60,7 +64,7 @@ class Client:
     :param reads_only: whether any request but GET is an error of the program
     """
 
-    def __init__(self, conf: cfg.ConfigOpts | connection.Connected, *,
+    def __init__(self, conf: 'cfg.ConfigOpts | connected.Connected', *,
                  request_timeout: float | None = None,
                  announces: bool = False, reads_only: bool = False) -> None:
         self._access = (connection.Configured(conf)

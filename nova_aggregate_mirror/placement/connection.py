@@ -15,7 +15,6 @@ from oslo_config import cfg
 import requests
 
 from nova_aggregate_mirror import causes
-from nova_aggregate_mirror.http import adapter
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import library_errors
 
@@ -115,39 +114,6 @@ class Configured:
         return (group.region_name or '',
                 ','.join(group.valid_interfaces or ('public',)),
                 group.endpoint_override or '')
-
-
-class Connected:
-    """Access through an SDK connection, with clouds.yaml and the catalog.
-
-    :param sdk: the connection; its session is bounded by deadlines from now
-        on, for all its users
-    :param timeout: seconds per method call outside of a deadline
-    """
-
-    party = causes.client(
-        _GROUP, 'give your user the role admin, or another that may do this')
-
-    def __init__(self, sdk: openstack.connection.Connection,
-                 timeout: float) -> None:
-        self._sdk = sdk
-        self.timeout = timeout
-        adapter.bound(sdk.session)
-
-    def connect(self) -> openstack.connection.Connection:
-        return self._sdk
-
-    def renew(self) -> openstack.connection.Connection:
-        self._sdk.session.invalidate()
-        return self._sdk
-
-    def place(self) -> tuple[str, str, str]:
-        config = self._sdk.config
-        interface = config.get_interface(_GROUP) or 'public'
-        if not isinstance(interface, str):
-            interface = ','.join(interface)
-        return (config.get_region_name(_GROUP) or '', interface,
-                config.get_endpoint(_GROUP) or '')
 
 
 def connect(sdk: openstack.connection.Connection) -> Target:

@@ -12,6 +12,7 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import store
 from tests import databases
@@ -184,7 +185,7 @@ class TestCommand(test_sync_command.SyncTest):
         """The sync completes, and reports the history error."""
         self.host('h1')
         self.journal.rows.all()
-        path = pathlib.Path(engine.sqlite_file(fixtures.CONF))
+        path = pathlib.Path(existing.sqlite_file(fixtures.CONF))
         with sqlite3.connect(path) as kept:
             kept.execute('DROP TABLE syncs')
         done = self.sync('--quiet', '--no-prune')

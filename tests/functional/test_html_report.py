@@ -9,7 +9,7 @@ import fixtures as base_fixtures
 from nova.db.api import api as api_db
 from oslo_utils import uuidutils
 
-from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal import full_syncs
 from tests import fixtures
 from tests.functional import test_manage
@@ -123,7 +123,7 @@ class TestPage(ReportTest):
 
     def test_no_journal_yet(self):
         """The report does not create a journal, and says what is unknown."""
-        path = pathlib.Path(engine.sqlite_file(fixtures.CONF))
+        path = pathlib.Path(existing.sqlite_file(fixtures.CONF))
         self.assertFalse(path.exists())
         self.assertIn('There is no journal yet', self.report(0))
         self.assertFalse(path.exists())
@@ -181,7 +181,7 @@ class TestOutage(ReportTest):
 
     def test_journal_that_is_not_complete(self):
         """A read-only command does not migrate it."""
-        path = engine.sqlite_file(fixtures.CONF)
+        path = existing.sqlite_file(fixtures.CONF)
         with sqlite3.connect(path) as database:
             database.execute('DELETE FROM alembic_version')
         self.assertIn('incomplete tables', self.report(7))

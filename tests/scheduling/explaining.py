@@ -15,7 +15,6 @@ from nova.scheduler import manager as nova_manager
 import oslo_messaging
 import sqlalchemy as sa
 
-from nova_aggregate_mirror import causes
 from nova_aggregate_mirror.explain import conditions
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import gather
@@ -24,6 +23,7 @@ from nova_aggregate_mirror.explain.request import descriptions
 from nova_aggregate_mirror.explain.request import stored
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror import openstack_options
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import responses
 from nova_aggregate_mirror.source import connections
@@ -54,7 +54,8 @@ class Placement(client.Client):
              ) -> Any:
         self.asked += 1
         response = report.report_client_singleton().get(path, version=version)
-        call = errors.Call(lambda: causes.client('placement'), 'GET %s' % path)
+        call = errors.Call(
+            lambda: openstack_options.party('placement'), 'GET %s' % path)
         return parse(call, responses.document(call, response, provider))
 
     def put(self, *_arguments: Any) -> Any:

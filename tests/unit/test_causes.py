@@ -26,6 +26,7 @@ from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import report
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror import openstack_options
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import problems
@@ -50,7 +51,7 @@ def parties() -> list[causes.Party]:
         auth_type=kind, username='{odd} %s'), 'placement')
         for kind in ('password', 'v3applicationcredential')]
     services = [*(account.party for account in accounts),
-                causes.client('placement')]
+                openstack_options.party('placement')]
     return [*services, *map(causes.keystone, services), engine.PARTY,
             connections.PARTY, causes.cell('one', 'mysql://cell'),
             causes.cell('two', '{scheme}://{hostname}/two')]
@@ -189,7 +190,8 @@ class TestCauses(testtools.TestCase):
     def test_commands_are_those_of_the_kind(self) -> None:
         """A check adds lines to copy, and no sentence of its own."""
         error = exceptions.ServiceFailed.of(
-            causes.NO_ENDPOINT.with_detail(''), causes.client('placement'))
+            causes.NO_ENDPOINT.with_detail(''),
+            openstack_options.party('placement'))
         self.assertEqual(
             ('line',), checks.failed(error, {
                 causes.NO_ENDPOINT.kind: ('line',),

@@ -4,7 +4,6 @@
 from collections import abc
 import contextlib
 import functools
-import pathlib
 from typing import Any
 
 from oslo_config import cfg
@@ -55,17 +54,6 @@ def is_conflict(exc: Exception) -> bool:
     # MariaDB 11.6.2 and later report the code; older oslo.db lacks it.
     return any(cause.args[:1] == (CHANGED,)
                for cause in driver_failures.chain(exc))
-
-
-def sqlite_file(conf: cfg.ConfigOpts) -> pathlib.Path | None:
-    """Return the path of an SQLite journal; None for a database server.
-
-    :raises JournalUnavailable: when the connection cannot be used
-    """
-    url = configured(conf)
-    if url.get_backend_name() != 'sqlite':
-        return None
-    return pathlib.Path(url.database or '')
 
 
 class Database:

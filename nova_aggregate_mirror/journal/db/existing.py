@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The journal's database as commands open it: nothing is created."""
 
+import pathlib
+
 from oslo_config import cfg
 
 from nova_aggregate_mirror.journal.db import engine
@@ -16,13 +18,24 @@ def display_url(conf: cfg.ConfigOpts) -> str:
     return url.set(query={}).render_as_string(hide_password=True)
 
 
+def sqlite_file(conf: cfg.ConfigOpts) -> pathlib.Path | None:
+    """Return the path of an SQLite journal; None for a database server.
+
+    :raises JournalUnavailable: when the connection cannot be used
+    """
+    url = engine.configured(conf)
+    if url.get_backend_name() != 'sqlite':
+        return None
+    return pathlib.Path(url.database or '')
+
+
 @engine.translated()
 def is_missing(conf: cfg.ConfigOpts) -> bool:
     """Check whether the journal is an SQLite file that does not exist.
 
     :raises JournalUnavailable: when this user may not enter its directory
     """
-    file = engine.sqlite_file(conf)
+    file = sqlite_file(conf)
     if file is None:
         return False
     try:
@@ -44,7 +57,7 @@ def open_existing(conf: cfg.ConfigOpts) -> engine.Database:
     :raises JournalUnavailable: when the tables are missing or outdated, or
         the file is missing and cannot be created
     """
-    file = engine.sqlite_file(conf)
+    file = sqlite_file(conf)
     if file and is_missing(conf):
         # It shows whether the file could be created.
         sqlite.try_write(sqlite.existing(file.parent))

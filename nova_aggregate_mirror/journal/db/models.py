@@ -53,7 +53,7 @@ lease = sa.Table(
     sa.Column('seconds', sa.Float(53), nullable=False),
     sa.Column('host', sa.String(255), nullable=False),
     sa.Column('taken_at', sa.Float(53), nullable=False))
-"""The leases of agents, see ``lease``, and what ``sql_parts.lock`` locks."""
+"""The leases of agents, see ``lease``, and what ``binding.lock`` locks."""
 
 processes = sa.Table(
     'processes', metadata,

@@ -8,7 +8,6 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects import sqlite
 
-from nova_aggregate_mirror.journal.db import models
 
 _ON_CONFLICT: dict[str, abc.Callable[[sa.Table], Any]] = {
     'sqlite': sqlite.insert, 'postgresql': postgresql.insert}
@@ -24,17 +23,3 @@ def insert_new(connection: Any, table: sa.Table) -> Any:
     if name in _ON_CONFLICT:
         return _ON_CONFLICT[name](table).on_conflict_do_nothing()
     return sa.insert(table).prefix_with('IGNORE')
-
-
-def lock(connection: Any, name: str) -> None:
-    """Lock a name until the transaction ends, by writing to its row.
-
-    Others that lock it wait, or one fails with a conflict and is retried: a
-    deadlock on MySQL, also on Galera, where row locks are local to a server.
-    """
-    connection.execute(insert_new(connection, models.lease), {
-        'name': name, 'holder': '', 'renewals': 0, 'seconds': 0.0,
-        'host': '', 'taken_at': 0.0})
-    connection.execute(sa.update(models.lease).where(
-        models.lease.c.name == name).values(
-            renewals=models.lease.c.renewals + 1))

@@ -22,6 +22,7 @@ from nova_aggregate_mirror import journal as journal_types
 from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import rows as journal_rows
@@ -75,7 +76,7 @@ class TestJournal(doubles.TestCase):
     def test_files_that_are_not_the_journal(self):
         """A backup may have another owner; the files of SQLite may not."""
         self.assertEqual([], self.journal.rows.all())
-        path = engine.sqlite_file(self.conf)
+        path = existing.sqlite_file(self.conf)
         for suffix, count in (('.backup', 0), ('-journal', 1)):
             other = pathlib.Path('%s%s' % (path, suffix))
             other.touch()
@@ -341,5 +342,5 @@ class TestJournal(doubles.TestCase):
         with engine.Database(self.conf).transaction():
             error = self.assertRaises(exceptions.JournalUnavailable,
                                       journal.tables, self.deployment)
-        self.assertIn("fuser -v '%s'" % engine.sqlite_file(self.conf),
+        self.assertIn("fuser -v '%s'" % existing.sqlite_file(self.conf),
                       str(error))

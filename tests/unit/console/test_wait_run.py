@@ -15,6 +15,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror import openstack_options
 from nova_aggregate_mirror.reconcile import survey
 from tests.unit import doubles
 
@@ -219,7 +220,7 @@ class TestEnd(WaitTest):
         self.assertIs(denied, self.assertRaises(
             exceptions.Forbidden, self.wait))
         self.nova.broken = errors.Call(
-            lambda: causes.client('nova-api'), '',
+            lambda: openstack_options.party('nova-api'), '',
             kind=exceptions.NovaUnavailable).error(
                 exceptions.Forbidden, causes.ROLE.with_detail('answered 403'))
         self.assertIs(self.nova.broken, self.assertRaises(

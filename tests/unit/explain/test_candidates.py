@@ -3,10 +3,10 @@
 
 import testtools
 
-from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror import openstack_options
 
 INVENTORY = {'total': 64, 'reserved': 4, 'allocation_ratio': 2.5,
              'min_unit': 1, 'max_unit': 64, 'step_size': 1}
@@ -22,7 +22,7 @@ class Client:
     def read(self, path, parse, provider=None):
         self.paths.append(path)
         name = path.partition('?')[0].rpartition('/')[2]
-        call = errors.Call(lambda: causes.client('placement'), path)
+        call = errors.Call(lambda: openstack_options.party('placement'), path)
         return parse(call, self._answers[name])
 
 

@@ -19,13 +19,14 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import adapter
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror import openstack_options
 from tests import patience
 from tests.unit import servers
 
 # An unlimited client would need 30 s or more to read this.
 LONG_BODY = b'.' * 300
 SHORT = patience.seconds(2)
-CALL = errors.Call(lambda: causes.client('placement'), 'GET /path')
+CALL = errors.Call(lambda: openstack_options.party('placement'), 'GET /path')
 
 
 def _says_nothing(server: servers.Server, client: socket.socket) -> None:

@@ -7,12 +7,12 @@ import socket
 import fixtures
 from keystoneauth1 import adapter as ks_adapter
 
-from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import repeats
 from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror import openstack_options
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.source import api
 from tests import documents
@@ -133,7 +133,7 @@ class RepeatsTest(servers.LoopbackTestCase):
             self.cloud.failures[path] = [SICK]
         with deadline.within(servers.PATIENCE):
             self.assertEqual(['the-id'], resources.identifiers(
-                self._adapter, lambda: causes.client('glance'),
+                self._adapter, lambda: openstack_options.party('glance'),
                 resources.IMAGE, 'linux'))
 
     def _adapter(self) -> ks_adapter.Adapter:

@@ -9,7 +9,7 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.journal import synced_ledger
@@ -111,7 +111,7 @@ class TestOutage(LedgerTest):
 
     @contextlib.contextmanager
     def unavailable(self):
-        url = 'sqlite:///%s' % engine.sqlite_file(self.conf)
+        url = 'sqlite:///%s' % existing.sqlite_file(self.conf)
         databases.execute(url, 'ALTER TABLE ledger RENAME TO hidden')
         yield
         databases.execute(url, 'ALTER TABLE hidden RENAME TO ledger')

@@ -11,6 +11,7 @@ import testtools
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import adapter
 from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.placement import connected
 from nova_aggregate_mirror.placement import connection
 from tests import documents
 from tests.unit import servers
@@ -45,7 +46,7 @@ class ConnectedTest(servers.LoopbackTestCase):
             'auth': {'auth_url': self.cloud.url + '/v3', 'username': 'nova',
                      'password': 'the-password', 'user_domain_id': 'default'},
             'region_name': 'R', 'interface': 'internal', **options})
-        return client.Client(connection.Connected(self.sdk, timeout))
+        return client.Client(connected.Connected(self.sdk, timeout))
 
     def test_region_and_interface(self) -> None:
         """Region and interface are the connection's, and named in errors."""

@@ -237,11 +237,11 @@ class TestFile(testtools.TestCase):
 
     def test_where_it_is(self):
         """A database server has no file."""
-        self.assertEqual(self.path, engine.sqlite_file(self.conf))
+        self.assertEqual(self.path, existing.sqlite_file(self.conf))
         self.conf.set_override(
             'connection', 'mysql+pymysql://user@host/journal',
             'aggregate_mirror_database')
-        self.assertIsNone(engine.sqlite_file(self.conf))
+        self.assertIsNone(existing.sqlite_file(self.conf))
 
     def test_file_that_cannot_be_looked_up(self):
         """Whether it exists is not known; it is no empty journal."""

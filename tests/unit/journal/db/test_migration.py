@@ -9,6 +9,7 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal.db import models
 from tests.unit import doubles
@@ -145,7 +146,7 @@ class TestTables(testtools.TestCase):
     def test_tables_and_columns_that_are_missing(self):
         """The message names the table; nothing is created by guesswork."""
         self.database.migrate()
-        file = engine.sqlite_file(self.conf)
+        file = existing.sqlite_file(self.conf)
         for table, name, statement in (
                 ('lease', 'column lease.seconds',
                  'ALTER TABLE lease RENAME COLUMN seconds TO later'),
