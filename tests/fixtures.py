@@ -22,6 +22,7 @@ from nova_aggregate_mirror.hooks import requirements
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.placement import workers
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import modes
 from nova_aggregate_mirror.reconcile import reconciler
@@ -246,7 +247,7 @@ class Agent:
         placement = client.Client(CONF, reads_only=conf.observes(CONF))
         self.reconciler = reconciler.Reconciler(
             self.journal.ledger, source, placement, self.journal.rows,
-            count=CONF.aggregate_mirror.sync_workers)
+            each=workers.Workers(CONF.aggregate_mirror.sync_workers).each)
         self._drain = drain.Drain(
             CONF, self.journal.rows, self.reconciler, self.figures,
             now=lambda: self.clock)

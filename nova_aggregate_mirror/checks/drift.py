@@ -10,6 +10,7 @@ from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.placement import workers
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
@@ -47,7 +48,7 @@ def find(deployment: inputs.Deployment) -> checks.Findings:
         mirror = reconciler.Reconciler(
             store.ledger if store else journal.Ledger(),
             deployment.source, deployment.client,
-            count=options.sync_workers)
+            each=workers.Workers(options.sync_workers).each)
         # Where nova is only observed, no step writes to placement, not even
         # that of the brake.
         request = full_sync.Request(

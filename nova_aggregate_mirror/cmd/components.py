@@ -18,6 +18,7 @@ from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.placement import workers
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import database
 from nova_aggregate_mirror.source import database_servers
@@ -110,8 +111,10 @@ def journal() -> store.Journal:
 
 
 def mirror(journal: store.Journal, source: database.DatabaseSource,
-           placement: client.Client, **options: Any) -> reconciler.Reconciler:
+           placement: client.Client, stopping: abc.Callable[[], bool],
+           **options: Any) -> reconciler.Reconciler:
     """Build a reconciler; the options are further arguments of its class."""
     return reconciler.Reconciler(
         journal.ledger, source, placement, journal.rows,
-        count=CONF.aggregate_mirror.sync_workers, **options)
+        each=workers.Workers(
+            CONF.aggregate_mirror.sync_workers, stopping).each, **options)

@@ -41,6 +41,7 @@ from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror.placement import workers
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import context as displays
 from nova_aggregate_mirror.reconcile import problems
@@ -70,7 +71,7 @@ class Cloud:
     @functools.cached_property
     def for_each(self) -> parallel.Each:
         """Calls a function for several cells, providers or queries at once."""
-        return parallel.Workers(CONF.aggregate_mirror.sync_workers).each
+        return workers.Workers(CONF.aggregate_mirror.sync_workers).each
 
 
 class Names(Protocol):

@@ -68,8 +68,7 @@ class HostManager(host_manager.HostManager):
     :raises InvalidConfiguration: a filter or weigher cannot be loaded
     """
 
-    def __init__(self, for_each: parallel.Each = parallel.Workers().each
-                 ) -> None:
+    def __init__(self, for_each: parallel.Each = parallel.in_turn) -> None:
         try:
             super().__init__()
         except filter_runs.NO_PLUGIN_FAILURES:

@@ -17,6 +17,7 @@ from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.placement import workers
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
@@ -78,8 +79,9 @@ def collect(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
     in_journal = read_journal(conf, nova)
     try:
         sync = full_sync.run(reconciler.Reconciler(
-            in_journal.ledger, nova, placement, None, stopping,
-            options.sync_workers, display), in_journal.rows, request)
+            in_journal.ledger, nova, placement,
+            each=workers.Workers(options.sync_workers, stopping).each,
+            display=display), in_journal.rows, request)
     except exceptions.MirrorError as exc:
         sync = full_sync.without_comparison(exc, request)
     zones: database.Zones = {}

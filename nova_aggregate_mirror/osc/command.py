@@ -19,6 +19,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.osc import clients
+from nova_aggregate_mirror.placement import workers
 from nova_aggregate_mirror import printable
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import context
@@ -98,8 +99,8 @@ class Lister(command.Lister):
         """Build a reconciler without a journal."""
         return reconciler.Reconciler(
             journal.Ledger(), self.clients.nova, self.clients.placement,
-            stopping=stopping, count=parsed_args.workers, display=display,
-            batch=BATCH)
+            each=workers.Workers(parsed_args.workers, stopping).each,
+            display=display, batch=BATCH)
 
     def verbosity(self) -> tuple[bool, bool]:
         """Return whether to show no progress, and whether as lines."""

@@ -29,5 +29,5 @@ class Context:
     ledger: journal.Ledger
     nova: source.Source
     placement: client.Client
-    each: parallel.Each = parallel.Workers().each
+    each: parallel.Each = parallel.in_turn
     display: Progress = Progress()

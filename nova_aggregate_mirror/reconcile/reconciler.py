@@ -33,15 +33,12 @@ class Reconciler:
     def __init__(self, ledger: journal.Ledger, nova: source.Source,
                  placement: client.Client,
                  rows: 'stored_rows.StoredRows | None' = None,
-                 stopping: abc.Callable[[], bool] = lambda: False,
-                 count: int = 1,
+                 each: parallel.Each = parallel.in_turn,
                  display: context.Progress = context.Progress(),
                  batch: int = provider_writes.BATCH) -> None:
         self.context = context.Context(
-            ledger, nova, placement, parallel.Workers(count, stopping).each,
-            display)
+            ledger, nova, placement, each, display)
         self.rows = rows
-        self._stopping = stopping
         self._batch = batch
 
     def converge_and_close(
@@ -106,8 +103,8 @@ class Reconciler:
         outage: exceptions.MirrorError | None = None
         for uuid in sorted(aggregates):
             subject = Subject(AGGREGATE, uuid)
-            if outage or self._stopping():
-                outcome.failed[subject] = outage or _stopped()
+            if outage:
+                outcome.failed[subject] = outage
                 continue
             removal = provider_writes.remove(
                 self.context, uuid, mode, silent=outcome.silent)
@@ -125,8 +122,6 @@ class Reconciler:
         reason: exceptions.MirrorError | None = None
         for start in range(0, len(requests), self._batch):
             batch = requests[start:start + self._batch]
-            if self._stopping():
-                reason = reason or _stopped()
             if reason:
                 for request in batch:
                     host = Subject(HOST, request.host)
@@ -135,7 +130,8 @@ class Reconciler:
                 continue
             partial = provider_writes.converge(self.context, batch, mode)
             if partial.outage and not partial.done:
-                # Each further batch would wait for the same outage.
+                # Each further batch would wait for the same outage, or for
+                # the end of this process.
                 reason = exceptions.NotTried.because_of(partial.outage)
             outcome.add(partial)
             if sum(isinstance(exc, exceptions.GenerationConflict) for exc
@@ -143,7 +139,3 @@ class Reconciler:
                 # The next batches wait for no more conflicts.
                 mode = dataclasses.replace(mode, retries=False)
         return outcome
-
-
-def _stopped() -> exceptions.Stopped:
-    return exceptions.Stopped('this process is stopping')

@@ -19,7 +19,7 @@ from oslo_db import exception as db_exception
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.explain import rendering
-from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror.placement import workers
 from tests.scheduling import cloud
 from tests.scheduling import explaining
 from tests import statements
@@ -418,7 +418,7 @@ class TestCells(FiltersTest):
             self.assertTrue(answered.wait(cloud.PATIENCE), 'read in turn')
             raise db_exception.DBConnectionError()
 
-        manager = host_states.HostManager(parallel.Workers(2).each)
+        manager = host_states.HostManager(workers.Workers(2).each)
         manager.cells[silent].name = 'beside ' + healthy
         # Nova's fixture targets one cell at a time.
         with fixtures.MonkeyPatch(

@@ -7,6 +7,7 @@ import fixtures
 
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.placement import workers
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
 from tests.unit.agent import case
@@ -242,7 +243,8 @@ class TestSync(case.AgentTest):
 
     def test_sync_that_is_interrupted(self):
         """It is neither a success nor a failure, and not in the history."""
-        self.assertIsNone(self.new_sync(stopping=lambda: True).step())
+        stopping = workers.Workers(stopping=lambda: True)
+        self.assertIsNone(self.new_sync(each=stopping.each).step())
         self.assertEqual([], self.noted)
         self.assertEqual([], [call for call in self.figures.calls
                               if call[0] == 'observe_sync'])

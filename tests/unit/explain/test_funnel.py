@@ -7,7 +7,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import funnel
 from nova_aggregate_mirror.explain import placement_query
-from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror.placement import workers
 
 NODES = frozenset('abcd')
 QUERY = placement_query.parse(
@@ -37,7 +37,7 @@ class Placement:
 
 def narrow(placement, *queries, sharing=frozenset()):
     return funnel.read(
-        placement, sharing, parallel.Workers().each, queries, NODES)
+        placement, sharing, workers.Workers().each, queries, NODES)
 
 
 class TestNarrow(testtools.TestCase):

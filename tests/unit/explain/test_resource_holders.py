@@ -6,7 +6,7 @@ from unittest import mock
 import testtools
 
 from nova_aggregate_mirror.explain import resource_holders
-from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror.placement import workers
 from nova_aggregate_mirror.source import database_servers
 from tests.unit import doubles
 
@@ -26,7 +26,7 @@ class TestHolders(testtools.TestCase):
             uuid: consumer for uuid, consumer in consumers.items() if consumer}
         servers.cells_down = dict.fromkeys(cells_down, doubles.SILENT)
         return resource_holders.read(
-            reader, parallel.Workers().each, servers, {'n1': ['n1']},
+            reader, workers.Workers().each, servers, {'n1': ['n1']},
             {'n1': 'h1'})['n1']
 
     def test_server_of_another_host(self):

@@ -18,7 +18,7 @@ from nova_aggregate_mirror.http import repeats
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import memberships
-from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror.placement import workers
 from tests import patience
 from tests import placement_service
 from tests.unit import servers
@@ -157,7 +157,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
                              memberships.read(
                                  self.client, frozenset(used),
                                  frozenset(rare),
-                                 parallel.Workers().each).current)
+                                 workers.Workers().each).current)
             self.assertEqual(requests, len(self.placement.requests))
 
     def test_read_and_write_are_two_requests(self) -> None:
@@ -355,7 +355,7 @@ class KeystoneTestCase(servers.LoopbackTestCase):
         error = self.assertRaises(
             exceptions.NotAuthorized, memberships.read, self.client,
             frozenset({AGGREGATE, PROVIDER}), frozenset(),
-            parallel.Workers(2).each)
+            workers.Workers(2).each)
         self.assertEqual(1, self.cloud.count('/v3/auth/tokens'))
         self.assertNotIn('s3cret', str(error))
         self.cloud.grant(self.cloud.url)

@@ -5,8 +5,8 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import memberships
-from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.placement import responses
+from nova_aggregate_mirror.placement import workers
 
 FAILED = exceptions.ServiceFailed('answered 503')
 
@@ -56,7 +56,7 @@ class TestRead(testtools.TestCase):
         self.placement.provider_count = count
         return memberships.read(
             self.placement, frozenset(used), frozenset(unused),
-            parallel.Workers().each)
+            workers.Workers().each)
 
     def test_by_aggregate(self):
         """As long as it is not known that there are few providers."""

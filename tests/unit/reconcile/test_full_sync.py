@@ -13,6 +13,7 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import synced_ledger
 from nova_aggregate_mirror.placement import memberships
+from nova_aggregate_mirror.placement import workers
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import context
@@ -165,7 +166,8 @@ class TestSync(SyncTest):
             row, = self.journal.rows.all()
             row_drain.drain(reconciler.Reconciler(
                 self.journal.ledger, self.nova, self.placement,
-                self.journal.rows, stopping=lambda: stopping
+                self.journal.rows,
+                each=workers.Workers(stopping=lambda: stopping).each
             ), [dataclasses.replace(row, running=False)])
             row, = self.journal.rows.all()
             self.assertEqual(cleared, row.mirrored_at is None)
@@ -286,7 +288,7 @@ class TestSync(SyncTest):
         stopped = []
         self.reconciler = reconciler.Reconciler(
             self.journal.ledger, self.nova, self.placement, self.journal.rows,
-            stopping=lambda: bool(stopped))
+            each=workers.Workers(stopping=lambda: bool(stopped)).each)
         self.after_first(self.placement, 'get', lambda: stopped.append(True))
         result = self.sync(foreign=True, write=False)
         self.assertEqual([('n1', 'other')],
@@ -509,7 +511,7 @@ class TestSync(SyncTest):
                 self.log.clear()
                 outcome = full_sync.run(reconciler.Reconciler(
                     self.journal.ledger, self.nova, self.placement,
-                    count=count)).outcome
+                    each=workers.Workers(count).each)).outcome
                 self.assertEqual({'m005'}, {
                     node for node in nodes
                     if self.placement.aggregates[node] != {'a'}})

@@ -8,6 +8,7 @@ import fixtures
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.placement import workers
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror.reconcile import provider_writes
@@ -267,7 +268,7 @@ class TestHosts(doubles.TestCase):
         self.placement.before_put = lambda _provider: stopped.append(True)
         mirror = reconciler.Reconciler(
             self.journal.ledger, self.nova, self.placement,
-            stopping=lambda: bool(stopped))
+            each=workers.Workers(stopping=lambda: bool(stopped)).each)
         dirty = journal.Dirty('h1', frozenset(self.nova.nodes))
         outcome = mirror.converge([dirty])
         self.assertEqual({'n1'}, outcome.done)
@@ -527,7 +528,7 @@ class TestDeleted(doubles.TestCase):
         """The rest is reported as not done, without any request."""
         stopping = reconciler.Reconciler(
             self.journal.ledger, self.nova, self.placement,
-            stopping=lambda: True)
+            each=workers.Workers(stopping=lambda: True).each)
         failed = stopping.remove(['gone']).failed
         self.assertIsInstance(
             failed[Subject(AGGREGATE, 'gone')], exceptions.Stopped)

@@ -21,7 +21,7 @@ print(json.dumps({
 """
 HOOK = 'hooks.attach', 'hooks.mirror'
 AGENT = 'cmd.agent',
-MOST_LINES = 8058
+MOST_LINES = 8000
 """Lines that nova-api loads at most; this figure only falls."""
 
 
