@@ -70,9 +70,8 @@ def run(conf: cfg.ConfigOpts) -> int:
     pages = server_audit.run(source.pages(
         arguments.hosts,
         identifiers.Identifiers(conf).project(arguments.project)))
-    with progress.shown(arguments.quiet) as counter:
-        _show(arguments.format, with_progress(pages, totals, counter), totals,
-              source)
+    _show(arguments.format, with_progress(
+        pages, totals, progress.shown(arguments.quiet)), totals, source)
     status = _judge(arguments, totals, source)
     unknown = _unknown_names(
         arguments, server_audit, source, components.source())

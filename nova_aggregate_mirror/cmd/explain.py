@@ -97,10 +97,10 @@ def _explain(conf: cfg.ConfigOpts) -> Answer:
         from nova_aggregate_mirror.explain import emptying
         from nova_aggregate_mirror.explain import gather
     nova_objects.bound(conf)
-    with nova_objects.translated(), progress.shown() as display:
+    with nova_objects.translated():
         cloud = gather.Cloud(
             context, components.source(), components.placement(),
-            components.servers(), display)
+            components.servers(), progress.shown())
         if args.servers_of:
             return emptying.explain(
                 cloud, args.servers_of, args.operation,

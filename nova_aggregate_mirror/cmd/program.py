@@ -105,17 +105,17 @@ def _prepare_streams() -> None:
 class _EscapingStream:
     """A text stream whose text cannot control the terminal."""
 
-    def __init__(self, unfiltered: TextIO) -> None:
-        self.unfiltered = unfiltered
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
 
     def write(self, text: str) -> int:
         # Every second part is a colour of a table.
         parts = terminal_tables.COLOUR.split(text)
         parts[::2] = map(printable.lines, parts[::2])
-        return self.unfiltered.write(''.join(parts))
+        return self._stream.write(''.join(parts))
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.unfiltered, name)
+        return getattr(self._stream, name)
 
 
 @contextlib.contextmanager

@@ -58,8 +58,9 @@ def run(conf: cfg.ConfigOpts) -> int:
     # Imported here, so that other commands do not load the template engine.
     from nova_aggregate_mirror.html_report import report
     options, stop = conf.command, interruption.Interruption(INTERRUPTED)
+    display = progress.shown(options.quiet)
     try:
-        with stop.watched(), progress.shown(options.quiet) as display, \
+        with stop.watched(), \
                 output.replaced(options.html, stop.cleanup) as write:
             content = collect.collect(
                 conf, components.source(), stop.stopping, display,

@@ -60,10 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
              'allows, and even if nova reports no host in any aggregate')
     arguments.add_foreign(parser)
     formats.add_argument(parser)
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument('--quiet', action='store_true', help='print no progress')
-    how.add_argument('--verbose', action='store_true',
-                     help='print progress as lines, also on a terminal')
+    parser.add_argument('--quiet', action='store_true',
+                        help='print no progress')
 
 
 def run(conf: cfg.ConfigOpts) -> int:
@@ -79,8 +77,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     sync = sync_run.run(
         lambda stopping, display: components.mirror(
             journal, source, placement, stopping=stopping, display=display),
-        journal.rows.all(), request, quiet=options.quiet,
-        lines=options.verbose)
+        journal.rows.all(), request, options.quiet)
     # Before the output, which may be a pipe that its reader has closed.
     try:
         sync_history.note(

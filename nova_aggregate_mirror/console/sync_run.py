@@ -20,18 +20,17 @@ the display of the progress."""
 
 
 def run(build: Build, rows: abc.Iterable[journal.Row],
-        request: full_sync.Request, quiet: bool, lines: bool
-        ) -> result.Result:
+        request: full_sync.Request, quiet: bool) -> result.Result:
     """Run a sync until its end or Ctrl-C.
 
-    :param lines: progress as lines, also on a terminal
     :raises JournalUnavailable: when the ledger could not be read
     :raises UnknownName: nova has no such aggregate
     """
     stop = interruption.Interruption()
     try:
-        with stop.watched(), progress.shown(quiet, lines) as display:
-            sync = full_sync.run(build(stop.stopping, display), rows, request)
+        with stop.watched():
+            sync = full_sync.run(
+                build(stop.stopping, progress.shown(quiet)), rows, request)
     except (exceptions.JournalUnavailable, exceptions.UnknownName):
         raise
     except exceptions.MirrorError as exc:

@@ -35,7 +35,7 @@ class ListAggregates(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
-        nova, compared = self.compare(parsed_args)
+        nova, compared = self.compare(parsed_args.foreign)
         by_aggregate = collections.defaultdict(list)
         for association in compared:
             by_aggregate[association.aggregate_uuid].append(association)
@@ -90,7 +90,7 @@ class ShowAggregate(command.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         [uuid] = self.clients.aggregates([parsed_args.aggregate])
-        _nova, compared = self.compare(parsed_args)
+        _nova, compared = self.compare()
         rows = [(association.host, association.provider, association.in_nova,
                  association.in_placement, association.state.value)
                 for association in compared

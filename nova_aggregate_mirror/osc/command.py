@@ -11,7 +11,6 @@ from typing import cast
 from osc_lib.command import command
 
 from nova_aggregate_mirror import conf
-from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror.console import progress
 from nova_aggregate_mirror.console import sync_result
@@ -46,21 +45,8 @@ class Lister(command.Lister):
     status = exit_status.OK
     below: abc.Sequence[str] = ()
     """Lines below a table."""
-    parallel = True
-    """Whether it makes concurrent requests to placement."""
     # Cliff annotates it by its default, None.
     _epilog: str = ''  # type: ignore[assignment]
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        if not self.parallel:
-            return parser
-        parser.add_argument(
-            '--workers', type=arguments.number(64), metavar='<number>',
-            default=conf.SYNC_WORKERS,
-            help='Number of concurrent placement requests, from 1 to 64 '
-                 '(default: %d)' % conf.SYNC_WORKERS)
-        return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         with reported_errors(self):
@@ -92,38 +78,36 @@ class Lister(command.Lister):
     def clients(self) -> clients.Clients:
         return clients_of(self.app)
 
-    def mirror(self, parsed_args: argparse.Namespace,
-               stopping: abc.Callable[[], bool] = lambda: False,
+    def mirror(self, stopping: abc.Callable[[], bool] = lambda: False,
                display: context.Progress = context.Progress(),
                ) -> reconciler.Reconciler:
         """Build a reconciler without a journal."""
         return reconciler.Reconciler(
             journal.Ledger(), self.clients.nova, self.clients.placement,
-            each=workers.Workers(parsed_args.workers, stopping).each,
+            each=workers.Workers(conf.SYNC_WORKERS, stopping).each,
             display=display, batch=BATCH)
 
-    def verbosity(self) -> tuple[bool, bool]:
-        """Return whether to show no progress, and whether as lines."""
+    @property
+    def quiet(self) -> bool:
+        """Whether to show no progress."""
         # 0 with --quiet, 1 by default, more with --verbose.
         level = self.app.options.verbose_level
-        return level < 2 and not (level and sys.stderr.isatty()), level > 1
+        return level < 2 and not (level and sys.stderr.isatty())
 
-    def compare(self, parsed_args: argparse.Namespace
+    def compare(self, foreign: bool = False
                 ) -> tuple[source.Nova, list[associations.Association]]:
         """Return nova and its associations; foreign ones if requested."""
-        request = full_sync.Request(
-            write=False, foreign=getattr(parsed_args, 'foreign', False))
         read, removable = outcome.Outcome(), frozenset[str]()
-        quiet, lines = self.verbosity()
-        with progress.shown(quiet or not request.foreign, lines) as display:
-            cloud = self.mirror(parsed_args, display=display).context
-            compared = survey.read(cloud, survey.select(cloud))
-            if request.foreign:
-                removable = survey.find_foreign(cloud, compared, read)
+        display = progress.shown(self.quiet or not foreign)
+        cloud = self.mirror(display=display).context
+        compared = survey.read(cloud, survey.select(cloud))
+        if foreign:
+            removable = survey.find_foreign(cloud, compared, read)
         others = associations.foreign(compared.nova, read.kept)
         read.failed |= full_sync.unread(compared)
-        judged = result.Result(read, compared.nova, others,
-                               removable=removable, request=request)
+        judged = result.Result(
+            read, compared.nova, others, removable=removable,
+            request=full_sync.Request(write=False, foreign=foreign))
         tell([*sync_result.foreign(judged, sync_result.UNKNOWN),
               *judged.lines('"openstack aggregate mirror sync --dry-run '
                             '-f json"')])

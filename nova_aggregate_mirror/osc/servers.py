@@ -32,7 +32,6 @@ class ListServers(command.Lister):
     """
 
     _epilog = command.epilog(exit_status.AUDIT)
-    parallel = False
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)

@@ -3,7 +3,6 @@
 
 import argparse
 import dataclasses
-import functools
 from typing import Any
 
 from nova_aggregate_mirror import conf
@@ -84,8 +83,6 @@ def run(lister: command.Lister, parsed_args: argparse.Namespace,
     """Run a sync, and set the exit status of its command."""
     request = dataclasses.replace(
         request, aggregates=lister.clients.aggregates(parsed_args.aggregates))
-    sync = sync_run.run(
-        functools.partial(lister.mirror, parsed_args), (), request,
-        *lister.verbosity())
+    sync = sync_run.run(lister.mirror, (), request, lister.quiet)
     lister.status = sync.status()
     return sync

@@ -45,7 +45,7 @@ HURRIED = [*COMMAND[:-1], 'import atexit, gc; '
 HANGING = [*COMMAND[:-1], '''
 import threading
 from nova_aggregate_mirror.cmd import agent
-from nova_aggregate_mirror.placement import memberships, parallel
+from nova_aggregate_mirror.placement import memberships, workers
 
 def hang(_item):
     print('A thread hangs', flush=True)
@@ -53,7 +53,7 @@ def hang(_item):
 
 agent._longest_step = lambda: 1.0
 memberships.read = (
-    lambda *_args: parallel.Workers(2).each(hang, range(2)))
+    lambda *_args: workers.Workers(2).each(hang, range(2)))
 ''' + COMMAND[-1]]
 
 
