@@ -6,7 +6,6 @@ a list of findings, or raises the error that is the only one; an empty list
 means success.
 """
 
-from collections import abc
 import dataclasses
 import functools
 
@@ -21,7 +20,6 @@ Code = upgradecheck.Code
 # The client of placement knows 1.29 and 1.37, and no version between them.
 TRAIT = 'openstack --os-placement-api-version 1.29 trait'
 PROVIDER = 'openstack --os-placement-api-version 1.29 resource provider'
-START_AGENT = 'systemctl enable --now nova-aggregate-mirror-agent'
 
 # Names that a finding lists; any further names are only counted.
 NAMES = 5
@@ -48,35 +46,28 @@ class Finding:
 Findings = list[Finding]
 
 
-def good(text: str) -> Finding:
-    return Finding(Code.SUCCESS, problems.Problem('', text))
+def _finding(code: Code | None, text: str, *commands: str) -> Findings:
+    return [Finding(code, problems.Problem('', text), commands)]
 
 
-def warning(text: str, *commands: str) -> Finding:
-    return Finding(Code.WARNING, problems.Problem('', text), commands)
+# Return a list of one finding, of a text and commands to copy.
+good = functools.partial(_finding, Code.SUCCESS)
+warning = functools.partial(_finding, Code.WARNING)
+failure = functools.partial(_finding, Code.FAILURE)
+some = functools.partial(plurals.some, limit=NAMES)
 
 
-def failure(text: str, *commands: str) -> Finding:
-    return Finding(Code.FAILURE, problems.Problem('', text), commands)
-
-
-def failed(exc: exceptions.MirrorError,
-           commands: abc.Mapping[str, tuple[str, ...]] | None = None
-           ) -> Finding:
+def failed(exc: exceptions.MirrorError, *commands: str) -> Findings:
     """Return the finding for an error: the sentence that all others print.
 
-    :param commands: lines to copy for its step, by the kind of the failure
+    :param commands: lines to copy for the step of its kind
     """
-    return Finding(Code.FAILURE, problems.Problem.of(exc),
-                   (commands or {}).get(exc.failure.kind, ()))
+    return [Finding(Code.FAILURE, problems.Problem.of(exc), commands)]
 
 
-def skipped(reason: str) -> Finding:
+def skipped(reason: str) -> Findings:
     """Return the finding of a check that has nothing to look at.
 
     :param reason: a clause, such as "no agent has synced yet"
     """
-    return Finding(None, problems.Problem('', reason))
-
-
-some = functools.partial(plurals.some, limit=NAMES)
+    return _finding(None, reason)

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of what the metadata of host aggregates means to nova."""
+"""Checks of what the metadata of host aggregates means to nova.
 
+Long because of the texts, each with its commands.
+"""
+
+import collections
 from collections import abc
 import shlex
 
@@ -22,11 +26,12 @@ REQUIRED = 'required'
 # Keys that nova does not read since it uses placement, to resource classes.
 RATIOS = {'cpu_allocation_ratio': 'VCPU', 'ram_allocation_ratio': 'MEMORY_MB',
           'disk_allocation_ratio': 'DISK_GB'}
-Findings = abc.Iterator[checks.Finding]
 Row = tuple[abc.Callable[[inputs.Deployment, str, str], bool], str,
             tuple[tuple[str, str], ...]]
 """Pattern of a key and its value, sentence, commands with options per key."""
 
+REMOVE = ('openstack', 'aggregate', 'remove', 'host')
+UNSET = ('openstack', 'aggregate', 'unset', '--property')
 RENAME = ('openstack aggregate set --zone NAME {name}', '')
 ZONES = (
     (lambda deployment, key, value: key == ZONE and (
@@ -60,7 +65,7 @@ ISOLATION = ((
 def _lint(rows: abc.Iterable[Row], deployment: inputs.Deployment
           ) -> checks.Findings:
     """Report the aggregates with metadata that a row is about."""
-    findings = []
+    findings: checks.Findings = []
     for uuid, metadata in sorted(deployment.aggregates.metadata.items()):
         name = deployment.aggregates.names[uuid]
         in_placement = keyed_aggregates.has_uuid(uuid)
@@ -71,8 +76,9 @@ def _lint(rows: abc.Iterable[Row], deployment: inputs.Deployment
                      for template in templates
                      if in_placement or '{uuid}' not in template[0]]
             if keys:
-                findings.append(checks.warning('Aggregate %s %s' % (
-                    name, sentence.format(keys=checks.some(keys))), *lines))
+                text = sentence.format(keys=checks.some(keys))
+                findings += checks.warning(
+                    'Aggregate %s %s' % (name, text), *lines)
     return findings
 
 
@@ -92,83 +98,83 @@ def ratios(deployment: inputs.Deployment) -> checks.Findings:
 
 def zones(deployment: inputs.Deployment) -> checks.Findings:
     """Check the availability zones of host aggregates, and nova's options."""
-    by_zone: dict[str, list[str]] = {}
+    by_zone = collections.defaultdict[str, list[str]](list)
     for uuid, metadata in sorted(deployment.aggregates.metadata.items()):
         if ZONE in metadata:
-            by_zone.setdefault(metadata[ZONE], []).append(uuid)
-    return [*_lint(ZONES, deployment), *_overlaps(deployment.aggregates),
-            *_empty_zones(deployment.aggregates, by_zone),
-            *_default_zone(deployment, by_zone),
-            *_pinned_servers(deployment, by_zone)]
+            by_zone[metadata[ZONE]].append(uuid)
+    default = deployment.conf.default_availability_zone
+    return (_lint(ZONES, deployment) + _overlaps(deployment.aggregates)
+            + _empty_zones(deployment.aggregates, by_zone)
+            + _default_zone(deployment, by_zone)
+            + ([] if default in by_zone else _pinned_servers(default)))
 
 
-def _overlaps(aggregates: keyed_aggregates.Aggregates) -> Findings:
+def _overlaps(aggregates: keyed_aggregates.Aggregates) -> checks.Findings:
     """Report hosts in several zones, which nova's API does not allow."""
+    findings: checks.Findings = []
     for host, members in sorted(aggregates.members.items()):
         names = rules.zones(frozenset(members), aggregates.metadata)
-        zoned = [shlex.quote(aggregates.names[uuid]) for uuid in
-                 sorted(members) if ZONE in aggregates.metadata[uuid]]
+        zoned = [aggregates.names[uuid] for uuid in sorted(members)
+                 if ZONE in aggregates.metadata[uuid]]
         if len(names) > 1:
-            yield checks.failure(
+            lines = [shlex.join([*REMOVE, name, host]) for name in zoned]
+            findings += checks.failure(
                 'Host %s is in availability zones %s, which nova\'s API '
                 'refuses: it takes the servers of each. Keep one of:'
-                % (host, checks.some(names)),
-                *('openstack aggregate remove host %s %s' % (
-                    name, shlex.quote(host)) for name in zoned))
+                % (host, checks.some(names)), *lines)
+    return findings
 
 
 def _empty_zones(aggregates: keyed_aggregates.Aggregates,
-                 by_zone: abc.Mapping[str, list[str]]) -> Findings:
+                 by_zone: abc.Mapping[str, list[str]]) -> checks.Findings:
     """Report zones without a host; "Drift" has hosts without a node."""
+    findings: checks.Findings = []
     used = frozenset[str]().union(*aggregates.members.values())
     for zone, uuids in sorted(by_zone.items()):
         if used.isdisjoint(uuids):
-            yield checks.warning(
+            lines = [shlex.join([*UNSET, ZONE, aggregates.names[uuid]])
+                     for uuid in uuids]
+            findings += checks.warning(
                 'No host is in availability zone %s. Add a host, or remove '
-                'the zone:' % zone, *(
-                    'openstack aggregate unset --property %s %s' % (
-                        ZONE, shlex.quote(aggregates.names[uuid]))
-                    for uuid in uuids))
+                'the zone:' % zone, *lines)
+    return findings
 
 
 def _default_zone(deployment: inputs.Deployment, by_zone: abc.Collection[str]
-                  ) -> Findings:
+                  ) -> checks.Findings:
     """Check the zone of requests that name none."""
     conf, nova = deployment.conf, deployment.nova
     zone, aggregates = conf.default_schedule_zone, deployment.aggregates
-    # Nova-api accepts each zone that an enabled service is in.
-    if not zone or zone == conf.internal_service_availability_zone:
-        return
     default = conf.default_availability_zone
-    has_host = any(zone in (rules.zones(
-        aggregates.of_host(host), aggregates.metadata) or [default])
-        for host in nova.hosts() | aggregates.members.keys())
-    # A cell that is down, or a node still to be added, may have such a host.
-    if zone in (*by_zone, default) and (
-            has_host or nova.cells_down or not nova.nodes):
-        return
-    yield checks.failure(
+    # Nova-api accepts each zone that an enabled service is in.
+    if zone in (None, '', conf.internal_service_availability_zone):
+        return []
+    if zone in (*by_zone, default):
+        # A cell that is down, or a node to be added, may have such a host.
+        if nova.cells_down or not nova.nodes:
+            return []
+        for host in nova.hosts() | aggregates.members.keys():
+            names = rules.zones(aggregates.of_host(host), aggregates.metadata)
+            if zone in (names or [default]):
+                return []
+    return checks.failure(
         'No host is in zone %s, so that each request without a zone fails. '
         'Set the zone of an aggregate with hosts, or remove:' % zone,
         '[DEFAULT]', 'default_schedule_zone = %s' % zone)
 
 
-def _pinned_servers(deployment: inputs.Deployment,
-                    by_zone: abc.Collection[str]) -> Findings:
+def _pinned_servers(zone: str) -> checks.Findings:
     """Report servers that are pinned to the zone of hosts without a zone."""
-    zone = deployment.conf.default_availability_zone
-    count, sampled = (0, False) if zone in by_zone else (
-        server_pages.count_pinned(zone))
+    count, sampled = server_pages.count_pinned(zone)
     newest = 'Of the newest %d requests, ' % server_pages.NEWEST
-    if count:
-        yield checks.warning(
-            '%s%s pinned to availability zone %s, that of hosts without a '
-            'zone (default_availability_zone). Nova refuses to unshelve them '
-            'on a host of a zone. To list those of them that are on a host, '
-            'with the command that unpins each, run:' % (
-                newest if sampled else '',
-                plurals.count(count, 'server is', 'servers are'), zone),
-            commands.AUDIT + ' --rule default_zone')
+    servers = plurals.count(count, 'server is', 'servers are')
+    return [] if not count else checks.warning(
+        '%s%s pinned to availability zone %s, that of hosts without a zone '
+        '(default_availability_zone). Nova refuses to unshelve them on a host '
+        'of a zone. To list those of them that are on a host, with the '
+        'command that unpins each, run:'
+        % (newest if sampled else '', servers, zone),
+        commands.AUDIT + ' --rule default_zone')
 
 
 def isolation(deployment: inputs.Deployment) -> checks.Findings:
@@ -192,59 +198,60 @@ def isolation(deployment: inputs.Deployment) -> checks.Findings:
 
 def _lacking(aggregate: str, trait: str,
              nodes: abc.Mapping[str, abc.Collection[str]],
-             placement: client.Client) -> Findings:
+             placement: client.Client) -> checks.Findings:
     """Report compute nodes that lack a trait that requests have to have."""
     isolated = ('Aggregate %s is isolated for requests with trait %s, which'
                 % (aggregate, trait))
     try:
         having = placement.having(trait)
     except exceptions.RequestRejected:
-        yield checks.failure(
+        return checks.failure(
             isolated + ' placement does not have: its hosts take no servers. '
             'Create the trait, and add it to each host:',
             checks.TRAIT + ' create ' + shlex.quote(trait))
-        return
     except exceptions.MirrorError as exc:
-        yield checks.failed(exc)
-        return
-    lacking = sorted(set(nodes) - having)
+        return checks.failed(exc)
+    lacking = sorted(nodes.keys() - having)
+    if not lacking:
+        return []
     hosts = frozenset[str]().union(*(nodes[node] for node in lacking))
-    if lacking:
-        yield checks.warning(
-            '%s its hosts %s do not have: they take no servers. Add the trait '
-            'to those of each of them:' % (isolated, checks.some(hosts)),
-            *('%s trait set --trait %s --trait ... %s' % (
-                checks.PROVIDER, shlex.quote(trait), node)
-              for node in lacking[:checks.NAMES]))
+    lines = ['%s trait set --trait %s --trait ... %s' % (
+        checks.PROVIDER, shlex.quote(trait), node)
+        for node in lacking[:checks.NAMES]]
+    return checks.warning(
+        '%s its hosts %s do not have: they take no servers. Add the trait to '
+        'those of each of them:' % (isolated, checks.some(hosts)), *lines)
 
 
 def unread_keys(deployment: inputs.Deployment) -> checks.Findings:
     """Report metadata that is meant for a filter which is not enabled."""
     conf, aggregates = deployment.conf, deployment.aggregates
-    of_flavors = metadata_rules.Keys(frozenset(metadata_rules.extra_spec_keys(
-        deployment.extra_specs).values()))
-    keys = {row: row.keys or of_flavors
-            for row in filter_table.FILTERS if row.host_filter}
+    extra_specs = metadata_rules.extra_spec_keys(deployment.extra_specs)
+    of_flavors = metadata_rules.Keys(frozenset(extra_specs.values()))
     disabled = filter_table.disabled(conf)
-    read = [keys[row] for row in keys if row not in disabled]
-    enabled = ','.join(conf.filter_scheduler.enabled_filters)
-    readers = [(keys[row], '[filter_scheduler]', 'enabled_filters = %s,%s' % (
-        enabled, row.host_filter)) for row in disabled]
+    read = [row.keys or of_flavors for row in filter_table.FILTERS
+            if row.host_filter and row not in disabled]
+    readers = []
+    for row in disabled:
+        enabled = [*conf.filter_scheduler.enabled_filters, row.host_filter]
+        readers.append((row.keys or of_flavors, '[filter_scheduler]',
+                        'enabled_filters = ' + ','.join(enabled)))
     if not conf.scheduler.enable_isolated_aggregate_filtering:
         readers.append((metadata_rules.Keys(prefixes=frozenset({TRAIT})),
                         '[scheduler]',
                         'enable_isolated_aggregate_filtering = true'))
-    findings = []
+    having = collections.defaultdict[str, list[str]](list)
+    for uuid, metadata in aggregates.metadata.items():
+        for key in metadata:
+            having[key].append(aggregates.names[uuid])
+    findings: checks.Findings = []
     for unread, *lines in readers:
-        names: dict[str, list[str]] = {}
-        for uuid, metadata in sorted(aggregates.metadata.items()):
-            for key in metadata:
-                if key in unread and not any(key in row for row in read):
-                    names.setdefault(key, []).append(aggregates.names[uuid])
-        if names:
-            findings.append(checks.warning(
+        texts = ['%s of aggregate %s' % (key, checks.some(names))
+                 for key, names in sorted(having.items())
+                 if key in unread and not any(key in row for row in read)]
+        if texts:
+            findings += checks.warning(
                 'No enabled filter of nova or of this package reads %s: it '
-                'confines no request. Set, or remove the key:' % ', '.join(
-                    '%s of aggregate %s' % (key, checks.some(having))
-                    for key, having in sorted(names.items())), *lines))
+                'confines no request. Set, or remove the key:'
+                % ', '.join(texts), *lines)
     return findings

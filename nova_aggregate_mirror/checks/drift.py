@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Check of drift: differences between nova and placement, by zone."""
 
-from collections import abc
+import collections
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
@@ -59,23 +59,26 @@ def find(deployment: inputs.Deployment) -> checks.Findings:
     except exceptions.WrongPlacement as exc:
         return [checks.Finding(
             checks.Code.WARNING, problems.Problem.of(exc))]
-    findings = [*_differences(judged, zones),
-                *([] if observes else _repair(judged)), *_problems(judged)]
+    findings = _differences(judged, zones)
+    if not observes:
+        findings += _repair(judged)
+    findings += _problems(judged)
     if findings:
         return findings
     if not judged.nova.nodes:
-        return [checks.skipped('nova has no compute node yet')]
-    return [checks.good('Placement is in sync with nova: %s.' % plurals.count(
-        len(judged.nova.aggregates), 'host aggregate'))]
+        return checks.skipped('nova has no compute node yet')
+    return checks.good('Placement is in sync with nova: %s.' % plurals.count(
+        len(judged.nova.aggregates), 'host aggregate'))
 
 
-def _differences(judged: result.Result,
-                 zones: database.Zones) -> abc.Iterator[checks.Finding]:
+def _differences(judged: result.Result, zones: database.Zones
+                 ) -> checks.Findings:
     """List the differences by availability zone, or aggregate without one.
 
     Providers that are not compute nodes are listed by their UUID.
     """
-    places: dict[str, dict[str, set[str]]] = {}
+    places: dict[str, dict[str, set[str]]] = collections.defaultdict(
+        lambda: collections.defaultdict(set))
     for association in judged.associations:
         if association.state not in VERBS:
             continue
@@ -85,30 +88,34 @@ def _differences(judged: result.Result,
             place = 'aggregate ' + association.aggregate
         else:
             place = 'deleted aggregate ' + association.aggregate_uuid
-        places.setdefault(place, {}).setdefault(
-            VERBS[association.state], set()).update(
-                ['host %s' % host for host in association.hosts]
-                or ['provider %s' % association.provider])
+        places[place][VERBS[association.state]].update(
+            ['host %s' % host for host in association.hosts]
+            or ['provider %s' % association.provider])
+    findings: checks.Findings = []
     for place, differences in sorted(places.items()):
-        yield checks.warning('In placement, %s %s.' % (place, ' and '.join(
-            '%s %s' % (verb, checks.some(hosts))
-            for verb, hosts in sorted(differences.items()))))
+        texts = ['%s %s' % (verb, checks.some(hosts))
+                 for verb, hosts in sorted(differences.items())]
+        findings += checks.warning(
+            'In placement, %s %s.' % (place, ' and '.join(texts)))
+    return findings
 
 
-def _repair(judged: result.Result) -> abc.Iterator[checks.Finding]:
+def _repair(judged: result.Result) -> checks.Findings:
     """Report how to repair the differences, unless the brake refuses it."""
-    states = {association.state for association in judged.associations}
-    stale = states & {State.STALE, State.STALE_KEPT}
-    if not judged.refused and (stale or State.MISSING in states):
-        yield checks.warning('To repair this now, run:', commands.SYNC + (
-            ' --prune' if stale else ''))
+    stale = judged.select(State.STALE, State.STALE_KEPT)
+    if judged.refused or not (stale or judged.select(State.MISSING)):
+        return []
+    return checks.warning('To repair this now, run:', commands.SYNC + (
+        ' --prune' if stale else ''))
 
 
-def _problems(judged: result.Result) -> abc.Iterator[checks.Finding]:
+def _problems(judged: result.Result) -> checks.Findings:
     """List what is not mirrored, and the commands once for each kind."""
+    findings: checks.Findings = []
     for group in problems.shortened(
             judged.problems, '"%s"' % LISTING, checks.NAMES):
         code = CODES.get(group[0].status, checks.Code.FAILURE)
-        yield from (checks.Finding(code, problem) for problem in group[:-1])
-        yield checks.Finding(
-            code, group[-1], COMMANDS.get(group[0].key[0], ()))
+        lines = COMMANDS.get(group[0].key[0], ())
+        findings += [checks.Finding(code, problem) for problem in group[:-1]]
+        findings.append(checks.Finding(code, group[-1], lines))
+    return findings

@@ -42,6 +42,7 @@ LEAST_FREE = 16
 # Seconds for which the check waits for the agent to renew its lease.
 LONGEST_WATCH = 20.0
 RESTART = 'systemctl restart nova-api nova-aggregate-mirror-agent'
+START_AGENT = 'systemctl enable --now nova-aggregate-mirror-agent'
 SERVER = ('[aggregate_mirror_database]',
           'connection = mysql+pymysql://aggregate_mirror:PASSWORD@HOST/'
           'nova_aggregate_mirror')
@@ -52,7 +53,7 @@ def tables(deployment: inputs.Deployment) -> checks.Findings:
     try:
         path = existing.sqlite_file(deployment.conf)
     except exceptions.JournalUnavailable as exc:
-        return [checks.failed(exc, {exc.failure.kind: SERVER})]
+        return checks.failed(exc, *SERVER)
     if path is None:
         return _check_version(deployment.conf, path)
     try:
@@ -60,11 +61,13 @@ def tables(deployment: inputs.Deployment) -> checks.Findings:
         if is_missing:
             existing.open_existing(deployment.conf)
     except exceptions.JournalUnavailable as exc:
+        if exc.failure.kind != causes.FILE.kind:
+            return checks.failed(exc)
         user = accounts.user(os.geteuid()) if os.geteuid() else 'nova'
-        return [checks.failed(exc, {causes.FILE.kind: (
-            'install -d -m 700 -o %s %s' % (user, _quoted(path.parent)),)})]
+        return checks.failed(exc, 'install -d -m 700 -o %s %s' % (
+            user, _quoted(path.parent)))
     if is_missing:
-        return [checks.skipped('nova-api creates %s at its first use' % path)]
+        return checks.skipped('nova-api creates %s at its first use' % path)
     return _check_version(deployment.conf, path)
 
 
@@ -73,43 +76,42 @@ def _check_version(conf: cfg.ConfigOpts,
     try:
         schema = engine.Database(conf).check_tables()
     except exceptions.WrongDatabase as exc:
-        return [checks.failed(exc, {} if path else {
-            exc.failure.kind: (*SERVER, commands.DB_SYNC)})]
+        lines = () if path else (*SERVER, commands.DB_SYNC)
+        return checks.failed(exc, *lines)
     except exceptions.JournalDamaged as exc:
-        return [checks.failed(exc, {
-            exc.failure.kind: _commands_to_move(path)} if path else {})]
+        return checks.failed(exc, *(_commands_to_move(path) if path else ()))
     if not schema.is_outdated:
-        return [checks.good('The tables have version %s.' % schema.version)]
+        return checks.good('The tables have version %s.' % schema.version)
     text = '%s has %s' % (engine.JOURNAL, schema)
     if path is not None:
-        return [checks.good('%s; nova-api creates or upgrades them at its '
-                            'next use.' % text)]
-    return [checks.failure(
+        return checks.good('%s; nova-api creates or upgrades them at its '
+                           'next use.' % text)
+    return checks.failure(
         '%s; this release needs version %s. Run once, on one controller:'
-        % (text, migration.HEAD), commands.DB_SYNC)]
+        % (text, migration.HEAD), commands.DB_SYNC)
 
 
 def space(deployment: inputs.Deployment) -> checks.Findings:
     """Check that an SQLite journal can grow."""
     path = existing.sqlite_file(deployment.conf)
     if path is None:
-        return [checks.skipped(ON_SERVER)]
+        return checks.skipped(ON_SERVER)
     directory = sqlite.existing(path.parent)
     file_system = os.statvfs(directory)
     # Root alone may use the rest of what is free.
     free = file_system.f_bavail * file_system.f_frsize / 2 ** 20
     if free >= LEAST_FREE:
         return []
-    return [checks.warning(
+    return checks.warning(
         'Only %.1f MiB are free for the SQLite journal: free space in %s.'
-        % (free, directory))]
+        % (free, directory))
 
 
 def users(deployment: inputs.Deployment) -> checks.Findings:
     """Check that all files of an SQLite journal have the same owner."""
     path = existing.sqlite_file(deployment.conf)
     if path is None or existing.is_missing(deployment.conf):
-        return [checks.skipped(ON_SERVER if path is None else NO_JOURNAL)]
+        return checks.skipped(ON_SERVER if path is None else NO_JOURNAL)
     owners = set()
     for suffix in ('', '-wal', '-shm', '-journal'):
         # SQLite deletes the other files when the last process closes them.
@@ -118,22 +120,20 @@ def users(deployment: inputs.Deployment) -> checks.Findings:
     if len(owners) < 2:
         return []
     user = accounts.user(path.parent.stat().st_uid)
-    return [checks.failure(
+    names = sorted(map(accounts.user, owners))
+    return checks.failure(
         'The SQLite journal was used by processes of the users %s. Run '
         'nova-api, the agent and the commands as %s, then run:'
-        % (' and '.join(sorted(map(accounts.user, owners))), user),
-        'chown -R %s: %s' % (user, _quoted(path.parent)), RESTART)]
+        % (' and '.join(names), user),
+        'chown -R %s: %s' % (user, _quoted(path.parent)), RESTART)
 
 
 def ownership(deployment: inputs.Deployment) -> checks.Findings:
     """Check that the journal does not belong to another nova."""
     if deployment.journal is None:
-        return [checks.skipped(NO_JOURNAL)]
-    try:
-        _check_owner(deployment)
-    except exceptions.WrongNova as exc:
-        # The command in its step is not to be copied unread.
-        return [checks.failed(exc)]
+        return checks.skipped(NO_JOURNAL)
+    # The command in the step of its error is not to be copied unread.
+    _check_owner(deployment)
     return []
 
 
@@ -142,14 +142,10 @@ def unrelated(deployment: inputs.Deployment) -> str:
 
     They run, but use no journal that belongs to another nova.
     """
-    try:
-        _check_owner(deployment)
-    except exceptions.WrongNova:
-        return 'the journal belongs to another nova'
-    except exceptions.MirrorError:
-        # Other checks report it, and the journal can be shown nevertheless.
-        return ''
-    return ''
+    error = exceptions.failure_of(lambda: _check_owner(deployment))
+    # Other checks report another error; the journal can be shown nevertheless.
+    return ('the journal belongs to another nova'
+            if isinstance(error, exceptions.WrongNova) else '')
 
 
 def _check_owner(deployment: inputs.Deployment) -> None:
@@ -167,7 +163,7 @@ def writes(deployment: inputs.Deployment) -> checks.Findings:
     only a row of ``lease`` with a name of its own, which it deletes again.
     """
     if deployment.journal is None:
-        return [checks.skipped(NO_JOURNAL)]
+        return checks.skipped(NO_JOURNAL)
     trial_writes.write(deployment.journal.database)
     return []
 
@@ -175,38 +171,36 @@ def writes(deployment: inputs.Deployment) -> checks.Findings:
 def agent(deployment: inputs.Deployment) -> checks.Findings:
     """Check that an agent leads, by watching it renew its lease."""
     if deployment.journal is None:
-        return [checks.skipped(NO_JOURNAL)]
+        return checks.skipped(NO_JOURNAL)
     database = deployment.journal.database
     mode = deployment.conf.aggregate_mirror.mode
     row = lease.read(database, mode)
     if row and row.holder:
         leader = _renewal(database, mode, row)
         if leader:
-            return [checks.good(
+            return checks.good(
                 'The leader is the agent on %s, which took the lease on %s.'
-                % (leader.host, dates.in_sentence(leader.taken_at)))]
+                % (leader.host, dates.in_sentence(leader.taken_at)))
         if row.seconds > LONGEST_WATCH:
-            return [checks.warning(
+            return checks.warning(
                 'Not checked: the agent on %s has not renewed its lease for '
                 '%g seconds, and it lasts %g seconds.'
-                % (row.host, LONGEST_WATCH, row.seconds))]
+                % (row.host, LONGEST_WATCH, row.seconds))
     else:
         other = next(other for other in lease.NAMES if other != mode)
         leader = lease.read(database, other)
         if leader and leader.holder and _renewal(database, other, leader):
-            return [checks.warning(
+            return checks.warning(
                 'No agent leads in mode %s; the agent on %s leads in mode %s.'
-                % (mode, leader.host, other))]
+                % (mode, leader.host, other))
     if row is None:
-        return [checks.warning(
+        return checks.warning(
             'No agent has ever used this journal in mode %s. Start one with '
-            'the [aggregate_mirror_database] of nova-api:' % mode,
-            checks.START_AGENT)]
-    return [checks.warning(
+            'the [aggregate_mirror_database] of nova-api:' % mode, START_AGENT)
+    return checks.warning(
         'No agent leads; the last leader was the agent on %s, which took the '
         'lease on %s. Start an agent:' % (
-            row.host, dates.in_sentence(row.taken_at)),
-        checks.START_AGENT)]
+            row.host, dates.in_sentence(row.taken_at)), START_AGENT)
 
 
 def _renewal(database: transactions.Transactions, mode: str,
@@ -223,65 +217,68 @@ def _renewal(database: transactions.Transactions, mode: str,
 def processes(deployment: inputs.Deployment) -> checks.Findings:
     """Check that a nova-api has used the journal; list those of last week."""
     if not deployment.journal and not existing.is_missing(deployment.conf):
-        return [checks.skipped('nova-api upgrades the journal first')]
+        return checks.skipped('nova-api upgrades the journal first')
     rows = seen_processes.read(
         deployment.journal.database) if deployment.journal else []
     if not rows:
-        return [checks.warning(
+        return checks.warning(
             'No nova-api with the hook has ever recorded an operation. '
             'Restart nova-api on each controller; the next host that joins '
-            'or leaves an aggregate ends this warning:', modes.RESTART)]
-    age = time.time() - rows[-1].seen_at
+            'or leaves an aggregate ends this warning:', modes.RESTART)
+    now, newest = time.time(), rows[-1]
+    age = now - newest.seen_at
     if age > seen_processes.KEEP:
-        return [checks.good('The last operation through the hook was %d days '
-                            'ago, on %s.' % (age / 86400, rows[-1].host))]
+        return checks.good('The last operation through the hook was %d days '
+                           'ago, on %s.' % (age / 86400, newest.host))
     moments = collections.defaultdict[tuple[str, str, str], list[float]](list)
     for row in rows:
-        if row.seen_at > time.time() - seen_processes.KEEP:
+        if row.seen_at > now - seen_processes.KEEP:
             moments[row.host, row.version, row.mode].append(row.seen_at)
-    return [checks.good('Nova-api with the hook, in the last 7 days: %s.' % (
-        '; '.join('%s, version %s, mode %s, %s, last seen on %s' % (
-            *key, plurals.count(len(seen_at), 'process', 'processes'),
-            dates.in_sentence(max(seen_at)))
-            for key, seen_at in sorted(moments.items()))))]
+    texts = []
+    for key, seen_at in sorted(moments.items()):
+        count = plurals.count(len(seen_at), 'process', 'processes')
+        last = dates.in_sentence(max(seen_at))
+        texts.append('%s, version %s, mode %s, %s, last seen on %s'
+                     % (*key, count, last))
+    return checks.good('Nova-api with the hook, in the last 7 days: %s.'
+                       % '; '.join(texts))
 
 
 def agreement(deployment: inputs.Deployment) -> checks.Findings:
     """Check that nova-api and the agent have the mode of nova.conf."""
     if deployment.journal is None:
-        return [checks.skipped(NO_JOURNAL)]
+        return checks.skipped(NO_JOURNAL)
     mode = deployment.conf.aggregate_mirror.mode
-    return [
-        checks.Finding(checks.Code.FAILURE if problem.status
-                       else checks.Code.WARNING, problem)
-        for problem in modes.find(deployment.journal, mode)
-    ] or [checks.good(
+    findings = [checks.Finding(
+        checks.Code.FAILURE if problem.status else checks.Code.WARNING,
+        problem) for problem in modes.find(deployment.journal, mode)]
+    return findings or checks.good(
         'Neither nova-api\'s last operations nor an agent\'s last sync had '
-        'another mode than %s.' % mode)]
+        'another mode than %s.' % mode)
 
 
 def backlog(deployment: inputs.Deployment) -> checks.Findings:
     """Check that no operation has been pending for too long."""
     journal = deployment.journal
     if journal is None:
-        return [checks.skipped(NO_JOURNAL)]
+        return checks.skipped(NO_JOURNAL)
     rows = journal.rows.backlog()
     if not rows.pending:
-        return [checks.good('No operation is pending.')]
+        return checks.good('No operation is pending.')
     age = rows.oldest_age
+    since = ('for %d s' % age if age >= 0
+             else 'recorded by a clock that was %d s ahead' % -age)
     text = '%s pending, the oldest %s' % (
-        plurals.count(rows.pending, 'operation is', 'operations are'),
-        'for %d s' % age if age >= 0
-        else 'recorded by a clock that was %d s ahead' % -age)
+        plurals.count(rows.pending, 'operation is', 'operations are'), since)
     if 0 <= age <= OVERDUE:
-        return [checks.good(text + '.')]
+        return checks.good(text + '.')
     # The rows may have been closed in the meantime.
     errors = [row.last_error.rstrip('.') for row in journal.rows.all()
               if row.mirrored_at is None and row.last_error]
-    return [checks.warning('%s%s. To list the reason of each, run:' % (
-        text, '; the last failure of one of them: %s' % errors[0]
-        if errors else '; no attempt to mirror one has failed'),
-        commands.LIST)]
+    cause = ('the last failure of one of them: ' + errors[0] if errors
+             else 'no attempt to mirror one has failed')
+    return checks.warning('%s; %s. To list the reason of each, run:' % (
+        text, cause), commands.LIST)
 
 
 def _commands_to_move(path: pathlib.Path) -> tuple[str, ...]:

@@ -29,22 +29,19 @@ def options(deployment: inputs.Deployment) -> checks.Findings:
     """
     conf = deployment.conf
     mistakes = option_values.override_mistakes(conf)
-    findings = [
-        checks.failure(
+    findings: checks.Findings = []
+    for (group, name), mistake in sorted(mistakes.items()):
+        value = conf[group][name]
+        text = ','.join(value) if isinstance(value, list) else value
+        findings += checks.failure(
             '%s. Nova-api does not load the mirror until this is corrected. A '
             'valid value is:' % mistake,
-            '[%s]' % group, '%s = %s' % (name, _text(conf[group][name])))
-        for (group, name), mistake in sorted(mistakes.items())]
-    findings += [checks.warning('%s.' % text)
-                 for text in option_values.unknown_names(conf)]
-    files = [*(conf.config_file or ()), *(conf.config_dir or ())]
-    return findings or [checks.good(
-        'Options were read from %s.' % (
-            ', '.join(files) or 'the environment'))]
-
-
-def _text(value: object) -> str:
-    return ','.join(value) if isinstance(value, list) else str(value)
+            '[%s]' % group, '%s = %s' % (name, text))
+    for text in option_values.unknown_names(conf):
+        findings += checks.warning('%s.' % text)
+    files = ', '.join([*(conf.config_file or ()), *(conf.config_dir or ())])
+    return findings or checks.good(
+        'Options were read from %s.' % (files or 'the environment'))
 
 
 def database(deployment: inputs.Deployment) -> checks.Findings:
@@ -57,56 +54,56 @@ def galera(deployment: inputs.Deployment) -> checks.Findings:
     """Check that nova waits for the commits of the other Galera nodes."""
     nodes, sync_wait = deployment.source.galera()
     if nodes < 2:
-        return [checks.skipped('nova\'s API database is no Galera cluster')]
+        return checks.skipped('nova\'s API database is no Galera cluster')
     cluster = 'Nova\'s API database is a Galera cluster of %d nodes' % nodes
     # A value that is set is a decision.
     unset = [] if sync_wait & READS else [
         section for section in ('api_database', 'database')
         if deployment.conf[section].mysql_wsrep_sync_wait is None]
     if not unset:
-        return [checks.good(
+        return checks.good(
             '%s; mysql_wsrep_sync_wait or the servers\' default is set.'
-            % cluster)]
-    return [checks.warning(
+            % cluster)
+    lines: list[str] = []
+    for section in unset:
+        lines += '[%s]' % section, WAIT
+    return checks.warning(
         '%s, and nova reads from a node what that node has applied so far: '
         'a request may not see the change that a nova-api on another node '
         'has just confirmed. The mirror itself waits. Set this for all of '
-        'nova\'s services, and restart them:' % cluster, *(
-            line for section in unset
-            for line in ('[%s]' % section, WAIT)))]
+        'nova\'s services, and restart them:' % cluster, *lines)
 
 
 def hook(deployment: inputs.Deployment) -> checks.Findings:
     """Check that nova-api loads the hooks, and that nova is supported."""
     if PLUGIN not in (entry_point.value for entry_point
                       in metadata.entry_points(group=ENTRY_POINTS)):
-        return [checks.failure(
+        return checks.failure(
             'The package is not installed: it has no entry point in %s. In '
-            'nova-api\'s environment, run:' % ENTRY_POINTS,
-            REINSTALL)]
+            'nova-api\'s environment, run:' % ENTRY_POINTS, REINSTALL)
     release = metadata.version('nova')
     try:
         requirements.check()
     except exceptions.UnexpectedNova as exc:
-        return [checks.failure(
+        return checks.failure(
             'Nova %s is not supported by this release, and mirrors host '
             'aggregates itself, best effort: %s. In nova-api\'s environment, '
-            'run:'
-            % (release, exc), UPGRADE)]
+            'run:' % (release, exc), UPGRADE)
     try:
         # The check of the credentials reports those that are missing.
         with contextlib.suppress(exceptions.MissingCredentials):
             attach.load(deployment.conf)
     except exceptions.MirrorError as exc:
-        return [checks.failure(
+        return checks.failure(
             '%s. Until this is corrected, nova mirrors host aggregates '
-            'itself, best effort. The default is:' % exc, *MIRROR_HOOK)]
+            'itself, best effort. The default is:' % exc, *MIRROR_HOOK)
     try:
         nova_internals.check()
     except exceptions.UnexpectedNova as exc:
-        return [checks.warning(
+        return checks.warning(
             'Nova %s is supported, except for "scheduling explain": %s. In '
-            'nova-scheduler\'s environment, run:' % (release, exc), UPGRADE)]
-    return [checks.good('Nova %s is supported%s.' % (
+            'nova-scheduler\'s environment, run:' % (release, exc), UPGRADE)
+    observes = nova_aggregate_mirror.conf.observes(deployment.conf)
+    return checks.good('Nova %s is supported%s.' % (
         release, ', and mirrors host aggregates itself: the mode is observe'
-        if nova_aggregate_mirror.conf.observes(deployment.conf) else ''))]
+        if observes else ''))

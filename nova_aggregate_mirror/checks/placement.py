@@ -16,6 +16,7 @@ from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import discovery
 from nova_aggregate_mirror.checks import inputs
+from nova_aggregate_mirror.checks import nova
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
@@ -63,22 +64,25 @@ def _credentials(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
         return []
     if 'auth_type' in names:
         # It is unknown which of the other options are used.
-        names = ['auth_type', *discovery.unset(conf, group, [*EXAMPLE][1:])]
+        _auth_type, *others = EXAMPLE
+        names = ['auth_type', *discovery.unset(conf, group, others)]
     report, consequence = checks.failure, CONSEQUENCES[group][1]
     if conf.aggregate_mirror.missing_credentials != 'fail':
         report, consequence = checks.warning, (
             '%s, and from version 2 of this package on %s'
             % CONSEQUENCES[group])
-    return [report('%s: %s. Set:' % (reason, consequence),
-                   *_examples(conf, group, names))]
+    return report('%s: %s. Set:' % (reason, consequence),
+                  *_examples(conf, group, names))
 
 
 def _examples(conf: cfg.ConfigOpts, group: str, names: abc.Iterable[str]
-              ) -> tuple[str, ...]:
+              ) -> list[str]:
     """Return the lines that set these options."""
-    return ('[%s]' % auth.section(conf, group), *(
-        '%s = %s' % (name, EXAMPLE.get(name, name.upper()) % {'group': group})
-        for name in names))
+    lines = ['[%s]' % auth.section(conf, group)]
+    for name in names:
+        value = EXAMPLE.get(name, name.upper()) % {'group': group}
+        lines.append('%s = %s' % (name, value))
+    return lines
 
 
 def _authentication(service: discovery.Discovery) -> checks.Findings:
@@ -94,10 +98,10 @@ def _slowness(conf: cfg.ConfigOpts, party: str, began: float
     limit = conf.aggregate_mirror.inline_timeout
     if waited <= limit:
         return []
-    return [checks.warning(
+    return checks.warning(
         '%s answered after %.1f s, and a request to nova-api waits for all '
         'parties together %g s: see the log of %s.' % (
-            party[0].upper() + party[1:], waited, limit, party))]
+            party.capitalize(), waited, limit, party))
 
 
 def endpoint(deployment: inputs.Deployment) -> checks.Findings:
@@ -109,8 +113,8 @@ def endpoint(deployment: inputs.Deployment) -> checks.Findings:
     began = time.monotonic()
     url = service.endpoint()
     service.microversions(url)
-    return _slowness(deployment.conf, 'placement', began) or [checks.good(
-        'Placement answers at %s.' % errors.without_secrets(url))]
+    return _slowness(deployment.conf, 'placement', began) or checks.good(
+        'Placement answers at %s.' % errors.without_secrets(url))
 
 
 def _catalog(service: discovery.Discovery) -> checks.Findings:
@@ -118,43 +122,71 @@ def _catalog(service: discovery.Discovery) -> checks.Findings:
     try:
         service.endpoint()
     except exceptions.MirrorError as exc:
-        return [checks.failed(exc, {
-            causes.NO_ENDPOINT.kind:
-            # Keystone is asked again only after an answer.
-            _selection(service)
-            if exc.failure.kind == causes.NO_ENDPOINT.kind else (),
-            causes.NOT_IN_CATALOG.kind: _registration(service),
-            causes.NO_CATALOG.kind: _examples(
-                service.conf, service.group, discovery.unset(
-                    service.conf, service.group,
-                    ('project_name', 'project_domain_name')))})]
+        return _failed(service, exc)
     return []
 
 
-def _registration(service: discovery.Discovery) -> tuple[str, ...]:
+def _failed(service: discovery.Discovery, exc: exceptions.MirrorError
+            ) -> checks.Findings:
+    """Return the finding for an error, with the commands for its kind."""
+    commands = COMMANDS.get(exc.failure.kind)
+    return checks.failed(exc, *(commands(service) if commands else ()))
+
+
+def _scope(service: discovery.Discovery) -> list[str]:
+    """Return the options without which a token has no catalog."""
+    return _examples(service.conf, service.group, discovery.unset(
+        service.conf, service.group, ('project_name', 'project_domain_name')))
+
+
+def _registration(service: discovery.Discovery) -> list[str]:
     """Return the commands that create the endpoint that is selected."""
     options = service.conf[service.group]
-    return (
-        'openstack service create --name %s %s'
-        % (service.group, options.service_type),
-        'openstack endpoint create --region %s %s %s URL' % (
-            shlex.quote(options.region_name or 'RegionOne'),
-            options.service_type, (options.valid_interfaces or ['public'])[0]))
+    interface = (options.valid_interfaces or ['public'])[0]
+    region = shlex.quote(options.region_name or 'RegionOne')
+    return ['openstack service create --name %s %s'
+            % (service.group, options.service_type),
+            'openstack endpoint create --region %s %s %s URL' % (
+                region, options.service_type, interface)]
 
 
-def _selection(service: discovery.Discovery) -> tuple[str, ...]:
+def _selection(service: discovery.Discovery) -> list[str]:
     """Return the options that select an endpoint that there is."""
     options = service.conf[service.group]
     interfaces = options.valid_interfaces or ['public']
+
+    def right(endpoint: tuple[str, str]) -> tuple[bool, bool]:
+        region, interface = endpoint
+        return region == options.region_name, interface in interfaces
+
     # Of the endpoints, one with most that is right; the region counts more.
-    region, interface = max(service.offered(), key=lambda endpoint: (
-        endpoint[0] == options.region_name, endpoint[1] in interfaces))
+    region, interface = max(service.offered(), key=right)
     lines = []
     if options.region_name and options.region_name != region:
         lines.append('region_name = %s' % region)
     if interface not in interfaces:
         lines.append('valid_interfaces = %s' % interface)
-    return ('[%s]' % service.group, *lines) if lines else ()
+    return ['[%s]' % service.group, *lines] if lines else []
+
+
+def _renewal(service: discovery.Discovery) -> list[str]:
+    """Return the commands for an application credential without a role.
+
+    Its roles are those of its creation: no role can be added later.
+    """
+    if not service.account.is_application_credential:
+        return []
+    return ['openstack application credential create --role %s %s-2'
+            % (auth.ROLES[service.group], service.group),
+            '[%s]' % auth.section(service.conf, service.group),
+            'application_credential_id = ID',
+            'application_credential_secret = SECRET']
+
+
+COMMANDS = {
+    causes.NO_CATALOG.kind: _scope, causes.NOT_IN_CATALOG.kind: _registration,
+    causes.NO_ENDPOINT.kind: _selection, causes.ROLE.kind: _renewal}
+"""What returns the lines to copy, by the kind of a failure."""
 
 
 def microversions(deployment: inputs.Deployment) -> checks.Findings:
@@ -165,17 +197,16 @@ def microversions(deployment: inputs.Deployment) -> checks.Findings:
     first, needed, last = map(versionutils.convert_version_to_tuple, (
         oldest, client.MICROVERSION, newest))
     if last < needed:
-        return [checks.failure(
+        return checks.failure(
             '%s; %s is required. Upgrade placement to 2.0.0 (Train) or '
             'later first:' % (text, client.MICROVERSION),
             'pip install --upgrade openstack-placement',
-            'placement-manage db sync')]
+            'placement-manage db sync')
     if needed < first:
-        return [checks.failure(
+        return checks.failure(
             '%s; %s is no longer supported. In nova-api\'s environment, run:'
-            % (text, client.MICROVERSION),
-            'pip install --upgrade WHEEL_OR_REPOSITORY')]
-    return [checks.good('%s; %s is used.' % (text, client.MICROVERSION))]
+            % (text, client.MICROVERSION), nova.UPGRADE)
+    return checks.good('%s; %s is used.' % (text, client.MICROVERSION))
 
 
 def rights(deployment: inputs.Deployment) -> checks.Findings:
@@ -186,34 +217,18 @@ def rights(deployment: inputs.Deployment) -> checks.Findings:
     """
     service, placement = deployment.placement, deployment.client
     absent = client.Provider(uuidutils.generate_uuid(), frozenset(), 0)
-    for attempt in (
-            placement.probe, lambda: placement.get(absent.uuid),
-            lambda: placement.put(absent, frozenset())):
+    attempts = (placement.probe, lambda: placement.get(absent.uuid),
+                lambda: placement.put(absent, frozenset()))
+    for attempt in attempts:
         try:
             with deadline.within(discovery.PATIENCE):
                 attempt()
         except exceptions.ProviderNotFound:
             continue
         except exceptions.MirrorError as exc:
-            return [checks.failed(exc, _renewal(service))]
-    return [checks.good('The account may list providers, and read and write '
-                        'their aggregates.')]
-
-
-def _renewal(service: discovery.Discovery
-             ) -> abc.Mapping[str, tuple[str, ...]]:
-    """Return the commands for an application credential without a role.
-
-    Its roles are those of its creation: no role can be added later.
-    """
-    if not service.account.is_application_credential:
-        return {}
-    return {causes.ROLE.kind: (
-        'openstack application credential create --role %s %s-2'
-        % (auth.ROLES[service.group], service.group),
-        '[%s]' % auth.section(service.conf, service.group),
-        'application_credential_id = ID',
-        'application_credential_secret = SECRET')}
+            return _failed(service, exc)
+    return checks.good('The account may list providers, and read and write '
+                       'their aggregates.')
 
 
 def neutron(deployment: inputs.Deployment) -> checks.Findings:

@@ -113,12 +113,14 @@ class Runner:
 
     def results(self) -> dict[str, Result]:
         """Return check names to results; one lists what does not apply."""
-        results, skipped = {}, []
+        results: dict[str, Result] = {}
+        skipped: checks.Findings = []
         for check in self._rows:
             findings = self.findings(check)
-            skipped += [checks.good('%s: %s' % (check.name, finding.text))
-                        for finding in findings if finding.code is None]
-            if not findings or findings[0].code is not None:
+            if findings and findings[0].code is None:
+                skipped += checks.good(
+                    '%s: %s' % (check.name, findings[0].text))
+            else:
                 results[check.name] = self._result(check, findings)
         if skipped:
             # A row each would claim that they were checked.
@@ -130,22 +132,22 @@ class Runner:
         try:
             return self._find(check)
         except exceptions.MirrorError as exc:
-            return [checks.failed(exc)]
+            return checks.failed(exc)
         except cfg.Error as exc:
-            return [checks.failed(
-                option_values.of_error(self._deployment.conf, exc))]
+            return checks.failed(
+                option_values.of_error(self._deployment.conf, exc))
 
     def _find(self, check: Check) -> checks.Findings:
         """Run a check, unless it does not apply or one it needs failed."""
         reason = check.unless(self._deployment)
         if reason:
-            return [checks.skipped(reason)]
+            return checks.skipped(reason)
         causes = [self._causes[name] for name in check.needs
                   if name in self._causes]
         if causes:
             self._causes[check.name] = causes[0]
-            return [checks.warning('Not checked: resolve "%s" first.'
-                                   % causes[0])]
+            return checks.warning(
+                'Not checked: resolve "%s" first.' % causes[0])
         return check.find(self._deployment)
 
     def _result(self, check: Check, findings: checks.Findings) -> Result:

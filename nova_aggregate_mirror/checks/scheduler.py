@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of request filters, their host filters, and routed networks."""
 
-from collections import abc
 import contextlib
 from importlib import metadata
 
@@ -40,12 +39,11 @@ def filters(deployment: inputs.Deployment) -> checks.Findings:
     """Check that request filters and host filters exist and are paired."""
     conf = deployment.conf
     names = filter_table.configured(conf)
-    findings = [
-        *_check_request_filters(conf, names),
-        *_check_host_filters(conf, configured=bool(names)),
-        *_check_segment_addresses(conf, names)]
+    findings = (_check_request_filters(conf, names)
+                + _check_host_filters(conf, configured=bool(names))
+                + _check_segment_addresses(conf, names))
     if names and not findings:
-        return [checks.good('%s; %s is enabled.' % (', '.join(names), GUARD))]
+        return checks.good('%s; %s is enabled.' % (', '.join(names), GUARD))
     return findings
 
 
@@ -65,15 +63,16 @@ def sharing(deployment: inputs.Deployment) -> checks.Findings:
                 outside.append(provider)
     if not outside:
         return []
-    return [checks.warning(
+    lines = ['%s aggregate set --generation GENERATION --aggregate '
+             'AGGREGATE_UUID %s' % (checks.PROVIDER, provider)
+             for provider in sorted(outside)[:checks.NAMES]]
+    return checks.warning(
         'A request filter does not find hosts that get disk or other '
         'resources from a sharing provider, unless that provider is in the '
         'aggregate too. Not in all aggregates: %s. For each provider, list '
         'its current aggregates and those of the hosts that it serves; or '
         'remove request_filters from nova.conf:' % checks.some(outside),
-        *('%s aggregate set --generation GENERATION --aggregate '
-          'AGGREGATE_UUID %s' % (checks.PROVIDER, provider)
-          for provider in sorted(outside)[:checks.NAMES]))]
+        *lines)
 
 
 def segments(deployment: inputs.Deployment) -> checks.Findings:
@@ -93,16 +92,16 @@ def segments(deployment: inputs.Deployment) -> checks.Findings:
             hidden -= {subnet.segment for subnet in reader.subnets(
                 segment_id=uuids[start:start + BATCH])}
     if not uuids:
-        return [checks.skipped('no segment has an aggregate in nova')]
+        return checks.skipped('no segment has an aggregate in nova')
     if not hidden:
         return []
-    return [checks.warning(
+    return checks.warning(
         'Neutron shows the user of [neutron] no subnet of %d of the %d '
         'segments that have an aggregate in nova: %s. Nova-scheduler does not '
         'confine servers of their networks to the hosts that reach them. '
         'Neutron shows the subnets of other projects to administrators only. '
         'Run:' % (len(hidden), len(uuids), checks.some(hidden)),
-        auth.Account(conf, 'neutron').role_command)]
+        auth.Account(conf, 'neutron').role_command)
 
 
 def _check_request_filters(conf: cfg.ConfigOpts,
@@ -111,59 +110,61 @@ def _check_request_filters(conf: cfg.ConfigOpts,
     try:
         loaded = plugins.load(NAMESPACE, OPTION, names, conf)
     except exceptions.MirrorError as exc:
-        installed = metadata.entry_points(group=NAMESPACE).names
-        return [checks.failure(
+        installed = sorted(metadata.entry_points(group=NAMESPACE).names)
+        valid = ', '.join(name for name in names if name in installed)
+        return checks.failure(
             '%s. Nova-scheduler does not start. Available request filters: '
             '%s. Correct the name, reinstall the package of the filter, or '
-            'remove it:' % (exc, ', '.join(sorted(installed))),
-            '[aggregate_mirror]', 'request_filters = %s' % ', '.join(
-                name for name in names if name in installed))]
+            'remove it:' % (exc, ', '.join(installed)),
+            '[aggregate_mirror]', 'request_filters = ' + valid)
     enabled = conf.filter_scheduler.enabled_filters
     if not names or GUARD in enabled:
         return []
     lines = _enabled_filters(names, enabled)
     unchecked = filter_table.unchecked(loaded, enabled)
     if unchecked:
-        return [checks.failure(
+        return checks.failure(
             'A request filter only narrows the query to placement. No host '
             'filter checks the hosts for %s: nova-scheduler does not start. '
-            'Set:' % ', '.join(unchecked), *lines)]
-    return [checks.warning(
+            'Set:' % ', '.join(unchecked), *lines)
+    return checks.warning(
         'Without %s only placement checks availability zones: a server may be '
         'scheduled to another zone while placement differs from nova. Nova 29 '
         'and 30 also run no host filter for tenants or flavors if a user '
         'gives the scheduler hint _nova_check_type=rebuild. Set:'
-        % GUARD, *lines)]
+        % GUARD, *lines)
 
 
 def _enabled_filters(names: list[str], enabled: list[str]) -> tuple[str, str]:
     """Return the option with all host filters that request filters need."""
-    needed = [GUARD, *([COUNTER] if SEGMENT_ADDRESSES in names else [])]
-    return '[filter_scheduler]', 'enabled_filters = %s' % ','.join(
-        [*enabled, *(name for name in needed if name not in enabled)])
+    needed = [GUARD, COUNTER] if SEGMENT_ADDRESSES in names else [GUARD]
+    complete = ','.join(dict.fromkeys([*enabled, *needed]))
+    return '[filter_scheduler]', 'enabled_filters = ' + complete
 
 
 def _check_segment_addresses(conf: cfg.ConfigOpts, names: list[str]
-                             ) -> abc.Iterator[checks.Finding]:
+                             ) -> checks.Findings:
     """Check what the request filter for free addresses needs."""
     enabled = conf.filter_scheduler.enabled_filters
+    findings: checks.Findings = []
     if SEGMENT_ADDRESSES not in names:
-        return
+        return findings
     if COUNTER not in enabled:
-        yield checks.warning(
+        findings += checks.warning(
             'Of several servers that are requested together, more may be '
             'scheduled to a segment than it has addresses. Set:',
             *_enabled_filters(names, enabled))
     if not conf.scheduler.query_placement_for_routed_network_aggregates:
-        yield checks.warning(
+        findings += checks.warning(
             '%s has no effect, because nova-scheduler does not use the '
             'segments of networks. Set, or remove the filter from %s:'
             % (SEGMENT_ADDRESSES, OPTION), '[scheduler]',
             'query_placement_for_routed_network_aggregates = true')
+    return findings
 
 
 def _check_host_filters(conf: cfg.ConfigOpts,
-                        configured: bool) -> abc.Iterator[checks.Finding]:
+                        configured: bool) -> checks.Findings:
     """Check that nova-scheduler finds the enabled and required filters."""
     available = conf.filter_scheduler.available_filters
     enabled = conf.filter_scheduler.enabled_filters
@@ -174,14 +175,13 @@ def _check_host_filters(conf: cfg.ConfigOpts,
             # The package's include nova's, and calling them changes nova.
             names |= _names(NOVA_FILTERS if path == PACKAGE_FILTERS else path)
         except Exception as exc:  # It may be the operator's own code.
-            remaining = dict.fromkeys([NOVA_FILTERS, *(
-                other for other in available if other != path)])
-            yield checks.failure(
+            remaining = dict.fromkeys([NOVA_FILTERS, *available])
+            remaining.pop(path)
+            return checks.failure(
                 'available_filters names %s, which cannot be used: %s. '
                 'Correct it, or set without it:' % (
                     path, filter_runs.reason(exc)), '[filter_scheduler]',
-                *('available_filters = %s' % other for other in remaining))
-            return
+                *map('available_filters = {}'.format, remaining))
     not_found = [name for name in enabled if name not in names]
     uninstalled = (configured or not own.isdisjoint(enabled)) and (
         PACKAGE_FILTERS not in available)
@@ -192,13 +192,12 @@ def _check_host_filters(conf: cfg.ConfigOpts,
         text = 'nova-scheduler does not start: it does not find %s' % (
             checks.some(not_found))
     else:
-        return
+        return []
     paths = dict.fromkeys([NOVA_FILTERS, PACKAGE_FILTERS, *available])
-    yield checks.failure(
+    return checks.failure(
         'With the current available_filters, %s. Set, each on its own line:'
-        % text,
-        '[filter_scheduler]', *('available_filters = %s' % path
-                                for path in paths))
+        % text, '[filter_scheduler]',
+        *map('available_filters = {}'.format, paths))
 
 
 def _names(path: str) -> set[str]:

@@ -82,7 +82,7 @@ def shown(error: exceptions.MirrorError) -> dict[str, exceptions.Failure]:
             outcome.Outcome(), source.Nova({}, {}, {}), refused=error)}
     places = {name: sync.problems for name, sync in syncs.items()}
     places |= {
-        'check': [checks.failed(error).problem],
+        'check': [finding.problem for finding in checks.failed(error)],
         'audit, explain, log of nova-api': problems.of_cells(down, 'it waits'),
         'repeated': [problems.Problem.of(
             type(error).again(error.failure))]}
@@ -183,19 +183,10 @@ class TestCauses(testtools.TestCase):
     def test_sentence_is_the_same_in_each_place(self) -> None:
         """It is made of the values by the failure alone."""
         for error in self.errors():
-            self.assertEqual('%s.' % error, checks.failed(error).text)
+            [finding] = checks.failed(error)
+            self.assertEqual('%s.' % error, finding.text)
             for place, text in printed(error).items():
                 self.assertEqual(1, text.count(str(error.failure)), place)
-
-    def test_commands_are_those_of_the_kind(self) -> None:
-        """A check adds lines to copy, and no sentence of its own."""
-        error = exceptions.ServiceFailed.of(
-            causes.NO_ENDPOINT.with_detail(''),
-            openstack_options.party('placement'))
-        self.assertEqual(
-            ('line',), checks.failed(error, {
-                causes.NO_ENDPOINT.kind: ('line',),
-                causes.LOGIN.kind: ('other',)}).commands)
 
 
 class TestAgentLog(case.AgentTest):

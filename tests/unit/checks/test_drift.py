@@ -37,27 +37,27 @@ class TestDrift(doubles.TestCase):
         self.cloud({'zone': {'h1', 'h4'}, 'rack': {'h2'}}, n1=set(),
                    n2={'foreign'}, n3={'zone'}, n4={'zone', 'foreign'})
         self.assertEqual([
-            checks.warning('In placement, aggregate name of rack lacks host '
-                           'h2.'),
-            checks.warning('In placement, availability zone az1 lacks host h1 '
-                           'and still has host h3.'),
-            checks.warning('To repair this now, run:',
-                           commands.SYNC + ' --prune')], self.find())
+            *checks.warning('In placement, aggregate name of rack lacks host '
+                            'h2.'),
+            *checks.warning('In placement, availability zone az1 lacks host '
+                            'h1 and still has host h3.'),
+            *checks.warning('To repair this now, run:',
+                            commands.SYNC + ' --prune')], self.find())
         self.placement.write('n3', ())
         self.assertEqual((commands.SYNC,), self.find()[-1].commands)
         self.placement.write('n1', {'zone'})
         self.placement.write('n2', {'rack'})
-        self.assertEqual([checks.good(
-            'Placement is in sync with nova: 2 host aggregates.')],
+        self.assertEqual(checks.good(
+            'Placement is in sync with nova: 2 host aggregates.'),
             self.find())
 
     def test_observed_differences(self) -> None:
         """Where nova is only observed, no step writes to placement."""
         self.conf.set_override('mode', conf.OBSERVE, 'aggregate_mirror')
         self.cloud({'zone': {'h1'}}, n1=set(), n2={'zone'})
-        self.assertEqual([checks.warning(
+        self.assertEqual(checks.warning(
             'In placement, availability zone az1 lacks host h1 and still has '
-            'host h2.')], self.find())
+            'host h2.'), self.find())
 
     def test_deleted_aggregates(self):
         """The ledger has them; other providers are named by their UUID."""

@@ -89,7 +89,7 @@ class TestJournal(doubles.TestCase):
         """A row that only waits for its age is not in the backlog."""
         row = self.record('h1')
         self.journal.rows.set_mirrored([row.id])
-        self.assertEqual([checks.good('No operation is pending.')],
+        self.assertEqual(checks.good('No operation is pending.'),
                          journal.backlog(self.deployment))
 
     def test_operations_that_are_pending(self):
@@ -116,10 +116,9 @@ class TestJournal(doubles.TestCase):
         self.assertIn('recorded by a clock that was 86', finding.text)
         self.now = time.time() + 30
         self.hand_over('h2')
-        finding, = journal.backlog(self.deployment)
         self.assertEqual(
             checks.good('2 operations are pending, the oldest for 0 s.'),
-            finding)
+            journal.backlog(self.deployment))
 
     def test_journal_that_cannot_be_created(self):
         """The command creates its directory."""
@@ -178,12 +177,11 @@ class TestJournal(doubles.TestCase):
         self.assertEqual([], journal.ownership(self.deployment))
         self.assertEqual('', journal.unrelated(self.deployment))
         self.journal.ledger.remember({'of other'})
-        finding, = journal.ownership(self.deployment)
-        self.assertEqual((checks.Code.FAILURE, ()),
-                         (finding.code, finding.commands))
-        self.assertIn('run "%s"' % commands.BIND, finding.problem.failure.step)
+        error = self.assertRaises(
+            exceptions.WrongNova, journal.ownership, self.deployment)
+        self.assertIn('run "%s"' % commands.BIND, error.failure.step)
         self.assertIn('with the cells other; this nova has the cells cell1',
-                      finding.text)
+                      str(error))
         self.assertEqual('the journal belongs to another nova',
                          journal.unrelated(self.deployment))
         self.nova.broken = exceptions.NovaUnavailable('refused')
@@ -204,8 +202,8 @@ class TestJournal(doubles.TestCase):
         leader.step()
         self.assertEqual(checks.good(
             'The leader is the agent on %s, which took the lease on 1970-01-01'
-            ' at 00:00:00 UTC.' % socket.gethostname()), self.agent(
-                lambda _seconds: leader.step()))
+            ' at 00:00:00 UTC.' % socket.gethostname()), [self.agent(
+                lambda _seconds: leader.step())])
         for _is_released in False, True:
             finding = self.agent()
             self.assertEqual(checks.Code.WARNING, finding.code)
@@ -225,19 +223,19 @@ class TestJournal(doubles.TestCase):
         self.record('h1')
         observer = lease.Lease(self.journal.database, 10, mode=conf.OBSERVE)
         observer.step()
-        expected = checks.warning(
+        [expected] = checks.warning(
             'No agent leads in mode mirror; the agent on %s leads in mode '
             'observe.' % socket.gethostname())
         self.assertEqual(expected, self.agent(lambda _seconds:
                                               observer.step()))
-        self.assertEqual((checks.START_AGENT,), self.agent().commands)
+        self.assertEqual((journal.START_AGENT,), self.agent().commands)
         agent = lease.Lease(self.journal.database, 10)
         agent.step()
         agent.release()
         self.assertEqual(expected, self.agent(lambda _seconds:
                                               observer.step()))
         observer.release()
-        self.assertEqual((checks.START_AGENT,), self.agent().commands)
+        self.assertEqual((journal.START_AGENT,), self.agent().commands)
 
     def test_leader_that_ends_during_the_check(self):
         """The host that led is not reported as the leader."""

@@ -39,19 +39,19 @@ class TestRows(testtools.TestCase):
 
     def test_worst_finding_is_the_result(self):
         """Every finding is printed, in order."""
-        self.findings['a'] = [checks.good('fine'), checks.failure('bad', 'x'),
-                              checks.warning('odd', 'y', 'z')]
+        self.findings['a'] = (checks.good('fine') + checks.failure('bad', 'x')
+                              + checks.warning('odd', 'y', 'z'))
         self.assertEqual([(2, 'fine.\nbad.\n  x\nodd.\n  y\n  z')],
                          self.results(self.check('a')))
 
     def test_good_news_is_told(self):
         """Details of a success are printed."""
-        self.findings['a'] = [checks.good('fine')]
+        self.findings['a'] = checks.good('fine')
         self.assertEqual([(0, 'fine.')], self.results(self.check('a')))
 
     def test_check_that_needs_another(self):
         """It is skipped, and names the check that failed."""
-        self.findings['a'] = [checks.warning('odd')]
+        self.findings['a'] = checks.warning('odd')
         rows = self.results(self.check('a'), self.check('b', 'a'),
                             self.check('c', 'b'), self.check('d'))
         self.assertEqual(['a', 'd'], self.ran)
@@ -60,8 +60,8 @@ class TestRows(testtools.TestCase):
 
     def test_check_that_does_not_apply(self):
         """It has no row of its own: it would look like a success."""
-        self.findings['a'] = [checks.failure('bad')]
-        self.findings['c'] = [checks.skipped('nova has no host yet')]
+        self.findings['a'] = checks.failure('bad')
+        self.findings['c'] = checks.skipped('nova has no host yet')
         rows = self.results(self.check('a'), self.check(
             'b', 'a', reason='it is off'), self.check('c'))
         self.assertEqual(

@@ -21,8 +21,8 @@ class TestText(testtools.TestCase):
         results = {
             'Good': runner.Result(checks.Code.SUCCESS, []),
             'Bad': runner.Result(checks.Code.FAILURE, [
-                checks.failure(words + 'fails. Run:', command),
-                checks.warning('Odd. Set:', '[DEFAULT]', 'a = b')])}
+                *checks.failure(words + 'fails. Run:', command),
+                *checks.warning('Odd. Set:', '[DEFAULT]', 'a = b')])}
         for columns in 60, 80:
             self.useFixture(fixtures.EnvironmentVariable(
                 'COLUMNS', str(columns)))
@@ -47,8 +47,9 @@ class TestText(testtools.TestCase):
         terminal.isatty = lambda: True
         self.useFixture(fixtures.MonkeyPatch('sys.stdout', terminal))
         with program.printing():
-            print(status.text({'Bad': runner.Result(checks.Code.FAILURE, [
-                checks.failure('\x1b[2J. Run:', 'rm \x1b[1mx')])}))
+            print(status.text({'Bad': runner.Result(
+                checks.Code.FAILURE,
+                checks.failure('\x1b[2J. Run:', 'rm \x1b[1mx'))}))
         text = terminal.getvalue()
         self.assertIn('\x1b[31mResult: Failure\x1b[0m', text)
         self.assertEqual(2, text.count('\x1b'))

@@ -73,7 +73,7 @@ class TestFailures(doubles.TestCase):
         disk = self.use_small_disk()
         expected = 'Only 1.0 MiB are free for the SQLite journal: free space '
         self.assertEqual(
-            [checks.warning(expected + 'in %s.' % disk.path)],
+            checks.warning(expected + 'in %s.' % disk.path),
             journal_checks.space(self.deployment))
         self.record('h1')
         finding, = journal_checks.space(self.deployment)
