@@ -2,7 +2,6 @@
 """Misplaced servers as text and as JSON: pure, no I/O."""
 
 from collections import abc
-import itertools
 from typing import Any
 
 from nova_aggregate_mirror import audit
@@ -64,18 +63,14 @@ def row(misplacement: audit.Misplacement) -> tuple[Any, ...]:
         misplacement.step, misplacement.keep_step or None)
 
 
-def document(pages: abc.Iterable[abc.Iterable[audit.Misplacement]],
+def document(misplacements: abc.Iterable[audit.Misplacement],
              totals: auditor.Totals, cells_down: source.Down
              ) -> dict[str, Any]:
-    """Return the misplacements and the totals for a program.
-
-    :param totals: complete after the last page, as ``cells_down`` is
-    """
-    misplacements = [dict(zip(FIELDS, row(misplacement))) for misplacement
-                     in itertools.chain.from_iterable(pages)]
-    return {'misplacements': misplacements, 'servers': totals.servers,
-            'misplaced': totals.misplaced, 'without_request': totals.unknown,
-            'rules': dict(totals.by_rule),
+    """Return the misplacements and the totals for a program."""
+    return {'misplacements': [dict(zip(FIELDS, row(misplacement)))
+                              for misplacement in misplacements],
+            'servers': totals.servers, 'misplaced': totals.misplaced,
+            'without_request': totals.unknown, 'rules': totals.by_rule,
             'cells_down': problems.documents(cells_down)}
 
 

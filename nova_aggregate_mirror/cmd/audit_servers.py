@@ -70,8 +70,26 @@ def run(conf: cfg.ConfigOpts) -> int:
     pages = server_audit.run(source.pages(
         arguments.hosts,
         identifiers.Identifiers(conf).project(arguments.project)))
-    _show(arguments.format, with_progress(
-        pages, totals, progress.shown(arguments.quiet)), totals, source)
+    misplacements: list[audit.Misplacement] = []
+    error = None
+    try:
+        for page in with_progress(
+                pages, totals, progress.shown(arguments.quiet)):
+            misplacements += page
+    except (KeyboardInterrupt, exceptions.MirrorError) as exc:
+        # What was found before it is printed.
+        error = exc
+    if arguments.format == 'table' and (totals.servers or error is None):
+        print(display.summary(totals))
+        if misplacements:
+            print(display.table(misplacements))
+    if error:
+        raise error
+    if arguments.format != 'table':
+        formats.show(
+            arguments.format,
+            display.document(misplacements, totals, source.cells_down),
+            display.FIELDS, map(display.row, misplacements))
     status = _judge(arguments, totals, source)
     unknown = _unknown_names(
         arguments, server_audit, source, components.source())
@@ -110,38 +128,6 @@ def build_audit(conf: cfg.ConfigOpts, past: abc.Iterable[full_syncs.Entry],
     return readers.DatabaseAudit(
         conf, client.Client(conf), names, past, zone,
         can_unpin=zones.can_unpin())
-
-
-def _show(form: str, pages: abc.Iterable[list[audit.Misplacement]],
-          totals: auditor.Totals, source: server_pages.ServerPages
-          ) -> None:
-    if form in formats.DOCUMENTS:
-        print(formats.document(form, display.document(
-            pages, totals, source.cells_down)), end='')
-    elif form in formats.LINES:
-        formats.print_rows(form, display.FIELDS, (
-            display.row(misplacement) for page in pages
-            for misplacement in page))
-    else:
-        _show_table(pages, totals)
-
-
-def _show_table(pages: abc.Iterable[list[audit.Misplacement]],
-                totals: auditor.Totals) -> None:
-    rows: list[audit.Misplacement] = []
-    error = None
-    try:
-        for page in pages:
-            rows += page
-    except (KeyboardInterrupt, exceptions.MirrorError) as exc:
-        # What was found before it is printed.
-        error = exc
-    if totals.servers or error is None:
-        print(display.summary(totals))
-    if rows:
-        print(display.table(rows))
-    if error:
-        raise error
 
 
 def with_progress(pages: abc.Iterator[list[audit.Misplacement]],

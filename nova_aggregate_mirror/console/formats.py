@@ -3,7 +3,6 @@
 
 from collections import abc
 import csv
-import itertools
 import json
 import sys
 from typing import Any
@@ -35,26 +34,22 @@ def document(form: str, content: Any) -> str:
     return rendered
 
 
-def print_rows(form: str, columns: abc.Sequence[str],
-               rows: abc.Iterable[abc.Sequence[Any]]) -> None:
-    """Print rows as CSV, or as values separated by spaces without a header."""
-    if form == 'csv':
-        writer = csv.writer(sys.stdout, quoting=csv.QUOTE_NONNUMERIC,
-                            lineterminator='\n')
-        writer.writerows(itertools.chain([columns], rows))
-        return
-    for row in rows:
-        print(*(' '.join(str('' if value is None else value).splitlines())
-                for value in row))
-
-
 def show(form: str, content: Any, columns: abc.Sequence[str],
          rows: abc.Iterable[abc.Sequence[Any]]) -> None:
-    """Print a document, or rows, in any format but ``table``."""
-    if form in LINES:
-        print_rows(form, columns, rows)
-    else:
+    """Print in any format but ``table``: a document, or rows.
+
+    CSV has a header; values are separated by spaces.
+    """
+    if form in DOCUMENTS:
         print(document(form, content), end='')
+    elif form == 'csv':
+        writer = csv.writer(sys.stdout, quoting=csv.QUOTE_NONNUMERIC,
+                            lineterminator='\n')
+        writer.writerows([columns, *rows])
+    else:
+        for row in rows:
+            texts = ('' if value is None else str(value) for value in row)
+            print(*(' '.join(text.splitlines()) for text in texts))
 
 
 def tell(lines: abc.Iterable[str], out: TextIO | None = None) -> None:

@@ -7,11 +7,8 @@ from unittest import mock
 import fixtures
 import testtools
 
-from nova_aggregate_mirror.audit import auditor
-from nova_aggregate_mirror.audit import display
 from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import connections
 from tests import patience
@@ -37,20 +34,14 @@ class TestPages(testtools.TestCase):
         self.servers = server_pages.ServerPages(
             engines.Limits(patience.seconds(60)))
 
-    def document(self):
-        """Build the document before the first page is read."""
-        return display.document(
-            ([] for page in self.servers.pages()), auditor.Totals(),
-            self.servers.cells_down)
-
     def test_cell_that_does_not_answer(self):
-        """A document names it, and no longer once it answers."""
+        """It is named to who holds the cells, until it answers."""
         self.cells.ask.side_effect = self.ask
-        self.silent = {'cell1'}
-        self.assertEqual(problems.documents({'cell1': doubles.SILENT}),
-                         self.document()['cells_down'])
-        self.silent = set()
-        self.assertEqual([], self.document()['cells_down'])
+        cells_down = self.servers.cells_down
+        for self.silent in {'cell1'}, set():
+            self.assertEqual([], [page for page in self.servers.pages()
+                                  if page.servers])
+            self.assertEqual(self.silent, cells_down.keys())
 
     def ask(self, cell, query, default, down):
         """Answer that a cell has no server."""
