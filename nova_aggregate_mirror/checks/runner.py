@@ -94,10 +94,8 @@ class Result(upgradecheck.Result):
 
     def __init__(self, code: checks.Code, findings: checks.Findings) -> None:
         self.findings = findings
-        lines = []
-        for finding in findings:
-            lines += [finding.text, *('  ' + line for line
-                                      in finding.commands)]
+        lines = ['\n  '.join([finding.text, *finding.commands])
+                 for finding in findings]
         super().__init__(code, '\n'.join(lines) or None)
 
 

@@ -4,6 +4,7 @@
 from collections import abc
 import contextlib
 import errno
+import functools
 import io
 import os
 import re
@@ -51,7 +52,9 @@ def run(program: str, command: abc.Callable[[], int]) -> int:
         _discard_output()
         problem = 'the output could not be written: %s' % exc
     except cfg.ConfigFilesPermissionDeniedError as exc:
-        problem = str(_refusal(exc, program))
+        problem = str(exceptions.failure_of(functools.partial(
+            unreadable_files.check, cast(Any, exc).config_files, program))
+            or exc)
     except cfg.Error as exc:
         problem = str(option_values.of_error(CONF, exc))
     except exceptions.MirrorError as exc:
@@ -80,15 +83,6 @@ def show_help(program: str, description: str,
                             subsequent_indent=28 * ' '))
     print('\nThese options, and those of oslo.log, precede the command.')
     return True
-
-
-def _refusal(error: Any, program: str) -> Exception:
-    """Return an error that names the unreadable file, if it can be found."""
-    try:
-        unreadable_files.check(error.config_files, program)
-    except exceptions.MirrorError as exc:
-        return exc
-    return cast(Exception, error)
 
 
 def _prepare_streams() -> None:

@@ -6,6 +6,7 @@ available_filters`` names it.
 """
 
 from collections import abc
+import functools
 from typing import Any
 
 from nova.conf import CONF
@@ -39,11 +40,7 @@ def all_filters() -> list[type]:
 
     :raises SystemExit: when an option is invalid, after logging the reason
     """
-    refused: exceptions.MirrorError | None = None
-    try:
-        install()
-    except exceptions.MirrorError as exc:
-        refused = exc
+    refused = exceptions.failure_of(install)
     if refused:
         # Do not start without the configured isolation. A traceback would
         # hide the reason.
@@ -62,14 +59,12 @@ def install() -> None:
     """
     loaded, missing = _load(), None
     if CONF.scheduler.query_placement_for_routed_network_aggregates:
-        try:
-            auth.load(CONF, 'neutron')
-        except exceptions.MissingCredentials as exc:
-            if CONF.aggregate_mirror.missing_credentials == 'fail':
-                raise
-            missing = exc
+        missing = exceptions.failure_of(
+            functools.partial(auth.load, CONF, 'neutron'),
+            exceptions.MissingCredentials)
     if missing:
-        # Logged here: in the handler oslo.log would append it once more.
+        if CONF.aggregate_mirror.missing_credentials == 'fail':
+            raise missing
         LOG.warning('nova-scheduler cannot query neutron for the segments of '
                     'routed networks: %s', missing)
     registered = getattr(request_filter, 'ALL_REQUEST_FILTERS', None)
