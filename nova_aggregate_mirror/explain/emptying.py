@@ -70,7 +70,11 @@ class Emptying:
         for row in leaving:
             self._cloud.display.tell('%d of %d servers placed' % (
                 len(placed), len(leaving)))
-            placed.append(self._place(row))
+            try:
+                placed.append(self._asked(row))
+            except facts.Refusal as refusal:
+                placed.append(
+                    dataclasses.replace(row, reason=refusal.reason))
         return placed + [row for row in rows if not row.operation]
 
     def _read(self) -> list[Any]:
@@ -122,13 +126,8 @@ class Emptying:
             why = 'in %s' % state.upper()
         return dataclasses.replace(row, operation='', reason=why)
 
-    def _place(self, row: Departure) -> Departure:
-        try:
-            return self._asked(row)
-        except facts.Refusal as refusal:
-            return dataclasses.replace(row, reason=refusal.reason)
-
     def _asked(self, row: Departure) -> Departure:
+        """Return a server with its host, or with why it has none."""
         request = self._request(row)
         spec = request.spec
         trial = rehearsal.Rehearsal(

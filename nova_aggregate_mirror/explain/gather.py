@@ -366,8 +366,10 @@ def _run_nova(cloud: Cloud, request: requests.SchedulingRequest,
     requested, runs, passed = manager.run_filters(states, [
         state for state in all_states if state.uuid in named], spec)
     scores = manager.scores(passed, spec)
+    # Nova ignores case.
+    left_out = {host.lower() for host in spec.ignore_hosts or ()}
     ignored = frozenset(node for node, host in facts.nova.nodes.items()
-                        if trial.ignores(host))
+                        if host.lower() in left_out)
     facts = dataclasses.replace(
         facts, states=frozenset(state.uuid for state in all_states),
         ignored=ignored, requested=requested, filter_runs=runs, scores=scores,

@@ -62,11 +62,6 @@ class Rehearsal:
             return destination.cell
         return None
 
-    def ignores(self, host: str) -> bool:
-        """Check whether the request leaves out a host; nova ignores case."""
-        return host.lower() in {
-            name.lower() for name in self._spec.ignore_hosts or ()}
-
     def queries(self) -> list[placement_query.PlacementQuery]:
         """Run the request filters; return the queries that nova makes.
 
