@@ -106,10 +106,11 @@ def sentence(answer: Answer) -> str:
 
 def text(answer: Answer) -> str:
     """Render remarks, the sentence, a row for each server, and the notes."""
-    table = terminal_tables.render(TABLE, map(_cells, answer.departures))
-    return '\n\n'.join([
-        *head(answer), *([table] if answer.departures else ()),
-        *notes(answer)])
+    parts = head(answer)
+    if answer.departures:
+        parts.append(terminal_tables.render(
+            TABLE, map(_cells, answer.departures)))
+    return '\n\n'.join(parts + notes(answer))
 
 
 def head(answer: Answer) -> list[str]:

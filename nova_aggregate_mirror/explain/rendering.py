@@ -65,9 +65,12 @@ def _filled(answer: explanation.Answer) -> str:
     """Return how many servers fit, and what then excludes the hosts."""
     zone = answer.request.get('zone')
     elsewhere = 'not in zone %s' % zone
-    inside = dataclasses.replace(answer, verdicts=[
-        verdict for verdict in answer.verdicts if elsewhere not in {
-            reason.phrase for reason in (verdict.reason, *verdict.also)}])
+    verdicts = []
+    for verdict in answer.verdicts:
+        reasons = (verdict.reason, *verdict.also)
+        if elsewhere not in {reason.phrase for reason in reasons}:
+            verdicts.append(verdict)
+    inside = dataclasses.replace(answer, verdicts=verdicts)
     hosts = '%d %s%s' % (len(inside.verdicts), inside.noun,
                          ' of %s' % zone if zone else '')
     parts = ['%s on %d of %s' % (reason, count, hosts)
@@ -88,11 +91,12 @@ def names(hosts: abc.Iterable[str], limit: int) -> str:
 
 def text(answer: explanation.Answer) -> str:
     """Render the sentence, the funnel, the hosts and the notes."""
+    parts = head(answer)
+    if answer.zones:
+        parts.append(terminal_tables.render(ZONES, answer.zones.items()))
     hosts = [_table_row(*row) for row in rows(answer)]
-    zones = [terminal_tables.render(ZONES, answer.zones.items())]
-    return '\n\n'.join([
-        *head(answer), *(zones if answer.zones else ()),
-        terminal_tables.render(TABLE, hosts), *notes(answer)])
+    parts.append(terminal_tables.render(TABLE, hosts))
+    return '\n\n'.join(parts + notes(answer))
 
 
 def head(answer: explanation.Answer) -> list[str]:
