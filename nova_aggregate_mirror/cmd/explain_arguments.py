@@ -99,46 +99,42 @@ def check(options: argparse.Namespace) -> None:
     ``operation`` becomes a text, with ``new_flavor`` beside it.
     """
     operation, *parameters = options.operation
-    if operation not in ('', *explanation.OPERATIONS):
-        raise exceptions.InvalidConfiguration(
-            '--for %s is not an operation: use one of %s' % (
-                operation, ', '.join(explanation.OPERATIONS)))
-    if len(parameters) != (1 if operation == 'resize' else 0):
-        raise exceptions.InvalidConfiguration(
-            '--for resize needs the new flavor, as in "--for resize m1.large"'
-            if operation == 'resize' else
-            '--for %s takes no further value: %s' % (
-                operation, ' '.join(parameters)))
-    misused = [name for name, value, changing in (
-        ('image', options.image, 'rebuild'),
-        ('image-property', options.properties, 'rebuild'),
-        ('volume', options.volume, None), ('project', options.project, None),
-        ('zone', options.zone, 'unshelve'), ('hint', options.hints, None),
-        ('count', options.count != 1, None))
-        if value and operation != changing]
-    subject = '--server' if options.server else '--servers-of'
-    if not options.flavor and misused:
-        raise exceptions.InvalidConfiguration(
-            '--%s applies to --flavor, not to %s %s' % (
-                misused[0], subject, 'with --for ' + operation if operation
-                else 'without --for'))
-    if options.servers_of and operation not in ('', *moving.STATES):
-        raise exceptions.InvalidConfiguration(
-            '--for %s is not a move of --servers-of: use one of %s' % (
-                operation, ', '.join(moving.STATES)))
-    if options.order and not options.servers_of:
-        raise exceptions.InvalidConfiguration('--order needs --servers-of')
+    options.operation, options.new_flavor = operation, ' '.join(parameters)
+    stored = '--server' if options.server else '--servers-of'
+    when = 'with --for ' + operation if operation else 'without --for'
+    misuses = [
+        (operation not in ('', *explanation.OPERATIONS),
+         '--for %s is not an operation: use one of %s' % (
+             operation, ', '.join(explanation.OPERATIONS))),
+        (operation == 'resize' and len(parameters) != 1,
+         '--for resize needs the new flavor, as in "--for resize m1.large"'),
+        (operation != 'resize' and parameters,
+         '--for %s takes no further value: %s' % (
+             operation, options.new_flavor)),
+        (options.flavor and operation not in ('', explanation.CREATE),
+         '--for %s needs --server' % operation),
+        (options.servers_of and operation not in ('', *moving.STATES),
+         '--for %s is not a move of --servers-of: use one of %s' % (
+             operation, ', '.join(moving.STATES))),
+        (options.order and not options.servers_of,
+         '--order needs --servers-of')]
+    for name, value, changing in (
+            ('image', options.image, 'rebuild'),
+            ('image-property', options.properties, 'rebuild'),
+            ('volume', options.volume, None),
+            ('project', options.project, None),
+            ('zone', options.zone, 'unshelve'), ('hint', options.hints, None),
+            ('count', options.count != 1, None)):
+        misuses.append((
+            not options.flavor and value and operation != changing,
+            '--%s applies to --flavor, not to %s %s' % (name, stored, when)))
     for name in 'host', 'network', 'port':
-        if options.servers_of and getattr(options, name + 's'):
-            raise exceptions.InvalidConfiguration(
-                '--%s does not apply to --servers-of' % name)
-    reserved = [name for name, _value in options.hints
-                if name.startswith('_nova')]
-    if reserved:
-        raise exceptions.InvalidConfiguration(
-            '--hint %s: names that begin with _nova are reserved for nova'
-            % reserved[0])
-    if options.flavor and operation not in ('', explanation.CREATE):
-        raise exceptions.InvalidConfiguration(
-            '--for %s needs --server' % operation)
-    options.operation, options.new_flavor = operation, ''.join(parameters)
+        misuses.append((options.servers_of and getattr(options, name + 's'),
+                        '--%s does not apply to --servers-of' % name))
+    for name, _value in options.hints:
+        misuses.append((
+            name.startswith('_nova'), '--hint %s: names that begin with _nova '
+            'are reserved for nova' % name))
+    for applies, misuse in misuses:
+        if applies:
+            raise exceptions.InvalidConfiguration(misuse)
