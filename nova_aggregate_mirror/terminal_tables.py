@@ -25,7 +25,7 @@ COLOUR = re.compile('(\x1b\\[(?:0|31|32|33)m)')
 """What switches a colour on or off."""
 
 Cell = Any
-"""A value, or a tuple of values with a line for each."""
+"""A value, or a tuple of texts with a line for each that is not empty."""
 
 
 class _NameWrapper(textwrap.TextWrapper):
@@ -87,7 +87,7 @@ def _cell(lines: abc.Iterable[str], width: int,
 
 
 def _lines(cell: Cell) -> list[str]:
-    lines = cell if isinstance(cell, tuple) else (cell,)
+    lines = filter(None, cell) if isinstance(cell, tuple) else (cell,)
     return [printable.line(str(line)) for line in lines]
 
 

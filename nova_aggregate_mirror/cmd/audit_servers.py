@@ -49,11 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='only servers on this host; may be repeated')
     parser.add_argument('--project', default='', metavar='NAME_OR_ID',
                         help='only servers of this project')
+    texts = '; '.join(map('%s (%s)'.__mod__, rules.descriptions().items()))
     parser.add_argument(
         '--rule', action='append', default=[], choices=rules.NAMES,
-        dest='rules', help='check this rule; may be repeated: ' + '; '.join(
-            '%s (%s)' % (name, text.replace('``', ''))
-            for name, text in rules.descriptions().items()))
+        dest='rules', help='check this rule; may be repeated: '
+        + texts.replace('``', ''))
     formats.add_argument(parser)
     parser.add_argument('--quiet', action='store_true',
                         help='print no progress')

@@ -57,6 +57,6 @@ def bind(journal: store.Journal, nova: database.DatabaseSource, force: bool
                   file=sys.stderr)
             return exit_status.REFUSED
     binding.replace(journal.database, mappings)
-    print('The journal belongs to this nova, with the cells %s'
-          % ', '.join(sorted(mappings.values())))
+    cells = ', '.join(sorted(mappings.values()))
+    print('The journal belongs to this nova, with the cells %s' % cells)
     return exit_status.OK

@@ -2,6 +2,7 @@
 """``journal list`` and ``journal forget``: the rows of the journal."""
 
 import argparse
+import collections
 from collections import abc
 import sys
 import textwrap
@@ -32,32 +33,34 @@ def show(journal_rows: stored_rows.StoredRows, form: str, name: str,
          now: abc.Callable[[], float] = time.time) -> int:
     """Print all rows of the journal with this name; return the status."""
     rows = journal_rows.all()
-    cells = [[row.id, row.dirty.host, row.state, row.detail,
-              '%d s' % max(0, now() - row.created_at), row.attempts,
-              row.last_error] for row in rows]
+    cells = []
+    for row in rows:
+        age = '%d s' % max(0, now() - row.created_at)
+        cells.append((row.id, row.dirty.host, row.state, row.detail, age,
+                      row.attempts, row.last_error))
     if form != 'table':
         formats.show(form, [_document(row) for row in rows], COLUMNS, cells)
     elif not rows:
         print('The journal %s is empty: no operation is pending.' % name)
     else:
         print('Journal: %s' % name)
-        print(terminal_tables.render(IN_TABLE, [
-            ((host, identifier), *others)
-            for identifier, host, _state, *others, _error in cells]))
+        in_table = [((host, identifier), *others) for
+                    identifier, host, _state, *others, _error in cells]
+        print(terminal_tables.render(IN_TABLE, in_table))
         _show_errors(rows)
     return exit_status.OK
 
 
 def _show_errors(rows: abc.Iterable[journal.Row]) -> None:
     """Print each error once, with its hosts."""
-    hosts: dict[str, set[str]] = {}
+    hosts = collections.defaultdict[str, set[str]](set)
     for row in rows:
         if row.last_error:
-            hosts.setdefault(row.last_error, set()).add(row.dirty.host)
+            hosts[row.last_error].add(row.dirty.host)
     for error, names in hosts.items():
+        line = printable.line('%s: %s' % (plurals.some(names), error))
         print(textwrap.fill(
-            printable.line('%s: %s' % (plurals.some(names), error)),
-            terminal_tables.WIDTH, subsequent_indent='  ',
+            line, terminal_tables.WIDTH, subsequent_indent='  ',
             break_long_words=False, break_on_hyphens=False))
 
 
@@ -66,14 +69,15 @@ def forget(journal_rows: stored_rows.StoredRows, ids: abc.Collection[str],
     """Delete rows, running ones only with force; return the exit status."""
     rows = [row for row in journal_rows.all() if row.id in ids]
     running = [row for row in rows if row.running and not force]
-    print('%s forgotten' % plurals.count(journal_rows.close(
-        row.id for row in rows if row not in running), 'row'), flush=True)
+    closed = journal_rows.close(row.id for row in rows if row not in running)
+    print('%s forgotten' % plurals.count(closed, 'row'), flush=True)
     status, unknown = exit_status.OK, set(ids) - {row.id for row in rows}
     if unknown:
+        existing = ['%s of host %s' % (row.id, row.dirty.host)
+                    for row in journal_rows.all()]
         print('The journal has no row %s; it has %s' % (
-            ', '.join(sorted(unknown)), plurals.some(
-                '%s of host %s' % (row.id, row.dirty.host)
-                for row in journal_rows.all()) or 'none'), file=sys.stderr)
+            ', '.join(sorted(unknown)), plurals.some(existing) or 'none'),
+            file=sys.stderr)
         status = exit_status.COULD_NOT_RUN
     for row in running:
         print('Row %s was kept: its operation may still run. The agent closes '

@@ -52,8 +52,8 @@ def escape_controls(conf: cfg.ConfigOpts) -> None:
     """
     colors = _COLOR.findall(''.join(conf[name] or '' for name in _FORMATS))
     for handler in logging.getLogger().handlers:
-        handler.setFormatter(_EscapingFormatter(
-            handler.formatter or logging.Formatter(), colors))
+        formatter = handler.formatter or logging.Formatter()
+        handler.setFormatter(_EscapingFormatter(formatter, colors))
 
 
 class _EscapingFormatter(logging.Formatter):

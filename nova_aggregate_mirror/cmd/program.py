@@ -52,9 +52,9 @@ def run(program: str, command: abc.Callable[[], int]) -> int:
         _discard_output()
         problem = 'the output could not be written: %s' % exc
     except cfg.ConfigFilesPermissionDeniedError as exc:
+        files = cast(Any, exc).config_files
         problem = str(exceptions.failure_of(functools.partial(
-            unreadable_files.check, cast(Any, exc).config_files, program))
-            or exc)
+            unreadable_files.check, files, program)) or exc)
     except cfg.Error as exc:
         problem = str(option_values.of_error(CONF, exc))
     except exceptions.MirrorError as exc:

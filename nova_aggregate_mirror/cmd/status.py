@@ -54,10 +54,11 @@ def text(results: abc.Mapping[str, runner.Result]) -> str:
     """Return the table of oslo.upgradecheck, and the commands below it."""
     rows, lines = [], []
     for name, result in results.items():
-        details = [finding.text for finding in result.findings] or ['None']
+        first, *others = [
+            finding.text for finding in result.findings] or ['None']
         code = upgradecheck.UPGRADE_CHECK_MSG_MAP[result.code]
         rows.append([('Check: ' + name, 'Result: ' + code,
-                      'Details: ' + details[0], *details[1:])])
+                      'Details: ' + first, *others)])
         for finding in result.findings:
             commands = ['  ' + command for command in finding.commands]
             lines += [name + ':', *commands] if commands else []

@@ -34,11 +34,11 @@ def check(paths: abc.Iterable[str | pathlib.Path], program: str) -> None:
 
 def _check(path: pathlib.Path, right: int, program: str) -> None:
     if os.path.exists(path) and not os.access(path, right, effective_ids=True):
-        status = path.stat()
+        status, reader = path.stat(), accounts.user(os.geteuid())
         raise exceptions.InvalidConfiguration(
             'user %s may not read %s, which belongs to user %s and group %s'
-            % (accounts.user(os.geteuid()), path,
-               accounts.user(status.st_uid), _group(status.st_gid)),
+            % (reader, path, accounts.user(status.st_uid),
+               _group(status.st_gid)),
             step=_step(status, right, program))
 
 

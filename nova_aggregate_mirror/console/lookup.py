@@ -73,12 +73,12 @@ def unknown_names(zone: str, zones: abc.Collection[str],
     """
     errors = []
     if zone and not totals.servers and zone not in zones:
-        errors.append(
-            'nova has no availability zone %s, and no server requests it; '
-            'nova has %s' % (zone, plurals.some(zones) or 'none'))
+        names = plurals.some(zones) or 'none'
+        errors.append('nova has no availability zone %s, and no server '
+                      'requests it; nova has %s' % (zone, names))
     empty = set(hosts).difference(totals.hosts)
     existing = read() if empty else ()
+    names = plurals.some(existing) or 'none'
     return errors + [
-        'nova has no %s %s, and no server is on it; nova has %s' % (
-            noun, host, plurals.some(existing) or 'none')
-        for host in sorted(empty.difference(existing))]
+        'nova has no %s %s, and no server is on it; nova has %s'
+        % (noun, host, names) for host in sorted(empty.difference(existing))]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Display of the result of a full sync: text, table and JSON."""
 
+import collections
 from collections import abc
 from typing import Any
 
@@ -44,13 +45,16 @@ def document(result: result.Result) -> dict[str, Any]:
     def entries(state: State) -> list[dict[str, Any]]:
         return [_entry(association) for association in result.select(state)]
 
+    stale = [{**_entry(association),
+              'kept': association.state is State.STALE_KEPT}
+             for association in result.select(State.STALE, State.STALE_KEPT)]
+    failed = {str(subject): exc.failure
+              for subject, exc in result.outcome.failed.items()
+              if not isinstance(exc, exceptions.Stopped)}
     return {
         'dry_run': not result.request.write,
         'missing': entries(State.MISSING),
-        'stale': [{**_entry(association),
-                   'kept': association.state is State.STALE_KEPT}
-                  for association in result.select(
-                      State.STALE, State.STALE_KEPT)],
+        'stale': stale,
         'foreign_aggregates': entries(State.FOREIGN_AGGREGATE),
         'foreign_providers': entries(State.FOREIGN_PROVIDER),
         'unknown_providers': [
@@ -67,11 +71,8 @@ def document(result: result.Result) -> dict[str, Any]:
              'hosts': sorted(aggregate.hosts)}
             for aggregate in sorted(nova.invalid_aggregates)],
         'cells_down': problems.documents(nova.cells_down),
-        'failed': [problems.document(exc.failure, subject=str(subject))
-                   for subject, exc in sorted(
-                       result.outcome.failed.items(),
-                       key=lambda failure: str(failure[0]))
-                   if not isinstance(exc, exceptions.Stopped)],
+        'failed': [problems.document(failed[subject], subject=subject)
+                   for subject in sorted(failed)],
         'refused': _failure(result.refused),
         'not_compared': _failure(result.not_compared),
         'unprocessed': result.unprocessed,
@@ -99,25 +100,25 @@ def summary(result: result.Result, never: str = NEVER,
     unknown = {association.provider
                for association in result.select(State.UNKNOWN_PROVIDER)}
     if unknown:
-        lines.append('Unchanged: %s, which %s.' % (plurals.count(
-            len(unknown), 'resource provider', 'resource providers, each of'),
-            result.nova.owners))
+        count = plurals.count(
+            len(unknown), 'resource provider', 'resource providers, each of')
+        lines.append('Unchanged: %s, which %s.' % (count, result.nova.owners))
     return [*lines, *foreign(result, never)]
 
 
-def foreign(result: result.Result, never: str = NEVER) -> list[str]:
+def foreign(result: result.Result, never: str) -> list[str]:
     """Describe the aggregates that are not nova's, if requested."""
     if not result.request.foreign:
         return []
-    by_aggregate: dict[str, set[str]] = {}
+    by_aggregate = collections.defaultdict[str, set[str]](set)
     for association in result.select(State.FOREIGN_AGGREGATE):
-        by_aggregate.setdefault(association.aggregate_uuid, set()).add(
-            association.host)
-    return plurals.lines((
-        'Aggregate %s of %s: %s; its owner is unknown.%s' % (
-            uuid, plurals.some(hosts), never,
-            HOW_TO_REMOVE if uuid in result.removable else '')
-        for uuid, hosts in sorted(by_aggregate.items())), problems.MOST_LISTED)
+        by_aggregate[association.aggregate_uuid].add(association.host)
+    lines = []
+    for uuid, hosts in sorted(by_aggregate.items()):
+        how = HOW_TO_REMOVE if uuid in result.removable else ''
+        lines.append('Aggregate %s of %s: %s; its owner is unknown.%s' % (
+            uuid, plurals.some(hosts), never, how))
+    return plurals.lines(lines, problems.MOST_LISTED)
 
 
 def effect(states: abc.Iterable[str]) -> list[str]:
@@ -134,10 +135,8 @@ def in_table(rows: abc.Iterable[tuple[str, ...]]
     is in the same cell.
     """
     return [
-        (state, tuple(filter(None, (
-            host, provider, '' if aggregate else 'aggregate ' + uuid))),
-         aggregate)
-        for state, host, provider, aggregate, uuid in rows]
+        (state, (host, provider, '' if aggregate else 'aggregate ' + uuid),
+         aggregate) for state, host, provider, aggregate, uuid in rows]
 
 
 def _entry(association: Association) -> dict[str, Any]:

@@ -101,15 +101,16 @@ def rows(nova: source.Nova, visible: abc.Iterable[Association],
         for host in [names[name] for name in association.hosts] or [
                 MatrixHost('', (association.provider,))]:
             by_host.setdefault(host, []).append(association)
-    groups: dict[tuple[tuple[MatrixCell, ...], tuple[str, ...], bool],
-                 list[MatrixHost]] = {}
+    groups = collections.defaultdict[
+        tuple[tuple[MatrixCell, ...], tuple[str, ...], bool],
+        list[MatrixHost]](list)
     for host, members in by_host.items():
-        groups.setdefault((tuple(_cells(host, members)),
-                           marks.get(host.name, ()), bool(host.name)), []
-                          ).append(host)
-    return sorted((MatrixRow(tuple(hosts), cells, host_marks)
-                   for (cells, host_marks, _is_host), hosts in groups.items()),
-                  key=lambda row: row.rank)
+        cells = tuple(_cells(host, members))
+        groups[cells, marks.get(host.name, ()), bool(host.name)].append(host)
+    matrix_rows = [
+        MatrixRow(tuple(hosts), cells, host_marks)
+        for (cells, host_marks, _is_host), hosts in groups.items()]
+    return sorted(matrix_rows, key=lambda row: row.rank)
 
 
 def columns(nova: source.Nova, visible: abc.Iterable[Association]

@@ -80,10 +80,11 @@ def _previous(name: str, directory: int, file: str) -> os.stat_result | None:
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(previous.st_mode):
+        link = (' but a symbolic link' if stat.S_ISLNK(previous.st_mode)
+                else '')
         raise exceptions.InvalidConfiguration(
             '%s is no regular file%s; give another name, or - for standard '
-            'output' % (name, ' but a symbolic link' if stat.S_ISLNK(
-                previous.st_mode) else ''))
+            'output' % (name, link))
     folder = os.fstat(directory)
     if folder.st_mode & stat.S_ISVTX and previous.st_uid not in (
             os.geteuid(), folder.st_uid):

@@ -29,10 +29,10 @@ def generate(name: str, now: float, **values: Any) -> abc.Iterator[str]:
     environment.filters.update(
         time=dates.in_table, age=lambda seconds: _age(now - seconds))
     script = environment.get_template(name + '.js').render()
+    # The browser runs only the script with this hash.
+    script_hash = base64.b64encode(hashlib.sha256(script.encode()).digest())
     return environment.get_template(name + '.html').generate(
-        # The browser runs only the script with this hash.
-        script_hash=base64.b64encode(
-            hashlib.sha256(script.encode()).digest()).decode(),
+        script_hash=script_hash.decode(),
         version=importlib.metadata.version('nova-aggregate-mirror'),
         machine=socket.gethostname(), now=now, **values)
 

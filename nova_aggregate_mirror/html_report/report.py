@@ -13,8 +13,10 @@ from nova_aggregate_mirror.html_report import page
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import sync_history
+from nova_aggregate_mirror import source
 
 REPAIR = commands.SYNC + ' --prune'
+Figures = list[tuple[str, int | str, str]]
 Spans = list[tuple[matrix.MatrixCell | None, int]]
 """Cells of a row, or None for several empty ones, each with its width."""
 State = associations.State
@@ -56,9 +58,9 @@ def _comparison(content: collect.Content) -> str:
     result = content.sync
     if content.sync.not_compared:
         return 'Nothing could be compared: %s' % content.sync.not_compared
+    missing, stale = result.select(State.MISSING), result.select(*STALE)
     parts = ['%d %s' % (len(drift), word) for word, drift in (
-        ('missing', result.select(State.MISSING)),
-        ('stale', result.select(*STALE))) if drift]
+        ('missing', missing), ('stale', stale)) if drift]
     problems = len(result.problems) + bool(content.journal.trouble)
     count = plurals.count(problems, 'problem')
     if not parts:
@@ -81,21 +83,21 @@ def values(content: collect.Content) -> dict[str, Any]:
         problems.insert(0, journal.trouble)
     names = {column.uuid: column.name or 'deleted ' + column.uuid
              for column in columns}
+    counts = [column.counts for column in columns]
+    differing = [host for row in rows if row.differs
+                 for host in row.hosts if host.name]
+    misplaced = content.findings and content.findings.figure
     return {
         'status': status(content), 'summary': summary(content),
-        'good': not status(content) and not (
-            content.findings and content.findings.figure),
-        'states': frozenset[State]().union(
-            *(column.counts for column in columns)),
+        'good': not status(content) and not misplaced,
+        'states': frozenset[State]().union(*counts),
         'compared': not content.sync.not_compared,
         'problems': problems, 'endpoint': content.endpoint,
         'figures': _figures(content),
         'columns': columns,
         'names': names, 'zones': content.zones, 'meanings': exit_status.TEXTS,
         'rows': [(row, _spans(row, places)) for row in rows],
-        'hosts': len({*nova.members, *nova.hosts()}),
-        'differing': sum(bool(host.name) for row in rows if row.differs
-                         for host in row.hosts),
+        'hosts': len(_hosts(nova)), 'differing': len(differing),
         'journal': journal,
         'pending': result.select(State.PENDING),
         'foreign': result.select(
@@ -111,29 +113,33 @@ def values(content: collect.Content) -> dict[str, Any]:
         'findings': content.findings, 'audit_command': commands.AUDIT}
 
 
-def _figures(content: collect.Content
-             ) -> list[tuple[str, int | str, str]]:
+def _hosts(nova: source.Nova) -> abc.Collection[str]:
+    return nova.hosts() | nova.members.keys()
+
+
+def _figures(content: collect.Content) -> Figures:
     """Return the figures at the top: a label, a number and its kind.
 
     An unknown figure must not look like zero.
     """
-    nova, journal = content.sync.nova, content.journal
-    result = content.sync
-    compared = [
-        ('missing or stale', '?', 'unknown')
-    ] if content.sync.not_compared else [
-        ('hosts', len({*nova.members, *nova.hosts()}), ''),
-        ('compute nodes' + nova.extent, len(nova.compute_nodes()), ''),
-        ('missing', len(result.select(State.MISSING)), 'missing'),
-        ('stale', len(result.select(*STALE)), 'stale'),
-        ('pending', len(result.select(State.PENDING)), 'pending')]
-    return [
-        ('aggregates', len(nova.aggregates), ''), *compared,
-        ('in the journal', '?' if journal.trouble else len([
-            row for row in journal.rows if row.mirrored_at is None]),
-         'unknown'), *([
-             ('misplaced servers', content.findings.figure, 'misplaced')
-         ] if content.findings else [])]
+    result, journal, nova = content.sync, content.journal, content.sync.nova
+    figures: Figures = [('aggregates', len(nova.aggregates), '')]
+    if result.not_compared:
+        figures.append(('missing or stale', '?', 'unknown'))
+    else:
+        figures += [
+            ('hosts', len(_hosts(nova)), ''),
+            ('compute nodes' + nova.extent, len(nova.compute_nodes()), ''),
+            ('missing', len(result.select(State.MISSING)), 'missing'),
+            ('stale', len(result.select(*STALE)), 'stale'),
+            ('pending', len(result.select(State.PENDING)), 'pending')]
+    pending = [row for row in journal.rows if row.mirrored_at is None]
+    figures.append(('in the journal', '?' if journal.trouble
+                    else len(pending), 'unknown'))
+    if content.findings:
+        figures.append(
+            ('misplaced servers', content.findings.figure, 'misplaced'))
+    return figures
 
 
 def _spans(row: matrix.MatrixRow, places: abc.Mapping[str, int]) -> Spans:

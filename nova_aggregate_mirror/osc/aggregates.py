@@ -46,16 +46,16 @@ class ListAggregates(command.Lister):
             if association.state is State.FOREIGN_AGGREGATE}
         for name, uuid in sorted((name, uuid) for uuid, name
                                  in {**nameless, **nova.aggregates}.items()):
-            in_aggregate = by_aggregate[uuid]
             hosts = [host for host, aggregates in nova.members.items()
                      if uuid in aggregates]
-            rows.append((
-                name, uuid, len(hosts),
-                len([association for association in in_aggregate
-                     if association.in_nova and association.provider]),
-                len([association for association in in_aggregate
-                     if association.in_placement and association.hosts]),
-                state({association.state for association in in_aggregate})))
+            in_nova = in_placement = 0
+            for association in by_aggregate[uuid]:
+                in_nova += bool(association.in_nova and association.provider)
+                in_placement += bool(
+                    association.in_placement and association.hosts)
+            states = {association.state for association in by_aggregate[uuid]}
+            rows.append((name, uuid, len(hosts), in_nova, in_placement,
+                         state(states)))
         if not rows:
             command.tell(['Nova has no aggregate'])
         self.below = sync_result.effect(row[-1] for row in rows)
@@ -103,5 +103,5 @@ class ShowAggregate(command.Lister):
 
     def in_table(self, columns: Any, rows: Any) -> command.Table:
         return ('Host, provider', 'State'), [
-            (tuple(filter(None, (host, provider))), state)
+            ((host, provider), state)
             for host, provider, _in_nova, _in_placement, state in rows]

@@ -113,10 +113,10 @@ class Lister(command.Lister):
                             '-f json"')])
         if read.failed:
             self.status = exit_status.NOT_READ
-        return compared.nova, [*others, *associations.complete(
-            compared.nova, associations.compare(compared),
-            compared.unread_aggregates.keys()
-            | compared.unread_providers.keys())]
+        unread = (compared.unread_aggregates.keys()
+                  | compared.unread_providers.keys())
+        return compared.nova, others + associations.complete(
+            compared.nova, associations.compare(compared), unread)
 
 
 class _FittingTable:
@@ -149,8 +149,8 @@ def epilog(statuses: abc.Mapping[int, str]) -> str:
     # Nova-api shows no host mappings.
     meanings = {1: 'the client itself could not authenticate', **statuses}
     meanings.pop(exit_status.NOT_MAPPED, '')
-    return 'Exit status, the lowest that applies: %s.' % '; '.join(
-        '%d %s' % status for status in sorted(meanings.items()))
+    texts = ['%d %s' % status for status in sorted(meanings.items())]
+    return 'Exit status, the lowest that applies: %s.' % '; '.join(texts)
 
 
 def clients_of(app: Any) -> clients.Clients:

@@ -45,8 +45,7 @@ class Diff(command.Lister):
             summary += '\nTo change placement, run "%s".' % _sync(
                 parsed_args, *pruning)
         listing = _sync(parsed_args, '--prune', '--dry-run', '-f', 'json')
-        command.tell([*summary.splitlines(),
-                      *result.lines('"%s"' % listing)])
+        command.tell(summary.splitlines() + result.lines('"%s"' % listing))
         self.below = sync_result.effect(row[0] for row in rows)
         return sync_result.COLUMNS, rows
 

@@ -69,10 +69,10 @@ class ListServers(command.Lister):
         command.tell([display.summary(zone_audit.totals), LIMITS])
         self.below = display.steps(self._misplacements)
         self.status = zone_audit.totals.status(found)
+        members = [aggregate.hosts for aggregate in aggregates]
         unknown = [] if down else lookup.unknown_names(
             parsed_args.zone, zone_audit.zones, parsed_args.hosts,
-            zone_audit.totals, lambda: nova.hosts().union(*(
-                aggregate.hosts for aggregate in aggregates)))
+            zone_audit.totals, lambda: nova.hosts().union(*members))
         command.tell(unknown)
         if unknown:
             self.status = self.status or exit_status.COULD_NOT_RUN

@@ -32,6 +32,11 @@ class TestTables(testtools.TestCase):
         self.assertIn(UUID, table)
         self.assertIn('compute-17', table)
 
+    def test_line_of_a_cell_that_is_empty(self):
+        """A host without a provider has one line."""
+        self.assertEqual([['h1', '']], terminal_tables.fit(
+            ('A', 'B'), [(('h1', ''), '')]))
+
     def test_name_is_divided_after_an_underscore(self):
         """If the table is too wide otherwise."""
         row = 'foreign_aggregate', UUID, HOST

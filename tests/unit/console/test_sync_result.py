@@ -37,7 +37,7 @@ class TestRows(testtools.TestCase):
     def test_table(self):
         """Names come first; an aggregate without a name has its UUID."""
         self.assertEqual(
-            [('stale', ('h', 'n'), 'zone'),
-             ('absent', ('n', 'aggregate a'), '')],
+            [('stale', ('h', 'n', ''), 'zone'),
+             ('absent', ('', 'n', 'aggregate a'), '')],
             sync_result.in_table([('stale', 'h', 'n', 'zone', 'a'),
                                   ('absent', '', 'n', '', 'a')]))
