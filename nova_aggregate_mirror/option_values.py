@@ -69,10 +69,9 @@ def check(conf: cfg.ConfigOpts) -> None:
 
     :raises InvalidConfiguration: names each option with an invalid value
     """
-    mistakes = override_mistakes(conf)
+    mistakes = '; '.join(map(str, override_mistakes(conf).values()))
     if mistakes:
-        raise exceptions.InvalidConfiguration(
-            '; '.join(map(str, mistakes.values())))
+        raise exceptions.InvalidConfiguration(mistakes)
 
 
 def of_error(conf: cfg.ConfigOpts, error: cfg.Error
@@ -99,9 +98,9 @@ def unknown_names(conf: cfg.ConfigOpts) -> list[str]:
     for file, group, name, _value in _entries(conf):
         if name not in names.get(group, [name]):
             similar = difflib.get_close_matches(name, names[group], 1)
-            texts.append('[%s] in %s sets %s, which is no option%s' % (
-                group, file, name, ': rename it to %s' % similar[0]
-                if similar else ': delete it'))
+            step = 'rename it to ' + similar[0] if similar else 'delete it'
+            texts.append('[%s] in %s sets %s, which is no option: %s'
+                         % (group, file, name, step))
     return texts
 
 
@@ -121,10 +120,11 @@ def _entries(conf: cfg.ConfigOpts
     # Oslo.config registers these options when it starts to read the files.
     if 'config_file' not in conf:
         return
-    for file in (*(conf.config_file or ()), *(
-            str(path) for directory in conf.config_dir or ()
-            for path in sorted(pathlib.Path(directory).glob('*.conf')))):
-        sections: dict[str, dict[str, list[str]]] = {}
+    files = [*(conf.config_file or ())]
+    for directory in conf.config_dir or ():
+        files += map(str, sorted(pathlib.Path(directory).glob('*.conf')))
+    for file in files:
+        sections: dict[str, Any] = {}
         with contextlib.suppress(OSError, ValueError, cfg.Error):
             cfg.ConfigParser(file, sections).parse()
         for group, values in sections.items():

@@ -59,13 +59,16 @@ def fit(columns: abc.Sequence[str], rows: abc.Iterable[abc.Sequence[Cell]]
     places = range(len(columns))
     widths, floors = [], []
     for place, column in enumerate(columns):
-        lines = [line for row in cells for line in row[place]]
+        lines: list[str] = []
+        for row in cells:
+            lines += row[place]
         words = re.split(r'\s+|(?<=_)', ' '.join(lines))
-        widths.append(max(map(len, [column, *lines])))
-        floors.append(max(map(len, [column, *words])))
+        widths.append(max(len(column), *map(len, lines)))
+        floors.append(max(len(column), *map(len, words)))
     # A border and two spaces for each column.
+    borders = 3 * len(columns) + 1
     terminal = shutil.get_terminal_size((WIDTH, 0)).columns
-    excess = sum(widths) + 3 * len(columns) + 1 - terminal
+    excess = sum(widths) + borders - terminal
     for _character in range(excess):
         place = max(places, key=lambda place: (
             widths[place] > floors[place], widths[place]))
@@ -94,6 +97,6 @@ def _lines(cell: Cell) -> list[str]:
 def _wrap(line: str, width: int) -> list[str]:
     if len(line) <= width:
         return [line]
-    wrapper = _NameWrapper if any(
-        len(word) > width for word in line.split()) else textwrap.TextWrapper
+    has_long_word = any(len(word) > width for word in line.split())
+    wrapper = _NameWrapper if has_long_word else textwrap.TextWrapper
     return wrapper(width, break_on_hyphens=False).wrap(line)

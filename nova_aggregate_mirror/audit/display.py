@@ -21,9 +21,9 @@ FIELDS = ('server', 'name', 'host', 'project', 'state', 'rule', 'requested',
 
 def table(misplacements: abc.Collection[audit.Misplacement]) -> str:
     """Return a table, and the commands below it."""
-    rows = map(cells, misplacements)
+    rows, lines = map(cells, misplacements), steps(misplacements)
     return '\n'.join([terminal_tables.render(COLUMNS, rows, divider=True),
-                      *map(printable.line, steps(misplacements))])
+                      *map(printable.line, lines)])
 
 
 def steps(misplacements: abc.Iterable[audit.Misplacement]) -> list[str]:
@@ -67,8 +67,8 @@ def document(misplacements: abc.Iterable[audit.Misplacement],
              totals: auditor.Totals, cells_down: source.Down
              ) -> dict[str, Any]:
     """Return the misplacements and the totals for a program."""
-    return {'misplacements': [dict(zip(FIELDS, row(misplacement)))
-                              for misplacement in misplacements],
+    rows = map(row, misplacements)
+    return {'misplacements': [dict(zip(FIELDS, values)) for values in rows],
             'servers': totals.servers, 'misplaced': totals.misplaced,
             'without_request': totals.unknown, 'rules': totals.by_rule,
             'cells_down': problems.documents(cells_down)}

@@ -8,6 +8,8 @@ import collections
 from collections import abc
 import shlex
 
+from oslo_config import cfg
+
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror import checks
@@ -22,6 +24,7 @@ from nova_aggregate_mirror.source import keyed_aggregates
 
 ZONE = metadata_rules.ZONE
 TRAIT = 'trait:'
+TRAITS = metadata_rules.Keys(prefixes=frozenset({TRAIT}))
 REQUIRED = 'required'
 # Keys that nova does not read since it uses placement, to resource classes.
 RATIOS = {'cpu_allocation_ratio': 'VCPU', 'ram_allocation_ratio': 'MEMORY_MB',
@@ -102,11 +105,10 @@ def zones(deployment: inputs.Deployment) -> checks.Findings:
     for uuid, metadata in sorted(deployment.aggregates.metadata.items()):
         if ZONE in metadata:
             by_zone[metadata[ZONE]].append(uuid)
-    default = deployment.conf.default_availability_zone
     return (_lint(ZONES, deployment) + _overlaps(deployment.aggregates)
             + _empty_zones(deployment.aggregates, by_zone)
             + _default_zone(deployment, by_zone)
-            + ([] if default in by_zone else _pinned_servers(default)))
+            + _pinned_servers(deployment.conf, by_zone))
 
 
 def _overlaps(aggregates: keyed_aggregates.Aggregates) -> checks.Findings:
@@ -163,12 +165,17 @@ def _default_zone(deployment: inputs.Deployment, by_zone: abc.Collection[str]
         '[DEFAULT]', 'default_schedule_zone = %s' % zone)
 
 
-def _pinned_servers(zone: str) -> checks.Findings:
+def _pinned_servers(conf: cfg.ConfigOpts, by_zone: abc.Collection[str]
+                    ) -> checks.Findings:
     """Report servers that are pinned to the zone of hosts without a zone."""
-    count, sampled = server_pages.count_pinned(zone)
+    zone = conf.default_availability_zone
+    count, sampled = (0, False) if zone in by_zone else (
+        server_pages.count_pinned(zone))
+    if not count:
+        return []
     newest = 'Of the newest %d requests, ' % server_pages.NEWEST
     servers = plurals.count(count, 'server is', 'servers are')
-    return [] if not count else checks.warning(
+    return checks.warning(
         '%s%s pinned to availability zone %s, that of hosts without a zone '
         '(default_availability_zone). Nova refuses to unshelve them on a host '
         'of a zone. To list those of them that are on a host, with the '
@@ -237,18 +244,17 @@ def unread_keys(deployment: inputs.Deployment) -> checks.Findings:
         readers.append((row.keys or of_flavors, '[filter_scheduler]',
                         'enabled_filters = ' + ','.join(enabled)))
     if not conf.scheduler.enable_isolated_aggregate_filtering:
-        readers.append((metadata_rules.Keys(prefixes=frozenset({TRAIT})),
-                        '[scheduler]',
+        readers.append((TRAITS, '[scheduler]',
                         'enable_isolated_aggregate_filtering = true'))
     having = collections.defaultdict[str, list[str]](list)
     for uuid, metadata in aggregates.metadata.items():
         for key in metadata:
-            having[key].append(aggregates.names[uuid])
+            if not any(key in row for row in read):
+                having[key].append(aggregates.names[uuid])
     findings: checks.Findings = []
     for unread, *lines in readers:
         texts = ['%s of aggregate %s' % (key, checks.some(names))
-                 for key, names in sorted(having.items())
-                 if key in unread and not any(key in row for row in read)]
+                 for key, names in sorted(having.items()) if key in unread]
         if texts:
             findings += checks.warning(
                 'No enabled filter of nova or of this package reads %s: it '

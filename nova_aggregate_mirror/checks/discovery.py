@@ -89,10 +89,10 @@ class Discovery:
 
     def _call(self, occasion: str, url: str = '') -> errors.Call:
         options = self.conf[self.group]
+        interfaces = ','.join(options.valid_interfaces or ['public'])
         return errors.Call(
-            lambda: self.account.party, occasion, url, errors.selection(
-                options.region_name,
-                ','.join(options.valid_interfaces or ['public'])))
+            lambda: self.account.party, occasion, url,
+            errors.selection(options.region_name, interfaces))
 
     @contextlib.contextmanager
     def _request(self, call: errors.Call) -> abc.Iterator[ks_adapter.Adapter]:

@@ -39,9 +39,9 @@ def options(deployment: inputs.Deployment) -> checks.Findings:
             '[%s]' % group, '%s = %s' % (name, text))
     for text in option_values.unknown_names(conf):
         findings += checks.warning('%s.' % text)
-    files = ', '.join([*(conf.config_file or ()), *(conf.config_dir or ())])
-    return findings or checks.good(
-        'Options were read from %s.' % (files or 'the environment'))
+    files = [*(conf.config_file or ()), *(conf.config_dir or ())]
+    place = ', '.join(files) or 'the environment'
+    return findings or checks.good('Options were read from %s.' % place)
 
 
 def database(deployment: inputs.Deployment) -> checks.Findings:

@@ -73,11 +73,10 @@ def forget(journal_rows: stored_rows.StoredRows, ids: abc.Collection[str],
     print('%s forgotten' % plurals.count(closed, 'row'), flush=True)
     status, unknown = exit_status.OK, set(ids) - {row.id for row in rows}
     if unknown:
-        existing = ['%s of host %s' % (row.id, row.dirty.host)
-                    for row in journal_rows.all()]
-        print('The journal has no row %s; it has %s' % (
-            ', '.join(sorted(unknown)), plurals.some(existing) or 'none'),
-            file=sys.stderr)
+        existing = plurals.some('%s of host %s' % (row.id, row.dirty.host)
+                                for row in journal_rows.all()) or 'none'
+        print('The journal has no row %s; it has %s'
+              % (', '.join(sorted(unknown)), existing), file=sys.stderr)
         status = exit_status.COULD_NOT_RUN
     for row in running:
         print('Row %s was kept: its operation may still run. The agent closes '

@@ -50,7 +50,8 @@ def escape_controls(conf: cfg.ConfigOpts) -> None:
     Call it after oslo.log's ``setup``. Colors of the configured formats are
     kept.
     """
-    colors = _COLOR.findall(''.join(conf[name] or '' for name in _FORMATS))
+    formats = [conf[name] or '' for name in _FORMATS]
+    colors = _COLOR.findall(''.join(formats))
     for handler in logging.getLogger().handlers:
         formatter = handler.formatter or logging.Formatter()
         handler.setFormatter(_EscapingFormatter(formatter, colors))

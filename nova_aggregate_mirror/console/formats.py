@@ -48,8 +48,8 @@ def show(form: str, content: Any, columns: abc.Sequence[str],
         writer.writerows([columns, *rows])
     else:
         for row in rows:
-            texts = ('' if value is None else str(value) for value in row)
-            print(*(' '.join(text.splitlines()) for text in texts))
+            texts = ['' if value is None else str(value) for value in row]
+            print(' '.join(' '.join(text.splitlines()) for text in texts))
 
 
 def tell(lines: abc.Iterable[str], out: TextIO | None = None) -> None:

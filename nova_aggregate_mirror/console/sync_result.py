@@ -3,6 +3,7 @@
 
 import collections
 from collections import abc
+import itertools
 from typing import Any
 
 from nova_aggregate_mirror import exceptions
@@ -83,10 +84,10 @@ def document(result: result.Result) -> dict[str, Any]:
 def rows(result: result.Result, states: abc.Sequence[State] = LISTED
          ) -> list[tuple[str, ...]]:
     """List the associations in these states, for ``COLUMNS``."""
+    selected = itertools.chain.from_iterable(map(result.select, states))
     return [(association.state.word, association.host,
              association.provider, association.aggregate,
-             association.aggregate_uuid)
-            for state in states for association in result.select(state)]
+             association.aggregate_uuid) for association in selected]
 
 
 def summary(result: result.Result, never: str = NEVER,

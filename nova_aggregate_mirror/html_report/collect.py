@@ -133,7 +133,9 @@ def associations_of(content: Content
 def marks(content: Content) -> abc.Mapping[str, tuple[str, ...]]:
     """Map hosts to short texts about problems other than drift."""
     by_host: dict[str, tuple[str, ...]] = {}
-    nova = content.sync.nova
+    nova, not_compared = content.sync.nova, set[str]()
+    for name in _not_compared(content):
+        not_compared |= nova.hosts_of(name) or {name}
     for hosts, mark in (
             ({row.dirty.host for row in content.journal.rows
               if row.mirrored_at is None}, 'in the journal'),
@@ -144,9 +146,8 @@ def marks(content: Content) -> abc.Mapping[str, tuple[str, ...]]:
                 aggregate.hosts for aggregate in nova.invalid_aggregates)),
              matrix.NO_UUID),
             (nova.hosts_of_invalid_nodes(), 'compute node without a UUID'),
-            ({host for name in _not_compared(content)
-              for host in nova.hosts_of(name) or {name}}
-             - nova.hosts_down.keys(), 'could not be compared')):
+            (not_compared - nova.hosts_down.keys(),
+             'could not be compared')):
         for host in hosts:
             by_host[host] = (*by_host.get(host, ()), mark)
     return by_host

@@ -4,6 +4,7 @@
 import collections
 from collections import abc
 import dataclasses
+from typing import Any
 
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror import source
@@ -101,15 +102,12 @@ def rows(nova: source.Nova, visible: abc.Iterable[Association],
         for host in [names[name] for name in association.hosts] or [
                 MatrixHost('', (association.provider,))]:
             by_host.setdefault(host, []).append(association)
-    groups = collections.defaultdict[
-        tuple[tuple[MatrixCell, ...], tuple[str, ...], bool],
-        list[MatrixHost]](list)
+    groups: dict[Any, list[MatrixHost]] = collections.defaultdict(list)
     for host, members in by_host.items():
         cells = tuple(_cells(host, members))
         groups[cells, marks.get(host.name, ()), bool(host.name)].append(host)
-    matrix_rows = [
-        MatrixRow(tuple(hosts), cells, host_marks)
-        for (cells, host_marks, _is_host), hosts in groups.items()]
+    matrix_rows = [MatrixRow(tuple(hosts), cells, host_marks)
+                   for (cells, host_marks, _), hosts in groups.items()]
     return sorted(matrix_rows, key=lambda row: row.rank)
 
 

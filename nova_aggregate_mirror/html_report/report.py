@@ -84,8 +84,9 @@ def values(content: collect.Content) -> dict[str, Any]:
     names = {column.uuid: column.name or 'deleted ' + column.uuid
              for column in columns}
     counts = [column.counts for column in columns]
-    differing = [host for row in rows if row.differs
-                 for host in row.hosts if host.name]
+    # A row has hosts, or providers without a known host.
+    differing = [len(row.hosts) for row in rows
+                 if row.differs and row.hosts[0].name]
     misplaced = content.findings and content.findings.figure
     return {
         'status': status(content), 'summary': summary(content),
@@ -97,7 +98,7 @@ def values(content: collect.Content) -> dict[str, Any]:
         'columns': columns,
         'names': names, 'zones': content.zones, 'meanings': exit_status.TEXTS,
         'rows': [(row, _spans(row, places)) for row in rows],
-        'hosts': len(_hosts(nova)), 'differing': len(differing),
+        'hosts': len(_hosts(nova)), 'differing': sum(differing),
         'journal': journal,
         'pending': result.select(State.PENDING),
         'foreign': result.select(
@@ -124,6 +125,7 @@ def _figures(content: collect.Content) -> Figures:
     """
     result, journal, nova = content.sync, content.journal, content.sync.nova
     figures: Figures = [('aggregates', len(nova.aggregates), '')]
+    stale = result.select(*STALE)
     if result.not_compared:
         figures.append(('missing or stale', '?', 'unknown'))
     else:
@@ -131,7 +133,7 @@ def _figures(content: collect.Content) -> Figures:
             ('hosts', len(_hosts(nova)), ''),
             ('compute nodes' + nova.extent, len(nova.compute_nodes()), ''),
             ('missing', len(result.select(State.MISSING)), 'missing'),
-            ('stale', len(result.select(*STALE)), 'stale'),
+            ('stale', len(stale), 'stale'),
             ('pending', len(result.select(State.PENDING)), 'pending')]
     pending = [row for row in journal.rows if row.mirrored_at is None]
     figures.append(('in the journal', '?' if journal.trouble
