@@ -92,6 +92,14 @@ class TestZuulYaml(testtools.TestCase):
         for plugins in found:
             self.assertEqual([name], list(plugins))
 
+    def test_upgrade_that_skips_a_release(self):
+        """It starts with the newest nova that has an environment in tox."""
+        branch = self.jobs[OURS + 'grenade-skip-level']['vars'][
+            'grenade_from_branch']
+        newest = max((ROOT / 'tests' / 'releases').glob('nova*.in'))
+        self.assertEqual('# OpenStack %s' % branch.removeprefix('stable/'),
+                         newest.read_text().splitlines()[0])
+
     def test_request_filters_of_jobs_exist(self):
         setup = configparser.RawConfigParser()
         setup.read(ROOT / 'setup.cfg')
