@@ -47,6 +47,7 @@ def _select(*statuses: int) -> dict[int, str]:
 # What the exit statuses of each command mean.
 COMPARISON = _select(
     NOT_READ, NOT_UPDATED, NOT_MAPPED, NO_NODE, NO_PROVIDER, DRIFT)
+WAIT = COMPARISON | {REFUSED: 'nova-compute disabled its service itself'}
 SYNC = _select(*COMPARISON, REFUSED)
 LISTING = _select(NOT_READ) | {OK: 'everything could be read'}
 JOURNAL = _select(REFUSED) | {OK: 'nothing was refused'}

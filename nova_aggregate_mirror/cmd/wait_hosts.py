@@ -8,6 +8,8 @@ placement nor in the journal.
 """
 
 import argparse
+import shlex
+import sys
 
 from oslo_config import cfg
 
@@ -34,16 +36,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(conf: cfg.ConfigOpts) -> int:
-    """Wait, print what is missing and the result; return the exit status."""
+    """Wait, print what is missing or comes next; return the exit status."""
     components.check_configuration()
     options = conf.command
     # An attempt has a deadline, like a call of nova-api.
     limits = engines.Limits.of_call(options.timeout, 0.0)
     nova, placement = components.source(limits.answer), components.placement()
     try:
-        return wait_run.run(
+        status = wait_run.run(
             nova, placement, frozenset(options.hosts), options.timeout,
             commands.SYNC + ' --host')
     except exceptions.MirrorError as exc:
         formats.tell([str(exc)])
         return exit_status.of(exc)
+    if status == exit_status.OK:
+        formats.tell([
+            'If it is disabled: openstack compute service set --enable %s '
+            'nova-compute' % shlex.quote(host)
+            for host in sorted(set(options.hosts))], sys.stdout)
+    return status

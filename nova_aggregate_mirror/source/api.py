@@ -22,6 +22,7 @@ from nova_aggregate_mirror.source import node_locations
 from nova_aggregate_mirror import uuids
 
 Parse = abc.Callable[[errors.Call, dict[str, Any]], tuple[str, str]]
+Service = api_connection.ListedService
 
 UNLISTED = ('no compute node that nova-api lists', 'start nova-compute on '
             'that host; if "openstack compute service list" has it as up, run '
@@ -99,10 +100,10 @@ class ApiSource:
     def read_all(self) -> source.Nova:
         rows = self._nodes()
         # Read after the nodes, to detect a cell that goes down meanwhile.
-        services = self._services()
+        services = self.services()
         down = _down(services)
         nova = _nova(self.all_aggregates(), rows, down)
-        hosts = frozenset(host for host, _status in services)
+        hosts = frozenset(service.host for service in services)
         return dataclasses.replace(nova, unlisted=hosts - down - nova.hosts())
 
     def _nodes(self) -> list[source.NodeRow]:
@@ -156,20 +157,24 @@ class ApiSource:
 
     def hosts_down(self) -> frozenset[str]:
         """Read the hosts of cells that do not answer nova-api."""
-        return _down(self._services())
+        return _down(self.services())
 
     def hosts(self) -> frozenset[str]:
         """Read the hosts with nova-compute, also of cells that are down."""
-        return frozenset(host for host, _status in self._services())
+        return frozenset(service.host for service in self.services())
 
-    def _services(self) -> list[tuple[str, str]]:
+    def services(self) -> list[Service]:
         return self._api.entries(
             '/os-services?binary=nova-compute', 'services',
             api_connection.service)
 
+    def enable(self, service: Service) -> None:
+        self._api.update('/os-services/' + service.id, {'status': 'enabled'})
 
-def _down(services: abc.Iterable[tuple[str, str]]) -> frozenset[str]:
-    return frozenset(host for host, status in services if status == UNKNOWN)
+
+def _down(services: abc.Iterable[Service]) -> frozenset[str]:
+    return frozenset(service.host for service in services
+                     if service.status == UNKNOWN)
 
 
 def cells_of(hosts: frozenset[str]) -> source.Down:

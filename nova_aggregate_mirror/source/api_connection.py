@@ -29,7 +29,7 @@ PARTY = openstack_options.party(
 
 
 class Api:
-    """Reads from nova-api."""
+    """Requests to nova-api."""
 
     def __init__(self, nova: Any, timeout: float) -> None:
         self._client = nova.client
@@ -45,33 +45,46 @@ class Api:
         :param step: the next step if nova does not have the microversion
         :raises UnexpectedNova: nova does not have the microversion
         """
+        with deadline.within(self._timeout):
+            call, entries = self._read(path, key, microversion, step)
+            return [parse(call, entry) for entry in entries]
+
+    def update(self, path: str, body: dict[str, str]) -> None:
+        """Send a PUT, once."""
+        with deadline.within(self._timeout):
+            self._request('PUT', path, MICROVERSION, json=body)
+
+    @repeats.repeating
+    def _read(self, path: str, key: str, microversion: str, step: str
+              ) -> tuple[errors.Call, list[Any]]:
+        """Send a request; return it, for errors, and the entries."""
+        call, body = self._request('GET', path, microversion, step)
+        entries = body.get(key) if isinstance(body, dict) else None
+        if not isinstance(entries, list) or not all(
+                isinstance(entry, dict) for entry in entries):
+            raise call.malformed('no list of %s' % key)
+        return call, entries
+
+    def _request(self, method: str, path: str, microversion: str,
+                 step: str = '', **options: Any) -> tuple[errors.Call, Any]:
+        """Send a request; return it, for errors, and the body."""
         call = errors.Call(
-            lambda: PARTY, 'GET %s' % path,
+            lambda: PARTY, '%s %s' % (method, path),
             kind=exceptions.NovaUnavailable,
             selection=errors.selection(
                 self._client.region_name, self._client.interface))
-        with deadline.within(self._timeout):
-            call, entries = self._read(call, path, key, microversion, step)
-            return [parse(call, entry) for entry in entries]
-
-    @repeats.repeating
-    def _read(self, call: errors.Call, path: str, key: str, microversion: str,
-              step: str) -> tuple[errors.Call, list[Any]]:
-        """Send a request; return it, for errors, and the entries."""
         with errors.translated(call):
             # The request parses the token and the catalog, then the body.
             with errors.parsing():
-                response, body = self._get(path, microversion)
-            call = dataclasses.replace(call, url=response.url or '')
-            if response.status_code != 200:
-                raise _refusal(call, response, body, step)
-            entries = body.get(key) if isinstance(body, dict) else None
-            if not isinstance(entries, list) or not all(
-                    isinstance(entry, dict) for entry in entries):
-                raise call.malformed('no list of %s' % key)
-            return call, entries
+                response, body = self._send(
+                    method, path, microversion, **options)
+        call = dataclasses.replace(call, url=response.url or '')
+        if response.status_code != 200:
+            raise _refusal(call, response, body, step)
+        return call, body
 
-    def _get(self, path: str, microversion: str) -> tuple[Any, Any]:
+    def _send(self, method: str, path: str, microversion: str,
+              **options: Any) -> tuple[Any, Any]:
         """Send a request with novaclient's session, the only use of it.
 
         Its managers are bypassed: python-novaclient ends at microversion 2.96,
@@ -80,13 +93,13 @@ class Api:
         """
         client = self._client
         with library_errors.looking_up(client.session, client.service_type):
-            response = client.session.get(
-                path, raise_exc=False, microversion=microversion,
+            response = client.session.request(
+                path, method, raise_exc=False, microversion=microversion,
                 endpoint_override=client.endpoint_override, endpoint_filter={
                     'service_type': client.service_type,
                     'interface': client.interface,
                     'region_name': client.region_name},
-                headers={'Accept': 'application/json'})
+                headers={'Accept': 'application/json'}, **options)
         try:
             return response, response.json()
         except ValueError:
@@ -115,6 +128,17 @@ class ListedAggregate:
         """Describe it, if its UUID is none."""
         return source.InvalidAggregate(
             self.name, self.id, self.uuid, self.hosts)
+
+
+@dataclasses.dataclass(frozen=True)
+class ListedService:
+    """A compute service as nova-api shows it."""
+
+    host: str
+    status: str
+    """``UNKNOWN`` in a cell that is down, without what follows."""
+    id: str = ''
+    disabled_reason: str = ''
 
 
 def aggregate(call: errors.Call, entry: dict[str, Any]) -> ListedAggregate:
@@ -146,9 +170,10 @@ def node_name(call: errors.Call, entry: dict[str, Any]) -> tuple[str, str]:
             str(entry.get('hypervisor_hostname') or ''))
 
 
-def service(call: errors.Call, entry: dict[str, Any]) -> tuple[str, str]:
-    """Return the host and the status of a service."""
-    return string(call, entry, 'host'), text(call, entry, 'status')
+def service(call: errors.Call, entry: dict[str, Any]) -> ListedService:
+    return ListedService(
+        string(call, entry, 'host'), text(call, entry, 'status'),
+        str(entry.get('id') or ''), str(entry.get('disabled_reason') or ''))
 
 
 def uuid(call: errors.Call, entry: dict[str, Any], key: str) -> str:

@@ -157,7 +157,8 @@ class TestWait(ManageTest):
         self.assertEqual((0, ''), (process.returncode, errors))
         self.assertThat(output, matchers.MatchesRegex(
             r'Host h1: placement has it in 1 aggregate after \d+ s: '
-            r'zone \(%s\)\n$' % self.zone.uuid))
+            r'zone \(%s\)\nIf it is disabled: openstack compute service set '
+            r'--enable h1 nova-compute\n$' % self.zone.uuid))
         self.assertEqual({'GET'}, {
             request.method for request in self.cloud.placement.requests})
         self.assertFalse(pathlib.Path(

@@ -13,6 +13,7 @@ from oslo_utils import uuidutils
 import sqlalchemy as sa
 import testtools
 from testtools import matchers
+import webob
 import yaml
 
 from tests import commands
@@ -268,6 +269,12 @@ class TestSync(ClientTest):
 
 class TestWait(ClientTest):
 
+    def setUp(self):
+        super().setUp()
+        self.hosts = {}
+        # No nova-compute hears that its service is enabled.
+        self.cloud.nova.conf.config(long_rpc_timeout=1)
+
     def wait(self, *hosts, status=0):
         """Run the command; return standard output and standard error."""
         return self.openstack(
@@ -291,6 +298,59 @@ class TestWait(ClientTest):
         output, errors = self.wait('h1')
         self.assertIn('placement has it in 1 aggregate', output)
         self.assertEqual('', errors)
+
+    def disabled(self, name, reason, missing=False):
+        """Create a host whose compute service is disabled."""
+        host = self.hosts[name] = self.host(name)
+        if not missing:
+            self.placement.set_aggregates(host.nodes[0], [self.zone.uuid])
+        self.cloud.nova.request(
+            'PUT', '/os-services/' + host.service,
+            {'status': 'disabled', 'disabled_reason': reason})
+
+    def states(self):
+        """Return the status of each compute service."""
+        services = self.cloud.nova.request('GET', '/os-services').json
+        return {service['host']: service['status']
+                for service in services['services']}
+
+    def test_enable(self):
+        """What nova-compute has disabled itself is named and stays so."""
+        self.disabled('h1', 'new')
+        self.disabled('h2', 'AUTO: Connection to libvirt lost')
+        self.disabled('h3', 'new')
+        self.wait('h1', 'h2')
+        self.assertEqual({'disabled'}, {*self.states().values()})
+        output, errors = self.wait('h2', 'h1', '--enable', status=8)
+        self.assertIn('Host h1: nova-compute is enabled\n', output)
+        self.assertEqual(
+            'Host h2: not enabled; nova-compute disabled it, and enables it '
+            'itself: AUTO: Connection to libvirt lost\n', errors)
+        self.assertEqual({'h1': 'enabled', 'h2': 'disabled', 'h3': 'disabled'},
+                         self.states())
+        # A host that is enabled already is not written.
+        del self.server.requests[:]
+        self.assertIn('Host h1: nova-compute is enabled\n',
+                      self.wait('h1', '--enable')[0])
+        self.assertNotIn('/os-services/', ' '.join(self.server.requests))
+
+    def test_host_that_cannot_be_enabled(self):
+        """The others are, but none before placement has all of them."""
+        self.disabled('h1', 'new')
+        self.disabled('h2', 'new', missing=True)
+        self.wait('h1', 'h2', '--enable', status=7)
+        self.assertEqual({'disabled'}, {*self.states().values()})
+        self.openstack('aggregate', 'mirror', 'sync')
+        # As nova-api shows it if its cell goes down.
+        self.server.edits['/os-services'] = lambda body: body['services'][
+            0].pop('id')
+        self.wait('h1', 'h2', '--enable', status=5)
+        self.assertEqual({'h1': 'disabled', 'h2': 'enabled'}, self.states())
+        path = '/os-services/' + self.hosts['h1'].service
+        del self.server.edits['/os-services']
+        self.server.answers[path] = webob.Response(status=503)
+        _output, errors = self.wait('h2', 'h1', '--enable', status=255)
+        self.assertIn('Host h1: not enabled: nova-api at http:', errors)
 
 
 class TestErrors(ClientTest):

@@ -58,8 +58,8 @@ class TestWaiting(base.TestCase):
             self.assertEqual({self.host.name}, self.placement_has(self.zone))
             self.assertEqual([], self.host.servers())
 
-            self.run_client('openstack', 'compute', 'service', 'set',
-                            '--enable', self.host.name, 'nova-compute')
+            self.run_client('openstack', 'aggregate', 'mirror', 'wait',
+                            '--enable', self.host.name)
             self.scene.wait_until(
                 self.host.servers, 'a server is on the new host')
         server = self.boot(zone=self.zone)
