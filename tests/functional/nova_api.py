@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A nova-api process started as a WSGI server starts it, and its faults.
+"""Nova-api processes started as a WSGI server starts it, and their faults.
 
-Reads JSON: the FAULTS to inject before the start, with their arguments, and
-the requests. Writes the status of each response, unless nova-api does not
-start.
+This process imports the modules that its arguments name, and forks a nova-api
+for each line of JSON, which has the FAULTS to inject before the start, with
+their arguments, the requests to send, the variables and the files of the
+output. The statuses of the responses are written to standard output, unless
+nova-api does not start.
 """
 
 import builtins
@@ -12,6 +14,8 @@ import functools
 import importlib
 import importlib.util
 import json
+import os
+import socket
 import sys
 from typing import Any
 
@@ -101,20 +105,52 @@ def _start() -> Any:
         'nova.api.openstack.compute.wsgi').init_application()
 
 
-def main() -> None:
+def serve(faults: abc.Iterable[abc.Sequence[str]],
+          requests: abc.Iterable[abc.Sequence[Any]]) -> None:
     """Start nova-api with its faults, and send the requests."""
-    wanted = json.load(sys.stdin)
-    for name, *arguments in wanted['faults']:
+    for name, *arguments in faults:
         FAULTS[name](*arguments)
     application = _start()
     webob = importlib.import_module('webob')
     statuses = []
-    for method, path, body in wanted['requests']:
+    for method, path, body in requests:
         request = webob.Request.blank(
             '/v2.1' + path, method=method, headers=ADMINISTRATOR,
             content_type='application/json', **{'json': body} if body else {})
         statuses.append(request.get_response(application).status_code)
     json.dump(statuses, sys.stdout)
+
+
+def _run(faults: abc.Iterable[abc.Sequence[str]],
+         requests: abc.Iterable[abc.Sequence[Any]],
+         environment: abc.Mapping[str, str],
+         outputs: abc.Iterable[str]) -> None:
+    os.environ.update(environment)
+    for descriptor, path in enumerate((os.devnull, *outputs)):
+        os.dup2(os.open(path, os.O_RDWR | os.O_CREAT), descriptor)
+    serve(faults, requests)
+
+
+def main() -> None:
+    """Fork a nova-api for each line of JSON; answer with its exit status."""
+    preloaded = sys.argv[1:]
+    # Nova-api reads sys.argv.
+    del sys.argv[1:]
+    if preloaded:
+        _patch()
+    for name in preloaded:
+        importlib.import_module(name)
+    # A fork replaces this descriptor.
+    with socket.socket(fileno=sys.stdin.fileno()) as there:
+        lines, answers = there.makefile('r'), there.makefile('w')
+        for line in lines:
+            pid = os.fork()
+            if not pid:
+                # This ends the fork: nothing above catches SystemExit.
+                sys.exit(_run(*json.loads(line)))
+            answers.write('%d\n' % os.waitstatus_to_exitcode(
+                os.waitpid(pid, 0)[1]))
+            answers.flush()
 
 
 if __name__ == '__main__':

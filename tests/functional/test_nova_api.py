@@ -2,10 +2,9 @@
 """A real nova-api starts and serves aggregates, even if the package fails."""
 
 import dataclasses
+import functools
 import json
-import os
 import pathlib
-import subprocess
 import sys
 from typing import Any
 
@@ -14,6 +13,7 @@ import testtools
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.journal import store
+from tests.cloud import forks
 from tests import fixtures
 from tests import nova_service
 from tests import patience
@@ -21,6 +21,11 @@ from tests import placement_service
 
 PROGRAM = pathlib.Path(__file__).with_name('nova_api.py')
 PASTE = pathlib.Path(sys.prefix, 'etc', 'nova', 'api-paste.ini')
+# What nova-api imports before this package, which each fork imports itself:
+# nova.api.openstack.compute loads the plugins.
+PRELOADED = ('nova.api.openstack.wsgi_app', 'nova.compute.api',
+             'keystonemiddleware.auth_token', 'nova.scheduler.client.report',
+             'openstack.connection', 'openstack.placement.v1._proxy')
 FILTER = """
 [filter:aggregate_mirror]
 paste.filter_factory = nova_aggregate_mirror.nova_plugin:filter_factory
@@ -49,6 +54,18 @@ STORY = [
     ('POST', '/os-aggregates/2/action', {'remove_host': {'host': 'ironic'}}),
     ('DELETE', '/os-aggregates/2', None),
 ]
+
+
+@functools.cache
+def _forker(*modules: str) -> forks.Forker:
+    """Start the process that forks nova-apis, for all tests of this process.
+
+    It ends with this process.
+
+    :param modules: it imports them before it forks
+    """
+    return forks.Forker([sys.executable, str(PROGRAM), *modules],
+                        patience.seconds(300))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,25 +102,27 @@ class NovaApiTest(testtools.TestCase):
             last, ' aggregate_mirror' + last)
 
     def serve(self, *faults: tuple[str, ...], ours: str = '',
-              placement: str | None = None) -> Ended:
+              placement: str | None = None,
+              preloaded: tuple[str, ...] = PRELOADED) -> Ended:
         """Start nova-api, send it the requests of the story, and stop it.
 
         :param faults: functions of the program, with their arguments
         :param ours: lines for [aggregate_mirror]
         :param placement: lines for [placement]; by default complete
+        :param preloaded: modules that are imported already
         """
         self.configure(ours, placement)
-        done = subprocess.run(
-            [sys.executable, str(PROGRAM)],
-            input=json.dumps({'faults': faults, 'requests': STORY}),
-            env=os.environ | {
+        paths = [self.path / 'statuses', self.path / 'log']
+        for path in paths:
+            path.unlink(missing_ok=True)
+        status = _forker(*preloaded).ask(
+            faults, STORY, {
                 'OS_NOVA_CONFIG_DIR': str(self.path),
                 'OS_NOVA_CONFIG_FILES': 'api-paste.ini;nova.conf'},
-            capture_output=True, text=True,
-            timeout=patience.seconds(300))
-        self.addDetail('nova-api', testtools.content.text_content(done.stderr))
-        return Ended(done.returncode == 0, json.loads(done.stdout or '[]'),
-                     done.stderr)
+            [str(path) for path in paths])
+        statuses, log = [path.read_text() for path in paths]
+        self.addDetail('nova-api', testtools.content.text_content(log))
+        return Ended(int(status) == 0, json.loads(statuses or '[]'), log)
 
     def configure(self, ours: str = '', placement: str | None = None) -> None:
         """Write the two files that nova-api reads."""
@@ -158,8 +177,12 @@ class NovaApiTest(testtools.TestCase):
 class InstallationTest(NovaApiTest):
 
     def test_installed(self) -> None:
-        """With credentials, installing the package is sufficient."""
-        self.assert_ours(self.serve(ours='missing_credentials = fail'))
+        """With credentials, installing the package is sufficient.
+
+        This nova-api imports all of its modules itself.
+        """
+        self.assert_ours(self.serve(
+            ours='missing_credentials = fail', preloaded=()))
 
     def test_loaded_before_the_configuration(self) -> None:
         """The configuration is read before the hooks are installed."""
