@@ -150,6 +150,14 @@ class TestCauses(testtools.TestCase):
             'connect from this host',
             causes.PASSWORD.step_for(template))
 
+    def test_user_of_the_client_has_no_controller(self) -> None:
+        """The steps of the openstack client are for its own options."""
+        user = causes.client('placement')
+        for name, cause in CAUSES.items():
+            for party in user, causes.keystone(user):
+                for text in 'nova.conf', '[placement]':
+                    self.assertNotIn(text, cause.step_for(party), name)
+
     def test_refused_login_changes_no_account(self) -> None:
         """Keystone does not tell a wrong password from an unknown user."""
         for cause in causes.LOGIN, causes.PASSWORD:
