@@ -241,6 +241,10 @@ class TestCase(testtools.TestCase):
         self.journal.rows.hand_over(row, error)
         return row
 
+    def sent(self, method: str) -> list[str]:
+        """Return what the requests of a method, or reads, were about."""
+        return [what for each, what in self.log if each == method]
+
     def drain(self) -> outcome.Outcome:
         """Converge all rows of the journal, and close the handed-over rows."""
         return row_drain.drain(self.reconciler, self.journal.rows.all())

@@ -332,8 +332,7 @@ class TestOutage(case.AgentTest):
         self.clock += 10
         self.log.clear()
         self.drain.step()
-        self.assertEqual(1, len([entry for entry in self.log
-                                 if entry[0] == 'PUT']))
+        self.assertEqual(1, len(self.sent('PUT')))
         self.placement.broken.clear()
         self.clock += 10
         while self.drain.step():

@@ -168,7 +168,7 @@ class TestSync(case.AgentTest):
         for wanted in (['m-h10', 'm-h11'], ['n2', 'm-h10', 'm-h11']):
             self.log.clear()
             self.sync.step()
-            puts = [what for call, what in self.log if call == 'PUT']
+            puts = self.sent('PUT')
             self.assertEqual(wanted, sorted(set(puts), key=puts.index))
             self.placement.create('n2')
             self.clock += self.options.sync_interval
@@ -196,10 +196,11 @@ class TestSync(case.AgentTest):
             self.clock += self.options.sync_interval
             self.log.clear()
             self.sync.step()
-            tried.append([what for call, what in self.log if call == 'PUT'])
+            tried.append(self.sent('PUT'))
             self.assertEqual(120, len(self.noted[-1].outcome.failed))
         self.assertEqual([101, 101], list(map(len, tried)))
-        self.assertEqual(120, len({*tried[0], *tried[1]} - {'n2'}))
+        first, second = tried
+        self.assertEqual(120, len({*first, *second} - {'n2'}))
 
     def test_some_are_tried_in_each_sync(self):
         """Also when everything else takes longer than the interval."""

@@ -105,8 +105,9 @@ class TestAgent(case.AgentTest):
     def foreign_journal(self):
         """Let the journal belong to a nova without the aggregate a."""
         binding.replace(self.journal.database, {'other': ''})
-        self.journal.database.run(lambda connection: connection.execute(
-            sa.update(models.ledger).values(aggregate_uuid='of other')))
+        change = sa.update(models.ledger).values(aggregate_uuid='of other')
+        self.journal.database.run(
+            lambda connection: connection.execute(change))
 
     def assert_idle(self):
         self.wait_for_loops()

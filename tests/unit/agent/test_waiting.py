@@ -32,6 +32,10 @@ class WaitingTest(case.AgentTest):
             self.hand_over(host)
         return hosts
 
+    def placed(self, host):
+        """Return the aggregates of a host that was added."""
+        return self.placement.aggregates['node of ' + host]
+
     def step(self, count=1):
         """Step as the agent does; return how many rows are left."""
         for _step in range(count):
@@ -106,8 +110,7 @@ class TestCells(WaitingTest):
         while self.step():
             self.assertLess(self.clock, start + 40)
         for number in range(MANY):
-            self.assertEqual({'a'}, self.placement.aggregates[
-                'node of down%03d' % number])
+            self.assertEqual({'a'}, self.placed('down%03d' % number))
 
     def test_rows_that_begin_to_wait_during_a_back_off(self):
         """They do not prolong it, however many are recorded meanwhile."""
@@ -238,8 +241,9 @@ class TestProviders(WaitingTest):
     def test_row_that_has_failed_for_days(self):
         """However often it has failed, it is tried again like any other."""
         self.hand_over('h1')
-        self.journal.database.run(lambda connection: connection.execute(
-            sa.update(models.dirty).values(attempts=1100)))
+        failed = sa.update(models.dirty).values(attempts=1100)
+        self.journal.database.run(
+            lambda connection: connection.execute(failed))
         self.placement.broken['PUT', 'n1'] = exceptions.RequestRejected('400')
         self.hand_over('h2')
         self.step(BRIEFLY)
@@ -275,8 +279,7 @@ class TestOutage(WaitingTest):
             self.log.clear()
             self.step()
             for method in 'GET', 'PUT':
-                self.assertLess(len([entry for entry in self.log
-                                     if entry[0] == method]), 2)
+                self.assertLess(len(self.sent(method)), 2)
 
     def hang_for(self, seconds, *hosts):
         """Let writes of the hosts time out; return when each was sent."""
@@ -330,8 +333,7 @@ class TestOutage(WaitingTest):
         while len(self.left()) > 1:
             self.step()
         self.assertLess(len(attempts), 4)
-        self.assertEqual({'a'}, self.placement.aggregates[
-            'node of ' + hosts[-1]])
+        self.assertEqual({'a'}, self.placed(hosts[-1]))
 
     def test_read_that_hangs_in_a_batch(self):
         """The step mirrors all others; no message names one of them."""
@@ -347,9 +349,8 @@ class TestOutage(WaitingTest):
                 ['Host %s (request -) is not mirrored yet: was silent'
                  % left.dirty.host], log.output.splitlines())
             self.assertEqual(
-                [left.dirty.host], [
-                    host for host in hosts if not
-                    self.placement.aggregates['node of ' + host]])
+                [left.dirty.host],
+                [host for host in hosts if not self.placed(host)])
             self.journal.rows.close([left.id])
 
     def test_rows_that_were_not_tried(self):
@@ -403,8 +404,7 @@ class TestOutage(WaitingTest):
         self.hang('row007')
         self.step(MANY)
         self.assertEqual(['row007'], [row.dirty.host for row in self.left()])
-        self.assertEqual({'a'}, self.placement.aggregates[
-            'node of ' + hosts[-1]])
+        self.assertEqual({'a'}, self.placed(hosts[-1]))
         self.assertEqual(1, self.steps_of_healthy_host())
 
     def test_failing_rows_that_were_in_the_outage(self):

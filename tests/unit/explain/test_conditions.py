@@ -151,11 +151,12 @@ class TestFilters(testtools.TestCase):
 
     def test_service_of_a_host_that_another_filter_rejects(self):
         """The ComputeFilter does not get it, and would reject it."""
-        verdicts = {verdict.host: verdict for verdict in explain(
-            filter_runs=[facts.FilterRun('IoOpsFilter', {'a': '', 'b': ''}),
-                         facts.FilterRun('ComputeFilter', {})],
-            down=frozenset({'host-a', 'host-c'}), disabled={'host-b': ''},
-            scores={'c': {}}).verdicts}
+        runs = [facts.FilterRun('IoOpsFilter', {'a': '', 'b': ''}),
+                facts.FilterRun('ComputeFilter', {})]
+        answer = explain(
+            filter_runs=runs, down=frozenset({'host-a', 'host-c'}),
+            disabled={'host-b': ''}, scores={'c': {}})
+        verdicts = {verdict.host: verdict for verdict in answer.verdicts}
         self.assertEqual(
             {'host-a': ['down'], 'host-b': ['disabled'], 'host-c': [],
              'host-d': []}, {host: [reason.phrase for reason in verdict.also]

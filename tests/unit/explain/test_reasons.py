@@ -48,9 +48,9 @@ class TestResources(testtools.TestCase):
 
     def test_no_figures(self):
         """They are read for some hosts only."""
+        counts = funnel.Funnel(frozenset(), [], [], [], {'n1': ['n1']})
         observed = reason('resources', 'VCPU:8', known=facts.Facts(
-            NOVA, funnel=funnel.Funnel(
-                frozenset(), [], [], [], {'n1': ['n1']})))
+            NOVA, funnel=counts))
         self.assertEqual(('cannot provide 8 VCPU', ''),
                          (observed.phrase, observed.detail))
         self.assertEqual('see the figures with --host <host>', observed.step)
@@ -87,10 +87,10 @@ class TestResources(testtools.TestCase):
                 ('MEMORY_MB', 64, {**much, 'reserved': 4, 'ratio': 1.0},
                  'allow at most 60 %s for a server'),
                 ('CUSTOM_SLOT', 64, much, 'allow at most 16 %s for a server')):
+            figures = {name: dataclasses.replace(FREE, **changes)}
             observed = reason(
-                'resources', '%s:%d' % (name, amount), known=facts.Facts(
-                    NOVA, figures={'n1': {
-                        name: dataclasses.replace(FREE, **changes)}}))
+                'resources', '%s:%d' % (name, amount),
+                known=facts.Facts(NOVA, figures={'n1': figures}))
             self.assertEqual(phrase % name, observed.phrase, changes)
 
     def test_no_inventory(self):
@@ -119,11 +119,11 @@ class TestResources(testtools.TestCase):
                 (256, 2, ['', ''], 'delete or move servers, or add hosts')):
             holders = [resource_holders.Holder('it', {'VCPU': 1}, text)
                        for text in steps]
-            self.assertEqual(step, reason(
-                'resources', 'VCPU:%d' % amount, known=facts.Facts(
-                    NOVA, figures={'n1': {
-                        'VCPU': dataclasses.replace(FREE, used=used)}},
-                    holders={'n1': holders})).step, (used, amount, steps))
+            figures = {'VCPU': dataclasses.replace(FREE, used=used)}
+            known = facts.Facts(NOVA, figures={'n1': figures},
+                                holders={'n1': holders})
+            observed = reason('resources', 'VCPU:%d' % amount, known=known)
+            self.assertEqual(step, observed.step, (used, amount, steps))
 
     def test_group(self):
         """Only placement knows which providers a group may use."""
@@ -208,9 +208,9 @@ class TestAggregates(testtools.TestCase):
 
     def test_operation_of_a_clock_that_is_ahead(self):
         """It has just begun."""
+        known = facts.Facts(NOVA, pending={'h1': -5.0})
         self.assertIn(' for 0 s', reason(
-            'member_of', 'in:z', known=facts.Facts(
-                NOVA, pending={'h1': -5.0})).detail)
+            'member_of', 'in:z', known=known).detail)
 
     def test_placement_has_it_left(self):
         """A forbidden aggregate that nova no longer has for the host."""

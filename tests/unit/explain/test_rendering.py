@@ -110,10 +110,10 @@ class TestText(testtools.TestCase):
 
     def test_several_nodes_of_a_host(self):
         """Their step has the name of the host, as that of one node has."""
+        answer = explanation.Answer({}, [], [verdict('a', OFF, 0, OFF)] * 2)
         self.assertEqual(
             [(2, 'a with 2 nodes', 'disabled', '', 'enable a', 'disabled')],
-            rendering.rows(explanation.Answer(
-                {}, [], [verdict('a', OFF, 0, OFF)] * 2)))
+            rendering.rows(answer))
 
     def test_further_reasons_with_other_figures(self):
         """Hosts share a row if the phrases are the same."""
@@ -121,10 +121,10 @@ class TestText(testtools.TestCase):
                      for detail in ('free 1', 'free 0'))
         verdicts = [verdict('a', OFF, 0, few, OFF),
                     verdict('b', OFF, 0, none, OFF), verdict('c', OFF, 0, few)]
+        rows = rendering.rows(explanation.Answer({}, [], verdicts))
         self.assertEqual(
             [('a, b', 'full; disabled'), ('c', 'full')],
-            [(row[1], row[5]) for row in rendering.rows(
-                explanation.Answer({}, [], verdicts))])
+            [(row[1], row[5]) for row in rows])
         self.assertEqual([OFF, explanation.Reason('resources', 'full'), OFF],
                          rendering.reasons(verdicts[:2]))
 

@@ -32,8 +32,8 @@ class TestHolders(testtools.TestCase):
     def test_server_of_another_host(self):
         """The cause is not known; nova's audit removes what is left."""
         for host in 'h2', '':
-            [holder] = self.read({'s': Consumer(
-                's', 'web', host, evacuated=frozenset({'h0'}))})
+            consumer = Consumer('s', 'web', host, evacuated=frozenset({'h0'}))
+            [holder] = self.read({'s': consumer})
             self.assertIn('which is on ', holder.subject)
             self.assertIn('nova-manage placement audit', holder.step)
 

@@ -37,9 +37,10 @@ class TestClocks(doubles.TestCase):
                 for each in find(self.journal, conf.MIRROR)]
 
     def modes_in_database(self) -> list[str]:
-        return self.journal.database.run(lambda connection: list(
-            connection.scalars(sa.select(models.processes.c.mode).order_by(
-                models.processes.c.seen_at))))
+        modes = sa.select(models.processes.c.mode).order_by(
+            models.processes.c.seen_at)
+        return self.journal.database.run(
+            lambda connection: connection.scalars(modes).all())
 
     def test_clock_that_was_ahead_and_is_corrected(self) -> None:
         """It decides no mode of its host, and its row is deleted."""

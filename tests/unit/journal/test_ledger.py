@@ -93,9 +93,9 @@ class TestTexts(testtools.TestCase):
         journal.ledger.defer(['deferred'])
         with journal.ledger.addition(['added']) as add:
             journal.database.run(add)
+        stored = sa.select(models.ledger.c.aggregate_uuid)
         self.assertEqual([uuid], journal.database.run(
-            lambda connection: list(connection.scalars(
-                sa.select(models.ledger.c.aggregate_uuid)))))
+            lambda connection: connection.scalars(stored).all()))
         self.assertEqual({uuid}, journal.ledger.intersection([uuid, '']))
 
 

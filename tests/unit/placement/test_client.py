@@ -247,9 +247,11 @@ class PlacementTestCase(servers.LoopbackTestCase):
     def test_threads_share_one_client(self) -> None:
         """Many threads that start together connect once."""
         found: list[frozenset[str]] = []
-        threads = [threading.Thread(
-            target=lambda: found.append(self.client.providers()))
-            for _ in range(8)]
+
+        def ask() -> None:
+            found.append(self.client.providers())
+
+        threads = [threading.Thread(target=ask) for _ in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -294,8 +296,9 @@ class KeptConnectionTestCase(servers.LoopbackTestCase):
 def _keeps_open(server: servers.Server, connected: socket.socket) -> None:
     while True:
         path = server.request(connected).split()[1]
-        body = json.dumps(servers.VERSIONS if path == b'/'
-                          else {'resource_providers': []}).encode()
+        answer = (servers.VERSIONS if path == b'/'
+                  else {'resource_providers': []})
+        body = json.dumps(answer).encode()
         connected.sendall(
             b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n'
             b'Content-Length: %d\r\n\r\n%s' % (len(body), body))

@@ -112,9 +112,10 @@ class TestAfter(testtools.TestCase):
     def after(self, **result):
         differences = associations.compare(comparison.Comparison(
             CURRENT, NOVA, LEDGER, frozenset('b')))
-        return {pair: state for pair, state in states(associations.after_sync(
-            differences, outcome.Outcome(**result), NOVA)).items()
-            if pair[0] in ('h1', 'h3')}
+        found = states(associations.after_sync(
+            differences, outcome.Outcome(**result), NOVA))
+        return {pair: state for pair, state in found.items()
+                if pair[0] in ('h1', 'h3')}
 
     def test_changes(self):
         """They keep their state; foreign aggregates are added."""

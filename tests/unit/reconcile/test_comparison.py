@@ -81,10 +81,9 @@ class TestRefusal(testtools.TestCase):
                    for number in range(stale)}
         current.update(('r%02d' % number, frozenset({'b'}))
                        for number in range(right))
-        return brake.refusal(compare(
-            {provider: aggregates & {'b'}
-             for provider, aggregates in current.items()},
-            current, aggregates='ab'), share)
+        desired = {provider: aggregates & {'b'}
+                   for provider, aggregates in current.items()}
+        return brake.refusal(compare(desired, current, aggregates='ab'), share)
 
     def test_what_is_safe(self):
         """Up to ten removals, the configured share, or none at all."""
@@ -110,10 +109,10 @@ class TestRefusal(testtools.TestCase):
         compared = compare({'n1': frozenset()}, {'n1': frozenset({'a'})},
                            aggregates='a')
         self.assertIsNotNone(brake.refusal(compared, 0.3))
-        self.assertIsNone(brake.refusal(dataclasses.replace(
-            compared, nova=dataclasses.replace(
-                compared.nova, hosts_down={'far': frozenset({'cell2'})})),
-            0.3))
+        nova = dataclasses.replace(
+            compared.nova, hosts_down={'far': frozenset({'cell2'})})
+        self.assertIsNone(brake.refusal(
+            dataclasses.replace(compared, nova=nova), 0.3))
 
     def test_removals_from_foreign_providers_count(self):
         """They cannot be undone, and count with an empty nova, too."""

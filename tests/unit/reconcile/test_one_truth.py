@@ -96,13 +96,13 @@ def worlds(draw: st.DrawFn) -> World:
         st.sampled_from(('current', 'current', 'marked', 'vanished'))
         for _uuid in AGGREGATES)))
     now = {uuid for uuid, what in zip(AGGREGATES, state) if what == 'current'}
+    marked, vanished = (
+        frozenset(uuid for uuid, what in zip(AGGREGATES, state)
+                  if what == wanted) for wanted in ('marked', 'vanished'))
     return World(
         rows, mapped,
         {uuid: draw(_subsets(HOSTS)) for uuid in AGGREGATES if uuid in now},
-        frozenset(uuid for uuid, what in zip(AGGREGATES, state)
-                  if what == 'marked'),
-        frozenset(uuid for uuid, what in zip(AGGREGATES, state)
-                  if what == 'vanished'),
+        marked, vanished,
         draw(_subsets((*AGGREGATES, FOREIGN))), draw(_subsets(CELLS)))
 
 

@@ -105,13 +105,13 @@ class TestHosts(doubles.TestCase):
         self.placement.before_put = interfere
         mirror = reconciler.Reconciler(
             self.journal.ledger, self.nova, self.placement, batch=6)
-        outcome = mirror.converge(
-            journal.Dirty(host, frozenset({'of-' + host}))
-            for host in [*hosts, healthy])
+        requests = [journal.Dirty(host, frozenset({'of-' + host}))
+                    for host in (*hosts, healthy)]
+        outcome = mirror.converge(requests)
         self.assertEqual({Subject(PROVIDER, 'of-' + host) for host in hosts},
                          {*outcome.failed})
         self.assertEqual({'of-' + healthy}, outcome.done)
-        puts = [provider for call, provider in self.log if call == 'PUT']
+        puts = self.sent('PUT')
         # The first batch is retried once; the second one is not.
         self.assertEqual(2 * 6 + 6, len(puts))
 

@@ -81,9 +81,10 @@ class TestEquivalence(testtools.TestCase):
 
     def guarded(self, spec, offered):
         """Return the offered hosts that pass the guard."""
-        return frozenset(host.host for host in self.guard.filter_all(
-            [state for state in self.world.host_states()
-             if state.host in offered], spec))
+        states = [state for state in self.world.host_states()
+                  if state.host in offered]
+        return frozenset(
+            state.host for state in self.guard.filter_all(states, spec))
 
     def compare(self, *names):
         self.load(*names)

@@ -192,8 +192,8 @@ class GuardTest(testtools.TestCase):
 
     def passing(self, guard=None):
         guard = guard or filters.AggregateMembershipFilter()
-        return ''.join(host.host for host in guard.filter_all(
-            iter(self.hosts()), self.spec))
+        passed = guard.filter_all(iter(self.hosts()), self.spec)
+        return ''.join(host.host for host in passed)
 
     def ask(self, *groups, forbidden=None):
         self.spec.requested_destination = objects.Destination(

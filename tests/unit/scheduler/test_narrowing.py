@@ -75,10 +75,8 @@ class TestNarrowing(NarrowingTest):
                     'flavor_extra_specs', 'tenant_isolation')
         tenant = keyed_aggregates.Keys(
             prefixes=frozenset({'filter_tenant_id'}))
-        self.assertEqual(
-            [(keyed_aggregates.Keys(frozenset({'ssd'})) | tenant, tenant,
-              {'tenant-a'})],
-            self.source.reads)
+        both = keyed_aggregates.Keys(frozenset({'ssd'})) | tenant
+        self.assertEqual([(both, tenant, {'tenant-a'})], self.source.reads)
 
     def test_request_that_is_not_concerned(self):
         """Nothing is read for it."""

@@ -88,12 +88,12 @@ class TestServer(testtools.TestCase):
         """A call waits a few seconds at most, and says so."""
         server = self.useFixture(servers.Server(_says_nothing))
         for driver in DRIVERS:
-            self.assertThat(self.unavailable(self.open(
-                '%s://user:secret@%s/journal' % (
-                    driver, server.url.split('/')[2]))),
-                matchers.MatchesRegex(
-                    r'the journal was silent for \d+\.\d s: see in the log of '
-                    'the database server what it waits for'))
+            address = server.url.split('/')[2]
+            journal = self.open(
+                '%s://user:secret@%s/journal' % (driver, address))
+            self.assertThat(self.unavailable(journal), matchers.MatchesRegex(
+                r'the journal was silent for \d+\.\d s: see in the log of '
+                'the database server what it waits for'))
         self.assertEqual(len(DRIVERS), server.accepted)
 
     def test_connection_that_is_not_opened(self):

@@ -44,9 +44,9 @@ class TestTransactions(testtools.TestCase):
             self.conf.state_path, 'aggregate_mirror', 'journal.sqlite')
 
     def stored(self):
-        return set(transactions.Transactions(self.conf).run(
-            lambda connection: ledger.intersection(
-                connection, {'a', 'b'})))
+        run = transactions.Transactions(self.conf).run
+        return {*run(lambda connection: ledger.intersection(
+            connection, {'a', 'b'}))}
 
     def fails(self, *errors):
         """Return work that writes, then fails with each of these in turn."""
