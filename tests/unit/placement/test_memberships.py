@@ -5,54 +5,25 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import memberships
-from nova_aggregate_mirror.placement import responses
 from nova_aggregate_mirror.placement import workers
+from tests.unit import doubles
 
 FAILED = exceptions.ServiceFailed('answered 503')
-
-
-class Placement:
-    """Providers with their aggregates; ``errors`` by what is asked."""
-
-    def __init__(self, **aggregates):
-        self.aggregates = aggregates
-        self.errors = {}
-        self.requests = []
-        self.provider_count = None
-        self.is_connected = True
-
-    def _ask(self, what):
-        self.requests.append(what)
-        if what in self.errors:
-            raise self.errors[what]
-
-    def get(self, provider):
-        self._ask(provider)
-        return responses.Provider(
-            provider, frozenset(self.aggregates[provider]), 1)
-
-    def members(self, *aggregates):
-        self._ask(aggregates)
-        return frozenset(name for name, found in self.aggregates.items()
-                         if not found.isdisjoint(aggregates))
-
-    def providers(self):
-        self._ask('list')
-        return frozenset(self.aggregates)
-
-    def probe(self):
-        self._ask('probe')
 
 
 class TestRead(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.placement = Placement(
-            n1={'a', 'foreign'}, n2={'b'}, disk={'a', 'z'}, idle=set())
+        self.log = []
+        self.placement = doubles.Placement(self.log)
+        for provider, aggregates in (('n1', ('a', 'foreign')), ('n2', 'b'),
+                                     ('disk', 'az'), ('idle', '')):
+            self.placement.create(provider, *aggregates)
+        self.broken = self.placement.broken
 
     def read(self, used, unused='', count=None):
-        self.placement.requests.clear()
+        self.log.clear()
         self.placement.provider_count = count
         return memberships.read(
             self.placement, frozenset(used), frozenset(unused),
@@ -65,14 +36,14 @@ class TestRead(testtools.TestCase):
                 memberships.Memberships(
                     {'disk': {'a', 'z'}, 'n1': {'a'}, 'n2': {'b'}}),
                 self.read('abc', 'xyz', count))
-            self.assertEqual(3 + 1 + 3, len(self.placement.requests))
+            self.assertEqual(3 + 1 + 3, len(self.log))
 
     def test_by_provider(self):
         """If that takes fewer requests: the list, and one for each."""
         answer = self.read('abcdefgh', 'z', 4)
         self.assertEqual({'disk': {'a', 'z'}, 'n1': {'a'}, 'n2': {'b'},
                           'idle': frozenset()}, answer.current)
-        self.assertEqual(5, len(self.placement.requests))
+        self.assertEqual(5, len(self.log))
 
     def test_aggregate_in_another_spelling(self):
         """Rule 16: placement decides whether it is the same, in both ways."""
@@ -91,11 +62,11 @@ class TestRead(testtools.TestCase):
             'p%d' % number: set() for number in range(9)}
         self.assertEqual({'disk', 'n1', 'n2'},
                          set(self.read('abcdefgh', '', 4).current))
-        self.assertEqual(1 + 8, len(self.placement.requests))
+        self.assertEqual(1 + 8, len(self.log))
 
     def test_aggregate_that_cannot_be_read(self):
         """Its providers are unknown, and all others are known."""
-        self.placement.errors['b',] = FAILED
+        self.broken['MEMBERS', 'b'] = FAILED
         self.assertEqual(
             memberships.Memberships({'disk': {'a'}, 'n1': {'a'}},
                                     unread_aggregates={'b': FAILED}),
@@ -103,8 +74,8 @@ class TestRead(testtools.TestCase):
 
     def test_list_that_cannot_be_read(self):
         """Each of its aggregates is asked for, so that only some fail."""
-        self.placement.errors['x', 'y', 'z'] = FAILED
-        self.placement.errors['x',] = FAILED
+        self.broken['MEMBERS', 'x,y,z'] = FAILED
+        self.broken['MEMBERS', 'x'] = FAILED
         self.assertEqual(
             memberships.Memberships({'n2': {'b'}, 'disk': {'z'}},
                                     unread_aggregates={'x': FAILED}),
@@ -112,8 +83,8 @@ class TestRead(testtools.TestCase):
 
     def test_provider_that_cannot_be_read(self):
         """Its aggregates are unknown; one that is gone has none."""
-        self.placement.errors['n1'] = FAILED
-        self.placement.errors['n2'] = exceptions.ProviderNotFound('deleted')
+        self.broken['GET', 'n1'] = FAILED
+        self.broken['GET', 'n2'] = exceptions.ProviderNotFound('deleted')
         self.assertEqual(
             memberships.Memberships(
                 {'disk': {'a'}, 'idle': frozenset()},
@@ -123,17 +94,17 @@ class TestRead(testtools.TestCase):
     def test_placement_that_does_not_answer(self):
         """Nothing is compared after three failures and a probe."""
         for name in 'abcdefgh':
-            self.placement.errors[name,] = FAILED
-        self.placement.errors['probe'] = FAILED
+            self.broken['MEMBERS', name] = FAILED
+        self.broken['PROBE', ''] = FAILED
         self.assertIs(FAILED, self.assertRaises(
             exceptions.ServiceFailed, self.read, 'abcdefgh'))
-        self.assertEqual(4, len(self.placement.requests))
+        self.assertEqual(4, len(self.log))
 
     def test_aggregates_without_an_answer(self):
         """Each takes the time of a request: a few of them end the read."""
         error = exceptions.DeadlineExceeded('was silent')
         for name in 'abcdefgh':
-            self.placement.errors[name,] = error
+            self.broken['MEMBERS', name] = error
         self.assertIs(error, self.assertRaises(
             exceptions.DeadlineExceeded, self.read, 'abcdefgh'))
-        self.assertEqual(3, self.placement.requests.count('probe'))
+        self.assertEqual(3, self.log.count(('PROBE', '')))
