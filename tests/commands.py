@@ -32,7 +32,13 @@ _SERVER: Any = None
 if 'forkserver' in multiprocessing.get_all_start_methods():
     _SERVER = multiprocessing.get_context('forkserver')
     _SERVER.set_forkserver_preload([
-        *PROGRAMS, 'nova_aggregate_mirror.html_report.answer',
+        # What the commands import when they need it.
+        *PROGRAMS, 'alembic.command', 'alembic.config',
+        'nova_aggregate_mirror.audit.readers',
+        'nova_aggregate_mirror.explain.emptying',
+        'nova_aggregate_mirror.explain.request.descriptions',
+        'nova_aggregate_mirror.explain.unread', 'novaclient.v2.client',
+        'nova_aggregate_mirror.html_report.answer',
         'nova_aggregate_mirror.html_report.report',
         'nova_aggregate_mirror.osc.diff',
         'nova_aggregate_mirror.osc.aggregates',
