@@ -148,8 +148,8 @@ def main() -> None:
             if not pid:
                 # This ends the fork: nothing above catches SystemExit.
                 sys.exit(_run(*json.loads(line)))
-            answers.write('%d\n' % os.waitstatus_to_exitcode(
-                os.waitpid(pid, 0)[1]))
+            _pid, status = os.waitpid(pid, 0)
+            answers.write('%d\n' % os.waitstatus_to_exitcode(status))
             answers.flush()
 
 

@@ -111,6 +111,31 @@ class TestProcess(testtools.TestCase):
             self.assertLess(time.monotonic(), end, self.log())
             time.sleep(0.05)
 
+    def wait_for_start(self, count, text=''):
+        """Wait until the agent begins to sync again, and logs a text."""
+        self.wait_for(lambda: text in self.log())
+        self.wait_for(
+            lambda: self.log().count('runs the full syncs') == count)
+
+    def wait_for_second_pass(self, past):
+        """Wait until the same sync has run twice."""
+        def is_repeated():
+            return any(one.passes > 1 for one in past.newest())
+
+        self.wait_for(is_repeated)
+
+    def wait_for_aggregates(self, host, *aggregates):
+        """Wait until placement has the first node of a host in these."""
+        expected = {aggregate.uuid for aggregate in aggregates}
+        node = host.nodes[0]
+        self.wait_for(lambda: self.placement.aggregates(node) == expected)
+
+    def reload(self, process):
+        """Send SIGHUP; wait until the new agent leads."""
+        process.send_signal(signal.SIGHUP)
+        self.wait_for(lambda: self.log().count('is the leader') == 2)
+        self.wait_for(lambda: self.figure('leader'))
+
     def drift_of_another_tool(self):
         self.placement.set_aggregates(
             self.one.nodes[0], [self.zone.uuid, self.rack.uuid])
@@ -122,7 +147,7 @@ class TestProcess(testtools.TestCase):
         self.wait_for(lambda: not self.cloud.drift())
         # Then it finds no drift twice, which makes a single entry.
         past = full_syncs.History(store.Journal(CONF).database)
-        self.wait_for(lambda: any(one.passes > 1 for one in past.newest()))
+        self.wait_for_second_pass(past)
         last, *before = past.newest()
         self.assertEqual(('agent --prune', 0, 0, 0), (
             last.command, last.status, last.added, last.removed))
@@ -133,8 +158,7 @@ class TestProcess(testtools.TestCase):
         self.assertEqual(set(), self.unblocked(process))
         self.write_conf('sync_interval = 1\nprune = false')
         process.send_signal(signal.SIGHUP)
-        self.wait_for(lambda: 'SIGHUP' in self.log()
-                      and self.log().count('runs the full syncs') == 2)
+        self.wait_for_start(2, 'SIGHUP')
         self.cloud.nova.add_member(self.rack.uuid, 'h2')
         self.drift_of_another_tool()
         # Missing associations are added; stale associations are kept now.
@@ -142,16 +166,13 @@ class TestProcess(testtools.TestCase):
         # They are kept, too, after a mistake in the file.
         self.write_conf('sync_interval = 1\nprune = flase')
         process.send_signal(signal.SIGHUP)
-        self.wait_for(lambda: 'cannot be used' in self.log()
-                      and self.log().count('runs the full syncs') == 3)
+        self.wait_for_start(3, 'cannot be used')
         self.placement.set_aggregates(self.one.nodes[0], [self.rack.uuid])
-        self.wait_for(lambda: self.placement.aggregates(
-            self.one.nodes[0]) == {self.zone.uuid, self.rack.uuid})
+        self.wait_for_aggregates(self.one, self.zone, self.rack)
         # A file that cannot be read changes nothing.
         self.conf.write_bytes(b'# \xfc')
         process.send_signal(signal.SIGHUP)
-        self.wait_for(lambda: 'cannot be read' in self.log()
-                      and self.log().count('runs the full syncs') == 4)
+        self.wait_for_start(4, 'cannot be read')
         # Credentials that cannot be used are not said to be left alone.
         self.write_conf('[placement]\nauth_type = nonsense')
         process.send_signal(signal.SIGHUP)
@@ -172,7 +193,7 @@ class TestProcess(testtools.TestCase):
         process = self.start()
         kept = store.Journal(CONF)
         past = full_syncs.History(kept.database)
-        self.wait_for(lambda: any(one.passes > 1 for one in past.newest()))
+        self.wait_for_second_pass(past)
         self.assertEqual({'GET'}, {
             request.method for request in self.placement.requests})
         self.assertEqual(1, len(self.cloud.drift()))
@@ -199,8 +220,8 @@ class TestProcess(testtools.TestCase):
         self.write_conf('inline_timeout = 0.1\nsync_interval = 3600')
         self.start()
         past = full_syncs.History(store.Journal(CONF).database)
-        self.wait_for(lambda: 'runs the full syncs' in self.log()
-                      and [*past.newest()])
+        self.wait_for_start(1)
+        self.wait_for(past.newest)
         self.placement.refuse()
         self.cloud.add_host(self.rack, self.one)
         self.placement.recover()
@@ -225,8 +246,7 @@ class TestProcess(testtools.TestCase):
         mapping.save()
         self.cloud.nova.add_member(self.rack.uuid, 'far')
         process = self.start(HURRIED)
-        self.wait_for(lambda: self.placement.aggregates(
-            far.nodes[0]) == {self.rack.uuid})
+        self.wait_for_aggregates(far, self.rack)
         process.send_signal(signal.SIGTERM)
         self.assertEqual(0, process.wait(PATIENCE))
         # What the agent has imported lives as long as it does.
@@ -256,11 +276,9 @@ class TestProcess(testtools.TestCase):
             'sqlite:', '{scheme}:')
         mapping.save()
         self.cloud.nova.add_member(self.rack.uuid, 'far')
-        self.wait_for(lambda: self.placement.aggregates(
-            far.nodes[0]) == {self.rack.uuid} and condition())
-        process.send_signal(signal.SIGHUP)
-        self.wait_for(lambda: self.figure('leader')
-                      and self.log().count('is the leader') == 2)
+        self.wait_for_aggregates(far, self.rack)
+        self.wait_for(condition)
+        self.reload(process)
         process.send_signal(signal.SIGTERM)
         self.assertEqual(0, process.wait(PATIENCE))
         self.assertNotIn('Traceback', self.log())
@@ -270,9 +288,7 @@ class TestProcess(testtools.TestCase):
         self.write_conf('leader_lease = 3')
         process = self.start(HANGING)
         self.wait_for(lambda: 'A thread hangs' in self.log())
-        process.send_signal(signal.SIGHUP)
-        self.wait_for(lambda: self.figure('leader')
-                      and self.log().count('is the leader') == 2)
+        self.reload(process)
         self.assertIn('After 1 s these loops have not ended: sync.',
                       self.log())
         process.send_signal(signal.SIGTERM)
@@ -289,10 +305,11 @@ class TestProcess(testtools.TestCase):
                 # A thread that has ended takes no signal.
                 continue
             blocked, = re.findall(r'SigBlk:\s*(\w+)', status)
-            signals |= {number for number in (
-                signal.SIGTERM, signal.SIGHUP, signal.SIGUSR2)
-                if task.name != str(process.pid)
-                and not int(blocked, 16) >> number - 1 & 1}
+            if task.name == str(process.pid):
+                continue
+            for number in signal.SIGTERM, signal.SIGHUP, signal.SIGUSR2:
+                if not int(blocked, 16) >> number - 1 & 1:
+                    signals.add(number)
         return signals
 
     def test_guru_meditation_report(self):
@@ -303,11 +320,8 @@ class TestProcess(testtools.TestCase):
         process = self.start()
         self.wait_for(lambda: 'is the leader' in self.log())
         process.send_signal(signal.SIGUSR2)
-        self.wait_for(lambda: any(
-            'thread of the sync loop' in each.read_text()
-            for each in self.reports()))
-        report, = self.reports()
-        text = report.read_text()
+        self.wait_for(lambda: 'thread of the sync loop' in self.report())
+        text = self.report()
         for part in ('leader = True', 'thread of the drain loop = alive',
                      'product = nova-aggregate-mirror', 'in _loop',
                      'inline_timeout = ', ' token = ***'):
@@ -317,9 +331,12 @@ class TestProcess(testtools.TestCase):
         self.assertEqual(0, process.wait(PATIENCE))
         self.assertNotIn('Traceback', self.log())
 
-    def reports(self):
-        return list(self.directory.glob(
-            'nova-aggregate-mirror-agent_gurumeditation_*'))
+    def report(self):
+        """Return the only report, or '' if there is none yet."""
+        reports = self.directory.glob(
+            'nova-aggregate-mirror-agent_gurumeditation_*')
+        text, = [path.read_text() for path in reports] or ['']
+        return text
 
     def test_audits(self):
         """Servers in the wrong zone are counted, from 0 on, and logged."""

@@ -98,9 +98,8 @@ class TestConditions(explaining.ExplainingTest):
         self.useFixture(fixtures.MonkeyPatch(
             'tests.scheduling.explaining.Placement.sharing',
             lambda _placement: {uuidsentinel.deleted: 'nfs'}))
-        self.assertEqual(
-            ['good'], [verdict.host for verdict in self.explain_flavor(
-                self.wanted, ZONE).acceptable])
+        self.assertEqual(['good'], explaining.accepted(
+            self.explain_flavor(self.wanted, ZONE)))
 
     def test_server_in_error(self):
         """Its request is explained as nova has stored it."""
@@ -130,8 +129,7 @@ class TestConditions(explaining.ExplainingTest):
             ('create: compute__do_build_and_run_instance', 'good', 'Success'),
             {(entry.event, entry.host, entry.result)
              for entry in answer.record.entries})
-        self.assertEqual(['good'], [
-            verdict.host for verdict in answer.acceptable])
+        self.assertEqual(['good'], explaining.accepted(answer))
         text = rendering.text(answer)
         self.assertIn('nova-compute.log of each host', text)
         self.assertLess(text.index('Exceeded'),
@@ -158,8 +156,7 @@ class TestWeights(explaining.ExplainingTest):
         self.wanted = self.flavor()
 
     def compare(self):
-        return explaining.named(self.compared(
-            lambda: self.described(self.wanted)))
+        return explaining.named(self.compared_flavor(self.wanted))
 
     def reported(self):
         """Let nova-compute report the failed build."""
@@ -270,9 +267,9 @@ class TestMoves(explaining.ExplainingTest):
             self.context, self.server['id'])
         spec.scheduler_hints = {'_nova_check_type': ['rebuild']}
         spec.save()
-        answer = self.compared(lambda: self.of_server(self.server, 'migrate'))
+        answer = self.compared_server(self.server, 'migrate')
         self.assertEqual({'second', 'other'},
-                         {one.host for one in answer.acceptable})
+                         set(explaining.accepted(answer)))
 
     def stored(self):
         """Return what nova has stored of requests and servers."""
@@ -742,7 +739,7 @@ class TestVolume(explaining.ExplainingTest):
         self.assertIn('give it with --zone', ''.join(answer.notes))
         answer = self.explain_flavor(wanted, ZONE, from_volume=True)
         self.assertEqual(([], ['second']), (
-            answer.notes, [one.host for one in answer.acceptable]))
+            answer.notes, explaining.accepted(answer)))
         self.become(self.boot_from_volume(wanted), status='ACTIVE',
                     **{HOST: 'second'})
 
@@ -771,7 +768,7 @@ class TestRebuild(explaining.ExplainingTest):
         """Nova-conductor refuses the rebuild: that is not looked at."""
         image = self.image(**{'trait:CUSTOM_FAST': 'required'})
         answer = self.explain_server(self.server, 'rebuild', image=image)
-        self.assertEqual(['first'], [one.host for one in answer.acceptable])
+        self.assertEqual(['first'], explaining.accepted(answer))
         self.assertIn('the image and its traits', answer.not_looked_at)
         self.rebuild(image)
         self.become(self.server, status='ERROR')
@@ -790,8 +787,7 @@ class TestRebuild(explaining.ExplainingTest):
                 **image, 'id': uuidsentinel.other}).acceptable)
         for kept in None, image:
             answer = self.explain_server(self.server, 'rebuild', image=kept)
-            self.assertEqual(['first'], [
-                verdict.host for verdict in answer.acceptable])
+            self.assertEqual(['first'], explaining.accepted(answer))
             self.assertEqual(preparations.KEPT_IMAGE, answer.stays)
         stored = objects.RequestSpec.get_by_instance_uuid(
             self.context, self.server['id'])

@@ -74,7 +74,7 @@ class TestGroups(FiltersTest):
         """A resource of a child and a trait of the root do not meet it."""
         wanted = self.wanted(**{'resources1:' + CARD: '1',
                                 'trait1:' + FAST: 'required'})
-        answer = self.compared(lambda: self.described(wanted))
+        answer = self.compared_flavor(wanted)
         group = 'cannot meet request group 1'
         self.assertEqual({'good': 'acceptable', 'plain': group,
                           'empty': group, 'apart': group},
@@ -86,14 +86,14 @@ class TestGroups(FiltersTest):
         self.reserve('good', CARD)
         self.assertEqual(
             'nova-scheduler finds 0 of 4 hosts: 4 cannot meet request group 1',
-            rendering.sentence(self.compared(lambda: self.described(wanted))))
+            rendering.sentence(self.compared_flavor(wanted)))
         self.refused(flavor_id=wanted)
 
     def test_figures_where_a_host_has_a_child(self):
         """A class that one provider of the tree has is that provider's."""
         self.reserve('plain', 'VCPU')
         wanted = self.wanted(**{'resources:' + CARD: '3'})
-        answer = self.compared(lambda: self.described(wanted))
+        answer = self.compared_flavor(wanted)
         most = 'allow at most 2 CUSTOM_CARD for a server'
         reasons = {'good': most, 'plain': most, 'apart': most,
                    'empty': 'have no CUSTOM_CARD'}
@@ -105,7 +105,7 @@ class TestGroups(FiltersTest):
             for verdict in answer.verdicts if verdict.also})
         self.create_child('apart', 'sibling')
         self.provide('sibling', CARD, 1)
-        answer = self.compared(lambda: self.described(wanted))
+        answer = self.compared_flavor(wanted)
         self.assertEqual({**reasons, 'apart': 'cannot provide 3 CUSTOM_CARD'},
                          self.reasons(answer))
 
@@ -116,19 +116,18 @@ class TestGroups(FiltersTest):
         self.assertEqual(
             {'good': 'acceptable', 'plain': 'acceptable',
              'apart': 'acceptable', 'empty': 'cannot meet request group 1'},
-            self.reasons(self.compared(lambda: self.described(shared))))
+            self.reasons(self.compared_flavor(shared)))
         isolated = self.wanted('isolated', **groups, group_policy='isolate')
         group = 'cannot meet request group 2'
         self.assertEqual(
             {'good': group, 'plain': group, 'apart': group,
              'empty': 'cannot meet request group 1'},
-            self.reasons(self.compared(lambda: self.described(isolated))))
+            self.reasons(self.compared_flavor(isolated)))
         self.refused(flavor_id=isolated)
         self.create_child('apart', 'sibling')
         self.provide('sibling', CARD, 1)
-        self.assertEqual(
-            'acceptable', self.reasons(self.compared(
-                lambda: self.described(isolated)))['apart'])
+        reasons = self.reasons(self.compared_flavor(isolated))
+        self.assertEqual('acceptable', reasons['apart'])
 
 
 def topology(*cells, dedicated=False):
@@ -176,7 +175,7 @@ class TestNuma(FiltersTest):
         wanted = self._create_flavor(
             memory_mb=64, vcpu=2, disk=1, ephemeral=0,
             extra_spec={'hw:numa_nodes': '2'})
-        answer = self.compared(lambda: self.described(wanted))
+        answer = self.compared_flavor(wanted)
         unable = 'unable to fit the NUMA topology'
         self.assertEqual({'two': 'acceptable', 'one': unable, 'flat': unable},
                          self.reasons(answer))
@@ -184,7 +183,7 @@ class TestNuma(FiltersTest):
         self.assertIn('No host NUMA topology', self.details(answer)['flat'])
         self.compute('two', numa_topology=None)
         self.assertEqual(FINDS_NONE + unable, rendering.sentence(
-            self.compared(lambda: self.described(wanted))))
+            self.compared_flavor(wanted)))
         self.refused(flavor_id=wanted)
 
     def test_dedicated_processors(self):
@@ -200,7 +199,7 @@ class TestNuma(FiltersTest):
         self.assertEqual(
             {'two': 'acceptable', 'one': 'unable to fit the NUMA topology',
              'flat': 'have no PCPU'},
-            self.reasons(self.compared(lambda: self.described(wanted))))
+            self.reasons(self.compared_flavor(wanted)))
 
 
 class TestPci(FiltersTest):
@@ -222,7 +221,7 @@ class TestPci(FiltersTest):
 
     def test_device_that_is_missing(self):
         """Hosts with another device and without any have the same reason."""
-        answer = self.compared(lambda: self.described(self.wanted))
+        answer = self.compared_flavor(self.wanted)
         without = 'without a free PCI device that matches'
         self.assertEqual(
             {'card': 'acceptable', 'other': without, 'bare': without},
@@ -231,7 +230,7 @@ class TestPci(FiltersTest):
                       'PCI devices (1 nic)', self.details(answer)['bare'])
         self.compute('card', pci_device_pools=objects.PciDevicePoolList())
         self.assertEqual(FINDS_NONE + without, rendering.sentence(
-            self.compared(lambda: self.described(self.wanted))))
+            self.compared_flavor(self.wanted)))
         self.refused(flavor_id=self.wanted)
 
 
@@ -284,9 +283,8 @@ class TestCells(FiltersTest):
 
     def test_migration_stays_in_its_cell(self):
         """And fails if only a host in another cell is left."""
-        self.assertEqual(
-            frozenset(self.hosts), frozenset(one.host for one in self.compared(
-                lambda: self.described(self.wanted)).acceptable))
+        answer = self.compared_flavor(self.wanted)
+        self.assertEqual({*self.hosts}, {*explaining.accepted(answer)})
         server = self.boot(flavor_id=self.wanted)
         for operation in ('migrate', 'live-migrate', 'evacuate'):
             self.admin_api.put_service_force_down(
@@ -294,15 +292,14 @@ class TestCells(FiltersTest):
             self.assertEqual(
                 {'first': 'the host to leave', 'second': 'acceptable',
                  'far': 'in another cell than the server'},
-                self.reasons(self.compared(lambda: self.of_server(
-                    server, operation))), operation)
+                self.reasons(self.compared_server(server, operation)),
+                operation)
         self.admin_api.put_service_force_down(self.service('first'), False)
         self.reserve('second', 'VCPU')
         self.assertEqual(
             'nova-scheduler finds 0 of 3 hosts: 1 have all VCPU reserved, 1 '
             'in another cell than the server, 1 the host to leave',
-            rendering.sentence(self.compared(
-                lambda: self.of_server(server, 'migrate'))))
+            rendering.sentence(self.compared_server(server, 'migrate')))
         self.admin_api.post_server_action(server['id'], {'migrate': None})
         self._wait_for_action_fail_completion(
             server, instance_actions.MIGRATE, 'cold_migrate')
@@ -314,7 +311,7 @@ class TestCells(FiltersTest):
             # Nova's command would refuse the URLs of nova's fixtures.
             cell.disabled = disabled
             cell.save()
-            return self.compared(lambda: self.described(self.wanted))
+            return self.compared_flavor(self.wanted)
 
         self.assertEqual({
             'first': 'acceptable', 'second': 'acceptable',
@@ -350,13 +347,11 @@ class TestCells(FiltersTest):
         """Nova-compute creates it when it is started again."""
         self.execute('cell1', "DELETE FROM services WHERE host = 'second'")
         [verdict] = [
-            verdict for verdict in self.compared(
-                lambda: self.described(self.wanted)).verdicts
+            verdict for verdict in self.compared_flavor(self.wanted).verdicts
             if verdict.host == 'second']
         self.assertEqual('no_service', verdict.reason.kind)
         self.restart_compute_service(self.computes['second'])
-        self.assertEqual(3, len(self.compared(
-            lambda: self.described(self.wanted)).acceptable))
+        self.assertEqual(3, len(self.compared_flavor(self.wanted).acceptable))
 
     def test_cell_that_is_down(self):
         """Its hosts are not explained, and a note names the cell.
@@ -367,12 +362,12 @@ class TestCells(FiltersTest):
         wanted = self._create_flavor(
             memory_mb=64, vcpu=1, disk=1, ephemeral=0,
             extra_spec={'trait:' + FAST: 'required'})
-        self.assertEqual(['far'], [one.host for one in self.compared(
-            lambda: self.described(wanted)).acceptable])
+        answer = self.compared_flavor(wanted)
+        self.assertEqual(['far'], explaining.accepted(answer))
         self.rename('compute_nodes', 'unreadable')
         # Nova removes its services from the database at the end.
         self.addCleanup(self.rename, 'unreadable', 'compute_nodes')
-        answer = self.compared(lambda: self.described(wanted))
+        answer = self.compared_flavor(wanted)
         self.assertEqual(
             'nova-scheduler finds 0 of 2 hosts: 2 without trait CUSTOM_FAST',
             rendering.sentence(answer))
@@ -392,7 +387,7 @@ class TestCells(FiltersTest):
         objects.HostMapping.get_by_host(self.context, 'far').destroy()
         self.rename('services', 'unreadable')
         self.addCleanup(self.rename, 'unreadable', 'services')
-        answer = self.compared(lambda: self.described(self.wanted))
+        answer = self.compared_flavor(self.wanted)
         self.assertEqual({'first': 'acceptable', 'second': 'acceptable'},
                          self.reasons(answer))
         [note] = answer.remarks

@@ -136,9 +136,12 @@ class TestGalera(testtools.TestCase):
     def test_no_row_is_lost(self) -> None:
         """Processes on all nodes record their rows, and none gets an error."""
         self.useFixture(doubles.ShortUUIDs())
-        closed = sum(processes.at_once(
-            WRITERS, lambda number: test_journal_databases.write(
-                self.open(number % galera.NODES), number, TURNS)))
+
+        def write(number: int) -> int:
+            return test_journal_databases.write(
+                self.open(number % galera.NODES), number, TURNS)
+
+        closed = sum(processes.at_once(WRITERS, write))
         kept = self.open(0)
         self.assertEqual(WRITERS * TURNS, closed + len(kept.rows.all()))
         self.assertEqual({'aggregate-%d' % turn for turn in range(TURNS)},
@@ -146,9 +149,11 @@ class TestGalera(testtools.TestCase):
 
     def test_lease_is_taken_by_one(self) -> None:
         """Of simultaneous attempts on all nodes only one succeeds."""
-        self.assertEqual(1, sum(processes.at_once(
-            WRITERS, lambda number: lease.Lease(
-                self.open(number % galera.NODES).database, 15).step())))
+        def take(number: int) -> bool:
+            kept = self.open(number % galera.NODES)
+            return lease.Lease(kept.database, 15).step()
+
+        self.assertEqual(1, sum(processes.at_once(WRITERS, take)))
 
     def test_conflict_at_commit_is_retried(self) -> None:
         """A row that was changed on another node is read and changed again."""
@@ -185,14 +190,17 @@ class TestGalera(testtools.TestCase):
         found: list[journal.Row] = []
         reader = threading.Thread(
             target=lambda: found.extend(second.rows.all()))
+
+        def is_reading() -> bool:
+            return not reader.is_alive() or any(
+                each[7] for each in self.sessions(1))
+
         with self.nodes[1].lagging():
             row = self.record(first)
             self.assertEqual(((0,),), self.nodes[1].ask(
                 'SELECT COUNT(*) FROM %s.dirty' % self.name))
             reader.start()
-            self.assertTrue(galera.wait(
-                lambda: not reader.is_alive() or any(
-                    each[7] for each in self.sessions(1))))
+            self.assertTrue(galera.wait(is_reading))
         reader.join()
         self.assertEqual([row], found)
 
@@ -267,9 +275,14 @@ class TestGalera(testtools.TestCase):
         nova = connections.Pool(lambda: self.url(2), {}, engines.Limits())
         with nova.reading():
             pass
+
+        def is_separated() -> bool:
+            [(_name, value)] = node.ask(
+                "SHOW STATUS LIKE 'wsrep_cluster_status'")
+            return value != 'Primary'
+
         with node.isolated():
-            self.assertTrue(galera.wait(lambda: node.ask(
-                "SHOW STATUS LIKE 'wsrep_cluster_status'")[0][1] != 'Primary'))
+            self.assertTrue(galera.wait(is_separated))
             self.assertEqual(2, len(self.sessions(2)))
             self.fails_once(used)
             self.assertRaises(exceptions.JournalUnavailable, unused.rows.all)

@@ -95,9 +95,9 @@ class InvalidTest(test_source.SourceTest):
 
     def ledger(self):
         """Return every row of the ledger."""
-        return set(self.agent.journal.database.run(
-            lambda connection: list(connection.scalars(
-                sa.select(models.ledger.c.aggregate_uuid)))))
+        stored = sa.select(models.ledger.c.aggregate_uuid)
+        return {*self.agent.journal.database.run(
+            lambda connection: connection.scalars(stored).all())}
 
 
 class TestTexts(testscenarios.WithScenarios, InvalidTest):

@@ -223,8 +223,10 @@ class TestManyProcesses(DatabaseTest):
 
     def test_no_row_is_lost(self) -> None:
         """All processes record all their rows, and none gets an error."""
-        closed = sum(processes.at_once(PROCESSES, lambda number: write(
-            store.Journal(self.conf), number, TURNS)))
+        def work(number: int) -> int:
+            return write(store.Journal(self.conf), number, TURNS)
+
+        closed = sum(processes.at_once(PROCESSES, work))
         left = self.rows.all()
         self.assertEqual(PROCESSES * TURNS, closed + len(left))
         self.assertEqual({'aggregate-%d' % turn for turn in range(TURNS)},
@@ -233,8 +235,11 @@ class TestManyProcesses(DatabaseTest):
     def test_row_is_closed_once(self) -> None:
         """A row that many processes close at once is closed only once."""
         ids = [self.record().id for _ in range(40)]
-        self.assertEqual(len(ids), sum(processes.at_once(
-            PROCESSES, lambda number: self.open().rows.close(ids))))
+
+        def close(_number: int) -> int:
+            return self.open().rows.close(ids)
+
+        self.assertEqual(len(ids), sum(processes.at_once(PROCESSES, close)))
 
     def test_ledger_by_many_at_once(self) -> None:
         """The same UUIDs are entered once, and no mark is lost."""

@@ -59,15 +59,18 @@ class MigrationTest(testscenarios.WithScenarios, testtools.TestCase):
         tables = sa.create_engine(url, poolclass=sa.pool.NullPool)
         with tables.connect() as connection:
             inspector = sa.inspect(connection)
-            return {
-                name: ([(column['name'], repr(column['type']),
-                         column['nullable'], column['default'])
-                        for column in inspector.get_columns(name)],
-                       sorted((index['name'], index['column_names'])
-                              for index in inspector.get_indexes(name)),
-                       inspector.get_pk_constraint(name))
-                for name in inspector.get_table_names()
-                if name != 'alembic_version'}
+            names = {*inspector.get_table_names()} - {'alembic_version'}
+            described = {}
+            for name in names:
+                columns = [
+                    (column['name'], repr(column['type']), column['nullable'],
+                     column['default'])
+                    for column in inspector.get_columns(name)]
+                indexes = sorted((index['name'], index['column_names'])
+                                 for index in inspector.get_indexes(name))
+                described[name] = (columns, indexes,
+                                   inspector.get_pk_constraint(name))
+            return described
 
     def assert_is_the_models(self):
         self.assertEqual(migration.HEAD, self.database.schema().version)

@@ -126,9 +126,11 @@ class NovaApiTest(testtools.TestCase):
 
     def configure(self, ours: str = '', placement: str | None = None) -> None:
         """Write the two files that nova-api reads."""
+        if 'inline_timeout' not in ours:
+            ours = PATIENT + ours
         (self.path / 'nova.conf').write_text(self.cloud.nova_conf(MORE % (
-            self.state, nova_service.CONF.database.connection,
-            ours if 'inline_timeout' in ours else PATIENT + ours), placement))
+            self.state, nova_service.CONF.database.connection, ours),
+            placement))
         (self.path / 'api-paste.ini').write_text(self.paste)
 
     def mirrored_nodes(self) -> int:

@@ -48,6 +48,13 @@ def compare(test, name, text):
     test.assertEqual(file.read_text(), text, 'if intended: %s' % __doc__)
 
 
+def recorded(text):
+    """Return the paragraphs of a help without options of libraries."""
+    return '\n\n'.join(
+        paragraph for paragraph in text.strip().split('\n\n')
+        if not any(option in paragraph for option in LIBRARIES))
+
+
 def shape(value):
     """Return the keys of a document, and the types of its values.
 
@@ -74,18 +81,16 @@ class TestHelp(testtools.TestCase):
                 done = commands.run(module, [*name.split(), '--help'])
                 self.assertEqual((0, ''), (done.returncode, done.stderr))
                 texts.append('$ %s %s\n%s\n' % (
-                    commands.PROGRAMS[module], name, '\n\n'.join(
-                        paragraph for paragraph
-                        in done.stdout.strip().split('\n\n')
-                        if not any(option in paragraph
-                                   for option in LIBRARIES))))
+                    commands.PROGRAMS[module], name, recorded(done.stdout)))
             compare(self, commands.PROGRAMS[module] + '.txt', '\n'.join(texts))
 
     def test_without_arguments(self):
         """The help is printed; the agent runs."""
         for module in commands.MANAGE, commands.STATUS:
-            self.assertEqual(*((done.returncode, done.stdout) for done in (
-                commands.run(module, argv) for argv in ([], ['--help']))))
+            without, with_help = (
+                commands.run(module, argv) for argv in ([], ['--help']))
+            self.assertEqual((with_help.returncode, with_help.stdout),
+                             (without.returncode, without.stdout))
 
     def test_commands_come_first(self):
         """The options of oslo.log would fill the first screen."""
@@ -112,11 +117,10 @@ class TestExitStatuses(testtools.TestCase):
                          if isinstance(error, type)
                          and issubclass(error, exceptions.MirrorError)),
                         key=lambda error: error.__name__)
-        compare(self, 'exit_statuses.txt', ''.join(
-            '%-22s %3d %3d\n' % (
-                error.__name__, exit_status.of(error('')),
-                exit_status.of(error(''), unwritten=True))
-            for error in errors))
+        lines = ['%-22s %3d %3d\n' % (
+            error.__name__, exit_status.of(error('')),
+            exit_status.of(error(''), unwritten=True)) for error in errors]
+        compare(self, 'exit_statuses.txt', ''.join(lines))
 
 
 class TestDocuments(test_sync_command.SyncTest):

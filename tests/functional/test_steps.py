@@ -139,8 +139,8 @@ def announced(call: ast.Call, names: Names) -> abc.Iterator[str]:
         return
     for text in (texts(call.args[place], names) if call.args[place:] else ()):
         sentence = text.rpartition('. ')[2]
-        yield sentence + ''.join('\n  ' + line for line in (
-            texts(lines[0], names) if lines else ())[:1])
+        [first, *_others] = texts(lines[0], names) or ['']
+        yield sentence + ('\n  ' + first if first else '')
 
 
 def is_cause(value: object) -> bool:
@@ -171,10 +171,10 @@ def steps() -> abc.Iterator[str]:
                 api.UNLISTED[1], result.NODE_UUID)
     trees = {path: ast.parse(path.read_text())
              for path in sorted(ROOT.rglob('*.py'))}
-    everywhere = {
-        name: value for path, tree in trees.items() for name, value
-        in assigned(tree, (path.parent if path.stem == '__init__' else path
-                           ).stem + '.').items()}
+    everywhere = {}
+    for path, tree in trees.items():
+        module = path.parent if path.stem == '__init__' else path
+        everywhere |= assigned(tree, module.stem + '.')
     # Of what gives access to placement, as its clients have it.
     everywhere['placement.options'] = ast.Constant(
         'region_name or valid_interfaces of [placement] in nova.conf')
@@ -193,10 +193,10 @@ def steps() -> abc.Iterator[str]:
 def is_followed(step: str) -> bool:
     """Check whether the advice of a row is this step, or begins it."""
     pattern = re.sub('%[sdg]', '.*', re.escape(step))
-    return any(advice and (re.search(pattern, advice)
-                           or advice.strip() in step)
-               for table in test_fault_matrix.TABLES
-               for row in table.values() for advice in (row.step, row.line))
+    advices = [advice for table in test_fault_matrix.TABLES
+               for row in table.values() for advice in (row.step, row.line)]
+    return any(re.search(pattern, advice) or advice.strip() in step
+               for advice in filter(None, advices))
 
 
 class TestSteps(testtools.TestCase):

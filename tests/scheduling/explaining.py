@@ -40,6 +40,11 @@ def named(answer: explanation.Answer) -> dict[str, explanation.Verdict]:
         for verdict in answer.verdicts}
 
 
+def accepted(answer: explanation.Answer) -> list[str]:
+    """Return the names of the acceptable hosts, in their order."""
+    return [verdict.host for verdict in answer.acceptable]
+
+
 class Placement(client.Client):
     """The placement of nova's fixtures, which has no endpoint or token."""
 
@@ -136,6 +141,16 @@ class ExplainingTest(cloud.CloudTest):
         for host in chosen[:1]:
             self.assertEqual(max(weights.values()), weights[host])
         return answer
+
+    def compared_flavor(self, flavor: str, zone: str = '', **options: Any
+                        ) -> explanation.Answer:
+        """Explain and compare the request of a server that does not exist."""
+        return self.compared(lambda: self.described(flavor, zone, **options))
+
+    def compared_server(self, server: Any, operation: str
+                        ) -> explanation.Answer:
+        """Explain and compare the request of a server that exists."""
+        return self.compared(lambda: self.of_server(server, operation))
 
     def chosen(self, request: abc.Callable[[], requests.SchedulingRequest]
                ) -> list[str]:
