@@ -6,7 +6,6 @@ import signal
 import subprocess
 
 import fixtures as base_fixtures
-from nova.db.api import api as api_db
 import testtools
 from testtools import matchers
 
@@ -70,11 +69,13 @@ class TestSyncAggregates(ManageTest):
         self.assertEqual(0, done.returncode, done.stderr)
         self.assertEqual([], self.cloud.drift())
         summary, *table = done.stdout.splitlines()
-        self.assertEqual(
-            [cells for host in hosts for node in sorted(host.nodes)
-             for cells in (['missing', host.name, 'zone'], ['', node, ''])],
-            [[cell.strip() for cell in line.split('|')[1:-1]]
-             for line in table[3:-1]])
+        rows = []
+        for host in hosts:
+            for node in sorted(host.nodes):
+                rows += ['missing', host.name, 'zone'], ['', node, '']
+        self.assertEqual(rows, [
+            [cell.strip() for cell in line.split('|')[1:-1]]
+            for line in table[3:-1]])
         self.assertEqual('3 associations added.', summary)
         self.assertIn('Reading placement\n', done.stderr)
         again = self.sync('--quiet')
@@ -188,11 +189,6 @@ class TestWait(ManageTest):
             done = self.wait(*hosts)
             self.assertEqual((status, ''), (done.returncode, done.stdout))
             self.assertIn(text, done.stderr)
-        self.conf.write_text(self.conf.read_text().replace(
-            str(api_db.get_engine().url), 'sqlite:////nowhere/nova.sqlite'))
-        done = self.wait('h1')
-        self.assertEqual(255, done.returncode)
-        self.assertIn('nova\'s API database', done.stderr)
 
 
 class TestJournal(ManageTest):

@@ -378,16 +378,6 @@ class TestErrors(ClientTest):
             placement_endpoint_override=self.placement.url)
         self.refused('placement at', '403', status=2)
 
-    def test_placement_that_is_unavailable(self):
-        """Its endpoint is named."""
-        self.placement.refuse()
-        self.refused('placement at', 'refused the connection', status=2)
-        said, errors = self.openstack(
-            'aggregate', 'mirror', 'sync', '-f', 'json', status=2)
-        self.assertIn('refused the connection', errors)
-        self.assertIn('refused the connection',
-                      json.loads(said)['not_compared']['reason'])
-
 
 class TestCatalog(ClientTest):
     """A user with a password finds both services in the catalog."""
