@@ -14,12 +14,11 @@ import sqlalchemy.exc
 from tests.cloud.chaos import command as chaos_command
 from tests.cloud.chaos import lock
 from tests.cloud import cloud
+from tests.cloud.faults import command as faults_command
+from tests.cloud.faults import endurance
 from tests.cloud import full
 from tests.cloud import options
-from tests.cloud.outages import command as outages_command
-from tests.cloud.outages import endurance
 from tests.cloud import output
-from tests.cloud.parts import command as parts_command
 from tests.cloud import processes
 from tests.cloud import servers
 from tests.cloud.situations import command as situations_command
@@ -157,8 +156,8 @@ def main() -> int:
     """Run the command line; return the exit status."""
     commands = {'up': up, 'down': down, 'status': status, 'exec': execute,
                 'chaos': chaos, 'situations': situations, 'moves': moves,
-                'fillings': fillings, 'outages': outages_command.main,
-                'parts': parts_command.main, 'endure': endurance.main}
+                'fillings': fillings, 'faults': faults_command.main,
+                'endure': endurance.main}
     chosen = options.cloud(sys.argv[1:])
     try:
         # tools/cloud has blocked the signals until now.

@@ -9,8 +9,7 @@ from typing import Iterable
 from typing import List
 
 from tests.cloud import environment
-from tests.cloud.outages import cases
-from tests.cloud.parts import situations
+from tests.cloud.faults import table
 
 _DEMO_DESCRIPTION = """\
 Start a real keystone, placement and nova with five compute hosts on the
@@ -105,14 +104,13 @@ def cloud(arguments: List[str]) -> argparse.Namespace:
     _add_situations(commands)
     _add_moves(commands)
     _add_fillings(commands)
-    outages = _add_outages(commands)
-    _add_parts(commands)
+    faults = _add_faults(commands)
     _add_endure(commands)
     chosen = parser.parse_args(arguments)
-    if chosen.command == 'outages' and chosen.write and (
-            chosen.pairs or chosen.party or chosen.fault or chosen.moment
-            or chosen.call):
-        outages.error('--write requires the whole table')
+    if chosen.command == 'faults':
+        chosen.rows = table.select(chosen.select or ['*'])
+        if not chosen.rows:
+            faults.error('no row matches; see --list')
     if chosen.command == 'exec':
         chosen.argv = chosen.argv[chosen.argv[:1] == ['--']:]
         if not chosen.argv:
@@ -235,34 +233,28 @@ def _add_repetitions(parser: argparse.ArgumentParser, default: int,
         help='seed of the random choices (default: 0)')
 
 
-def _add_outages(commands: argparse._SubParsersAction
-                 ) -> argparse.ArgumentParser:
-    outages = _add(
-        commands, 'outages', 'compare stock nova with this package during '
-        'each outage of each party that a call depends on, on a cloud of its '
-        'own', 'each case keeps the promise')
-    for name, values in (('party', cases.PARTIES), ('fault', cases.FAULTS),
-                         ('moment', cases.MOMENTS), ('call', cases.CALLS)):
-        _add_selection(outages, name, name, values)
-    outages.add_argument(
-        '--pairs', action='store_true',
-        help='only a selection in which every pair of values occurs, but for '
-             'the other cell, with an inline_timeout of 2.5 seconds')
-    _add_jobs(outages)
-    outages.add_argument(
+def _add_faults(commands: argparse._SubParsersAction
+                ) -> argparse.ArgumentParser:
+    faults = _add(
+        commands, 'faults', 'make each party and each part of a nova bad in '
+        'each way, at each moment, and measure what this package then does, '
+        'on a cloud of its own', 'each row of the table keeps the promise',
+        'selections of rows: %s' % ', '.join(table.SELECTIONS))
+    faults.add_argument(
+        '--select', action='append', default=[], metavar='NAME',
+        help='only the rows of this selection, or whose names match this '
+             'pattern, such as "cell * begin add"; may be repeated (default: '
+             'the whole table)')
+    faults.add_argument(
+        '--list', action='store_true', help='only print the names of the rows')
+    faults.add_argument(
+        '--jobs', type=int, choices=range(1, 17), default=4, metavar='N',
+        help='number of measurements in parallel (default: 4)')
+    faults.add_argument(
         '--write', action='store_true',
-        help='write the table of the documentation')
-    return outages
-
-
-def _add_parts(commands: argparse._SubParsersAction) -> None:
-    parts = _add(
-        commands, 'parts', 'measure how soon healthy hosts are mirrored while '
-        'one part, such as a cell, a row or a provider, is bad, on a cloud of '
-        'its own', 'no healthy host is mirrored too late')
-    _add_selection(parts, 'only', 'line of the table',
-                   map(str, situations.table()))
-    _add_jobs(parts)
+        help='write the pages of the documentation if all outages are '
+             'selected')
+    return faults
 
 
 def _add_endure(commands: argparse._SubParsersAction) -> None:
@@ -276,9 +268,3 @@ def _add_endure(commands: argparse._SubParsersAction) -> None:
     endure.add_argument(
         '--seconds', type=int, default=3600, metavar='N',
         help='duration of the silence (default: 3600)')
-
-
-def _add_jobs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        '--jobs', type=int, choices=range(1, 17), default=4, metavar='N',
-        help='number of measurements in parallel (default: 4)')

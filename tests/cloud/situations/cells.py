@@ -3,7 +3,7 @@
 
 import sqlalchemy as sa
 
-from tests.cloud.outages import wires
+from tests.cloud.faults import wires
 from tests.cloud.situations import scene
 from tests.cloud import sql
 

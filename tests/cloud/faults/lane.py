@@ -18,13 +18,14 @@ import sqlalchemy as sa
 from tests.cloud import access
 from tests.cloud import config
 from tests.cloud import config_files
+from tests.cloud.faults import backbone
+from tests.cloud.faults import clone
+from tests.cloud.faults import moments
+from tests.cloud.faults.plugin import outage_moments
+from tests.cloud.faults import table
+from tests.cloud.faults import wires
 from tests.cloud import forks
 from tests.cloud import loopback
-from tests.cloud.outages import backbone
-from tests.cloud.outages import clone
-from tests.cloud.outages import moments
-from tests.cloud.outages.plugin import outage_moments
-from tests.cloud.outages import wires
 from tests.cloud import processes
 from tests.cloud import programs
 from tests.cloud import seed
@@ -38,29 +39,32 @@ STOCK, OURS, AGENT = 'stock', 'ours', 'agent'
 # Stock nova reports the same moments: without the hook "mirror" its own
 # mirroring stays in effect.
 HOOKS = {STOCK: 'outer,inner', OURS: 'outer,mirror,inner'}
-# Party to the database of a cell; the calls are about hosts of the first cell.
-CELLS = {'cell': 'nova', 'other-cell': 'nova_other'}
+CELL = 'cell'
+"""The first cell, with the hosts that calls are about."""
 
 
 class Lane(access.Access):
     """A nova of its own, with a wire to each party.
 
     :param number: distinguishes the lanes of a run
-    :param inline_timeout: seconds; ``[aggregate_mirror] inline_timeout``
+    :param cells: how many there are
     :param hooks: by the name of the nova-api, ``[aggregate_mirror] hooks``
-    :param cells: party to the database of a cell
+    :param placement: another port at which nova reaches placement, or 0
     :param forks_agent: whether the agent is forked from a process that has
         imported all of nova, and not started as a program
     """
 
-    def __init__(self, shared: backbone.Backbone, number: int,
-                 inline_timeout: float = 5.0,
-                 hooks: abc.Mapping[str, str] = HOOKS,
-                 cells: abc.Mapping[str, str] = CELLS,
+    def __init__(self, shared: backbone.Backbone, number: int, cells: int = 2,
+                 hooks: abc.Mapping[str, str] = HOOKS, placement: int = 0,
                  forks_agent: bool = True) -> None:
-        self.inline_timeout = inline_timeout
+        self.number = number
         self.hooks = hooks
-        self.cells = cells
+        self.cells = {CELL: 'nova', **{
+            'cell-%d' % cell: 'nova_%d' % cell
+            for cell in range(2, cells + 1)}}
+        """Each cell to its database."""
+        self.placement_database = shared.config.database_url('placement')
+        """The URL of the database of all lanes' placement."""
         self._forks_agent = forks_agent
         self.journal = ''
         """The kind of database that has the journal; see ``use``."""
@@ -76,6 +80,7 @@ class Lane(access.Access):
             shared.config, directory=directory,
             database='%s/%s' % (shared.mysql, self._prefix),
             ports={**shared.config.ports,
+                   'placement': placement or shared.config.ports['placement'],
                    'nova-api-1': ports[0], 'agent-1': ports[1]})
         self.stock_port, = loopback.free_ports(1)
         self.listener = moments.Listener(directory / 'moments')
@@ -94,12 +99,12 @@ class Lane(access.Access):
             each.kill()
         self.listener.__exit__(*details)
 
-    def use(self, journal: str, options: config.Options = {}) -> None:
+    def use(self, journal: str, options: config.Options) -> None:
         """Change the database of the journal: ``sqlite`` or another kind.
 
         Every process has to be started after that.
 
-        :param options: instead of those of other lanes; None removes one
+        :param options: of nova, in addition or instead; None removes one
         """
         self.journal = journal
         for each in self.processes.values():
@@ -153,6 +158,29 @@ class Lane(access.Access):
     def journal_file(self) -> pathlib.Path:
         """Return the file of the journal on SQLite."""
         return self.config.directory / 'journal' / 'journal.sqlite'
+
+    def wires_of(self, row: table.Row) -> list[str]:
+        """Return the names of the wires to the bad party of a row."""
+        return ([*self.cells][-row.bad:] if row.party == 'other-cell'
+                else [row.party])
+
+    def create_endpoint(self) -> str:
+        """Create an endpoint of placement; return its region."""
+        identity, region = self.identity(), self.config.directory.name
+        service, = identity.get('/services?type=placement').json()['services']
+        identity.post('/regions', json={'region': {'id': region}})
+        identity.post('/endpoints', json={'endpoint': {
+            'service_id': service['id'], 'interface': 'public',
+            'region_id': region, 'url': self.config.placement_url}})
+        return region
+
+    def move_endpoint(self, url: str) -> None:
+        """Change the URL of the endpoint of placement."""
+        identity = self.identity()
+        endpoint, = identity.get('/endpoints?region_id=%s' % (
+            self.config.directory.name)).json()['endpoints']
+        identity.patch('/endpoints/%s' % endpoint['id'], json={
+            'endpoint': {'url': url}})
 
     def seed(self, cell: str, nodes: abc.Sequence[seed.Node]) -> None:
         """Insert compute hosts into a cell."""
@@ -244,7 +272,6 @@ class Lane(access.Access):
                     self.wires['placement'].port)},
             'aggregate_mirror': {
                 'hooks': self.hooks.get(name, 'mirror'),
-                'inline_timeout': str(self.inline_timeout),
                 'sync_interval': str(SYNC_INTERVAL), 'leader_lease': '3'},
             'aggregate_mirror_database': {
                 'connection': self.journal_url(direct=False)}}

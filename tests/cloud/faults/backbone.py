@@ -11,10 +11,10 @@ import tempfile
 from tests.cloud import cloud
 from tests.cloud import config
 from tests.cloud import config_files
+from tests.cloud.faults import wires
 from tests.cloud import forks
 from tests.cloud import full
 from tests.cloud import loopback
-from tests.cloud.outages import wires
 from tests.cloud import output
 from tests.cloud import processes
 from tests.cloud import programs

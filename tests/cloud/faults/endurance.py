@@ -18,10 +18,10 @@ from typing import NamedTuple
 import psutil
 import requests
 
+from tests.cloud.faults import backbone
+from tests.cloud.faults import lane as lanes
+from tests.cloud.faults import scene as scenes
 from tests.cloud.integration import pages
-from tests.cloud.outages import backbone
-from tests.cloud.outages import lane as lanes
-from tests.cloud.outages import world as worlds
 from tests.cloud import output
 from tests.cloud import processes
 from tests.cloud import servers
@@ -30,9 +30,9 @@ from tests import patience
 
 PARTIES = {
     'keystone': ('keystone',), 'placement': ('placement',),
-    'journal': ('journal-mysql',), 'cell': ('other-cell',)}
+    'journal': ('journal-mysql',), 'cell': ('cell-2',)}
 """The wires that are silent, by the name of the party."""
-CELLS = {**lanes.CELLS, 'third-cell': 'nova_third'}
+CELLS = 3
 # Calls per second, hosts in each cell, calls at the same time.
 RATE, HOSTS, CALLERS = 5.0, 5, 16
 PATIENCE = patience.seconds(120)
@@ -146,7 +146,7 @@ class Endurance:
     def __init__(self, lane: lanes.Lane, party: str, seconds: float) -> None:
         self.result = Result(party, seconds)
         self._lane = lane
-        self._world = worlds.World(lane)
+        self._scene = scenes.Scene(lane)
         self._mutex = threading.Lock()
         # Nova itself waits for the cell of a call's host.
         self._idle = ['%s-%s-%d' % (lane.config.directory.name, cell, number)
@@ -154,7 +154,8 @@ class Endurance:
                       if cell not in PARTIES[party]]
         for host, cell in zip(self._idle, itertools.cycle(
                 cell for cell in lane.cells if cell not in PARTIES[party])):
-            self._world.create_host(host, cell)
+            self._scene.create_hosts(cell, [host])
+            self._scene.place(host, [])
         self._next = dict.fromkeys(self._idle, 'add_host')
         """Host to the next action on it."""
 
@@ -166,7 +167,7 @@ class Endurance:
             self.result.problems.append(str(exc))
 
     def _run(self) -> None:
-        self._lane.use('mysql')
+        self._lane.use('mysql', {})
         self._lane.start(lanes.OURS, lanes.AGENT)
         wires = [self._lane.wires[name] for name in PARTIES[self.result.party]]
         stop = threading.Event()
@@ -185,7 +186,7 @@ class Endurance:
                 wire.hold()
             self._watch(self.result.seconds)
         began = time.monotonic()
-        while different := self._world.differences():
+        while different := self._scene.differences():
             if time.monotonic() - began > HEAL:
                 self.result.problems += different
                 break
@@ -230,11 +231,11 @@ class Endurance:
     def _call(self, host: str) -> None:
         action, began = self._next[host], time.monotonic()
         status, text = 0, 'no answer'
-        path = '/os-aggregates/%d/action' % (
-            self._world.aggregates[worlds.FIRST])
+        request = self._scene.action(action, host, scenes.FIRST)
         try:
             answer = self._lane.send(
-                lanes.OURS, 'POST', path, {action: {'host': host}}, PATIENCE)
+                lanes.OURS, request.method, request.path, request.body,
+                PATIENCE)
             status, text = answer.status_code, answer.text
         except requests.RequestException as exc:
             text = str(exc)
@@ -260,7 +261,7 @@ def main(arguments: argparse.Namespace) -> int:
     with backbone.running(False, tell, TOKEN_SECONDS) as shared, \
             contextlib.ExitStack() as stack:
         silences = [Endurance(stack.enter_context(lanes.Lane(
-            shared, number, hooks={lanes.OURS: 'mirror'}, cells=CELLS)),
+            shared, number, CELLS, {lanes.OURS: 'mirror'})),
             party, arguments.seconds) for number, party in enumerate(
                 arguments.party or PARTIES, start=1)]
         _run(silences, tell)

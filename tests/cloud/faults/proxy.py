@@ -11,6 +11,8 @@ import threading
 from typing import Any
 from typing import Self
 
+from tests.cloud.faults import table
+
 ABOUT = re.compile('/resource_providers/([^/]+)/aggregates$')
 # Placements that the proxy asks in turn; one of them is bad.
 BACKENDS = 3
@@ -33,23 +35,13 @@ FAILURE = _failure(500, 'Internal Server Error', 'it failed')
 CONFLICT = _failure(409, 'Conflict', 'another writer has changed the provider',
                     'placement.concurrent_update')
 ANSWERS: abc.Mapping[str, Answer] = {
-    'provider-500': (500, JSON, FAILURE),
-    'provider-409': (409, JSON, CONFLICT),
-    'provider-garbage': (200, HTML, b'<html>Welcome</html>'),
-    'backend-503': (503, HTML, PAGE),
-    'backend-500': (500, JSON, FAILURE),
-    'backend-429': (429, {**HTML, 'Retry-After': '1'}, PAGE),
-    'moved-503': (503, HTML, PAGE),
-    'moved-404': (404, HTML, PAGE),
-    'moved-406': (406, HTML, PAGE),
-    'moved-429': (429, HTML, PAGE)}
-SILENT = ('provider-silent-get', 'provider-silent-put', 'nodes-silent-get',
-          'nodes-silent-put')
-PARTS = frozenset({*ANSWERS, *SILENT})
-"""The parts for which nova reaches placement through a proxy."""
+    '500': (500, JSON, FAILURE),
+    '409': (409, JSON, CONFLICT),
+    'garbage': (200, HTML, b'<html>Welcome</html>'),
+    'overloaded': (429, {**HTML, 'Retry-After': '1'}, PAGE),
+    **{str(status): (status, HTML, PAGE) for status in (404, 406, 429, 503)}}
 # If only one kind of request about a bad provider is served badly.
-METHODS = {'provider-409': 'PUT', **{
-    part: part.rpartition('-')[2].upper() for part in SILENT}}
+METHODS = {'409': 'PUT', 'silent-get': 'GET', 'silent-put': 'PUT'}
 # They belong to a connection, not to what it transports.
 HOPS = {'connection', 'keep-alive', 'transfer-encoding', 'content-length',
         'server', 'date', 'host'}
@@ -62,8 +54,8 @@ class Proxy:
     """
 
     def __init__(self, target: int) -> None:
-        self.part = ''
-        """One of ``PARTS`` while it is bad."""
+        self.row: table.Row | None = None
+        """What is bad at the moment."""
         self.providers: abc.Collection[str] = ()
         """UUIDs of the providers that are bad."""
         self.unserved: set[str] = set()
@@ -90,8 +82,9 @@ class Proxy:
             def do_GET(self) -> None:
                 body = self.rfile.read(
                     int(self.headers.get('Content-Length', 0)))
-                if proxy._is_bad(self.command, self.path):
-                    self._fail(proxy.part)
+                if proxy.row and proxy._is_bad(
+                        proxy.row, self.command, self.path):
+                    self._fail(proxy.row)
                     return
                 self._upstream.request(
                     self.command, self.path, body or None,
@@ -104,14 +97,14 @@ class Proxy:
 
             do_PUT = do_POST = do_DELETE = do_GET
 
-            def _fail(self, part: str) -> None:
-                if part in SILENT:
+            def _fail(self, row: table.Row) -> None:
+                if row.silent:
                     # The number that placement accepts is limited.
                     self._upstream.close()
                     proxy._ended.wait()
                     self.close_connection = True
                 else:
-                    self._answer(*ANSWERS[part])
+                    self._answer(*ANSWERS[row.kind])
 
             def _answer(self, status: int, headers: abc.Mapping[str, str],
                         content: bytes) -> None:
@@ -148,17 +141,17 @@ class Proxy:
         self._server.shutdown()
         self._server.server_close()
 
-    def _is_bad(self, method: str, path: str) -> bool:
+    def _is_bad(self, row: table.Row, method: str, path: str) -> bool:
         """Check whether a request is served badly, and record its provider."""
         about = ABOUT.search(path)
         provider = about[1] if about else ''
-        if self.part.startswith('moved-'):
+        if row.party == 'moved':
             bad = True
-        elif self.part.startswith('backend-'):
+        elif row.party == 'backend':
             bad = not next(self._requests) % BACKENDS
         else:
             bad = (provider in self.providers
-                   and method == METHODS.get(self.part, method))
+                   and method == METHODS.get(row.kind, method))
         if bad:
             self.unserved.add(provider)
         return bad

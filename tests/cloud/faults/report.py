@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was measured for each row: progress, figures, problems, and pages."""
+
+from collections import abc
+import csv
+import dataclasses
+import http.client
+import io
+import itertools
+import math
+import threading
+
+from keystoneauth1 import exceptions
+import requests
+import sqlalchemy as sa
+
+from tests.cloud import environment
+from tests.cloud.faults import table
+from tests.cloud.integration import pages
+from tests.cloud import output
+from tests.cloud import processes
+
+# Errors of what is used to prepare a row.
+ERRORS = (requests.RequestException, exceptions.ClientException, OSError,
+          http.client.HTTPException, sa.exc.SQLAlchemyError,
+          processes.CloudError)
+FOLDER = environment.TOP / 'doc' / 'source' / 'user' / 'comparison'
+HEALED = 'seconds until placement equalled nova'
+STOCK = 'stock '
+"""The prefix of figures of nova without this package."""
+
+Figure = float | str
+"""Infinite if it was not seen, not a number if it cannot be measured."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """The measurements of a row.
+
+    :param problems: how the row breaks the promise
+    :param log: what to read if there are any
+    """
+
+    row: table.Row
+    figures: abc.Mapping[str, Figure]
+    problems: abc.Sequence[str] = ()
+    log: str = dataclasses.field(default='', repr=False)
+
+    def __str__(self) -> str:
+        if self.row.call:
+            return '%s, equal after %s s' % (
+                cell([self]), shown(self.figures[HEALED]))
+        return ', '.join('%s %s' % (name, shown(figure))
+                         for name, figure in self.figures.items())
+
+
+Measure = abc.Callable[[table.Row], Measured]
+
+
+class Report:
+    """The results of a run, in the order of the table; for several threads.
+
+    :param rows: all that are measured
+    """
+
+    def __init__(self, rows: abc.Sequence[table.Row], tell: output.Tell
+                 ) -> None:
+        self._rows = rows
+        self._tell = tell
+        self._measured: dict[table.Row, Measured] = {}
+        self._errors: dict[table.Row, str] = {}
+
+    def failures(self) -> dict[table.Row, abc.Sequence[str]]:
+        """Return the problems of each row that has any."""
+        problems: dict[table.Row, abc.Sequence[str]] = {}
+        for row in self._rows:
+            if row in self._measured:
+                problems[row] = self._measured[row].problems
+            else:
+                problems[row] = [self._errors.get(row, 'not measured')]
+        return {row: texts for row, texts in problems.items() if texts}
+
+    def add(self, measured: Measured) -> None:
+        """Add the measurements of a row, and print a line about it."""
+        self._measured[measured.row] = measured
+        self._errors.pop(measured.row, None)
+        self._tell('%3d/%d  %s: %s%s' % (
+            len(self._measured), len(self._rows), measured.row, measured,
+            ''.join('; WRONG: %s' % text for text in measured.problems)))
+
+    def attempt(self, row: table.Row, measure: Measure) -> None:
+        """Measure a row."""
+        try:
+            self.add(measure(row))
+        except ERRORS as exc:
+            self._errors[row] = str(exc)
+            self._tell('%s: NOT MEASURED: %s' % (row, exc))
+
+    def measure(self, rows: abc.Iterable[table.Row],
+                measures: abc.Iterable[Measure]) -> None:
+        """Measure rows in this order, with a thread for each function."""
+        left = [*rows]
+        mutex = threading.Lock()
+
+        def work(measure: Measure) -> None:
+            while True:
+                with mutex:
+                    if not left:
+                        return
+                    row = left.pop(0)
+                self.attempt(row, measure)
+
+        # An interrupt kills the processes that these threads wait for.
+        threads = [threading.Thread(target=work, args=[measure], daemon=True)
+                   for measure in measures]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                thread.join()
+        finally:
+            left.clear()
+
+    def repeat(self, rows: abc.Container[table.Row], measure: Measure) -> None:
+        """Measure those rows that have failed again, one after the other.
+
+        The machine may have been too busy.
+        """
+        for row in self.failures():
+            if row in rows:
+                self._tell('Measuring %s again' % row)
+                self.attempt(row, measure)
+
+    def finish(self) -> int:
+        """Print all figures and problems; return the exit status."""
+        measured = [self._measured[row] for row in self._rows
+                    if row in self._measured]
+        failures = self.failures()
+        print(output.columns((result.row, result) for result in measured))
+        for row, problems in failures.items():
+            print('\nWRONG: %s\n  %s' % (row, '\n  '.join(problems)))
+            if row in self._measured:
+                print(self._measured[row].log)
+        print('\n%d of %d rows measured, %d failed' % (
+            len(measured), len(self._rows), len(failures)), flush=True)
+        return 1 if failures else 0
+
+    def write(self) -> None:
+        """Write the pages of the documentation, if all was measured."""
+        rows = [*table.healthy(), *table.outages()]
+        if not self._measured.keys() >= {*rows}:
+            return
+        results = {row: self._measured[row] for row in rows}
+        (FOLDER / 'outages.inc').write_text(_page(results))
+        (FOLDER / 'outages.csv').write_text(_csv(results))
+
+
+def shown(figure: Figure) -> str:
+    """Return a figure for people."""
+    if not isinstance(figure, float):
+        return ' '.join(str(figure or 'none').split())
+    if math.isinf(figure):
+        return 'never'
+    return 'n/a' if math.isnan(figure) else '%.1f' % figure
+
+
+def cell(results: abc.Sequence[Measured]) -> str:
+    """Describe the worst answers, as in ``500 0.1 / 200 1.2``."""
+    return ' / '.join(_answer(*max((
+        (result.figures[prefix + 'status'], result.figures[prefix + 'seconds'])
+        for result in results), key=lambda answer: (not answer[0], *answer)))
+        for prefix in (STOCK, ''))
+
+
+def _answer(status: Figure, seconds: Figure) -> str:
+    """Describe an answer; its status is 0 if there was none."""
+    return '%d %.1f' % (status, seconds) if status else '> %.0f' % seconds
+
+
+def _page(results: abc.Mapping[table.Row, Measured]) -> str:
+    rows = [('None', '', *(cell([results[row]]) for row in table.healthy()))]
+    for party, kind in itertools.product(table.PARTIES, table.OUTAGES):
+        if (party, kind) not in table.IMPOSSIBLE:
+            cells = [cell([results[table.Row(party, kind, moment, call)]
+                           for moment in table.MOMENTS])
+                     for call in table.CALLS]
+            rows.append((table.PARTIES[party], table.OUTAGES[kind], *cells))
+    return pages.figures(
+        'Worst responses: nova alone / this package',
+        ('Unavailable', 'Fault', *table.CALLS.values()),
+        (18, 18, *[16] * len(table.CALLS)), rows)
+
+
+def _csv(results: abc.Mapping[table.Row, Measured]) -> str:
+    """Return every figure, as comma-separated values."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator='\n')
+    figures = next(iter(results.values())).figures
+    writer.writerow(['party', 'fault', 'moment', 'call', *figures])
+    for row, result in results.items():
+        writer.writerow([row.party, row.kind, row.moment, row.call, *map(
+            shown, result.figures.values())])
+    return text.getvalue()
