@@ -2,6 +2,7 @@
 """The commands of tools/cloud: their output and exit statuses."""
 
 import argparse
+from collections import abc
 import os
 import pathlib
 import shutil
@@ -11,12 +12,10 @@ import sys
 from keystoneauth1 import exceptions
 import sqlalchemy.exc
 
-from tests.cloud.chaos import command as chaos_command
-from tests.cloud.chaos import lock
 from tests.cloud import cloud
 from tests.cloud.faults import command as faults_command
-from tests.cloud.faults import endurance
 from tests.cloud import full
+from tests.cloud import lock
 from tests.cloud import options
 from tests.cloud import output
 from tests.cloud import processes
@@ -30,8 +29,9 @@ FAILED = 1
 UNAVAILABLE = 3
 INTERRUPTED = 130
 NOT_FOUND = 127
-# Commands that leave the cloud as it was.
-RESTORING = ('chaos', 'situations', 'moves', 'fillings')
+
+Command = abc.Callable[[argparse.Namespace], int]
+Main = abc.Callable[[cloud.Cloud, argparse.Namespace], int]
 
 
 def up(chosen: argparse.Namespace) -> int:
@@ -67,7 +67,7 @@ def down(chosen: argparse.Namespace) -> int:
     """Stop the cloud and remove it; no cloud is not an error."""
     statefile.State.read(chosen.directory)
     with lock.hold(chosen.directory):
-        # Read the state again: a chaos run records the processes it starts.
+        # Read it again: a run of faults records the processes it starts.
         full.down(statefile.State.read(chosen.directory))
     print('The cloud is stopped and removed.')
     return 0
@@ -105,33 +105,21 @@ def execute(chosen: argparse.Namespace) -> int:
         'PATH': path})
 
 
-def chaos(chosen: argparse.Namespace) -> int:
-    """Soak the cloud with random faults, and check whether it recovers."""
-    _whole(chosen)
-    with lock.hold(chosen.directory):
-        # The cloud may have been stopped before the lock was acquired.
-        return chaos_command.run(cloud.Cloud(_whole(chosen)), chosen)
+def on_cloud(main: Main) -> Command:
+    """Return a command that runs on the full cloud, as the only one."""
+    def command(chosen: argparse.Namespace) -> int:
+        _whole(chosen)
+        with lock.hold(chosen.directory):
+            # It may have been stopped before the lock was acquired.
+            return main(cloud.Cloud(_whole(chosen)), chosen)
+    return command
 
 
-def situations(chosen: argparse.Namespace) -> int:
-    """Play requests that find no host, and explain them."""
-    _whole(chosen)
-    with lock.hold(chosen.directory):
-        return situations_command.main(cloud.Cloud(_whole(chosen)), chosen)
-
-
-def moves(chosen: argparse.Namespace) -> int:
-    """Make random requests, and compare them with their explanations."""
-    _whole(chosen)
-    with lock.hold(chosen.directory):
-        return random_moves.main(cloud.Cloud(_whole(chosen)), chosen)
-
-
-def fillings(chosen: argparse.Namespace) -> int:
-    """Empty and fill random hosts, and compare nova with the predictions."""
-    _whole(chosen)
-    with lock.hold(chosen.directory):
-        return random_fillings.main(cloud.Cloud(_whole(chosen)), chosen)
+def faults(chosen: argparse.Namespace) -> int:
+    """Measure rows of the table of faults."""
+    if any(row.is_random for row in chosen.rows):
+        return on_cloud(faults_command.main)(chosen)
+    return faults_command.main(None, chosen)
 
 
 def _whole(chosen: argparse.Namespace) -> statefile.State:
@@ -155,9 +143,10 @@ def _print_usage(chosen: argparse.Namespace) -> None:
 def main() -> int:
     """Run the command line; return the exit status."""
     commands = {'up': up, 'down': down, 'status': status, 'exec': execute,
-                'chaos': chaos, 'situations': situations, 'moves': moves,
-                'fillings': fillings, 'faults': faults_command.main,
-                'endure': endurance.main}
+                'situations': on_cloud(situations_command.main),
+                'moves': on_cloud(random_moves.main),
+                'fillings': on_cloud(random_fillings.main),
+                'faults': faults}
     chosen = options.cloud(sys.argv[1:])
     try:
         # tools/cloud has blocked the signals until now.
@@ -166,8 +155,8 @@ def main() -> int:
         return commands[chosen.command](chosen)
     except KeyboardInterrupt:
         print('\nInterrupted; all %s' % (
-            'processes of the cloud run' if chosen.command in RESTORING
-            else 'started processes are stopped'), file=sys.stderr)
+            'started processes are stopped' if chosen.starts
+            else 'processes of the cloud run'), file=sys.stderr)
         return INTERRUPTED
     except statefile.NoCloud:
         return options.without_cloud(chosen)

@@ -43,8 +43,8 @@ def up(directory: pathlib.Path, hosts: int, tell: abc.Callable[[str], None]
 
 def down(state: statefile.State, keep_logs: bool = False) -> None:
     """Stop everything and remove it."""
-    # The chaos lock is a file that is removed too: an incomplete state keeps a
-    # new run from starting.
+    # The lock of runs is a file that is removed too: an incomplete state keeps
+    # a new run from starting.
     state.complete = False
     state.write()
     processes.stop(each for each in state.processes

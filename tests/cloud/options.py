@@ -5,7 +5,6 @@ import argparse
 import pathlib
 import sys
 import textwrap
-from typing import Iterable
 from typing import List
 
 from tests.cloud import environment
@@ -33,14 +32,8 @@ exit status: 0 success, or all processes run; 1 failure, or a process does not
 run; 2 invalid command line; 3 required packages cannot be installed; 130
 interrupted; "exec" returns the exit status of its command
 """
-SILENT = ('keystone', 'placement', 'journal', 'cell')
-FAULTS = {
-    'worker': 'one process of a REST API is killed',
-    'kill': 'a REST API or an agent is killed',
-    'pause': 'placement or an agent hangs',
-    'refuse': 'connections of a nova-api are reset and refused',
-    'swallow': 'packets of a nova-api are swallowed',
-    'mariadb': 'MariaDB is killed', 'rabbitmq': 'RabbitMQ is killed'}
+# Selections of faults that need a full cloud.
+RANDOM = ('chaos', 'observe')
 
 
 def demo(arguments: List[str]) -> argparse.Namespace:
@@ -100,17 +93,19 @@ def cloud(arguments: List[str]) -> argparse.Namespace:
         help='controller whose nova-api the command uses (default: 1)')
     run.add_argument('argv', nargs=argparse.REMAINDER, metavar='PROGRAM ...',
                      help='command line, such as: openstack aggregate list')
-    _add_chaos(commands)
     _add_situations(commands)
     _add_moves(commands)
     _add_fillings(commands)
     faults = _add_faults(commands)
-    _add_endure(commands)
     chosen = parser.parse_args(arguments)
     if chosen.command == 'faults':
         chosen.rows = table.select(chosen.select or ['*'])
         if not chosen.rows:
             faults.error('no row matches; see --list')
+    # Whether it starts a cloud.
+    chosen.starts = chosen.command == 'up' or (
+        chosen.command == 'faults'
+        and not all(row.is_random for row in chosen.rows))
     if chosen.command == 'exec':
         chosen.argv = chosen.argv[chosen.argv[:1] == ['--']:]
         if not chosen.argv:
@@ -150,43 +145,6 @@ def _add(commands: argparse._SubParsersAction, name: str, purpose: str,
                 purpose[0].upper() + purpose[1:], success))),
         epilog=details, formatter_class=argparse.RawDescriptionHelpFormatter)
     return parser
-
-
-def _add_selection(parser: argparse._ActionsContainer, name: str, noun: str,
-                   choices: Iterable[str]) -> None:
-    """Add an option that selects some of what a command does."""
-    names = list(choices)
-    parser.add_argument(
-        '--%s' % name, action='append', choices=names, default=[],
-        metavar=name.upper(),
-        help='only this %s; may be repeated (default: all of %s)' % (
-            noun, ', '.join(names)))
-
-
-def _add_chaos(commands: argparse._SubParsersAction) -> None:
-    chaos = _add(
-        commands, 'chaos', 'change host aggregates at random while parts of '
-        'the cloud fail, and compare placement with nova',
-        'placement equals nova, and nova gave only answers that it gives '
-        'without faults', 'faults:\n' + '\n'.join(
-            '  %-10s %s' % fault for fault in FAULTS.items()))
-    chaos.add_argument(
-        '--seconds', type=int, default=120, metavar='N',
-        help='duration in seconds; up to three times as long until each kind '
-             'of fault has occurred (default: 120)')
-    chaos.add_argument(
-        '--seed', default='', metavar='TEXT',
-        help='repeat the random choices of the run that printed this seed')
-    _add_selection(chaos, 'fault', 'kind of fault', FAULTS)
-    chaos.add_argument(
-        '--without', choices=('agents', 'mirror'), action='append',
-        default=[],
-        help='run without the agents, or without this package\'s mirroring, '
-             'to show what then differs')
-    chaos.add_argument(
-        '--mode', choices=('mirror', 'observe'), default='mirror',
-        help='observe: let nova mirror by itself, compare what the agents '
-             'find with what differs, and let them mirror at the end')
 
 
 def _add_situations(commands: argparse._SubParsersAction) -> None:
@@ -237,9 +195,10 @@ def _add_faults(commands: argparse._SubParsersAction
                 ) -> argparse.ArgumentParser:
     faults = _add(
         commands, 'faults', 'make each party and each part of a nova bad in '
-        'each way, at each moment, and measure what this package then does, '
-        'on a cloud of its own', 'each row of the table keeps the promise',
-        'selections of rows: %s' % ', '.join(table.SELECTIONS))
+        'each way, at each moment, and measure what this package then does',
+        'each row of the table keeps the promise',
+        'selections of rows: %s; %s need "up", the others start clouds of '
+        'their own' % (', '.join(table.SELECTIONS), ' and '.join(RANDOM)))
     faults.add_argument(
         '--select', action='append', default=[], metavar='NAME',
         help='only the rows of this selection, or whose names match this '
@@ -251,20 +210,20 @@ def _add_faults(commands: argparse._SubParsersAction
         '--jobs', type=int, choices=range(1, 17), default=4, metavar='N',
         help='number of measurements in parallel (default: 4)')
     faults.add_argument(
+        '--seconds', type=int, metavar='N',
+        help='duration of random faults (default: 120), and up to three times '
+             'as long until each kind has occurred; of each long silence '
+             '(default: 3600)')
+    faults.add_argument(
+        '--seed', default='', metavar='TEXT',
+        help='repeat the random choices of the run that printed this seed')
+    faults.add_argument(
+        '--without', choices=('agents', 'mirror'), action='append',
+        default=[],
+        help='random faults without the agents, or without this package\'s '
+             'mirroring, to show what then differs')
+    faults.add_argument(
         '--write', action='store_true',
         help='write the pages of the documentation if all outages are '
              'selected')
     return faults
-
-
-def _add_endure(commands: argparse._SubParsersAction) -> None:
-    endure = _add(
-        commands, 'endure', 'silence parties for an hour, each on a nova of '
-        'its own',
-        'each call was answered 200, placement equals nova afterwards, and '
-        'neither nova-api nor the agent uses more memory, threads or '
-        'connections at the end')
-    _add_selection(endure, 'party', 'party', SILENT)
-    endure.add_argument(
-        '--seconds', type=int, default=3600, metavar='N',
-        help='duration of the silence (default: 3600)')

@@ -3,7 +3,7 @@
 
 A forked child is nova-api: it has its code, nova's databases on disk, and
 placement behind a socket. It kills itself just before or just after a step.
-Random kills, also of agents, are in ``tests/cloud/chaos``.
+Random kills, also of agents, are in ``tests/cloud/faults``.
 """
 
 import itertools

@@ -2,46 +2,104 @@
 """The command ``tools/cloud faults``: selected rows of the table."""
 
 import argparse
+import collections
 from collections import abc
 import contextlib
 import itertools
+import secrets
 
+from tests.cloud import cloud
 from tests.cloud.faults import backbone
 from tests.cloud.faults import calls
 from tests.cloud.faults import lane as lanes
+from tests.cloud.faults import observing
 from tests.cloud.faults import report
+from tests.cloud.faults import silences
+from tests.cloud.faults import soak
 from tests.cloud.faults import standing
 from tests.cloud.faults import table
+from tests.cloud.faults import wiring
 from tests.cloud import output
 from tests.cloud import servers
 
+CALL = 'call'
+# Default seconds of random faults, and of long silences.
+SOAKED, SILENT = 120, 3600
+SOAKS = {table.RANDOM: soak.Soak, table.OBSERVED: observing.Observing}
 
-def main(chosen: argparse.Namespace) -> int:
+
+def main(running: cloud.Cloud | None, chosen: argparse.Namespace) -> int:
     """Measure rows; return 0 if none breaks the promise.
 
+    :param running: the full cloud, if random faults are selected
     :raises CloudError: when the cloud cannot be started
     :raises Unavailable: when a server is not installed
     """
     servers.install()
     tell = output.teller()
-    outages = [row for row in chosen.rows if row.call]
-    parts = [row for row in chosen.rows if row.moment == table.STANDING]
-    if outages:
-        outages = [*table.healthy(), *outages]
-    results = report.Report([*outages, *parts], tell)
-    postgresql = any(row.journal == 'postgresql' for row in chosen.rows)
+    moments: dict[str, list[table.Row]] = collections.defaultdict(list)
+    for row in chosen.rows:
+        moments[CALL if row.call else row.moment].append(row)
+    if CALL in moments:
+        moments[CALL] = [*table.healthy(), *moments[CALL]]
+    for moment in SOAKS.keys() & moments.keys():
+        moments[moment].insert(0, table.Row(table.NONE, table.NONE, moment))
+    results = report.Report(
+        [row for rows in moments.values() for row in rows], tell)
     try:
-        with backbone.running(postgresql, tell) as shared:
-            numbers = itertools.count(1)
-            if outages:
-                _measure_calls(results, outages, shared, [
-                    next(numbers) for _job in range(chosen.jobs)], tell)
-            _measure_parts(results, parts, shared, numbers, chosen.jobs)
+        for moment in SOAKS.keys() & moments.keys():
+            assert running is not None
+            _soak(results, running, moments[moment], chosen, tell)
+        if moments.keys() & {CALL, table.STANDING}:
+            _measure(results, chosen, moments, tell)
+        if table.LONG in moments:
+            _endure(results, chosen, moments[table.LONG], tell)
     finally:
         status = results.finish()
     if chosen.write:
         results.write()
     return status
+
+
+def _soak(results: report.Report, running: cloud.Cloud,
+          rows: abc.Sequence[table.Row], chosen: argparse.Namespace,
+          tell: output.Tell) -> None:
+    """Let faults occur at random on the full cloud."""
+    moment, seed = rows[0].moment, chosen.seed or secrets.token_hex(4)
+    print('Seed %s' % seed, flush=True)
+    tell('Putting relays between each nova-api and what it uses')
+    try:
+        wiring.prepare(running, chosen.without, moment == table.OBSERVED)
+        soaked = SOAKS[moment](running, rows[1:], seed, tell)
+        for measured in soaked.run(chosen.seconds or SOAKED):
+            results.add(measured)
+    finally:
+        wiring.revive(running)
+
+
+def _measure(results: report.Report, chosen: argparse.Namespace,
+             moments: abc.Mapping[str, list[table.Row]], tell: output.Tell
+             ) -> None:
+    """Measure rows on lanes of small clouds."""
+    postgresql = any(row.journal == 'postgresql' for row in chosen.rows)
+    with backbone.running(postgresql, tell) as shared:
+        numbers = itertools.count(1)
+        if CALL in moments:
+            _measure_calls(results, moments[CALL], shared, [
+                next(numbers) for _job in range(chosen.jobs)], tell)
+        _measure_parts(results, moments[table.STANDING], shared, numbers,
+                       chosen.jobs)
+
+
+def _endure(results: report.Report, chosen: argparse.Namespace,
+            rows: abc.Sequence[table.Row], tell: output.Tell) -> None:
+    """Measure all rows at the same time."""
+    numbers = itertools.count(1)
+    with backbone.running(False, tell, silences.TOKEN_SECONDS) as shared:
+        results.measure(rows, [
+            lambda row: silences.measure(
+                shared, next(numbers), row, chosen.seconds or SILENT)
+            for _row in rows])
 
 
 def _measure_calls(results: report.Report, rows: abc.Sequence[table.Row],

@@ -9,6 +9,7 @@ from collections import abc
 import dataclasses
 import pathlib
 import sys
+import threading
 from typing import Any
 from typing import Self
 
@@ -39,6 +40,7 @@ STOCK, OURS, AGENT = 'stock', 'ours', 'agent'
 # Stock nova reports the same moments: without the hook "mirror" its own
 # mirroring stays in effect.
 HOOKS = {STOCK: 'outer,inner', OURS: 'outer,mirror,inner'}
+_LISTENING = threading.Lock()
 CELL = 'cell'
 """The first cell, with the hosts that calls are about."""
 
@@ -85,7 +87,9 @@ class Lane(access.Access):
         self.stock_port, = loopback.free_ports(1)
         self.listener = moments.Listener(directory / 'moments')
         self._create_databases()
-        self.wires = self._wires()
+        with _LISTENING:
+            # A port is free until its wire listens.
+            self.wires = self._wires()
         self._map_cells()
         self.processes = {
             name: self._process(name) for name in (*hooks, AGENT)}

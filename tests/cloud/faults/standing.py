@@ -7,7 +7,6 @@ import math
 import pathlib
 import re
 import signal
-import threading
 import time
 
 import sqlalchemy as sa
@@ -57,7 +56,6 @@ ROUNDS = 2
 USER, PASSWORD = 'nova', 'secret@nova'
 ACCOUNT = ("CREATE USER IF NOT EXISTS %s IDENTIFIED BY '%s'" % (
     USER, PASSWORD), 'GRANT ALL ON *.* TO ' + USER)
-_CREATING = threading.Lock()
 
 Figures = abc.Mapping[str, float]
 """Measurement to its seconds; infinite if it was not seen."""
@@ -73,13 +71,11 @@ def measure(shared: backbone.Backbone, number: int, row: table.Row
     with contextlib.ExitStack() as stack:
         proxied = stack.enter_context(
             proxy.Proxy(shared.config.ports['placement']))
-        # Free ports are found one after the other.
-        with _CREATING:
-            # An agent that is forked has imported what a template needs.
-            lane = stack.enter_context(lanes.Lane(
-                shared, number, row.cells,
-                placement=proxied.port if row.proxied else 0,
-                forks_agent=row.kind != 'template'))
+        # An agent that is forked has imported what a template needs.
+        lane = stack.enter_context(lanes.Lane(
+            shared, number, row.cells,
+            placement=proxied.port if row.proxied else 0,
+            forks_agent=row.kind != 'template'))
         scene = scenes.Scene(lane)
         stack.callback(scene.remove_providers)
         lane.use(row.journal, _options(shared, lane, row))

@@ -14,8 +14,9 @@ NONE = 'none'
 # The moments of a call at which a fault begins, as the hooks of the tests
 # report them.
 MOMENTS = ('begin', 'ready', 'returned')
-# Bad before and during all measurements; silent while many calls are made.
-STANDING, LONG = 'standing', 'long'
+# Bad before and during all measurements; at random while users work, and that
+# while the agents only observe; silent while many calls are made.
+STANDING, RANDOM, OBSERVED, LONG = 'standing', 'random', 'observed', 'long'
 PARTIES: abc.Mapping[str, str] = {
     'keystone': 'Keystone',
     'placement': 'Placement',
@@ -131,6 +132,11 @@ class Row:
         return self.bad * (self.kind in SILENT)
 
     @property
+    def is_random(self) -> bool:
+        """Check whether it occurs at random on the full cloud."""
+        return self.moment in (RANDOM, OBSERVED)
+
+    @property
     def locks(self) -> bool:
         """Check whether a part of the journal is locked."""
         return self.kind.endswith('-locked')
@@ -239,6 +245,21 @@ def parts() -> list[Row]:
             for party, kind, extents in table for extent in extents]
 
 
+def chaos(moment: str = RANDOM) -> list[Row]:
+    """List the faults that processes of a full cloud have at random."""
+    agents = ['agent-1', 'agent-2']
+    apis = ['nova-api-1', 'nova-api-2', 'placement', 'keystone']
+    relays = ['%s-of-%d' % (party, controller)
+              for party in ('placement', 'database', 'journal')
+              for controller in (1, 2)]
+    targets = {
+        'worker-killed': apis, 'killed': [*apis, *agents],
+        'paused': ['placement', *agents], 'refuses': relays, 'silent': relays,
+        'database-killed': ['mariadb'], 'queue-killed': ['rabbitmq']}
+    return [Row(party, kind, moment)
+            for kind, parties in targets.items() for party in parties]
+
+
 def pairs() -> list[Row]:
     """Select outages so that every pair of values occurs; same each time.
 
@@ -260,8 +281,15 @@ def _pairs(row: Row) -> set[tuple[tuple[int, str], ...]]:
     return {*itertools.combinations(enumerate(values), 2)}
 
 
+def endure() -> list[Row]:
+    """List the parties that are silent for long, while many calls are made."""
+    return [Row(party, 'silent', LONG, cells=3) for party in (
+        'keystone', 'placement', 'journal-mysql', 'other-cell')]
+
+
 SELECTIONS: abc.Mapping[str, abc.Callable[[], list[Row]]] = {
-    'outages': outages, 'pairs': pairs, 'parts': parts}
+    'outages': outages, 'pairs': pairs, 'parts': parts, 'chaos': chaos,
+    'observe': lambda: chaos(OBSERVED), 'endure': endure}
 
 
 def select(patterns: abc.Sequence[str]) -> list[Row]:
@@ -281,4 +309,4 @@ def select(patterns: abc.Sequence[str]) -> list[Row]:
 
 def every() -> list[Row]:
     """List the whole table."""
-    return [*outages(), *parts()]
+    return [*outages(), *parts(), *chaos(), *chaos(OBSERVED), *endure()]

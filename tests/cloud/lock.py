@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lock on a cloud: held by a run of chaos or situations, or by "down"."""
+"""The lock on a cloud: held by a run on it, or by "down"."""
 
 from collections import abc
 import contextlib
@@ -8,7 +8,7 @@ import pathlib
 
 from tests.cloud import processes
 
-NAME = 'chaos.lock'
+NAME = 'run.lock'
 
 
 @contextlib.contextmanager

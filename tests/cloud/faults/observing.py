@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A soak of a nova that mirrors by itself, while the agents observe it."""
 
-import dataclasses
-import math
 import random
 import time
+from typing import NamedTuple
 
-from tests.cloud.chaos import soak
-from tests.cloud.chaos import wiring
+from tests.cloud.faults import report
+from tests.cloud.faults import soak
+from tests.cloud.faults import wiring
 from tests.cloud import processes
 from tests import patience
 
@@ -15,90 +15,72 @@ SYNCED_WITHIN = patience.seconds(3 * wiring.SYNC_INTERVAL)
 ATTEMPTS = 5
 
 
-@dataclasses.dataclass(frozen=True)
-class Drift:
+class Drift(NamedTuple):
     """Numbers of associations, of providers and owned aggregates."""
 
     missing: int
     stale: int
 
 
-class Observed(soak.Soak):
+class Observing(soak.Soak):
     """At each pause the agent has to find what really differs."""
 
     # With the next sync, and what is started again: 20 in 15 minutes.
     round_seconds = 8
+    _switched = False
 
-    pauses: list[tuple[Drift, Drift]]
-    """At each pause: what differed, and what the agent found."""
-    requests: list[str]
-    """Method and path of each request of an observing agent."""
-    repaired = math.inf
-    """Seconds from the reload of the agents until placement equalled nova."""
-    switched = False
-
-    def run(self, seconds: float) -> None:
-        self.pauses, self.requests = [], []
-        self._chance = random.Random(self.result.seed)
-        # Those of an earlier run, whose agents were switched at its end.
+    def run(self, seconds: float) -> list[report.Measured]:
+        self._chance = random.Random(self._seed)
+        self._drifts: list[Drift] = []
+        self._extra: dict[str, report.Figure] = {}
+        # Requests of an earlier run, whose agents were switched at its end.
         self._earlier = len(wiring.requests(self._cloud))
-        super().run(seconds)
+        return super().run(seconds)
 
-    @property
-    def good(self) -> bool:
-        """Check whether each pause, the requests and the switch were right."""
-        return bool(self.pauses and self.requests) and (
-            self.repaired <= wiring.SYNC_INTERVAL) and all(
-                real == found for real, found in self.pauses) and (
-                    not self.writes())
+    def _verdict(self) -> list[str]:
+        """Nova's own answers and deaths are not judged."""
+        return [] if self._drifts else ['nothing was compared']
 
-    def writes(self) -> list[str]:
-        """Return the requests that are no GET."""
-        return [request for request in self.requests
-                if not request.startswith('GET ')]
-
-    def render(self) -> str:
-        lines = ['DIFFERS: %s, and the agent found %s' % pause
-                 for pause in self.pauses if pause[0] != pause[1]]
-        return '\n'.join([
-            *lines, *self.writes()[:10],
-            'seed                    %s' % self.result.seed,
-            'operations              %s' % len(self.result.given),
-            'faults                  %s' % len(self.result.windows),
-            'pauses                  %s' % len(self.pauses),
-            'drift at the pauses     %s' % ', '.join(
-                '%d+%d' % (real.missing, real.stale)
-                for real, _found in self.pauses),
-            'found differently       %s' % len(lines),
-            'requests of agents      %s' % len(self.requests),
-            'requests but GET        %s' % len(self.writes()),
-            'repaired after, s       %.1f' % self.repaired])
+    def _figures(self) -> dict[str, report.Figure]:
+        return {'drift at the pauses': ' '.join(
+            '%d+%d' % drift for drift in self._drifts), **self._extra}
 
     def _rest(self, since: float) -> None:
-        if self.switched:
+        if self._switched:
             return
         self._tell('Comparing what the agent finds')
         self._faults.supervise()
         self._leave_stale()
         for _attempt in range(ATTEMPTS):
-            before, found = self._real(), self._found(time.time())
+            before, observed = self._real(), self._observed(time.time())
             real = self._real()
             # A request that a fault had delayed may arrive in between.
             if before == real:
                 break
-        self.pauses.append((real, found))
-        self._tell('Differs: %s; found: %s' % (real, found))
+        self._drifts.append(real)
+        self._tell('%s' % (real,))
+        if observed != real:
+            self._problems.append(
+                '%s differs, and the agent found %s' % (real, observed))
 
     def _end(self) -> None:
-        self.requests = wiring.requests(self._cloud)[self._earlier:]
+        requests = wiring.requests(self._cloud)[self._earlier:]
+        writes = [request for request in requests
+                  if not request.startswith('GET ')]
+        self._problems += writes[:soak.SHOWN]
+        if not requests:
+            self._problems.append('no agent has sent a request')
         self._tell('Switching to mirror')
-        self.switched = True
+        self._switched = True
         start = wiring.switch(self._cloud)
-        while self._real() != Drift(0, 0):
-            if time.monotonic() - start > soak.HEALS_WITHIN:
-                return
+        while (seconds := time.monotonic() - start) < soak.HEALS_WITHIN:
+            if self._real() == Drift(0, 0):
+                break
             time.sleep(soak.POLL)
-        self.repaired = time.monotonic() - start
+        if seconds > wiring.SYNC_INTERVAL:
+            self._problems.append('repaired after %.1f s' % seconds)
+        self._extra = {'requests of agents': len(requests),
+                       'repaired after': seconds}
 
     def _leave_stale(self) -> None:
         """Add an association that nova does not have.
@@ -114,7 +96,7 @@ class Observed(soak.Soak):
         self._cloud.change_aggregates(
             node.uuid, lambda before: before | {stale})
 
-    def _found(self, since: float) -> Drift:
+    def _observed(self, since: float) -> Drift:
         """Wait for the next sync of an agent, and return what it found."""
         deadline = time.monotonic() + SYNCED_WITHIN
         while time.monotonic() < deadline:
@@ -139,10 +121,10 @@ class Observed(soak.Soak):
             'SELECT aggregate_uuid FROM %sjournal.ledger'))}
         missing = stale = 0
         for node in self._cloud.nodes():
-            found = self._cloud.associations(node.uuid) or frozenset()
-            wanted = {uuid for uuid in hosts if node.host in hosts[uuid]}
-            missing += len(wanted - found)
-            stale += len(found & owned - wanted)
+            has = self._cloud.associations(node.uuid) or frozenset()
+            desired = {uuid for uuid in hosts if node.host in hosts[uuid]}
+            missing += len(desired - has)
+            stale += len(has & owned - desired)
         return Drift(missing, stale)
 
     def _remove_all(self) -> None:

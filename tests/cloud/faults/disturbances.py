@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random faults of a cloud, and how long they last."""
+"""Random faults of a full cloud, and how long they last."""
 
 from collections import abc
 import contextlib
@@ -12,8 +12,8 @@ import time
 
 import psutil
 
-from tests.cloud.chaos import wiring
 from tests.cloud import cloud
+from tests.cloud.faults import table
 from tests.cloud import processes
 
 AT_ONCE = 2
@@ -22,13 +22,7 @@ AT_ONCE = 2
 BETWEEN = (0.5, 4.0)
 LASTS = (0.5, 8.0)
 STARTS = 5
-
-NOVA_APIS = ('nova-api-1', 'nova-api-2')
-APIS = (*NOVA_APIS, 'placement', 'keystone')
 DIED = 'died'
-
-Choice = tuple[str, str]
-"""A kind of fault, and the process that it affects."""
 
 
 @dataclasses.dataclass
@@ -37,80 +31,76 @@ class Window:
 
     It starts before the fault begins and ends when the fault is over.
 
-    :param found: when the death of a process was noticed
+    :param noticed: when the death of a process was noticed
     """
 
     kind: str
     target: str
     began: float
     ended: float | None = None
-    found: float = 0.0
+    noticed: float = 0.0
 
     def overlaps(self, began: float, ended: float) -> bool:
         """Check whether the fault overlaps a period."""
         return self.began <= ended and (
             self.ended is None or self.ended >= began)
 
+    def __str__(self) -> str:
+        return '%s %s' % (self.target, self.kind)
 
-class Faults:
+
+class Disturbances:
     """A source of faults until stopped; each is undone after its time.
 
-    :param kinds: those of ``KINDS`` to choose from
+    :param rows: the faults to choose from, if their processes exist
     """
 
-    def __init__(self, running: cloud.Cloud, kinds: abc.Collection[str],
+    def __init__(self, running: cloud.Cloud, rows: abc.Iterable[table.Row],
                  seed: str) -> None:
         self.windows: list[Window] = []
         self._cloud = running
         self._seed = seed
-        self.known = {each.name: each for each in running.state.processes}
         # A cloud started without agents does not get any.
-        self._absent = {name for name, each in self.known.items()
-                        if not each.alive()}
-        there = set(self.known) - self._absent
-        self._choices = [
-            (kind, target) for kind, (_act, targets) in KINDS.items()
-            for target in targets if kind in kinds and target in there]
-        self._deck: list[Choice] = []
+        self._processes = {process.name: process for process
+                           in running.state.processes if process.alive()}
+        self._rows = [row for row in rows if row.party in self._processes]
+        self.kinds = {row.kind for row in self._rows}
+        self._deck: list[table.Row] = []
         self._busy: set[str] = set()
         self._mutex = threading.Lock()
-        self._seen = dict.fromkeys(self.known, time.monotonic())
-
-    def kinds(self) -> frozenset[str]:
-        """Return the kinds whose processes exist in this cloud."""
-        return frozenset(kind for kind, _target in self._choices)
+        self._seen = dict.fromkeys(self._processes, time.monotonic())
 
     def current(self) -> list[str]:
         """Describe the current faults."""
-        return ['%s %s' % (each.kind, each.target) for each in self.windows
-                if each.ended is None]
+        return [str(window) for window in self.windows
+                if window.ended is None]
 
     def tasks(self, name: str, stop: threading.Event
               ) -> list[abc.Callable[[], None]]:
         """Return tasks that make faults until the event, a thread for each."""
         return [functools.partial(self._run, random.Random(
             '%s/%s/%s' % (self._seed, name, number)), stop)
-            for number in range(AT_ONCE if self._choices else 0)]
+            for number in range(AT_ONCE if self._rows else 0)]
 
     def supervise(self) -> None:
         """Restart processes that died without a fault, as an init system does.
 
         A service gives up if its database is unavailable when it starts.
         """
-        for name, process in sorted(self.known.items()):
-            looked = time.monotonic()
-            if name in self._absent or process.alive():
-                self._seen[name] = looked
+        for name, process in sorted(self._processes.items()):
+            now = time.monotonic()
+            if process.alive():
+                self._seen[name] = now
                 continue
             with contextlib.ExitStack() as stack:
                 if stack.enter_context(self._held(name)):
                     window = stack.enter_context(self._window(DIED, name))
                     window.began = self._seen[name]
-                    window.found = time.monotonic()
-                    self.bring_back(process)
+                    window.noticed = time.monotonic()
+                    self.revive(process)
             self._seen[name] = time.monotonic()
 
-    def bring_back(self, process: processes.Process) -> None:
+    def revive(self, process: processes.Process) -> None:
         """Start a process; retry, because other processes may be unavailable.
 
         :raises CloudError: when no attempt succeeds
@@ -126,15 +116,13 @@ class Faults:
                 if attempt == STARTS - 1:
                     raise
 
-    def kill(self, process: processes.Process, seconds: float,
-             chance: random.Random) -> None:
+    def kill(self, process: processes.Process, seconds: float) -> None:
         """Kill a process with its children; start it after a while."""
         process.kill()
         time.sleep(seconds)
-        self.bring_back(process)
+        self.revive(process)
 
-    def pause(self, process: processes.Process, seconds: float,
-              chance: random.Random) -> None:
+    def pause(self, process: processes.Process, seconds: float) -> None:
         """Suspend a process for a while."""
         process.signal(signal.SIGSTOP)
         try:
@@ -142,16 +130,15 @@ class Faults:
         finally:
             process.signal(signal.SIGCONT)
 
-    def kill_one(self, process: processes.Process, seconds: float,
-                 chance: random.Random) -> None:
+    def kill_worker(self, process: processes.Process, _seconds: float) -> None:
         """Kill a uwsgi worker; uwsgi starts a new worker."""
         with contextlib.suppress(psutil.NoSuchProcess):
-            found = [each for master in psutil.Process(process.pid).children()
-                     for each in master.children()]
+            workers = [worker for master
+                       in psutil.Process(process.pid).children()
+                       for worker in master.children()]
             # There is no worker while uwsgi itself starts or is dead.
-            for each in chance.sample(sorted(
-                    found, key=lambda each: each.pid), min(1, len(found))):
-                each.kill()
+            for worker in workers[:1]:
+                worker.kill()
         if process.alive():
             # uwsgi itself exits if its application fails to load.
             with contextlib.suppress(processes.CloudError):
@@ -159,20 +146,21 @@ class Faults:
 
     def _run(self, chance: random.Random, stop: threading.Event) -> None:
         while not stop.wait(chance.uniform(*BETWEEN)):
-            kind, target = self._draw(chance)
+            row = self._draw(chance)
             seconds = chance.uniform(*LASTS)
             with contextlib.ExitStack() as stack:
-                if stack.enter_context(self._held(target)):
-                    stack.enter_context(self._window(kind, target))
-                    KINDS[kind][0](self, self.known[target], seconds, chance)
+                if stack.enter_context(self._held(row.party)):
+                    stack.enter_context(self._window(row.kind, row.party))
+                    KINDS[row.kind](
+                        self, self._processes[row.party], seconds)
                 else:
                     # Try it again after the next choice.
-                    self._deck.insert(-1, (kind, target))
+                    self._deck.insert(-1, row)
 
-    def _draw(self, chance: random.Random) -> Choice:
+    def _draw(self, chance: random.Random) -> table.Row:
         with self._mutex:
             if not self._deck:
-                self._deck = shuffled(self._choices, chance)
+                self._deck = shuffled(self._rows, chance)
             return self._deck.pop()
 
     @contextlib.contextmanager
@@ -198,26 +186,25 @@ class Faults:
             window.ended = time.monotonic()
 
 
-def shuffled(choices: abc.Sequence[Choice], chance: random.Random
-             ) -> list[Choice]:
-    """Shuffle the choices; the last choices cover every kind.
+def shuffled(rows: abc.Sequence[table.Row], chance: random.Random
+             ) -> list[table.Row]:
+    """Shuffle the rows; the last rows cover every kind.
 
-    Choices are taken from the end: a short run sees every kind of fault, a
-    longer run every choice.
+    Rows are taken from the end: a short run sees every kind of fault, a longer
+    run every row.
     """
-    order = chance.sample(choices, len(choices))
-    firsts = {kind: (kind, target) for kind, target in order}
-    return sorted(order, key=lambda choice: choice in firsts.values())
+    order = chance.sample(rows, len(rows))
+    firsts = {row.kind: row for row in order}
+    return sorted(order, key=lambda row: row in firsts.values())
 
 
-Act = abc.Callable[[Faults, processes.Process, float, random.Random], None]
-KINDS: dict[str, tuple[Act, abc.Sequence[str]]] = {
-    'worker': (Faults.kill_one, APIS),
-    'kill': (Faults.kill, APIS + cloud.AGENTS),
-    'pause': (Faults.pause, ('placement', *cloud.AGENTS)),
-    'refuse': (Faults.kill, wiring.relays()),
-    'swallow': (Faults.pause, wiring.relays()),
-    'mariadb': (Faults.kill, ('mariadb',)),
-    'rabbitmq': (Faults.kill, ('rabbitmq',)),
-}
-"""The action and the target processes of each kind of fault."""
+# A relay that is killed refuses connections, a suspended one is silent.
+KINDS: dict[str, abc.Callable[
+    [Disturbances, processes.Process, float], None]] = {
+        'worker-killed': Disturbances.kill_worker,
+        'killed': Disturbances.kill,
+        'paused': Disturbances.pause,
+        'refuses': Disturbances.kill,
+        'silent': Disturbances.pause,
+        'database-killed': Disturbances.kill,
+        'queue-killed': Disturbances.kill}

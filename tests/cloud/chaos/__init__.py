@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Random operations and faults on a full cloud, and a check of the results."""

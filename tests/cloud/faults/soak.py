@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rounds of operations and faults; after each, placement has to equal nova."""
+
+import collections
+from collections import abc
+from concurrent import futures
+import functools
+import threading
+import time
+from typing import Any
+
+from tests.cloud import cloud
+from tests.cloud.faults import disturbances
+from tests.cloud.faults import report
+from tests.cloud.faults import table
+from tests.cloud.faults import users
+from tests.cloud.faults import verdicts
+from tests.cloud import observer
+from tests.cloud import output
+from tests.cloud import processes
+from tests import databases
+from tests import patience
+
+USERS, SHARED = 4, 2
+ROUND = 60
+# A soak may take this many times as long until every kind of fault has
+# occurred: their number per minute depends on the machine.
+LONGEST = 3
+POLL = 0.5
+# A journal row that failed often waits up to 30 seconds for its next attempt.
+HEALS_WITHIN = patience.seconds(120)
+# An aggregate of another tool. It stays, and the next run uses it, too.
+FOREIGN = 'f0e1a7e5-0000-4000-8000-000000000000'
+# Texts of a kind of problem, and characters of each.
+SHOWN, LENGTH = 20, 300
+
+
+class Soak:
+    """Operations and faults on a cloud.
+
+    :param rows: the faults to choose from
+    :param tell: is called with each progress message
+    :raises CloudError: when placement does not equal nova at the beginning
+    """
+
+    round_seconds = ROUND
+
+    def __init__(self, running: cloud.Cloud, rows: abc.Sequence[table.Row],
+                 seed: str, tell: output.Tell) -> None:
+        self._cloud = running
+        self._rows = rows
+        self._seed = seed
+        self._tell = tell
+        self._problems: list[str] = []
+        self._answers: list[users.Answer] = []
+        self._rounds = self._left = 0
+        self._remove_all()
+        self._tell('Waiting until placement equals nova')
+        compared = self._settled()
+        if _differences(compared):
+            raise processes.CloudError(
+                'placement differs from nova before the first operation: was '
+                '--without used on this cloud? Create a new cloud.\n'
+                + observer.table(compared))
+        for node in self._cloud.nodes():
+            self._cloud.change_aggregates(
+                node.uuid, lambda before: before | {FOREIGN})
+        self._faults = disturbances.Disturbances(running, rows, seed)
+
+    def run(self, seconds: float) -> list[report.Measured]:
+        """Soak the cloud; repair it and delete the aggregates at the end.
+
+        :raises CloudError: when a process does not start again
+        """
+        start = time.monotonic()
+
+        def ended() -> bool:
+            return time.monotonic() - start >= seconds * (
+                LONGEST if self._missing() else 1)
+
+        try:
+            shared = self._share()
+            active = [users.User(
+                self._cloud, 'user-%d' % number, self._seed, shared,
+                self._answers.append) for number in range(1, USERS + 1)]
+            while not ended():
+                began = time.monotonic()
+                self._round(active, ended)
+                self._rest(began)
+        finally:
+            self._faults.supervise()
+            self._end()
+            self._remove_all()
+        self._tell('All aggregates are deleted')
+        if not self._problems:
+            self._rest(time.monotonic())
+        return self._measured()
+
+    def _missing(self) -> set[str]:
+        """Return the kinds of faults that have not occurred yet."""
+        return self._faults.kinds - {
+            window.kind for window in self._faults.windows}
+
+    def _end(self) -> None:
+        """Prepare the cloud for the deletion of all aggregates."""
+
+    def _round(self, active: abc.Iterable[users.User],
+               ended: abc.Callable[[], bool]) -> None:
+        self._rounds += 1
+        token = self._cloud.identity().get_token()
+        stop = threading.Event()
+        end = time.monotonic() + self.round_seconds
+        tasks = self._faults.tasks('round-%s' % self._rounds, stop)
+        for user in active:
+            user.token = token
+            tasks.append(functools.partial(user.run, stop))
+        with futures.ThreadPoolExecutor(len(tasks)) as pool:
+            running = [pool.submit(task) for task in tasks]
+            try:
+                while not (ended() or time.monotonic() > end
+                           or any(task.done() for task in running)):
+                    self._faults.supervise()
+                    self._tell(', '.join([
+                        '%d operations, %d faults' % (
+                            len(self._answers), len(self._faults.windows)),
+                        *self._faults.current()]), passing=True)
+                    time.sleep(POLL)
+            finally:
+                stop.set()
+                # A process that was unavailable may have caused others to
+                # exit.
+                while not all(task.done() for task in running):
+                    self._faults.supervise()
+                    time.sleep(POLL)
+        for task in running:
+            # A task only ends by itself with an error, which ends the soak.
+            task.result()
+
+    def _rest(self, since: float) -> None:
+        """Wait until everything runs and is repaired, and compare.
+
+        What the journal repaired is counted apart from what was left to the
+        full sync.
+
+        :param since: when the changes to be repaired began
+        """
+        self._tell('Waiting until placement is repaired')
+        self._faults.supervise()
+        deadline = time.monotonic() + HEALS_WITHIN
+        while self._open_rows() and time.monotonic() < deadline:
+            time.sleep(POLL)
+        left = _differences(self._compare())
+        self._left += left
+        if left and not verdicts.lacked_journal(self._faults.windows, since):
+            self._problems.append('the journal lost %d associations' % left)
+        compared = self._settled()
+        self._problems += self._open_rows()[:SHOWN]
+        if _differences(compared):
+            self._problems.append('placement differs from nova\n'
+                                  + observer.table(compared))
+        self._problems += ['%s lost an association that is not of nova'
+                           % row.node.name
+                           for row in compared if not row.foreign]
+
+    def _settled(self) -> list[observer.Row]:
+        """Compare until placement equals nova, or the time is over."""
+        deadline = time.monotonic() + HEALS_WITHIN
+        while True:
+            rows = self._compare()
+            if not _differences(rows) or time.monotonic() > deadline:
+                return rows
+            time.sleep(POLL)
+
+    def _open_rows(self) -> list[str]:
+        """Read the journal rows that are not yet mirrored."""
+        return ['open row {}: {}, running {}, {} attempts: {}'.format(*row)[
+            :LENGTH] for row in self._journal(
+                'SELECT id, host, running, attempts, last_error '
+                'FROM %sjournal.dirty WHERE mirrored_at IS NULL')]
+
+    def _journal(self, statement: str) -> list[Any]:
+        """Read from the journal, whose name has a prefix."""
+        where, _slash, prefix = self._cloud.config.database.rpartition('/')
+        return databases.execute(where, statement % prefix)
+
+    def _compare(self) -> list[observer.Row]:
+        return observer.Observer(self._cloud, {FOREIGN: FOREIGN}).compare(
+            self._cloud.nodes())
+
+    def _share(self) -> list[users.Aggregate]:
+        """Create the aggregates that all users share."""
+        shared = []
+        for number in range(1, SHARED + 1):
+            body = self._cloud.nova().post('/os-aggregates', json={
+                'aggregate': {'name': '%sshared-%d' % (
+                    users.PREFIX, number)}}).json()['aggregate']
+            shared.append(users.Aggregate(
+                body['id'], body['name'], sure=False))
+        return shared
+
+    def _remove_all(self) -> None:
+        """Delete the aggregates of this run, or of a killed run."""
+        self._cloud.delete_aggregates(users.PREFIX)
+
+    def _measured(self) -> list[report.Measured]:
+        """Return how often each fault occurred, and what came of all."""
+        times = collections.Counter(
+            (window.target, window.kind) for window in self._faults.windows)
+        patient = [answer.seconds for answer in self._answers
+                   if verdicts.delayed_by_mirror(
+                       answer, self._faults.windows)]
+        return [report.Measured(table.Row(
+            table.NONE, table.NONE, self._rows[0].moment), {
+            'seed': self._seed, 'rounds': self._rounds,
+            'operations': len(self._answers),
+            'faults': len(self._faults.windows),
+            'slowest answer': max(
+                (answer.seconds for answer in self._answers), default=0.0),
+            'slowest by mirroring': max(patient, default=0.0),
+            'left to the full sync': self._left, **self._figures()},
+            [*self._problems, *self._verdict()], self._operations()),
+            *(report.Measured(row, {'times': times[row.party, row.kind]})
+              for row in self._rows)]
+
+    def _figures(self) -> dict[str, report.Figure]:
+        """Return what else was measured."""
+        return {}
+
+    def _verdict(self) -> list[str]:
+        """List what was wrong with the answers and the processes."""
+        windows = self._faults.windows
+        wrong = [answer for answer in self._answers if not answer.expected
+                 and not verdicts.excused(answer, windows)]
+        return [
+            *([] if self._answers else ['nothing was done']),
+            *('no fault of kind %s' % kind for kind in self._missing()),
+            *('%s died' % window.target
+              for window in verdicts.crashed(windows)),
+            *(verdicts.described(answer, windows)[:LENGTH]
+              for answer in wrong[:SHOWN])]
+
+    def _operations(self) -> str:
+        counts = collections.Counter(
+            (answer.operation, answer.status) for answer in self._answers)
+        statuses = sorted({status for _operation, status in counts})
+        return output.columns([['operation', *statuses], *(
+            [operation, *(counts[operation, status] for status in statuses)]
+            for operation in users.STOCK)])
+
+
+def _differences(rows: abc.Iterable[observer.Row]) -> int:
+    """Count the associations in which placement differs from nova."""
+    return sum(len(row.nova ^ row.placement) for row in rows)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Relays between the services of a cloud: connections that can be cut."""
+
+from collections import abc
+import pathlib
+import signal
+import time
+
+import sqlalchemy as sa
+
+from tests.cloud import cloud
+from tests.cloud import config_files
+from tests.cloud.faults import users
+from tests.cloud import loopback
+from tests.cloud import processes
+from tests.cloud import programs
+
+NOVA, AGENTS = 'chaos-%d.conf', 'chaos-agents.conf'
+MODES = ('mirror', 'observe')
+SETTINGS = 'OS_NOVA_CONFIG_FILES'
+# Rarely enough that the journal has to do the repair; often enough that what
+# only the full sync repairs is repaired soon.
+SYNC_INTERVAL = 30
+REQUESTS = 'requests-of-agents'
+
+
+def prepare(running: cloud.Cloud, without: abc.Collection[str] = (),
+            observed: bool = False) -> None:
+    """Put relays between each nova-api and the services it uses; they stay.
+
+    :param without: ``mirror`` for a nova that mirrors aggregates itself,
+        ``agents`` for a journal that is not drained
+    :param observed: whether nova mirrors by itself, and each request of an
+        agent, which only observes, is recorded
+    """
+    config = running.config
+    for number in users.CONTROLLERS:
+        placement, database, journal = (
+            _relay(running, '%s-of-%d' % (party, number), url)
+            for party, url in (('placement', config.placement_url),
+                               ('database', config.database_url('nova_api')),
+                               ('journal', config.database_url('journal'))))
+        name = NOVA % number
+        config_files.write_file(config, name, {
+            'placement': {'endpoint_override': placement},
+            'api_database': {'connection': database},
+            'aggregate_mirror_database': {'connection': journal},
+            'aggregate_mirror': {
+                'mode': MODES[observed or 'mirror' in without]}})
+        nova = running.process('nova-api-%d' % number)
+        files = nova.environment[SETTINGS].split(';')
+        nova.environment[SETTINGS] = ';'.join([
+            *(file for file in files if file != name), name])
+    _configure_agents(running, observed)
+    # An agent that is killed leaves its lease to expire.
+    running.restart('nova-api-1', 'nova-api-2', *cloud.AGENTS)
+    if {'mirror', 'agents'} & {*without}:
+        running.kill(*cloud.AGENTS)
+
+
+def _configure_agents(running: cloud.Cloud, observed: bool) -> None:
+    """Make full syncs rare, or observed."""
+    options = {'aggregate_mirror': {
+        'mode': MODES[observed], 'sync_interval': str(SYNC_INTERVAL)}}
+    if observed:
+        options['aggregate_mirror']['max_removed_share'] = '1'
+        options['placement'] = {'endpoint_override': _relay(
+            running, 'placement-of-agents', running.config.placement_url,
+            running.state.log(REQUESTS))}
+    config_files.write_file(running.config, AGENTS, options)
+    path = running.config.path(AGENTS)
+    for name in cloud.AGENTS:
+        agent = running.process(name)
+        if path not in agent.argv:
+            agent.argv += ['--config-file', path]
+
+
+def revive(running: cloud.Cloud) -> None:
+    """Start every process that does not run."""
+    running.start(*(process.name for process in running.state.processes))
+
+
+def switch(running: cloud.Cloud) -> float:
+    """Let nova-api and the agents mirror what they have observed.
+
+    :returns: when the agents were told to reload, in monotonic seconds
+    """
+    for name in (*(NOVA % number for number in users.CONTROLLERS), AGENTS):
+        path = pathlib.Path(running.config.path(name))
+        path.write_text(path.read_text().replace(
+            'mode = observe', 'mode = mirror'))
+    running.restart('nova-api-1', 'nova-api-2')
+    start = time.monotonic()
+    for name in cloud.AGENTS:
+        running.process(name).send(signal.SIGHUP)
+    return start
+
+
+def requests(running: cloud.Cloud) -> list[str]:
+    """Return method and path of each request of an observing agent."""
+    log = pathlib.Path(running.state.log(REQUESTS))
+    return log.read_text().splitlines() if log.exists() else []
+
+
+def _relay(running: cloud.Cloud, name: str, url: str, log: str = '') -> str:
+    """Start a relay unless it runs; return the URL through it."""
+    target = sa.engine.make_url(url)
+    try:
+        relay = running.process(name)
+    except LookupError:
+        port, = loopback.free_ports(1)
+        relay = processes.Process(
+            name, programs.script(
+                'relay.py', str(port), str(target.port),
+                *filter(None, [log])),
+            running.state.log(name), {}, port)
+    if not relay.alive():
+        running.state.start(relay).wait_ready()
+    return target.set(port=relay.port).render_as_string(hide_password=False)
