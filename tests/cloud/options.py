@@ -102,6 +102,8 @@ def cloud(arguments: List[str]) -> argparse.Namespace:
         chosen.rows = table.select(chosen.select or ['*'])
         if not chosen.rows:
             faults.error('no row matches; see --list')
+        if chosen.write and not {*table.outages()} <= {*chosen.rows}:
+            faults.error('--write requires all outages')
     # Whether it starts a cloud.
     chosen.starts = chosen.command == 'up' or (
         chosen.command == 'faults'
@@ -224,6 +226,5 @@ def _add_faults(commands: argparse._SubParsersAction
              'mirroring, to show what then differs')
     faults.add_argument(
         '--write', action='store_true',
-        help='write the pages of the documentation if all outages are '
-             'selected')
+        help='write the table of outages of the documentation')
     return faults

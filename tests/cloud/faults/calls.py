@@ -34,7 +34,6 @@ END = HEAL = patience.seconds(30)
 ATTEMPTS = 3
 # What the hook logs if it leaves the work to the agent.
 UNMIRRORED = b'is not mirrored to placement yet'
-POLL, LOOKS = 0.2, 2
 # The host of another cell.
 OTHER_CELL = 'cell-2'
 WARM = 20.0
@@ -129,7 +128,8 @@ class Measurer:
         ours = self._call(row, lanes.OURS, min(
             cut, row.inline_timeout + PATIENCE + (
                 stock.seconds if stock.status else 0.0)))
-        healed, differences = self._heal(row)
+        healed, differences = self._scene.heal(
+            HEAL, and_storage=row.exempt != table.STORAGE)
         return report.Measured(
             row, {**stock.figures(report.STOCK),
                   "stock seconds in nova's method": stock.method,
@@ -141,7 +141,7 @@ class Measurer:
             (*problems(row, stock, ours, self._healthy), *differences),
             'stock: %s\nours: %s\n%s' % (stock, ours, ours.log))
 
-    def _prepare(self, call: str) -> scenes.Request:
+    def _prepare(self, call: str) -> lanes.Request:
         """Prepare nova and placement for a call, and return its request."""
         scene = self._scene
         scene.place(self._host, [scenes.SECOND, *(
@@ -167,22 +167,21 @@ class Measurer:
         recording = moments.Recording(row.moment, fault.begin)
         log = pathlib.Path(process.log)
         logged = log.stat().st_size
-        self._lane.listener.record(recording)
         began, status, message = time.monotonic(), 0, ''
-        try:
-            answer = self._send(name, request, cut)
-            status, message = answer.status_code, _message(answer)
-        except requests.ReadTimeout:
-            pass
-        except requests.ConnectionError as exc:
-            message = str(exc)
-        finally:
-            seconds = time.monotonic() - began
-            fault.end()
-        if not status and name == lanes.OURS:
-            # The time of the hook after nova's method counts, too.
-            recording.wait_done(END)
-        self._lane.listener.record(None)
+        with self._lane.listener.record(recording):
+            try:
+                answer = self._lane.send(name, request, cut)
+                status, message = answer.status_code, _message(answer)
+            except requests.ReadTimeout:
+                pass
+            except requests.ConnectionError as exc:
+                message = str(exc)
+            finally:
+                seconds = time.monotonic() - began
+                fault.end()
+            if not status and name == lanes.OURS:
+                # The time of the hook after nova's method counts, too.
+                recording.wait_done(END)
         if recording.error:
             raise processes.CloudError('the fault did not begin: %s' % (
                 recording.error)) from recording.error
@@ -222,35 +221,15 @@ class Measurer:
         with contextlib.ExitStack() as stack:
             if row.party == 'keystone':
                 # It needs no token of its own for this.
-                calls = [scenes.Request('GET', '/os-aggregates')]
+                calls = [lanes.Request('GET', '/os-aggregates')]
             elif row.cold:
                 refused = kinds.Fault(
                     self._lane, dataclasses.replace(row, kind='refuses'))
                 stack.callback(refused.end)
                 refused.begin()
             for call in calls:
-                self._send(name, call, WARM).raise_for_status()
+                self._lane.send(name, call, WARM).raise_for_status()
         return UNMIRRORED not in log.read_bytes()[logged:]
-
-    def _send(self, name: str, request: scenes.Request, timeout: float
-              ) -> requests.Response:
-        return self._lane.send(
-            name, request.method, request.path, request.body, timeout)
-
-    def _heal(self, row: table.Row) -> tuple[float, tuple[str, ...]]:
-        """Wait until placement equals nova, and stays so."""
-        began, equal = time.monotonic(), 0
-        while True:
-            waited = time.monotonic() - began
-            differences = tuple(
-                text for text in self._scene.differences()
-                if row.exempt != table.STORAGE
-                or not text.startswith(scenes.STORAGE))
-            equal = 0 if differences else equal + 1
-            # What was held by a wire may be written late.
-            if equal == LOOKS or waited > HEAL:
-                return waited, differences
-            time.sleep(POLL)
 
 
 def _message(answer: requests.Response) -> str:

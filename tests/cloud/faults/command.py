@@ -40,16 +40,15 @@ def main(running: cloud.Cloud | None, chosen: argparse.Namespace) -> int:
     moments: dict[str, list[table.Row]] = collections.defaultdict(list)
     for row in chosen.rows:
         moments[CALL if row.call else row.moment].append(row)
-    if CALL in moments:
-        moments[CALL] = [*table.healthy(), *moments[CALL]]
-    for moment in SOAKS.keys() & moments.keys():
-        moments[moment].insert(0, table.Row(table.NONE, table.NONE, moment))
-    results = report.Report(
-        [row for rows in moments.values() for row in rows], tell)
+    healthy = {CALL: table.healthy(), **{moment: [
+        table.Row(table.NONE, table.NONE, moment)] for moment in SOAKS}}
+    for moment in moments:
+        moments[moment] = [*healthy.get(moment, []), *moments[moment]]
+    results = report.Report([*itertools.chain(*moments.values())], tell)
     try:
-        for moment in SOAKS.keys() & moments.keys():
-            assert running is not None
-            _soak(results, running, moments[moment], chosen, tell)
+        for moment in SOAKS:
+            if running is not None and moment in moments:
+                _soak(results, running, moments[moment], chosen, tell)
         if moments.keys() & {CALL, table.STANDING}:
             _measure(results, chosen, moments, tell)
         if table.LONG in moments:

@@ -92,9 +92,8 @@ class Disturbances:
             if process.alive():
                 self._seen[name] = now
                 continue
-            with contextlib.ExitStack() as stack:
-                if stack.enter_context(self._held(name)):
-                    window = stack.enter_context(self._window(DIED, name))
+            with self._window(DIED, name) as window:
+                if window:
                     window.began = self._seen[name]
                     window.noticed = time.monotonic()
                     self.revive(process)
@@ -133,12 +132,10 @@ class Disturbances:
     def kill_worker(self, process: processes.Process, _seconds: float) -> None:
         """Kill a uwsgi worker; uwsgi starts a new worker."""
         with contextlib.suppress(psutil.NoSuchProcess):
-            workers = [worker for master
-                       in psutil.Process(process.pid).children()
-                       for worker in master.children()]
-            # There is no worker while uwsgi itself starts or is dead.
-            for worker in workers[:1]:
-                worker.kill()
+            for master in psutil.Process(process.pid).children():
+                # There is no worker while uwsgi itself starts or is dead.
+                for worker in master.children()[:1]:
+                    worker.kill()
         if process.alive():
             # uwsgi itself exits if its application fails to load.
             with contextlib.suppress(processes.CloudError):
@@ -148,9 +145,8 @@ class Disturbances:
         while not stop.wait(chance.uniform(*BETWEEN)):
             row = self._draw(chance)
             seconds = chance.uniform(*LASTS)
-            with contextlib.ExitStack() as stack:
-                if stack.enter_context(self._held(row.party)):
-                    stack.enter_context(self._window(row.kind, row.party))
+            with self._window(row.kind, row.party) as window:
+                if window:
                     KINDS[row.kind](
                         self, self._processes[row.party], seconds)
                 else:
@@ -164,26 +160,22 @@ class Disturbances:
             return self._deck.pop()
 
     @contextlib.contextmanager
-    def _held(self, target: str) -> abc.Iterator[bool]:
-        """Reserve a process; yield False if another fault has reserved it."""
+    def _window(self, kind: str, target: str) -> abc.Iterator[Window | None]:
+        """Reserve a process; yield None if another fault has reserved it."""
         with self._mutex:
-            mine = target not in self._busy
+            is_busy = target in self._busy
             self._busy.add(target)
-        try:
-            yield mine
-        finally:
-            if mine:
-                with self._mutex:
-                    self._busy.discard(target)
-
-    @contextlib.contextmanager
-    def _window(self, kind: str, target: str) -> abc.Iterator[Window]:
+        if is_busy:
+            yield None
+            return
         window = Window(kind, target, time.monotonic())
         self.windows.append(window)
         try:
             yield window
         finally:
             window.ended = time.monotonic()
+            with self._mutex:
+                self._busy.discard(target)
 
 
 def shuffled(rows: abc.Sequence[table.Row], chance: random.Random

@@ -93,11 +93,8 @@ class Fault:
 def _cut(wire: wires.Wire, kind: str) -> abc.Iterator[None]:
     """Let a wire fail."""
     try:
-        WIRES[kind](wire)
-        if kind != 'off':
-            yield
-            return
-        with _silent(wire.port):
+        wire.fail('refuses' if kind == 'off' else kind)
+        with _silent(wire.port) if kind == 'off' else contextlib.nullcontext():
             yield
     finally:
         wire.forward()
@@ -117,12 +114,6 @@ def _silent(port: int) -> abc.Iterator[None]:
             filling.setblocking(False)
             filling.connect_ex(silent.getsockname())
         yield
-
-
-WIRES: dict[str, abc.Callable[[wires.Wire], None]] = {
-    'refuses': wires.Wire.refuse, 'off': wires.Wire.refuse,
-    'silent': wires.Wire.hold, 'returns': wires.Wire.hold,
-    'middle': wires.Wire.truncate}
 
 
 @contextlib.contextmanager
@@ -160,8 +151,8 @@ def _is_postgresql(url: str) -> bool:
 def _table_locks(url: str, names: abc.Iterable[str]) -> list[sa.TextClause]:
     if _is_postgresql(url):
         return [sa.text('LOCK TABLE %s' % ', '.join(names))]
-    return [sa.text('LOCK TABLES %s' % ', '.join(
-        '%s WRITE' % name for name in names))]
+    locks = ['%s WRITE' % name for name in names]
+    return [sa.text('LOCK TABLES %s' % ', '.join(locks))]
 
 
 def _row_locks(_url: str, rows: abc.Sequence[str]) -> list[sa.TextClause]:

@@ -37,12 +37,22 @@ from tests.cloud import statefile
 # Seconds; short enough to wait for what only the full sync repairs.
 SYNC_INTERVAL = 5
 STOCK, OURS, AGENT = 'stock', 'ours', 'agent'
+PROGRAMS = STOCK, OURS, AGENT
 # Stock nova reports the same moments: without the hook "mirror" its own
 # mirroring stays in effect.
-HOOKS = {STOCK: 'outer,inner', OURS: 'outer,mirror,inner'}
+HOOKS = {STOCK: 'outer,inner', OURS: 'outer,mirror,inner', AGENT: 'mirror'}
 _LISTENING = threading.Lock()
 CELL = 'cell'
 """The first cell, with the hosts that calls are about."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """A request to nova-api."""
+
+    method: str
+    path: str
+    body: Any = None
 
 
 class Lane(access.Access):
@@ -50,17 +60,14 @@ class Lane(access.Access):
 
     :param number: distinguishes the lanes of a run
     :param cells: how many there are
-    :param hooks: by the name of the nova-api, ``[aggregate_mirror] hooks``
     :param placement: another port at which nova reaches placement, or 0
     :param forks_agent: whether the agent is forked from a process that has
         imported all of nova, and not started as a program
     """
 
     def __init__(self, shared: backbone.Backbone, number: int, cells: int = 2,
-                 hooks: abc.Mapping[str, str] = HOOKS, placement: int = 0,
-                 forks_agent: bool = True) -> None:
+                 placement: int = 0, forks_agent: bool = True) -> None:
         self.number = number
-        self.hooks = hooks
         self.cells = {CELL: 'nova', **{
             'cell-%d' % cell: 'nova_%d' % cell
             for cell in range(2, cells + 1)}}
@@ -77,31 +84,29 @@ class Lane(access.Access):
             (directory / folder).mkdir(mode=0o700, parents=True)
         (directory / 'service_version').symlink_to(
             shared.state.directory / 'service_version')
-        ports = loopback.free_ports(2)
+        self._ports = dict(zip(PROGRAMS, loopback.free_ports(len(PROGRAMS))))
         self.config = dataclasses.replace(
             shared.config, directory=directory,
             database='%s/%s' % (shared.mysql, self._prefix),
             ports={**shared.config.ports,
                    'placement': placement or shared.config.ports['placement'],
-                   'nova-api-1': ports[0], 'agent-1': ports[1]})
-        self.stock_port, = loopback.free_ports(1)
+                   'nova-api-1': self._ports[OURS],
+                   'agent-1': self._ports[AGENT]})
         self.listener = moments.Listener(directory / 'moments')
         self._create_databases()
         with _LISTENING:
             # A port is free until its wire listens.
             self.wires = self._wires()
         self._map_cells()
-        self.processes = {
-            name: self._process(name) for name in (*hooks, AGENT)}
+        self.processes = {name: self._process(name) for name in PROGRAMS}
 
     def __enter__(self) -> Self:
-        self.listener.__enter__()
         return self
 
-    def __exit__(self, *details: object) -> None:
+    def __exit__(self, *_details: object) -> None:
         for each in self.processes.values():
             each.kill()
-        self.listener.__exit__(*details)
+        self.listener.close()
 
     def use(self, journal: str, options: config.Options) -> None:
         """Change the database of the journal: ``sqlite`` or another kind.
@@ -113,7 +118,7 @@ class Lane(access.Access):
         self.journal = journal
         for each in self.processes.values():
             each.kill()
-        for name in (*self.hooks, AGENT):
+        for name in PROGRAMS:
             config_files.write_nova(self.config, '%s.conf' % name, {
                 section: {**values, **options.get(section, {})}
                 for section, values in self._options(name).items()})
@@ -126,8 +131,8 @@ class Lane(access.Access):
         for name in names:
             self.processes[name].wait_ready()
 
-    def send(self, name: str, method: str, path: str, body: Any,
-             timeout: float) -> requests.Response:
+    def send(self, name: str, request: Request, timeout: float
+             ) -> requests.Response:
         """Send a request of the administrator to a nova-api.
 
         It has a new connection: an idle one would be counted, or lost when
@@ -135,8 +140,8 @@ class Lane(access.Access):
         """
         with loopback.session() as http:
             return http.request(
-                method, self.processes[name].ready + path, json=body,
-                timeout=timeout, headers={
+                request.method, self.processes[name].ready + request.path,
+                json=request.body, timeout=timeout, headers={
                     'X-Auth-Token': self._session.get_token(),
                     'OpenStack-API-Version': 'compute 2.96'})
 
@@ -240,19 +245,16 @@ class Lane(access.Access):
 
     def _process(self, name: str) -> processes.Process:
         log = self.config.path('log/%s.log' % name)
-        template = self._shared.template
+        template, port = self._shared.template, self._ports[name]
         if name == AGENT:
             task = ['agent', '--config-file', self.config.path(
                 '%s.conf' % name)]
-            place = (self.config.ports['agent-1'],
-                     '%s/healthz' % self.config.url('agent-1'))
+            place = port, '%s/healthz' % self.config.url('agent-1')
             if self._forks_agent:
                 return forks.Forked(
                     name, task, log, {}, *place, template=template)
             return processes.Process(
                 name, programs.child(*task), log, {}, *place, tied=True)
-        port = (self.stock_port if name == STOCK
-                else self.config.ports['nova-api-1'])
         return forks.Forked(
             name, ['serve', 'nova.wsgi.osapi_compute', str(port),
                    str(services.THREADS)], log, {
@@ -275,7 +277,7 @@ class Lane(access.Access):
                 'endpoint_override': 'http://127.0.0.1:%d' % (
                     self.wires['placement'].port)},
             'aggregate_mirror': {
-                'hooks': self.hooks.get(name, 'mirror'),
+                'hooks': HOOKS[name],
                 'sync_interval': str(SYNC_INTERVAL), 'leader_lease': '3'},
             'aggregate_mirror_database': {
                 'connection': self.journal_url(direct=False)}}

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The moments of a call, as the hooks in nova-api report them."""
 
+import collections
 from collections import abc
+import contextlib
 import dataclasses
+import itertools
 import json
 import pathlib
 import socketserver
 import sqlite3
 import threading
 import time
-from typing import Self
 
 import sqlalchemy as sa
 
@@ -32,7 +34,7 @@ class Moment:
     left: float
 
 
-class Listener:
+class Listener(socketserver.ThreadingUnixStreamServer):
     """The socket at which the hooks of nova-api report, run by a thread.
 
     Each moment of a recorded call is passed on before nova-api may go on.
@@ -40,41 +42,42 @@ class Listener:
     :param path: of the socket
     """
 
+    daemon_threads = True
+    recording: 'Recording | None' = None
+
     def __init__(self, path: pathlib.Path) -> None:
-        self._recording: Recording | None = None
-        listener = self
+        super().__init__(str(path), _Handler)
+        threading.Thread(
+            target=self.serve_forever, name='moments', daemon=True).start()
 
-        class Handler(socketserver.StreamRequestHandler):
-            def handle(self) -> None:
-                listener._see(**json.loads(self.rfile.readline()))
-                self.wfile.write(b'\n')
+    def handle_error(self, _request: object, _address: object) -> None:
+        # The nova-api may have been killed while it waited.
+        pass
 
-        class Server(socketserver.ThreadingUnixStreamServer):
-            daemon_threads = True
+    def close(self) -> None:
+        """End the thread."""
+        self.shutdown()
+        self.server_close()
 
-            def handle_error(self, _request: object, _address: object) -> None:
-                # The nova-api may have been killed while it waited.
-                pass
+    @contextlib.contextmanager
+    def record(self, recording: 'Recording') -> abc.Iterator[None]:
+        """Pass moments to a recording meanwhile."""
+        self.recording = recording
+        try:
+            yield
+        finally:
+            self.recording = None
 
-        self._server = Server(str(path), Handler)
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, name='moments', daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
+class _Handler(socketserver.StreamRequestHandler):
 
-    def __exit__(self, *_details: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    server: Listener
 
-    def record(self, recording: 'Recording | None') -> None:
-        """Pass moments to a recording from now on, or to none."""
-        self._recording = recording
-
-    def _see(self, moment: str, at: float, method: str) -> None:
-        if self._recording is not None:
-            self._recording.see(moment, at)
+    def handle(self) -> None:
+        moment = json.loads(self.rfile.readline())
+        if self.server.recording:
+            self.server.recording.see(moment['moment'], moment['at'])
+        self.wfile.write(b'\n')
 
 
 class Recording:
@@ -84,7 +87,8 @@ class Recording:
     :param begin: begins the fault
     """
 
-    def __init__(self, moment: str, begin: abc.Callable[[], None]) -> None:
+    def __init__(self, moment: str = '',
+                 begin: abc.Callable[[], None] = lambda: None) -> None:
         self.moments: list[Moment] = []
         self.error: Exception | None = None
         self._moment = moment
@@ -117,19 +121,13 @@ class Recording:
                     return
 
     def seconds(self) -> tuple[float, float, float]:
-        """Return the time before, in and after nova's method."""
-        return (seconds(self.moments, BEGIN, READY),
-                seconds(self.moments, READY, RETURNED),
-                seconds(self.moments, RETURNED, DONE))
+        """Return the time before, in and after nova's method.
 
-
-def seconds(moments: abc.Sequence[Moment], begin: str, end: str) -> float:
-    """Return the time between each such moment and the next moment.
-
-    :param begin: ``BEGIN`` and ``READY`` enclose ``before`` of the hooks
-        between, ``READY`` and ``RETURNED`` nova's method, and ``RETURNED`` and
-        ``DONE`` their ``after``
-    """
-    return sum(after.entered - before.left
-               for before, after in zip(moments, moments[1:])
-               if (before.name, after.name) == (begin, end))
+        That is the time between each moment and the next: ``BEGIN`` and
+        ``READY`` enclose ``before`` of the hooks between, ``RETURNED`` and
+        ``DONE`` their ``after``.
+        """
+        sums = collections.defaultdict[tuple[str, str], float](float)
+        for before, after in itertools.pairwise(self.moments):
+            sums[before.name, after.name] += after.entered - before.left
+        return sums[BEGIN, READY], sums[READY, RETURNED], sums[RETURNED, DONE]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A soak of a nova that mirrors by itself, while the agents observe it."""
 
+import itertools
 import random
 import time
 from typing import NamedTuple
@@ -89,12 +90,12 @@ class Observing(soak.Soak):
         removes a host, which chance rarely hits.
         """
         aggregates = self._cloud.aggregates().values()
-        node, stale = self._chance.choice([
-            (node, aggregate['uuid']) for node in self._cloud.nodes()
-            for aggregate in aggregates
-            if node.host not in aggregate['hosts']])
+        stale = [(node, aggregate['uuid']) for node, aggregate
+                 in itertools.product(self._cloud.nodes(), aggregates)
+                 if node.host not in aggregate['hosts']]
+        node, added = self._chance.choice(stale)
         self._cloud.change_aggregates(
-            node.uuid, lambda before: before | {stale})
+            node.uuid, lambda before: before | {added})
 
     def _observed(self, since: float) -> Drift:
         """Wait for the next sync of an agent, and return what it found."""

@@ -9,7 +9,6 @@ import json
 import re
 import threading
 from typing import Any
-from typing import Self
 
 from tests.cloud.faults import table
 
@@ -47,104 +46,44 @@ HOPS = {'connection', 'keep-alive', 'transfer-encoding', 'content-length',
         'server', 'date', 'host'}
 
 
-class Proxy:
+class Proxy(http.server.ThreadingHTTPServer):
     """A port whose requests continue to placement, run by threads.
 
     :param target: the port of placement
     """
 
+    daemon_threads = True
+    request_queue_size = 128
+
     def __init__(self, target: int) -> None:
+        super().__init__(('127.0.0.1', 0), _Handler)
         self.row: table.Row | None = None
         """What is bad at the moment."""
         self.providers: abc.Collection[str] = ()
         """UUIDs of the providers that are bad."""
         self.unserved: set[str] = set()
         """UUIDs of the providers about which a request was served badly."""
-        self.target = 'http://127.0.0.1:%d' % target
+        self.placement = target
+        self.ended = threading.Event()
         self._requests = itertools.count()
-        self._ended = threading.Event()
-        proxy = self
+        threading.Thread(
+            target=self.serve_forever, name='proxy', daemon=True).start()
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = 'HTTP/1.1'
-            disable_nagle_algorithm = True
-            wbufsize = -1
+    def server_close(self) -> None:
+        self.ended.set()
+        self.shutdown()
+        super().server_close()
 
-            def setup(self) -> None:
-                super().setup()
-                self._upstream = http.client.HTTPConnection(
-                    '127.0.0.1', target)
+    def handle_error(self, _request: Any, _address: Any) -> None:
+        # Either side may be killed.
+        pass
 
-            def finish(self) -> None:
-                self._upstream.close()
-                super().finish()
-
-            def do_GET(self) -> None:
-                body = self.rfile.read(
-                    int(self.headers.get('Content-Length', 0)))
-                if proxy.row and proxy._is_bad(
-                        proxy.row, self.command, self.path):
-                    self._fail(proxy.row)
-                    return
-                self._upstream.request(
-                    self.command, self.path, body or None,
-                    {name: value for name, value in self.headers.items()
-                     if name.lower() not in HOPS})
-                answer = self._upstream.getresponse()
-                self._answer(answer.status, {
-                    name: value for name, value in answer.getheaders()
-                    if name.lower() not in HOPS}, answer.read())
-
-            do_PUT = do_POST = do_DELETE = do_GET
-
-            def _fail(self, row: table.Row) -> None:
-                if row.silent:
-                    # The number that placement accepts is limited.
-                    self._upstream.close()
-                    proxy._ended.wait()
-                    self.close_connection = True
-                else:
-                    self._answer(*ANSWERS[row.kind])
-
-            def _answer(self, status: int, headers: abc.Mapping[str, str],
-                        content: bytes) -> None:
-                self.send_response(status)
-                for header in headers.items():
-                    self.send_header(*header)
-                if status != 204:
-                    self.send_header('Content-Length', str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, *_args: Any) -> None:
-                pass
-
-        class Server(http.server.ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 128
-
-            def handle_error(self, _request: Any, _address: Any) -> None:
-                # Either side may be killed.
-                pass
-
-        self._server = Server(('127.0.0.1', 0), Handler)
-        self.port = self._server.server_port
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, name='proxy', daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_details: object) -> None:
-        self._ended.set()
-        self._server.shutdown()
-        self._server.server_close()
-
-    def _is_bad(self, row: table.Row, method: str, path: str) -> bool:
+    def is_bad(self, method: str, path: str) -> bool:
         """Check whether a request is served badly, and record its provider."""
-        about = ABOUT.search(path)
+        row, about = self.row, ABOUT.search(path)
         provider = about[1] if about else ''
+        if row is None:
+            return False
         if row.party == 'moved':
             bad = True
         elif row.party == 'backend':
@@ -155,3 +94,60 @@ class Proxy:
         if bad:
             self.unserved.add(provider)
         return bad
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+
+    protocol_version = 'HTTP/1.1'
+    disable_nagle_algorithm = True
+    wbufsize = -1
+    server: Proxy
+
+    def setup(self) -> None:
+        super().setup()
+        self._upstream = http.client.HTTPConnection(
+            '127.0.0.1', self.server.placement)
+
+    def finish(self) -> None:
+        self._upstream.close()
+        super().finish()
+
+    def do_GET(self) -> None:
+        body = self.rfile.read(int(self.headers.get('Content-Length', 0)))
+        if self.server.is_bad(self.command, self.path):
+            self._fail()
+            return
+        self._upstream.request(
+            self.command, self.path, body or None, _kept(self.headers.items()))
+        answer = self._upstream.getresponse()
+        self._answer(answer.status, _kept(answer.getheaders()), answer.read())
+
+    do_PUT = do_POST = do_DELETE = do_GET
+
+    def _fail(self) -> None:
+        assert self.server.row is not None
+        if self.server.row.silent:
+            # The number that placement accepts is limited.
+            self._upstream.close()
+            self.server.ended.wait()
+            self.close_connection = True
+        else:
+            self._answer(*ANSWERS[self.server.row.kind])
+
+    def _answer(self, status: int, headers: abc.Mapping[str, str],
+                content: bytes) -> None:
+        self.send_response(status)
+        for header in headers.items():
+            self.send_header(*header)
+        if status != 204:
+            self.send_header('Content-Length', str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_args: Any) -> None:
+        pass
+
+
+def _kept(headers: abc.Iterable[tuple[str, str]]) -> dict[str, str]:
+    return {name: value for name, value in headers
+            if name.lower() not in HOPS}

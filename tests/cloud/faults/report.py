@@ -6,7 +6,6 @@ import csv
 import dataclasses
 import http.client
 import io
-import itertools
 import math
 import threading
 
@@ -37,6 +36,7 @@ Figure = float | str
 class Measured:
     """The measurements of a row.
 
+    :param figures: none if it could not be measured
     :param problems: how the row breaks the promise
     :param log: what to read if there are any
     """
@@ -47,7 +47,7 @@ class Measured:
     log: str = dataclasses.field(default='', repr=False)
 
     def __str__(self) -> str:
-        if self.row.call:
+        if self.row.call and self.figures:
             return '%s, equal after %s s' % (
                 cell([self]), shown(self.figures[HEALED]))
         return ', '.join('%s %s' % (name, shown(figure))
@@ -68,33 +68,29 @@ class Report:
         self._rows = rows
         self._tell = tell
         self._measured: dict[table.Row, Measured] = {}
-        self._errors: dict[table.Row, str] = {}
 
     def failures(self) -> dict[table.Row, abc.Sequence[str]]:
         """Return the problems of each row that has any."""
-        problems: dict[table.Row, abc.Sequence[str]] = {}
-        for row in self._rows:
-            if row in self._measured:
-                problems[row] = self._measured[row].problems
-            else:
-                problems[row] = [self._errors.get(row, 'not measured')]
+        problems = {row: self._measured[row].problems
+                    if row in self._measured else ['not measured']
+                    for row in self._rows}
         return {row: texts for row, texts in problems.items() if texts}
 
     def add(self, measured: Measured) -> None:
         """Add the measurements of a row, and print a line about it."""
         self._measured[measured.row] = measured
-        self._errors.pop(measured.row, None)
+        problems = ['; WRONG: %s' % text for text in measured.problems]
         self._tell('%3d/%d  %s: %s%s' % (
             len(self._measured), len(self._rows), measured.row, measured,
-            ''.join('; WRONG: %s' % text for text in measured.problems)))
+            ''.join(problems)))
 
     def attempt(self, row: table.Row, measure: Measure) -> None:
         """Measure a row."""
         try:
-            self.add(measure(row))
+            measured = measure(row)
         except ERRORS as exc:
-            self._errors[row] = str(exc)
-            self._tell('%s: NOT MEASURED: %s' % (row, exc))
+            measured = Measured(row, {}, ['not measured: %s' % exc])
+        self.add(measured)
 
     def measure(self, rows: abc.Iterable[table.Row],
                 measures: abc.Iterable[Measure]) -> None:
@@ -133,8 +129,9 @@ class Report:
 
     def finish(self) -> int:
         """Print all figures and problems; return the exit status."""
-        measured = [self._measured[row] for row in self._rows
-                    if row in self._measured]
+        results = [self._measured[row] for row in self._rows
+                   if row in self._measured]
+        measured = [result for result in results if result.figures]
         failures = self.failures()
         print(output.columns((result.row, result) for result in measured))
         for row, problems in failures.items():
@@ -147,10 +144,10 @@ class Report:
 
     def write(self) -> None:
         """Write the pages of the documentation, if all was measured."""
-        rows = [*table.healthy(), *table.outages()]
-        if not self._measured.keys() >= {*rows}:
+        results = {row: self._measured.get(row, Measured(row, {}))
+                   for row in (*table.healthy(), *table.outages())}
+        if not all(result.figures for result in results.values()):
             return
-        results = {row: self._measured[row] for row in rows}
         (FOLDER / 'outages.inc').write_text(_page(results))
         (FOLDER / 'outages.csv').write_text(_csv(results))
 
@@ -158,7 +155,7 @@ class Report:
 def shown(figure: Figure) -> str:
     """Return a figure for people."""
     if not isinstance(figure, float):
-        return ' '.join(str(figure or 'none').split())
+        return ' '.join(str(figure).split())
     if math.isinf(figure):
         return 'never'
     return 'n/a' if math.isnan(figure) else '%.1f' % figure
@@ -166,25 +163,27 @@ def shown(figure: Figure) -> str:
 
 def cell(results: abc.Sequence[Measured]) -> str:
     """Describe the worst answers, as in ``500 0.1 / 200 1.2``."""
-    return ' / '.join(_answer(*max((
-        (result.figures[prefix + 'status'], result.figures[prefix + 'seconds'])
-        for result in results), key=lambda answer: (not answer[0], *answer)))
-        for prefix in (STOCK, ''))
+    return ' / '.join(_worst(results, prefix) for prefix in (STOCK, ''))
 
 
-def _answer(status: Figure, seconds: Figure) -> str:
-    """Describe an answer; its status is 0 if there was none."""
+def _worst(results: abc.Iterable[Measured], prefix: str) -> str:
+    answers = [(result.figures[prefix + 'status'],
+                result.figures[prefix + 'seconds']) for result in results]
+    # The status is 0 if there was no answer.
+    status, seconds = max(
+        answers, key=lambda answer: (not answer[0], *answer))
     return '%d %.1f' % (status, seconds) if status else '> %.0f' % seconds
 
 
 def _page(results: abc.Mapping[table.Row, Measured]) -> str:
-    rows = [('None', '', *(cell([results[row]]) for row in table.healthy()))]
-    for party, kind in itertools.product(table.PARTIES, table.OUTAGES):
-        if (party, kind) not in table.IMPOSSIBLE:
-            cells = [cell([results[table.Row(party, kind, moment, call)]
-                           for moment in table.MOMENTS])
-                     for call in table.CALLS]
-            rows.append((table.PARTIES[party], table.OUTAGES[kind], *cells))
+    worst: dict[tuple[str, str, str], list[Measured]] = {}
+    for row, result in results.items():
+        worst.setdefault((row.party, row.kind, row.call), []).append(result)
+    rows = []
+    for party, kind in dict.fromkeys(key[:2] for key in worst):
+        cells = [cell(worst[party, kind, call]) for call in table.CALLS]
+        rows.append((table.PARTIES.get(party, 'None'),
+                     table.OUTAGES.get(kind, ''), *cells))
     return pages.figures(
         'Worst responses: nova alone / this package',
         ('Unavailable', 'Fault', *table.CALLS.values()),

@@ -21,17 +21,9 @@ from tests.cloud import sql
 FIRST, SECOND, WARM = 'first', 'second', 'warm'
 # The provider that is no host of nova.
 STORAGE = 'storage'
+POLL, LOOKS = 0.2, 2
 # Each lane has numbers of its own for its providers.
 NUMBERS = 100000
-
-
-@dataclasses.dataclass(frozen=True)
-class Request:
-    """A request to nova-api."""
-
-    method: str
-    path: str
-    body: Any = None
 
 
 class Scene:
@@ -169,44 +161,60 @@ class Scene:
             self.execute('api', 'DELETE FROM aggregates WHERE id = :number',
                          number=self._numbers.pop(name))
 
-    def action(self, name: str, host: str, aggregate: str) -> Request:
+    def action(self, name: str, host: str, aggregate: str) -> lanes.Request:
         """Return a request, such as ``add_host``."""
-        return Request(
+        return lanes.Request(
             'POST', '/os-aggregates/%d/action' % self._numbers[aggregate],
             {name: {'host': host}})
 
-    def deletion(self, aggregate: str) -> Request:
+    def deletion(self, aggregate: str) -> lanes.Request:
         """Return the request that deletes an aggregate."""
-        return Request('DELETE', '/os-aggregates/%d' % (
+        return lanes.Request('DELETE', '/os-aggregates/%d' % (
             self._numbers[aggregate]))
 
-    def departure(self, host: str) -> Request:
+    def departure(self, host: str) -> lanes.Request:
         """Return the request that deletes a host's service."""
         [(service,)] = self.execute(
             lanes.CELL, 'SELECT uuid FROM services WHERE host = :host',
             host=host)
-        return Request('DELETE', '/os-services/%s' % service)
+        return lanes.Request('DELETE', '/os-services/%s' % service)
 
-    def differences(self, hosts: abc.Iterable[str] = ()) -> list[str]:
-        """Describe where placement does not equal nova.
+    def heal(self, limit: float, and_storage: bool = True
+             ) -> tuple[float, list[str]]:
+        """Wait until placement equals nova, and stays so.
 
-        :param hosts: only these; by default, all that were placed
+        :param limit: seconds
+        :param and_storage: whether the provider that is no host counts
+        :returns: the seconds, and how placement differs then
         """
-        hosts = [*hosts]
-        desired, texts = self._desired(), []
-        for host in hosts or self._placed:
+        began, equal = time.monotonic(), 0
+        while True:
+            seconds = time.monotonic() - began
+            differences = self.differences(self._placed)
+            if and_storage:
+                differences += self._difference_of_storage()
+            equal = 0 if differences else equal + 1
+            # What was held by a wire may be written late.
+            if equal == LOOKS or seconds > limit:
+                return seconds, differences
+            time.sleep(POLL)
+
+    def differences(self, hosts: abc.Iterable[str]) -> list[str]:
+        """Describe where placement does not equal nova for these hosts."""
+        desired, differences = self._desired(), []
+        for host in hosts:
             for provider in self.answering(host):
                 has = self._lane.associations(provider)
                 # Nova deletes the provider before the service.
                 if has is not None or host not in self._leaving:
-                    texts += self._compare(host, desired[host], has)
-        if hosts:
-            return texts
+                    differences += self._compare(host, desired[host], has)
+        return differences
+
+    def _difference_of_storage(self) -> list[str]:
         existing = {uuid for uuid, in self.execute(
             'api', 'SELECT uuid FROM aggregates')}
         has = self._lane.associations(self.storage) or frozenset()
-        return [*texts, *self._compare(
-            STORAGE, {self.foreign} | has & existing, has)]
+        return self._compare(STORAGE, {self.foreign} | has & existing, has)
 
     def _compare(self, name: str, desired: abc.Set[str],
                  has: abc.Set[str] | None) -> list[str]:

@@ -34,8 +34,8 @@ HEAL = patience.seconds(120)
 EARLY, LATE = (0.2, 0.3), (0.9, 1.0)
 # What a process may use more in the last part: connections of calls that run
 # during each sample, and memory that the allocator keeps.
-MORE = services.THREADS
-MORE_MIB = 5.0
+MORE = {'mib': 5.0, **dict.fromkeys(
+    ('descriptors', 'threads', 'connections'), float(services.THREADS))}
 # What the agent holds for each operation that stays in the journal.
 ROW_MIB = 0.7 / 1024
 # Short: a silent keystone is noticed only when a token has expired.
@@ -52,9 +52,6 @@ class Sample(NamedTuple):
     descriptors: int
     threads: int
     connections: int
-
-
-COUNTS = Sample._fields[2:]
 
 
 class Silence:
@@ -76,7 +73,9 @@ class Silence:
             lanes.OURS: [], lanes.AGENT: []}
         self._hosts: list[str] = []
         # Nova itself waits for the cell of a call's host.
-        for cell in lane.cells.keys() - {*lane.wires_of(row)}:
+        answering = [cell for cell in lane.cells
+                     if cell not in lane.wires_of(row)]
+        for cell in answering:
             hosts = [self._scene.name(cell, number)
                      for number in range(HOSTS)]
             self._scene.create_hosts(cell, hosts)
@@ -102,13 +101,8 @@ class Silence:
             self._watch(0.0)
             fault.begin()
             self._watch(self._seconds)
-        ended = time.monotonic()
-        while differences := self._scene.differences():
-            if time.monotonic() - ended > HEAL:
-                self._problems += differences
-                break
-            time.sleep(0.2)
-        healed = time.monotonic() - ended
+        healed, differences = self._scene.heal(HEAL)
+        self._problems += differences
         self._sample()
         uses: dict[str, report.Figure] = {}
         for process in self._samples:
@@ -126,23 +120,20 @@ class Silence:
     def _growth(self, process: str) -> list[str]:
         """List what a process uses more in the end.
 
-        Calls that run when a sample is taken raise the highest count, a leak
+        Calls that run when a sample is taken raise the highest figure, a leak
         raises the lowest one as well.
         """
         early, late = (self._part(process, *part) for part in (EARLY, LATE))
+        more = dict(MORE)
+        if process == lanes.AGENT:
+            more['mib'] += RATE * (late[-1].at - early[-1].at) * ROW_MIB
         growth = []
-        for name in COUNTS:
+        for name, limit in more.items():
             first, last = (min(getattr(sample, name) for sample in part)
                            for part in (early, late))
-            if last > first + MORE:
+            if last > first + limit:
                 growth.append('%s: %s grew from %d to %d' % (
                     process, name, first, last))
-        first, last = (max(sample.mib for sample in part)
-                       for part in (early, late))
-        rows = RATE * (late[-1].at - early[-1].at) * ROW_MIB
-        if last > first + MORE_MIB + rows * (process == lanes.AGENT):
-            growth.append('%s: memory grew from %d to %d MiB' % (
-                process, first, last))
         return growth
 
     def _uses(self, process: str) -> dict[str, report.Figure]:
@@ -150,9 +141,12 @@ class Silence:
         parts = [self._part(process, -math.inf, 0.0)[-1:],
                  self._part(process, *EARLY), self._part(process, *LATE),
                  self._samples[process][-1:]]
-        return {'%s %s' % (process, name): '/'.join(
-            str(max(getattr(sample, name) for sample in part))
-            for part in parts) for name in Sample._fields[1:]}
+        uses: dict[str, report.Figure] = {}
+        for name in MORE:
+            highest = [max(getattr(sample, name) for sample in part)
+                       for part in parts]
+            uses['%s %s' % (process, name)] = '/'.join(map(str, highest))
+        return uses
 
     def _watch(self, until: float) -> None:
         """Sample the processes until a moment."""
@@ -184,9 +178,7 @@ class Silence:
             request = self._scene.action(action, host, scenes.FIRST)
             status = 0
             try:
-                answer = self._lane.send(
-                    lanes.OURS, request.method, request.path, request.body,
-                    PATIENCE)
+                answer = self._lane.send(lanes.OURS, request, PATIENCE)
                 status, text = answer.status_code, answer.text
             except requests.RequestException as exc:
                 text = str(exc)
@@ -207,6 +199,5 @@ def measure(shared: backbone.Backbone, number: int, row: table.Row,
     :param number: of the lane, which no other row has
     :raises CloudError: when it cannot be measured
     """
-    with lanes.Lane(shared, number, row.cells,
-                    {lanes.OURS: 'mirror'}) as lane:
+    with lanes.Lane(shared, number, row.cells) as lane:
         return Silence(lane, row, seconds).run()

@@ -120,10 +120,10 @@ class Soak:
                 while not (ended() or time.monotonic() > end
                            or any(task.done() for task in running)):
                     self._faults.supervise()
-                    self._tell(', '.join([
-                        '%d operations, %d faults' % (
-                            len(self._answers), len(self._faults.windows)),
-                        *self._faults.current()]), passing=True)
+                    done = '%d operations, %d faults' % (
+                        len(self._answers), len(self._faults.windows))
+                    self._tell(', '.join([done, *self._faults.current()]),
+                               passing=True)
                     time.sleep(POLL)
             finally:
                 stop.set()
@@ -173,10 +173,12 @@ class Soak:
 
     def _open_rows(self) -> list[str]:
         """Read the journal rows that are not yet mirrored."""
-        return ['open row {}: {}, running {}, {} attempts: {}'.format(*row)[
-            :LENGTH] for row in self._journal(
-                'SELECT id, host, running, attempts, last_error '
-                'FROM %sjournal.dirty WHERE mirrored_at IS NULL')]
+        rows = self._journal(
+            'SELECT id, host, running, attempts, last_error '
+            'FROM %sjournal.dirty WHERE mirrored_at IS NULL')
+        texts = ['open row {}: {}, running {}, {} attempts: {}'.format(*row)
+                 for row in rows]
+        return [text[:LENGTH] for text in texts]
 
     def _journal(self, statement: str) -> list[Any]:
         """Read from the journal, whose name has a prefix."""
@@ -191,11 +193,11 @@ class Soak:
         """Create the aggregates that all users share."""
         shared = []
         for number in range(1, SHARED + 1):
-            body = self._cloud.nova().post('/os-aggregates', json={
-                'aggregate': {'name': '%sshared-%d' % (
-                    users.PREFIX, number)}}).json()['aggregate']
+            name = '%sshared-%d' % (users.PREFIX, number)
+            answer = self._cloud.nova().post(
+                '/os-aggregates', json={'aggregate': {'name': name}}).json()
             shared.append(users.Aggregate(
-                body['id'], body['name'], sure=False))
+                answer['aggregate']['id'], name, sure=False))
         return shared
 
     def _remove_all(self) -> None:
@@ -204,23 +206,25 @@ class Soak:
 
     def _measured(self) -> list[report.Measured]:
         """Return how often each fault occurred, and what came of all."""
+        windows = self._faults.windows
         times = collections.Counter(
-            (window.target, window.kind) for window in self._faults.windows)
+            (window.target, window.kind) for window in windows)
         patient = [answer.seconds for answer in self._answers
-                   if verdicts.delayed_by_mirror(
-                       answer, self._faults.windows)]
-        return [report.Measured(table.Row(
-            table.NONE, table.NONE, self._rows[0].moment), {
+                   if verdicts.delayed_by_mirror(answer, windows)]
+        seconds = [answer.seconds for answer in self._answers]
+        figures: dict[str, report.Figure] = {
             'seed': self._seed, 'rounds': self._rounds,
-            'operations': len(self._answers),
-            'faults': len(self._faults.windows),
-            'slowest answer': max(
-                (answer.seconds for answer in self._answers), default=0.0),
+            'operations': len(self._answers), 'faults': len(windows),
+            'slowest answer': max(seconds, default=0.0),
             'slowest by mirroring': max(patient, default=0.0),
-            'left to the full sync': self._left, **self._figures()},
-            [*self._problems, *self._verdict()], self._operations()),
-            *(report.Measured(row, {'times': times[row.party, row.kind]})
-              for row in self._rows)]
+            'left to the full sync': self._left, **self._figures()}
+        measured = [report.Measured(
+            table.Row(table.NONE, table.NONE, self._rows[0].moment), figures,
+            [*self._problems, *self._verdict()], self._operations())]
+        for row in self._rows:
+            figures = {'times': times[row.party, row.kind]}
+            measured.append(report.Measured(row, figures))
+        return measured
 
     def _figures(self) -> dict[str, report.Figure]:
         """Return what else was measured."""
@@ -229,23 +233,26 @@ class Soak:
     def _verdict(self) -> list[str]:
         """List what was wrong with the answers and the processes."""
         windows = self._faults.windows
+        problems = [] if self._answers else ['nothing was done']
+        for kind in sorted(self._missing()):
+            problems.append('no fault of kind %s' % kind)
+        for death in verdicts.crashed(windows):
+            problems.append('%s died' % death.target)
         wrong = [answer for answer in self._answers if not answer.expected
                  and not verdicts.excused(answer, windows)]
-        return [
-            *([] if self._answers else ['nothing was done']),
-            *('no fault of kind %s' % kind for kind in self._missing()),
-            *('%s died' % window.target
-              for window in verdicts.crashed(windows)),
-            *(verdicts.described(answer, windows)[:LENGTH]
-              for answer in wrong[:SHOWN])]
+        for answer in wrong[:SHOWN]:
+            problems.append(verdicts.described(answer, windows)[:LENGTH])
+        return problems
 
     def _operations(self) -> str:
         counts = collections.Counter(
             (answer.operation, answer.status) for answer in self._answers)
         statuses = sorted({status for _operation, status in counts})
-        return output.columns([['operation', *statuses], *(
-            [operation, *(counts[operation, status] for status in statuses)]
-            for operation in users.STOCK)])
+        rows: list[list[object]] = [['operation', *statuses]]
+        for operation in users.STOCK:
+            numbers = [counts[operation, status] for status in statuses]
+            rows.append([operation, *numbers])
+        return output.columns(rows)
 
 
 def _differences(rows: abc.Iterable[observer.Row]) -> int:

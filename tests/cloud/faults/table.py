@@ -210,8 +210,8 @@ def healthy() -> list[Row]:
 
 def outages() -> list[Row]:
     """List the outages of each party, from each moment of each call on."""
-    return [Row(*outage) for outage in itertools.product(
-        PARTIES, OUTAGES, MOMENTS, CALLS) if outage[:2] not in IMPOSSIBLE]
+    keys = itertools.product(PARTIES, OUTAGES, MOMENTS, CALLS)
+    return [Row(*key) for key in keys if key[:2] not in IMPOSSIBLE]
 
 
 def parts() -> list[Row]:

@@ -121,24 +121,23 @@ class User:
                      and not self._chance.randrange(SHARED))
         aggregate = self._chance.choice(
             self._shared if is_shared else self._own)
-        {'show': self._show, 'rename': self._rename, 'zone': self._zone,
-         'metadata': self._metadata, 'add': self._add, 'remove': self._remove,
-         'delete': self._delete}[operation](aggregate)
+        OPERATIONS[operation](self, aggregate)
 
     def _create(self) -> None:
         """Create an aggregate; half of them are zones."""
-        name = next(self._names)
-        zone = self._chance.choice(['', '', *ZONES])
+        aggregate = Aggregate(0, next(self._names), self._chance.choice(
+            ['', '', *ZONES]))
         answer, body = self._ask('create', 'post', '', {'aggregate': {
-            'name': name, 'availability_zone': zone or None}})
+            'name': aggregate.name,
+            'availability_zone': aggregate.zone or None}}, {200})
         # An aggregate whose creation got no answer is not tracked.
         if answer.status == 200:
-            self._own.append(Aggregate(body['aggregate']['id'], name, zone))
+            aggregate.id = body['aggregate']['id']
+            self._own.append(aggregate)
 
-    def _show(self, aggregate: Aggregate) -> None:
+    def show(self, aggregate: Aggregate) -> None:
         """Check that nova has what its answers promised."""
-        answer, body = self._ask(
-            'show', 'get', '/%s' % aggregate.id, None, aggregate)
+        answer, body = self._ask('show', 'get', '', None, {200}, aggregate)
         if not aggregate.sure or answer.status != 200:
             return
         shown = body['aggregate']
@@ -150,41 +149,44 @@ class User:
                 answer, allowed=frozenset(),
                 text='nova has %s and had promised %s' % (has, promised)))
 
-    def _rename(self, aggregate: Aggregate) -> None:
+    def rename(self, aggregate: Aggregate) -> None:
         """Change the aggregate's name."""
         name = next(self._names)
-        answer, _body = self._ask('rename', 'put', '/%s' % aggregate.id, {
-            'aggregate': {'name': name}}, aggregate)
+        answer, _body = self._ask('rename', 'put', '', {
+            'aggregate': {'name': name}}, {200}, aggregate)
         if answer.status == 200:
             aggregate.name = name
 
-    def _zone(self, aggregate: Aggregate) -> None:
+    def zone(self, aggregate: Aggregate) -> None:
         """Set another zone; other aggregates of its hosts may forbid it."""
         zone = self._chance.choice(ZONES)
-        answer, _body = self._ask('zone', 'put', '/%s' % aggregate.id, {
-            'aggregate': {'availability_zone': zone}}, aggregate,
-            {200, 400} if aggregate.hosts else {200})
+        answer, _body = self._ask('zone', 'put', '', {
+            'aggregate': {'availability_zone': zone}},
+            {200, 400} if aggregate.hosts else {200}, aggregate)
         if answer.status == 200:
             aggregate.zone = zone
 
-    def _metadata(self, aggregate: Aggregate) -> None:
+    def metadata(self, aggregate: Aggregate) -> None:
         """Set or remove a metadata key."""
-        self._act('metadata', aggregate, 'set_metadata', {'metadata': {
-            'ssd': self._chance.choice(['true', None])}}, {200})
+        self._ask('metadata', 'post', '/action', {'set_metadata': {
+            'metadata': {'ssd': self._chance.choice(['true', None])}}},
+            {200}, aggregate)
 
-    def _add(self, aggregate: Aggregate) -> None:
+    def add(self, aggregate: Aggregate) -> None:
         """Add a host, which may be a member already or be in another zone."""
-        host = self._chance.choice(self._hosts)
+        host, allowed = self._chance.choice(self._hosts), {200}
         if not self._chance.randrange(20):
-            self._act('add', aggregate, 'add_host', {'host': NO_HOST}, {404})
-            return
-        allowed = {409} if host in aggregate.hosts else {200}
-        answer = self._act('add', aggregate, 'add_host', {'host': host},
-                           allowed | {409} if aggregate.zone else allowed)
+            host, allowed = NO_HOST, {404}
+        elif host in aggregate.hosts:
+            allowed = {409}
+        elif aggregate.zone:
+            allowed = {200, 409}
+        answer, _body = self._ask('add', 'post', '/action', {
+            'add_host': {'host': host}}, allowed, aggregate)
         if answer.status == 200:
             aggregate.hosts.add(host)
 
-    def _remove(self, aggregate: Aggregate) -> None:
+    def remove(self, aggregate: Aggregate) -> None:
         """Remove a host, usually a member."""
         members = sorted(aggregate.hosts)
         self._remove_host(aggregate, self._chance.choice(
@@ -192,32 +194,26 @@ class User:
             else self._hosts))
 
     def _remove_host(self, aggregate: Aggregate, host: str) -> None:
-        answer = self._act(
-            'remove', aggregate, 'remove_host', {'host': host},
-            {200} if host in aggregate.hosts else {404})
+        answer, _body = self._ask('remove', 'post', '/action', {
+            'remove_host': {'host': host}},
+            {200} if host in aggregate.hosts else {404}, aggregate)
         if answer.status == 200:
             aggregate.hosts.discard(host)
 
-    def _delete(self, aggregate: Aggregate) -> None:
+    def delete(self, aggregate: Aggregate) -> None:
         """Delete the aggregate, usually after removing its hosts."""
         if self._chance.randrange(4):
             for host in sorted(
                     aggregate.hosts if aggregate.sure else self._hosts):
                 self._remove_host(aggregate, host)
         answer, _body = self._ask(
-            'delete', 'delete', '/%s' % aggregate.id, None, aggregate,
-            {400} if aggregate.hosts else {200})
+            'delete', 'delete', '', None, {400} if aggregate.hosts else {200},
+            aggregate)
         if answer.status in (200, 404):
             self._own.remove(aggregate)
 
-    def _act(self, operation: str, aggregate: Aggregate, action: str,
-             body: abc.Mapping[str, object], allowed: set[int]) -> Answer:
-        return self._ask(operation, 'post', '/%s/action' % aggregate.id,
-                         {action: body}, aggregate, allowed)[0]
-
     def _ask(self, operation: str, method: str, path: str, body: object,
-             aggregate: Aggregate | None = None,
-             allowed: abc.Collection[int] = (200,)
+             allowed: abc.Collection[int], aggregate: Aggregate | None = None
              ) -> tuple[Answer, dict[str, Any]]:
         """Send a request and keep the answer.
 
@@ -225,8 +221,9 @@ class User:
             sure
         """
         controller = self._chance.choice(CONTROLLERS)
-        if aggregate is not None and not aggregate.sure:
-            allowed = STOCK[operation]
+        if aggregate is not None:
+            path = '/%d%s' % (aggregate.id, path)
+            allowed = allowed if aggregate.sure else STOCK[operation]
         began = time.monotonic()
         try:
             response = self._send(controller, method, path, body)
@@ -253,3 +250,9 @@ class User:
                 json=body, timeout=PATIENCE, headers={
                     'X-Auth-Token': self.token,
                     'OpenStack-API-Version': 'compute 2.41'})
+
+
+OPERATIONS: dict[str, abc.Callable[[User, Aggregate], None]] = {
+    'show': User.show, 'rename': User.rename, 'zone': User.zone,
+    'metadata': User.metadata, 'add': User.add, 'remove': User.remove,
+    'delete': User.delete}

@@ -71,13 +71,18 @@ def crashed(windows: Windows) -> list[disturbances.Window]:
     Unavailable dependencies of nova excuse nova-api. An agent needs nothing to
     run, and is never excused.
     """
-    return [died for died in windows
-            if died.kind == disturbances.DIED and (
-                died.target in cloud.AGENTS
-                or died.target.startswith('nova-api')
-                and not any(window.target in _AT_START and window.overlaps(
-                    died.began - GIVES_UP_WITHIN, died.noticed)
-                    for window in windows))]
+    deaths = [window for window in windows
+              if window.kind == disturbances.DIED]
+    return [death for death in deaths if death.target in cloud.AGENTS
+            or death.target.startswith('nova-api')
+            and not _lacked_dependency(death, windows)]
+
+
+def _lacked_dependency(death: disturbances.Window, windows: Windows) -> bool:
+    began = death.began - GIVES_UP_WITHIN
+    return any(window.target in _AT_START
+               and window.overlaps(began, death.noticed)
+               for window in windows)
 
 
 def described(answer: users.Answer, windows: Windows) -> str:

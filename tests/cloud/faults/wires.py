@@ -28,9 +28,9 @@ class Wires:
         return self
 
     def __exit__(self, *_details: object) -> None:
-        for each in self._made:
+        for wire in self._made:
             # Servers end their sessions when connections are closed.
-            each.refuse()
+            wire.fail('refuses')
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
@@ -66,14 +66,14 @@ class Wire:
         """Deliver everything, also what was held."""
         self._wires.run(self._relay.forward())
 
-    def refuse(self) -> None:
-        """Refuse connections, and reset those that are open."""
-        self._wires.run(self._relay.refuse())
+    def fail(self, kind: str) -> None:
+        """Fail in a way.
 
-    def hold(self) -> None:
-        """Accept connections and data, but deliver nothing."""
-        self._wires.run(self._relay.hold())
-
-    def truncate(self) -> None:
-        """Deliver only the first bytes of the next answer."""
-        self._wires.run(self._relay.truncate(FIRST_BYTES))
+        :param kind: ``refuses`` resets open connections, too; ``silent``
+            accepts data, but delivers nothing; ``middle`` delivers only the
+            first bytes of the next answer
+        """
+        self._wires.run(
+            self._relay.refuse() if kind == 'refuses'
+            else self._relay.truncate(FIRST_BYTES) if kind == 'middle'
+            else self._relay.hold())

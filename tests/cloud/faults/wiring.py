@@ -34,12 +34,13 @@ def prepare(running: cloud.Cloud, without: abc.Collection[str] = (),
         agent, which only observes, is recorded
     """
     config = running.config
+    urls = {'placement': config.placement_url,
+            'database': config.database_url('nova_api'),
+            'journal': config.database_url('journal')}
     for number in users.CONTROLLERS:
         placement, database, journal = (
             _relay(running, '%s-of-%d' % (party, number), url)
-            for party, url in (('placement', config.placement_url),
-                               ('database', config.database_url('nova_api')),
-                               ('journal', config.database_url('journal'))))
+            for party, url in urls.items())
         name = NOVA % number
         config_files.write_file(config, name, {
             'placement': {'endpoint_override': placement},

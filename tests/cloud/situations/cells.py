@@ -32,7 +32,7 @@ class CellDatabase:
 
     def refuse(self) -> None:
         """Refuse connections, and reset those that are open."""
-        self._wire.refuse()
+        self._wire.fail('refuses')
 
     def answer(self) -> None:
         """Accept connections again."""
