@@ -32,8 +32,6 @@ exit status: 0 success, or all processes run; 1 failure, or a process does not
 run; 2 invalid command line; 3 required packages cannot be installed; 130
 interrupted; "exec" returns the exit status of its command
 """
-# Selections of faults that need a full cloud.
-RANDOM = ('chaos', 'observe')
 
 
 def demo(arguments: List[str]) -> argparse.Namespace:
@@ -199,8 +197,8 @@ def _add_faults(commands: argparse._SubParsersAction
         commands, 'faults', 'make each party and each part of a nova bad in '
         'each way, at each moment, and measure what this package then does',
         'each row of the table keeps the promise',
-        'selections of rows: %s; %s need "up", the others start clouds of '
-        'their own' % (', '.join(table.SELECTIONS), ' and '.join(RANDOM)))
+        'selections of rows: %s;\nchaos and observe need "up", the others '
+        'start clouds of their own' % ', '.join(table.SELECTIONS))
     faults.add_argument(
         '--select', action='append', default=[], metavar='NAME',
         help='only the rows of this selection, or whose names match this '

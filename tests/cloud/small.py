@@ -53,21 +53,34 @@ def _started(state: statefile.State, parts: services.Services,
             with contextlib.closing(sqlite3.connect(
                     state.config.path('%s.sqlite' % name))) as connection:
                 connection.execute('PRAGMA journal_mode = WAL')
-    # Start everything that takes time in parallel.
+    running = start(state, parts, stack,
+                    lambda: state.start(parts.nova_api(1)))
+    state.process('nova-api-1').wait_ready()
+    state.processes.append(parts.agent(1))
+    state.write()
+    return running
+
+
+def start(state: statefile.State, parts: services.Services,
+          stack: contextlib.ExitStack, then: abc.Callable[[], object]
+          ) -> cloud.Cloud:
+    """Start keystone and placement, and create nova's tables.
+
+    What takes time runs in parallel.
+
+    :param then: is called when nova's tables exist
+    """
     tasks = parts.set_up()
-    for each in tasks.values():
-        stack.callback(each.kill)
+    for task in tasks.values():
+        stack.callback(task.kill)
     tasks['placement'].finish()
     placement = state.start(parts.placement())
     tasks['keystone'].finish()
     keystone = state.start(parts.keystone())
     tasks['nova'].finish()
-    nova_api = state.start(parts.nova_api(1))
+    then()
     keystone.wait_ready()
-    found = cloud.Cloud(state)
-    seed.accounts(found.identity(), found.config)
+    running = cloud.Cloud(state)
+    seed.accounts(running.identity(), running.config)
     placement.wait_ready()
-    nova_api.wait_ready()
-    state.processes.append(parts.agent(1))
-    state.write()
-    return found
+    return running

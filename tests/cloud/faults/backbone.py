@@ -4,11 +4,11 @@
 from collections import abc
 import contextlib
 import dataclasses
+import itertools
 import pathlib
 import secrets
 import tempfile
 
-from tests.cloud import cloud
 from tests.cloud import config
 from tests.cloud import config_files
 from tests.cloud.faults import wires
@@ -18,9 +18,9 @@ from tests.cloud import loopback
 from tests.cloud import output
 from tests.cloud import processes
 from tests.cloud import programs
-from tests.cloud import seed
 from tests.cloud import servers
 from tests.cloud import services
+from tests.cloud import small
 from tests.cloud import statefile
 from tests import databases
 
@@ -45,6 +45,9 @@ class Backbone:
     mysql: str
     postgresql: str
     prefix: str
+    numbers: abc.Iterator[int] = dataclasses.field(
+        default_factory=lambda: itertools.count(1))
+    """Numbers of lanes, each for one."""
 
 
 @contextlib.contextmanager
@@ -75,12 +78,13 @@ def running(postgresql: bool, tell: output.Tell, token_seconds: int = 3600
             token_seconds=token_seconds)
         config_files.write(state.config)
         state.write()
-        found = Backbone(
+        shared = Backbone(
             state, state.config, template, stack.enter_context(wires.Wires()),
             address, other, prefix)
         tell('Creating the tables, and starting keystone and placement')
-        _start(found)
-        yield found
+        small.start(state, services.Services(state), stack,
+                    lambda: _create_journals(shared))
+        yield shared
 
 
 def _template(state: statefile.State) -> forks.Forker:
@@ -99,23 +103,6 @@ def _postgresql() -> str:
         raise servers.Unavailable(str(exc)) from exc
 
 
-def _start(shared: Backbone) -> None:
-    state, parts = shared.state, services.Services(shared.state)
-    tasks = parts.set_up()
-    with contextlib.ExitStack() as stack:
-        for each in tasks.values():
-            stack.callback(each.kill)
-        tasks['placement'].finish()
-        placement = state.start(parts.placement())
-        tasks['keystone'].finish()
-        keystone = state.start(parts.keystone())
-        tasks['nova'].finish()
-        _create_journals(shared)
-        keystone.wait_ready()
-        seed.accounts(cloud.Cloud(state).identity(), shared.config)
-        placement.wait_ready()
-
-
 def _create_journals(shared: Backbone) -> None:
     """Create the tables of the journal, which the lanes copy."""
     name = shared.prefix + 'journal'
@@ -129,10 +116,10 @@ def _create_journals(shared: Backbone) -> None:
         file = 'journal-%s.conf' % kind
         config_files.write_nova(shared.config, file, {
             'aggregate_mirror_database': {'connection': url}})
-        made = processes.Process(
+        task = processes.Process(
             'set-up-journal-%s' % kind, programs.installed(
                 'nova-aggregate-mirror-manage', '--config-file',
                 shared.config.path(file), 'db', 'sync'),
             shared.state.log('set-up-journal'), services.NATIVE, tied=True)
-        made.start()
-        made.finish()
+        task.start()
+        task.finish()

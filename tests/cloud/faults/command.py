@@ -5,6 +5,7 @@ import argparse
 import collections
 from collections import abc
 import contextlib
+import functools
 import itertools
 import secrets
 
@@ -82,55 +83,40 @@ def _measure(results: report.Report, chosen: argparse.Namespace,
     """Measure rows on lanes of small clouds."""
     postgresql = any(row.journal == 'postgresql' for row in chosen.rows)
     with backbone.running(postgresql, tell) as shared:
-        numbers = itertools.count(1)
         if CALL in moments:
-            _measure_calls(results, moments[CALL], shared, [
-                next(numbers) for _job in range(chosen.jobs)], tell)
-        _measure_parts(results, moments[table.STANDING], shared, numbers,
-                       chosen.jobs)
+            tell('Creating %d lanes' % chosen.jobs)
+            with contextlib.ExitStack() as stack:
+                _measure_calls(results, moments[CALL], [
+                    stack.enter_context(lanes.Lane(shared))
+                    for _job in range(chosen.jobs)])
+        parts = moments.get(table.STANDING, [])
+        measure = functools.partial(standing.measure, shared)
+        for heavy, jobs in ((False, chosen.jobs), (True, 1)):
+            results.measure([row for row in parts if row.is_heavy == heavy],
+                            [measure] * jobs)
+        results.repeat(parts, measure)
+
+
+def _measure_calls(results: report.Report, rows: abc.Sequence[table.Row],
+                   measured: abc.Sequence[lanes.Lane]) -> None:
+    """Measure calls on some lanes, first without a fault."""
+    healthy: dict[str, calls.Answer] = {}
+    measurers = [calls.Measurer(lane, healthy) for lane in measured]
+    first, count = measurers[0], len(table.CALLS)
+    for row in rows[:count]:
+        results.attempt(row, first.measure)
+    if len(healthy) < count:
+        return
+    first.check_wires()
+    # A lane seldom changes its journal.
+    results.measure(sorted(rows[count:], key=lambda row: row.journal),
+                    [measurer.measure for measurer in measurers])
+    results.repeat(rows, first.measure)
 
 
 def _endure(results: report.Report, chosen: argparse.Namespace,
             rows: abc.Sequence[table.Row], tell: output.Tell) -> None:
     """Measure all rows at the same time."""
-    numbers = itertools.count(1)
     with backbone.running(False, tell, silences.TOKEN_SECONDS) as shared:
-        results.measure(rows, [
-            lambda row: silences.measure(
-                shared, next(numbers), row, chosen.seconds or SILENT)
-            for _row in rows])
-
-
-def _measure_calls(results: report.Report, rows: abc.Sequence[table.Row],
-                   shared: backbone.Backbone, numbers: abc.Sequence[int],
-                   tell: output.Tell) -> None:
-    """Measure calls on some lanes."""
-    healthy: dict[str, calls.Answer] = {}
-    tell('Creating %d lanes' % len(numbers))
-    with contextlib.ExitStack() as stack:
-        measurers = [calls.Measurer(stack.enter_context(
-            lanes.Lane(shared, number)), healthy) for number in numbers]
-        first = measurers[0]
-        for row in rows[:len(table.CALLS)]:
-            results.attempt(row, first.measure)
-        if len(healthy) < len(table.CALLS):
-            return
-        first.check_wires()
-        # A lane seldom changes its journal.
-        results.measure(
-            sorted(rows[len(table.CALLS):], key=lambda row: row.journal),
-            [measurer.measure for measurer in measurers])
-        results.repeat(rows, first.measure)
-
-
-def _measure_parts(results: report.Report, rows: abc.Sequence[table.Row],
-                   shared: backbone.Backbone, numbers: abc.Iterator[int],
-                   jobs: int) -> None:
-    """Measure bad parts, each on a lane of its own."""
-    def measure(row: table.Row) -> report.Measured:
-        return standing.measure(shared, next(numbers), row)
-
-    for heavy in (False, True):
-        results.measure([row for row in rows if row.is_heavy == heavy],
-                        [measure] * (1 if heavy else jobs))
-    results.repeat(rows, measure)
+        results.measure(rows, [functools.partial(
+            silences.measure, shared, chosen.seconds or SILENT)] * len(rows))

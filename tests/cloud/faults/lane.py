@@ -58,16 +58,16 @@ class Request:
 class Lane(access.Access):
     """A nova of its own, with a wire to each party.
 
-    :param number: distinguishes the lanes of a run
     :param cells: how many there are
     :param placement: another port at which nova reaches placement, or 0
     :param forks_agent: whether the agent is forked from a process that has
         imported all of nova, and not started as a program
     """
 
-    def __init__(self, shared: backbone.Backbone, number: int, cells: int = 2,
+    def __init__(self, shared: backbone.Backbone, cells: int = 2,
                  placement: int = 0, forks_agent: bool = True) -> None:
-        self.number = number
+        self.number = next(shared.numbers)
+        """Distinguishes the lanes of a run."""
         self.cells = {CELL: 'nova', **{
             'cell-%d' % cell: 'nova_%d' % cell
             for cell in range(2, cells + 1)}}
@@ -78,8 +78,8 @@ class Lane(access.Access):
         self.journal = ''
         """The kind of database that has the journal; see ``use``."""
         self._shared = shared
-        self._prefix = '%slane_%d_' % (shared.prefix, number)
-        directory = shared.state.directory / ('lane-%d' % number)
+        self._prefix = '%slane_%d_' % (shared.prefix, self.number)
+        directory = shared.state.directory / ('lane-%d' % self.number)
         for folder in ('log', 'lock', 'state', 'journal'):
             (directory / folder).mkdir(mode=0o700, parents=True)
         (directory / 'service_version').symlink_to(

@@ -192,12 +192,12 @@ class Silence:
                 return
 
 
-def measure(shared: backbone.Backbone, number: int, row: table.Row,
-            seconds: float) -> report.Measured:
-    """Measure a row.
+def measure(shared: backbone.Backbone, seconds: float, row: table.Row
+            ) -> report.Measured:
+    """Measure a row, on a lane of its own.
 
-    :param number: of the lane, which no other row has
+    :param seconds: of the silence
     :raises CloudError: when it cannot be measured
     """
-    with lanes.Lane(shared, number, row.cells) as lane:
+    with lanes.Lane(shared, row.cells) as lane:
         return Silence(lane, row, seconds).run()

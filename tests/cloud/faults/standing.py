@@ -60,11 +60,9 @@ Figures = abc.Mapping[str, float]
 """Measurement to its seconds; infinite if it was not seen."""
 
 
-def measure(shared: backbone.Backbone, number: int, row: table.Row
-            ) -> report.Measured:
-    """Measure a row.
+def measure(shared: backbone.Backbone, row: table.Row) -> report.Measured:
+    """Measure a row, on a lane of its own.
 
-    :param number: of the lane, which no other row has
     :raises CloudError: when it cannot be measured
     """
     with contextlib.ExitStack() as stack:
@@ -72,7 +70,7 @@ def measure(shared: backbone.Backbone, number: int, row: table.Row
             proxy.Proxy(shared.config.ports['placement']))
         # An agent that is forked has imported what a template needs.
         lane = stack.enter_context(lanes.Lane(
-            shared, number, row.cells,
+            shared, row.cells,
             placement=proxied.server_port if row.proxied else 0,
             forks_agent=row.kind != 'template'))
         scene = scenes.Scene(lane)

@@ -216,33 +216,29 @@ def outages() -> list[Row]:
 
 def parts() -> list[Row]:
     """List the bad parts, in their extents."""
-    one, many = Extent(1), Extent(1000)
-    cells = (one, Extent(10, 10, 20), many)
-    table: list[tuple[str, str, abc.Sequence[Extent]]] = [
-        (NONE, NONE, [Extent()]),
-        *(('other-cell', kind, cells)
-          for kind in ('refuses', 'off', 'silent', 'slow')),
-        ('journal-mysql', 'row-locked', [one, many]),
-        ('journal-postgresql', 'row-locked', [one, many]),
-        ('journal-mysql', 'range-locked', [one]),
-        ('journal-mysql', 'table-locked', [one]),
-        *(('provider', kind, [one, many])
-          for kind in ('500', '409', 'garbage')),
-        *(('provider', kind, [one, Extent(10, 10)]) for kind in SILENT),
+    whole, one, many = Extent(), Extent(1), Extent(1000)
+    groups: list[tuple[str, abc.Sequence[str], abc.Sequence[Extent]]] = [
+        (NONE, [NONE], [whole]),
+        ('other-cell', ['refuses', 'off', 'silent', 'slow'],
+         [one, Extent(10, 10, 20), many]),
+        ('journal-mysql', ['row-locked'], [one, many]),
+        ('journal-postgresql', ['row-locked'], [one, many]),
+        ('journal-mysql', ['range-locked', 'table-locked'], [one]),
+        ('provider', ['500', '409', 'garbage'], [one, many]),
+        ('provider', SILENT, [one, Extent(10, 10)]),
         # Of a host that has more of them.
-        *(('node', kind, [Extent(), Extent(0, 10)]) for kind in SILENT),
-        *(('backend', kind, [Extent()])
-          for kind in ('503', '500', 'overloaded')),
-        *(('moved', kind, [Extent()])
-          for kind in ('503', '404', '406', '429')),
-        ('cells', 'template', [Extent()]),
-        *(('aggregate', kind, [Extent()])
-          for kind in ('text', 'null', 'empty')),
-        ('host', 'many-nodes', [one]),
-        ('node', 'duplicate', [Extent()]),
-        ('node', 'upper-case', [Extent()])]
-    return [Row(party, kind, STANDING, **extent._asdict())
-            for party, kind, extents in table for extent in extents]
+        ('node', SILENT, [whole, Extent(0, 10)]),
+        ('backend', ['503', '500', 'overloaded'], [whole]),
+        ('moved', ['503', '404', '406', '429'], [whole]),
+        ('cells', ['template'], [whole]),
+        ('aggregate', ['text', 'null', 'empty'], [whole]),
+        ('host', ['many-nodes'], [one]),
+        ('node', ['duplicate', 'upper-case'], [whole])]
+    rows = []
+    for party, kinds, extents in groups:
+        for kind, extent in itertools.product(kinds, extents):
+            rows.append(Row(party, kind, STANDING, **extent._asdict()))
+    return rows
 
 
 def chaos(moment: str = RANDOM) -> list[Row]:
