@@ -237,8 +237,8 @@ def _message(answer: requests.Response) -> str:
     if answer.status_code < 400:
         return ''
     try:
-        return ' '.join(str(each['message'])
-                        for each in answer.json().values())
+        return ' '.join(str(error['message'])
+                        for error in answer.json().values())
     except (json.JSONDecodeError, AttributeError, TypeError, KeyError):
         return answer.text
 

@@ -20,12 +20,12 @@ def mysql(address: str, source: str, target: str) -> None:
             # A percent sign is no parameter here.
             return connection.exec_driver_sql(statement.replace('%', '%%'))
 
-        tables = [row[0] for row in run('SHOW TABLES')]
-        made = [run('SHOW CREATE TABLE `%s`' % table).one()[1]
-                for table in tables]
+        statements = {
+            table: run('SHOW CREATE TABLE `%s`' % table).one()[1]
+            for table, in run('SHOW TABLES').all()}
         run('SET foreign_key_checks = 0')
         run('USE `%s`' % target)
-        for table, statement in zip(tables, made):
+        for table, statement in statements.items():
             run(statement)
             run('INSERT INTO `%s` SELECT * FROM `%s`.`%s`' % (
                 table, source, table))

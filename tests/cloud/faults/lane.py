@@ -104,8 +104,8 @@ class Lane(access.Access):
         return self
 
     def __exit__(self, *_details: object) -> None:
-        for each in self.processes.values():
-            each.kill()
+        for process in self.processes.values():
+            process.kill()
         self.listener.close()
 
     def use(self, journal: str, options: config.Options) -> None:
@@ -116,8 +116,8 @@ class Lane(access.Access):
         :param options: of nova, in addition or instead; None removes one
         """
         self.journal = journal
-        for each in self.processes.values():
-            each.kill()
+        for process in self.processes.values():
+            process.kill()
         for name in PROGRAMS:
             config_files.write_nova(self.config, '%s.conf' % name, {
                 section: {**values, **options.get(section, {})}

@@ -4,6 +4,8 @@
 
 from collections import abc
 import itertools
+import time
+import uuid
 
 import sqlalchemy as sa
 
@@ -11,6 +13,7 @@ from tests.cloud.faults import lane as lanes
 from tests.cloud.faults import scene as scenes
 from tests.cloud.faults import table
 from tests.cloud import seed
+from tests.cloud import sql
 
 AGGREGATES = 10
 """Aggregates of the host whose service is deleted."""
@@ -87,10 +90,6 @@ class Part:
         return {*self._scene.silent, *itertools.chain.from_iterable(
             self._scene.providers[host] for host in self.bad)}
 
-    def join_bad(self) -> None:
-        """Make its hosts members in nova, which placement misses."""
-        self._scene.join(self.bad, scenes.SECOND)
-
     def hand_over(self, healthy: abc.Sequence[str],
                   bad: abc.Sequence[str] = (), running: bool = False
                   ) -> list[str]:
@@ -98,18 +97,18 @@ class Part:
 
         :param running: whether the operations still run instead
         """
-        prefix = RUNNING_ROW if running else HEALTHY_ROW
-        return self._scene.hand_over({
-            **dict.fromkeys(bad, BAD_ROW), **dict.fromkeys(healthy, prefix)},
-            running)
-
-    def damage_uuid(self) -> None:
-        """Let an aggregate of nova have a UUID that is none."""
-        self._scene.set_uuid(ODD, UUIDS[self._row.kind])
-
-    def repair_uuid(self) -> None:
-        """Let the aggregate have its UUID again."""
-        self._scene.set_uuid(ODD, self._scene.aggregates[ODD])
+        rows = []
+        for host in (*bad, *healthy):
+            prefix = RUNNING_ROW if running else (
+                BAD_ROW if host in bad else HEALTHY_ROW)
+            rows.append({
+                'id': prefix + str(uuid.uuid4())[len(prefix):], 'host': host,
+                'nodes': ','.join(sorted(self._scene.providers[host])),
+                'request_id': 'req-%s' % uuid.uuid4(), 'running': running,
+                'created_at': time.time(), 'attempts': 1,
+                'last_error': 'placement was unavailable'})
+        sql.insert(self._lane.journal_url(), 'dirty', rows)
+        return [row['id'] for row in rows]
 
     def use_templates(self) -> None:
         """Replace the database URL of each cell by a template."""

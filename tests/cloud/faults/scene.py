@@ -265,23 +265,6 @@ class Scene:
                      'WHERE id = :number', uuid=uuid,
                      number=self._numbers[name])
 
-    def hand_over(self, hosts: abc.Mapping[str, str], running: bool = False
-                  ) -> list[str]:
-        """Hand over a row of each host to the agent; return their IDs.
-
-        :param hosts: with the prefix of the ID of its row
-        :param running: whether the operations still run instead
-        """
-        rows = [{
-            'id': prefix + str(uuid.uuid4())[len(prefix):],
-            'host': host, 'nodes': ','.join(sorted(self.providers[host])),
-            'request_id': 'req-%s' % uuid.uuid4(), 'running': running,
-            'created_at': time.time(), 'attempts': 1,
-            'last_error': 'placement was unavailable'}
-            for host, prefix in hosts.items()]
-        sql.insert(self._lane.journal_url(), 'dirty', rows)
-        return [row['id'] for row in rows]
-
     def journal(self, statement: str, **values: Any) -> list[Any]:
         """Read from the journal."""
         return sql.execute(self._lane.journal_url(), statement, **values)

@@ -167,7 +167,7 @@ class _Measurer:
             agent.send(signal.SIGSTOP)
             try:
                 if row.differs:
-                    self._part.join_bad()
+                    self._scene.join(self._part.bad, scenes.SECOND)
                 # Rows of silent providers come with those of healthy hosts.
                 rows = self._part.hand_over(
                     [], [] if row.silent else self._part.bad)
@@ -190,8 +190,9 @@ class _Measurer:
                 self._lane.move_endpoint(
                     'http://127.0.0.1:%d' % self._proxied.placement)
         elif row.party == 'aggregate':
-            stack.callback(self._part.repair_uuid)
-            self._part.damage_uuid()
+            stack.callback(self._scene.set_uuid, parts.ODD,
+                           self._scene.aggregates[parts.ODD])
+            self._scene.set_uuid(parts.ODD, parts.UUIDS[row.kind])
         elif row.kind == 'template':
             self._part.use_templates()
         elif row.locks or row.party == 'other-cell':

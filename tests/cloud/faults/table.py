@@ -216,23 +216,23 @@ def outages() -> list[Row]:
 
 def parts() -> list[Row]:
     """List the bad parts, in their extents."""
-    whole, one, many = Extent(), Extent(1), Extent(1000)
+    whole, single, many = Extent(), Extent(1), Extent(1000)
     groups: list[tuple[str, abc.Sequence[str], abc.Sequence[Extent]]] = [
         (NONE, [NONE], [whole]),
         ('other-cell', ['refuses', 'off', 'silent', 'slow'],
-         [one, Extent(10, 10, 20), many]),
-        ('journal-mysql', ['row-locked'], [one, many]),
-        ('journal-postgresql', ['row-locked'], [one, many]),
-        ('journal-mysql', ['range-locked', 'table-locked'], [one]),
-        ('provider', ['500', '409', 'garbage'], [one, many]),
-        ('provider', SILENT, [one, Extent(10, 10)]),
+         [single, Extent(10, 10, 20), many]),
+        ('journal-mysql', ['row-locked'], [single, many]),
+        ('journal-postgresql', ['row-locked'], [single, many]),
+        ('journal-mysql', ['range-locked', 'table-locked'], [single]),
+        ('provider', ['500', '409', 'garbage'], [single, many]),
+        ('provider', SILENT, [single, Extent(10, 10)]),
         # Of a host that has more of them.
         ('node', SILENT, [whole, Extent(0, 10)]),
         ('backend', ['503', '500', 'overloaded'], [whole]),
         ('moved', ['503', '404', '406', '429'], [whole]),
         ('cells', ['template'], [whole]),
         ('aggregate', ['text', 'null', 'empty'], [whole]),
-        ('host', ['many-nodes'], [one]),
+        ('host', ['many-nodes'], [single]),
         ('node', ['duplicate', 'upper-case'], [whole])]
     rows = []
     for party, kinds, extents in groups:

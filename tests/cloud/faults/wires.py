@@ -21,14 +21,14 @@ class Wires:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name='relays', daemon=True)
-        self._made: list[Wire] = []
+        self._all: list[Wire] = []
 
     def __enter__(self) -> Self:
         self._thread.start()
         return self
 
     def __exit__(self, *_details: object) -> None:
-        for wire in self._made:
+        for wire in self._all:
             # Servers end their sessions when connections are closed.
             wire.fail('refuses')
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -37,8 +37,8 @@ class Wires:
     def to(self, target: int) -> 'Wire':
         """Return a wire to a port of the loopback interface."""
         port, = loopback.free_ports(1)
-        self._made.append(Wire(self, port, target))
-        return self._made[-1]
+        self._all.append(Wire(self, port, target))
+        return self._all[-1]
 
     def run(self, work: abc.Coroutine[Any, Any, None]) -> None:
         """Run a coroutine of a relay, and wait until it has ended."""
