@@ -40,7 +40,7 @@ WARM = 20.0
 
 
 @dataclasses.dataclass(frozen=True)
-class Answer:
+class TimedAnswer:
     """An answer of nova-api.
 
     :param status: 0 if there was none within the limit
@@ -76,14 +76,15 @@ class Answer:
         return ' '.join(filter(None, (str(self.status), self.message)))
 
 
-class Measurer:
+class Caller:
     """The measurements of one lane.
 
     :param healthy: call to stock nova's answer without a fault, which is
         measured first
     """
 
-    def __init__(self, lane: lanes.Lane, healthy: dict[str, Answer]) -> None:
+    def __init__(self, lane: lanes.Lane, healthy: dict[str, TimedAnswer]
+                 ) -> None:
         self._lane = lane
         self._healthy = healthy
         self._usable: set[str] = set()
@@ -157,7 +158,7 @@ class Measurer:
         scene.place(name, [scenes.FIRST, scenes.SECOND], leaving=True)
         return scene.departure(name)
 
-    def _call(self, row: table.Row, name: str, cut: float) -> Answer:
+    def _call(self, row: table.Row, name: str, cut: float) -> TimedAnswer:
         """Call a nova-api, and make the party fail at the moment."""
         self._make_usable(row, name)
         process = self._lane.processes[name]
@@ -189,7 +190,7 @@ class Measurer:
             self._usable.add(name)
         else:
             process.kill()
-        return Answer(
+        return TimedAnswer(
             status, message, seconds, *recording.seconds(),
             log.read_bytes()[logged:].decode(errors='replace'))
 
@@ -243,8 +244,8 @@ def _message(answer: requests.Response) -> str:
         return answer.text
 
 
-def problems(row: table.Row, stock: Answer, ours: Answer,
-             healthy: abc.Mapping[str, Answer]) -> list[str]:
+def problems(row: table.Row, stock: TimedAnswer, ours: TimedAnswer,
+             healthy: abc.Mapping[str, TimedAnswer]) -> list[str]:
     """List how the answers break the promise.
 
     The answer has to be stock nova's under the same fault, or without a fault:

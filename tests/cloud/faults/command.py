@@ -100,9 +100,9 @@ def _measure(results: report.Report, chosen: argparse.Namespace,
 def _measure_calls(results: report.Report, rows: abc.Sequence[table.Row],
                    measured: abc.Sequence[lanes.Lane]) -> None:
     """Measure calls on some lanes, first without a fault."""
-    healthy: dict[str, calls.Answer] = {}
-    measurers = [calls.Measurer(lane, healthy) for lane in measured]
-    first, count = measurers[0], len(table.CALLS)
+    healthy: dict[str, calls.TimedAnswer] = {}
+    callers = [calls.Caller(lane, healthy) for lane in measured]
+    first, count = callers[0], len(table.CALLS)
     for row in rows[:count]:
         results.attempt(row, first.measure)
     if len(healthy) < count:
@@ -110,7 +110,7 @@ def _measure_calls(results: report.Report, rows: abc.Sequence[table.Row],
     first.check_wires()
     # A lane seldom changes its journal.
     results.measure(sorted(rows[count:], key=lambda row: row.journal),
-                    [measurer.measure for measurer in measurers])
+                    [caller.measure for caller in callers])
     results.repeat(rows, first.measure)
 
 

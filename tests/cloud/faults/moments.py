@@ -46,7 +46,7 @@ class Listener(socketserver.ThreadingUnixStreamServer):
     recording: 'Recording | None' = None
 
     def __init__(self, path: pathlib.Path) -> None:
-        super().__init__(str(path), _Handler)
+        super().__init__(str(path), _Connection)
         threading.Thread(
             target=self.serve_forever, name='moments', daemon=True).start()
 
@@ -69,7 +69,7 @@ class Listener(socketserver.ThreadingUnixStreamServer):
             self.recording = None
 
 
-class _Handler(socketserver.StreamRequestHandler):
+class _Connection(socketserver.StreamRequestHandler):
 
     server: Listener
 

@@ -56,7 +56,7 @@ class Proxy(http.server.ThreadingHTTPServer):
     request_queue_size = 128
 
     def __init__(self, target: int) -> None:
-        super().__init__(('127.0.0.1', 0), _Handler)
+        super().__init__(('127.0.0.1', 0), _Proxied)
         self.row: table.Row | None = None
         """What is bad at the moment."""
         self.providers: abc.Collection[str] = ()
@@ -96,7 +96,7 @@ class Proxy(http.server.ThreadingHTTPServer):
         return bad
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
+class _Proxied(http.server.BaseHTTPRequestHandler):
 
     protocol_version = 'HTTP/1.1'
     disable_nagle_algorithm = True
