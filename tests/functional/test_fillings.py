@@ -278,3 +278,21 @@ class TestAll(FillingTest):
             'nova.scheduler.filters.compute_filter.ComputeFilter.host_passes',
             slow))
         self.assertEqual(10, self.filled(PARTS).count)
+
+    def test_filter_that_fails_later(self):
+        """Its failure is the answer: nova fails the request in the end."""
+        self.provide('h1', PARTS, 20)
+        self.resources(**{PARTS: 1})
+        passing, calls = compute_filter.ComputeFilter.host_passes, []
+
+        def failing(*arguments):
+            calls.append(arguments)
+            if len(calls) > 8:
+                raise KeyError('missing')
+            return passing(*arguments)
+
+        self.useFixture(base_fixtures.MonkeyPatch(
+            'nova.scheduler.filters.compute_filter.ComputeFilter.host_passes',
+            failing))
+        self.assertEqual("ComputeFilter raises KeyError: 'missing'",
+                         self.filled(PARTS).failure)
