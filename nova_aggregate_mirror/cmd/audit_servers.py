@@ -24,7 +24,6 @@ from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import display
 from nova_aggregate_mirror.audit import rules
-from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import identifiers
 from nova_aggregate_mirror.cmd import start
@@ -32,10 +31,10 @@ from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror.console import progress
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import context
+from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.source import database
 
 
@@ -90,21 +89,16 @@ def run(conf: cfg.ConfigOpts) -> int:
             arguments.format,
             display.document(misplacements, totals, source.cells_down),
             display.FIELDS, map(display.row, misplacements))
-    status = _judge(arguments, totals, source)
-    unknown = _unknown_names(
-        arguments, server_audit, source, components.source())
-    formats.tell(unknown)
-    return status or (exit_status.COULD_NOT_RUN if unknown else 0)
+    found = [*source.problems(), *totals.unaudited()]
+    # A zone or host may have servers in these cells.
+    if not source.cells_down:
+        found += _unknown_names(arguments, server_audit, components.source())
+    return _judge(arguments, totals, found)
 
 
 def _unknown_names(arguments: argparse.Namespace, server_audit: Any,
-                   source: server_pages.ServerPages,
-                   nova: database.DatabaseSource) -> list[str]:
+                   nova: database.DatabaseSource) -> list[problems.Problem]:
     """Say which selected names nova and its servers do not have."""
-    if source.cells_down:
-        # A zone or host may have servers in these cells.
-        return []
-
     def hosts() -> frozenset[str]:
         truth = nova.read_all()
         # A cell that did not answer may have any of them.
@@ -141,9 +135,8 @@ def with_progress(pages: abc.Iterator[list[audit.Misplacement]],
 
 
 def _judge(arguments: argparse.Namespace, totals: auditor.Totals,
-           source: server_pages.ServerPages) -> int:
+           found: abc.Iterable[problems.Problem]) -> int:
     """Print what was not audited; return the exit status."""
-    found = [*source.problems(), *totals.unaudited()]
     status = totals.status(found)
     lines = list(map(str, found))
     if not (totals.servers or status) and (

@@ -8,11 +8,13 @@ from oslo_utils import uuidutils
 
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import printable
+from nova_aggregate_mirror.reconcile import problems
 
 
 def resource(build: resources.Build, party: errors.Parties,
@@ -62,23 +64,25 @@ def single(service: str, noun: str, name: str, ids: abc.Sequence[str],
 def unknown_names(zone: str, zones: abc.Collection[str],
                   hosts: abc.Collection[str], totals: auditor.Totals,
                   read: abc.Callable[[], abc.Collection[str]],
-                  noun: str = 'host') -> list[str]:
-    """Return an error for each name that neither nova nor a server has.
+                  noun: str = 'host') -> list[problems.Problem]:
+    """Return a problem for each name that neither nova nor a server has.
 
     :param zone: requested by no server if the audit of it found none
     :param zones: those of nova
     :param hosts: hosts that nova deleted may have servers
     :param read: reads nova's hosts
-    :param noun: what the error calls a host
+    :param noun: what the problem calls a host
     """
-    errors = []
+    texts = []
     if zone and not totals.servers and zone not in zones:
         names = plurals.some(zones) or 'none'
-        errors.append('nova has no availability zone %s, and no server '
-                      'requests it; nova has %s' % (zone, names))
+        texts.append('nova has no availability zone %s, and no server '
+                     'requests it; nova has %s' % (zone, names))
     empty = set(hosts).difference(totals.hosts)
     existing = read() if empty else ()
     names = plurals.some(existing) or 'none'
-    return errors + [
-        'nova has no %s %s, and no server is on it; nova has %s'
-        % (noun, host, names) for host in sorted(empty.difference(existing))]
+    for host in sorted(empty.difference(existing)):
+        texts.append('nova has no %s %s, and no server is on it; nova has %s'
+                     % (noun, host, names))
+    return [problems.Problem('', text, status=exit_status.COULD_NOT_RUN)
+            for text in texts]

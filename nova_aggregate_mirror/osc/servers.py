@@ -65,17 +65,15 @@ class ListServers(command.Lister):
             down &= frozenset(parsed_args.hosts)
         found = problems.of_cells(
             api.cells_of(down), 'their servers are not audited')
-        command.tell(map(str, found))
-        command.tell([display.summary(zone_audit.totals), LIMITS])
+        if not down:
+            members = [aggregate.hosts for aggregate in aggregates]
+            found = lookup.unknown_names(
+                parsed_args.zone, zone_audit.zones, parsed_args.hosts,
+                zone_audit.totals, lambda: nova.hosts().union(*members))
+        command.tell([display.summary(zone_audit.totals), LIMITS,
+                      *map(str, found)])
         self.below = display.steps(self._misplacements)
         self.status = zone_audit.totals.status(found)
-        members = [aggregate.hosts for aggregate in aggregates]
-        unknown = [] if down else lookup.unknown_names(
-            parsed_args.zone, zone_audit.zones, parsed_args.hosts,
-            zone_audit.totals, lambda: nova.hosts().union(*members))
-        command.tell(unknown)
-        if unknown:
-            self.status = self.status or exit_status.COULD_NOT_RUN
         return display.FIELDS, list(map(display.row, self._misplacements))
 
     def in_table(self, columns: Any, rows: Any) -> command.Table:
