@@ -85,6 +85,41 @@ def run(module: str, argv: abc.Sequence[str],
             [PROGRAMS[module], *argv], process.exitcode, *texts)
 
 
+class Running:
+    """A command that runs, as ``subprocess.Popen`` has it."""
+
+    def __init__(self, process: Any) -> None:
+        self._process = process
+        self.pid = process.pid
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            raise subprocess.TimeoutExpired(str(self._process), timeout or 0)
+        return self._process.exitcode
+
+
+def start(module: str, argv: abc.Sequence[str], log: str
+          ) -> 'Running | subprocess.Popen[bytes]':
+    """Start a command, whose output is appended to a file."""
+    pathlib.Path(log).touch()
+    if _SERVER is None:
+        with open(log, 'ab') as output:
+            return subprocess.Popen(
+                [script(module), *argv], stdout=output, stderr=output)
+    process = _SERVER.Process(target=_main, args=(
+        module, [PROGRAMS[module], *argv], dict(os.environ), os.getcwd(),
+        [log, log]))
+    process.start()
+    return Running(process)
+
+
 def _main(module: str, argv: list[str], environment: dict[str, str],
           directory: str, paths: list[str]) -> None:
     os.environ.clear()
@@ -93,7 +128,7 @@ def _main(module: str, argv: list[str], environment: dict[str, str],
     with open(os.devnull) as nothing:
         os.dup2(nothing.fileno(), 0)
     for number, path in enumerate(paths, start=1):
-        with open(path, 'w') as out:
+        with open(path, 'a') as out:
             os.dup2(out.fileno(), number)
     if 'PYTHONIOENCODING' in environment:
         sys.stdout.reconfigure(encoding=environment['PYTHONIOENCODING'])

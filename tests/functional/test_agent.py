@@ -89,15 +89,22 @@ class TestProcess(testtools.TestCase):
         self.assertNotIn('Traceback', done.stdout + done.stderr)
         return done
 
-    def start(self, command=COMMAND):
+    def start(self):
+        """Start an agent in a process that has imported its modules."""
+        return self.stop_after_test(commands.start(
+            commands.AGENT, ['--config-file', str(self.conf)],
+            str(self.directory / 'log')))
+
+    def import_and_start(self, command=COMMAND):
         """Start an agent, which may not import nova in a thread."""
         self.addCleanup(lambda: self.assertNotIn(
             import_guard.REPORT, self.log()))
-        log = open(self.directory / 'log', 'wb')
-        self.addCleanup(log.close)
-        process = subprocess.Popen(
-            [*command, '--config-file', str(self.conf)], stdout=log,
-            stderr=log)
+        with open(self.directory / 'log', 'wb') as log:
+            return self.stop_after_test(subprocess.Popen(
+                [*command, '--config-file', str(self.conf)], stdout=log,
+                stderr=log))
+
+    def stop_after_test(self, process):
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         return process
@@ -142,7 +149,7 @@ class TestProcess(testtools.TestCase):
 
     def test_life_of_an_agent(self):
         """It repairs, reports health, reloads its configuration and stops."""
-        process = self.start()
+        process = self.import_and_start()
         self.drift_of_another_tool()
         self.wait_for(lambda: not self.cloud.drift())
         # Then it finds no drift twice, which makes a single entry.
@@ -245,7 +252,7 @@ class TestProcess(testtools.TestCase):
         mapping.database_connection = url
         mapping.save()
         self.cloud.nova.add_member(self.rack.uuid, 'far')
-        process = self.start(HURRIED)
+        process = self.import_and_start(HURRIED)
         self.wait_for_aggregates(far, self.rack)
         process.send_signal(signal.SIGTERM)
         self.assertEqual(0, process.wait(PATIENCE))
@@ -269,7 +276,7 @@ class TestProcess(testtools.TestCase):
         far = self.cloud.create_host('far', cell='cell2')
         self.write_conf('sync_interval = 1\n%s\n[database]\n'
                         'connection = sqlite://' % options)
-        process = self.start()
+        process = self.import_and_start()
         self.wait_for(lambda: self.figure('leader'))
         mapping = self.cloud.nova.cell('cell2')
         mapping.database_connection = mapping.database_connection.replace(
@@ -286,7 +293,7 @@ class TestProcess(testtools.TestCase):
     def test_loop_that_hangs(self):
         """It keeps neither a new agent from leading nor the process."""
         self.write_conf('leader_lease = 3')
-        process = self.start(HANGING)
+        process = self.import_and_start(HANGING)
         self.wait_for(lambda: 'A thread hangs' in self.log())
         self.reload(process)
         self.assertIn('After 1 s these loops have not ended: sync.',
