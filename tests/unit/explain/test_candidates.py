@@ -65,9 +65,9 @@ class TestReader(testtools.TestCase):
 
     def test_class_without_usage(self):
         """It was added between the two requests."""
-        self.assertEqual({}, self.reader(
-            inventories={'inventories': {'VCPU': INVENTORY}},
-            usages={'usages': {}}).inventories('a'))
+        reader = self.reader(inventories={'inventories': {'VCPU': INVENTORY}},
+                             usages={'usages': {}})
+        self.assertEqual({}, reader.inventories('a'))
 
     def test_allocations_of_a_deleted_provider(self):
         """It has none; those of other hosts can be explained."""

@@ -134,11 +134,12 @@ class TestFilters(testtools.TestCase):
         differing = 'in other aggregates in nova than in placement'
         self.assertEqual(
             (differing, 'AggregateMembershipFilter: text'), self.reason(run))
-        self.assertEqual('in aggregates that exclude the request', self.reason(
-            dataclasses.replace(run, broken_rules=frozenset('a')))[0])
+        broken = dataclasses.replace(run, broken_rules=frozenset('a'))
+        self.assertEqual('in aggregates that exclude the request',
+                         self.reason(broken)[0])
         # Placement has b in the zone, and nova has not.
-        self.assertEqual(differing, self.reason(facts.FilterRun(
-            run.name, {'b': ''}, frozenset('b')))[0])
+        other = facts.FilterRun(run.name, {'b': ''}, frozenset('b'))
+        self.assertEqual(differing, self.reason(other)[0])
 
     def test_service(self):
         """Nova's databases have the cause, whatever the filter logs."""
@@ -146,8 +147,9 @@ class TestFilters(testtools.TestCase):
         self.assertEqual('down', self.reason(run)[0])
         self.assertEqual('disabled', self.reason(
             run, disabled={'host-a': ''})[0])
-        self.assertEqual('forced down', self.reason(
-            run, forced_down=frozenset({'host-a'}))[0])
+        phrase, *_others = self.reason(
+            run, forced_down=frozenset({'host-a'}))
+        self.assertEqual('forced down', phrase)
 
     def test_service_of_a_host_that_another_filter_rejects(self):
         """The ComputeFilter does not get it, and would reject it."""

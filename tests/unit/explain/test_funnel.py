@@ -52,11 +52,12 @@ class TestNarrow(testtools.TestCase):
         self.assertEqual(list(map(frozenset, ('abc', 'bc', 'ac'))),
                          observed.passed)
         self.assertEqual(frozenset('c'), observed.left)
+        conditions = [('resources', 'MEMORY_MB:1'), ('resources', 'VCPU:1'),
+                      ('required', 'X')]
         self.assertEqual(
-            [('candidates', QUERY.parameters()),
-             ('providers', [('resources', 'MEMORY_MB:1')]),
-             ('providers', [('resources', 'VCPU:1')]),
-             ('providers', [('required', 'X')])], placement.asked)
+            [('candidates', QUERY.parameters()), *(
+                ('providers', [condition]) for condition in conditions)],
+            placement.asked)
 
     def test_alternative_query(self):
         """Its own conditions replace those that it does not have."""

@@ -55,9 +55,9 @@ class TestQuery(testtools.TestCase):
 
     def test_together_again(self):
         """All conditions are the query of nova, without its limit."""
-        self.assertEqual(
-            sorted(pair for pair in urllib.parse.parse_qsl(NOVAS)
-                   if pair[0] != 'limit'), sorted(self.query.parameters()))
+        novas = [pair for pair in urllib.parse.parse_qsl(NOVAS)
+                 if pair[0] != 'limit']
+        self.assertEqual(sorted(novas), sorted(self.query.parameters()))
 
     def test_policy_needs_two_groups(self):
         """Placement rejects two groups without it."""

@@ -153,9 +153,10 @@ class TestText(testtools.TestCase):
         """Flavors and images have their names from users."""
         evil = 'a\x1b[2J\nb\u202e'
         reason = explanation.Reason('disabled', evil, evil, evil)
+        condition = explanation.Condition(evil, evil, 0, 1)
         text = rendering.text(explanation.Answer(
-            {evil: evil}, [explanation.Condition(evil, evil, 0, 1)],
-            [verdict(evil, reason, 0)], notes=[evil]))
+            {evil: evil}, [condition], [verdict(evil, reason, 0)],
+            notes=[evil]))
         self.assertEqual(printable.lines(text), text)
 
     def test_document(self):

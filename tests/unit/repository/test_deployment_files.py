@@ -43,9 +43,11 @@ def load(case, text):
 
 
 def ini(sections):
-    return ''.join('[%s]\n%s' % (name, ''.join(
-        '%s = %s\n' % pair for pair in section.items()))
-        for name, section in sections.items())
+    lines = []
+    for name, section in sections.items():
+        lines += ['[%s]' % name, *('%s = %s' % pair
+                                   for pair in section.items())]
+    return '\n'.join(lines)
 
 
 def render(text, **variables):
@@ -59,14 +61,15 @@ def program(line):
     """Check that the last word of a line is a program of the package."""
     setup = configparser.RawConfigParser()
     setup.read(ETC.parent / 'setup.cfg')
-    return pathlib.Path(line.split()[-1]).name in [
-        entry.partition(' =')[0] for entry in
-        setup['entry_points']['console_scripts'].splitlines()]
+    scripts = setup['entry_points']['console_scripts'].splitlines()
+    name = pathlib.Path(line.split()[-1]).name
+    return any(script.startswith(name + ' =') for script in scripts)
 
 
 def helm(case):
     """Return the options with what the values for the chart set."""
-    return load(case, ini(yaml.safe_load(VALUES.read_text())['conf']['nova']))
+    values = yaml.safe_load(VALUES.read_text())
+    return load(case, ini(values['conf']['nova']))
 
 
 def kolla(case):
@@ -132,9 +135,9 @@ class TestKubernetes(testtools.TestCase):
         spec = yaml.safe_load(MANIFEST.read_text())['spec']
         container, = spec['template']['spec']['containers']
         for probe in 'startupProbe', 'livenessProbe':
-            self.assertEqual(
-                [{'name': container[probe]['httpGet']['port'],
-                  'containerPort': mirror.metrics_port}], container['ports'])
+            [port] = container['ports']
+            self.assertEqual(mirror.metrics_port, port['containerPort'])
+            self.assertEqual(container[probe]['httpGet']['port'], port['name'])
         self.assertEqual('0.0.0.0', mirror.metrics_host)
 
     def test_the_agent_finds_the_files_of_the_chart(self):
@@ -143,7 +146,8 @@ class TestKubernetes(testtools.TestCase):
         The chart has [placement] in a drop-in. Kubernetes updates a directory,
         and never a file that is mounted with subPath.
         """
-        pod = yaml.safe_load(MANIFEST.read_text())['spec']['template']['spec']
+        manifest = yaml.safe_load(MANIFEST.read_text())
+        pod = manifest['spec']['template']['spec']
         container, = pod['containers']
         self.assertEqual(
             {'nova-etc': '/etc/nova', 'tmp': '/tmp'},
@@ -201,13 +205,13 @@ class TestKolla(testtools.TestCase):
                         '{% import "macros.j2" as macros with context %}'
                         '{% block nova_api_footer %}{% endblock %}'}),
             autoescape=False)
+        image = environment.from_string(override.read_text()).render(
+            parent_template='nova-api')
         self.assertEqual(
             ['FROM nova-base', 'ADD additions-archive /',
              'RUN pip install '
              '"$(echo /additions/nova_aggregate_mirror-*)[agent]"'],
-            [line for line in environment.from_string(
-                override.read_text()).render(
-                    parent_template='nova-api').splitlines() if line])
+            [line for line in image.splitlines() if line])
 
     def test_the_health_check_reaches_the_agent(self):
         mirror = kolla(self).aggregate_mirror

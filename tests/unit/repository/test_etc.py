@@ -57,10 +57,10 @@ class TestUnit(testtools.TestCase):
 class TestDropIn(testtools.TestCase):
 
     def test_it_changes_nothing_as_it_is(self):
+        drop_in = read(DROP_IN)
         self.assertEqual(
-            {'aggregate_mirror': {}, 'aggregate_mirror_database': {}},
-            {section: dict(read(DROP_IN)[section])
-             for section in read(DROP_IN).sections()})
+            [('aggregate_mirror', []), ('aggregate_mirror_database', [])],
+            [(name, drop_in.items(name)) for name in drop_in.sections()])
 
     def test_every_line_of_it_can_be_used(self):
         """An operator will uncomment each of them."""

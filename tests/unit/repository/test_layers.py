@@ -148,20 +148,18 @@ class TestLayers(testtools.TestCase):
         """Each imports from itself and from the layers below it."""
         layer = {name: number for number, names in enumerate(LAYERS)
                  for name in names}
-        wrong = [
-            '%s imports %s' % (module, other)
-            for module, others in modules().items() for other in others
-            if folder(module) and folder(module) != folder(other)
-            and layer[folder(module)] >= layer[folder(other)]]
-        self.assertEqual([], wrong)
+        for module, others in modules().items():
+            own = folder(module)
+            for other in map(folder, others):
+                if own and own != other:
+                    self.assertLess(layer[own], layer[other],
+                                    '%s imports %s' % (module, other))
 
     def test_agent_and_checks_need_nothing_of_console(self):
         """They judge a sync as the commands do, and display nothing."""
-        self.assertEqual([], [
-            '%s imports %s' % (module, other)
-            for module, others in modules().items() for other in others
-            if folder(module) in ('agent', 'checks')
-            and folder(other) == 'console'])
+        for module, others in modules().items():
+            if folder(module) in ('agent', 'checks'):
+                self.assertNotIn('console', map(folder, others), module)
 
     def test_page_lists_the_layers_in_order(self):
         """The contributor page has each folder and module, from the top."""
@@ -204,10 +202,11 @@ class TestLayers(testtools.TestCase):
         With nova comes eventlet, and a thread that imports it may never be
         joined.
         """
-        modules = {
-            str(path.relative_to(PACKAGE)) for path in self.files()
-            for module, top in imports(path)
-            if not top and module.partition('.')[0] in PATCHING}
+        modules = set()
+        for path in self.files():
+            for module, top in imports(path):
+                if not top and module.partition('.')[0] in PATCHING:
+                    modules.add(str(path.relative_to(PACKAGE)))
         self.assertEqual(
             {'nova_plugin.py', 'explain/request/descriptions.py'}, modules)
 

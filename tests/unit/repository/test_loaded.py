@@ -46,24 +46,23 @@ class TestLoaded(testtools.TestCase):
 
     def test_rooms_of_nova_api(self):
         """Nothing of a command, of scheduling or of a page."""
-        self.assertEqual(
-            set(), rooms(loaded(*HOOK)) & {
-                'agent', 'audit', 'checks', 'cmd', 'console', 'explain',
-                'html_report', 'osc', 'scheduler'})
+        self.assertTrue(rooms(loaded(*HOOK)).isdisjoint({
+            'agent', 'audit', 'checks', 'cmd', 'console', 'explain',
+            'html_report', 'osc', 'scheduler'}))
 
     def test_lines_of_nova_api(self):
         """A reviewer of nova reads this."""
         files = loaded(*HOOK)
-        lines = sum(len(pathlib.Path(file).read_text().splitlines())
-                    for file in files.values())
+        texts = [pathlib.Path(file).read_text() for file in files.values()]
+        lines = sum(len(text.splitlines()) for text in texts)
         self.addDetail('lines', content.text_content(
             '%d lines in %d modules' % (lines, len(files))))
         self.assertLessEqual(lines, MOST_LINES)
 
     def test_rooms_of_the_agent(self):
         """An audit loads what it needs, if there is one."""
-        self.assertEqual(
-            set(), rooms(loaded(*AGENT)) & {
-                'audit', 'checks', 'console', 'explain', 'html_report', 'osc',
-                'scheduler'})
-        self.assertIn('agent', rooms(loaded(*AGENT)))
+        names = rooms(loaded(*AGENT))
+        self.assertTrue(names.isdisjoint({
+            'audit', 'checks', 'console', 'explain', 'html_report', 'osc',
+            'scheduler'}))
+        self.assertIn('agent', names)
