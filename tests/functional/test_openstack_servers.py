@@ -83,20 +83,6 @@ class TestServers(test_openstack_client.ClientTest):
             self.assertEqual(misplaced, len(rows), argv)
             self.assertIn('%d of %d server' % (misplaced, count), errors)
 
-    def test_names_that_do_not_exist(self):
-        """They are an error that lists the names there are."""
-        self.create('near')
-        self.create('deleted', zone='formerly')
-        for argv, said in (
-                (['--zone', 'typo'], 'nova has no availability zone typo, and '
-                 'no server requests it; nova has az1, nova'),
-                (['--host', 'near', '--host', 'typo'], 'nova has no host '
-                 'typo, and no server is on it; nova has far, near')):
-            _rows, errors = self.servers(*argv, status=255)
-            self.assertEqual(said, errors.splitlines()[-1])
-        for argv in ['--zone', 'formerly'], ['--host', 'deleted']:
-            self.servers(*argv)
-
     def test_default_zone(self):
         """Nova-api does not show whether nova-scheduler enforces it."""
         self.create('near', zone='nova')
