@@ -69,9 +69,9 @@ class Chromium(fixtures.Fixture):
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         """Call a method of the protocol, and wait for its response."""
         number = next(self._numbers)
-        os.write(self._out, json.dumps({
-            'id': number, 'method': method, 'params': params,
-            **self._session}).encode() + b'\0')
+        message = json.dumps({'id': number, 'method': method,
+                              'params': params, **self._session})
+        os.write(self._out, message.encode() + b'\0')
         while True:
             message = self._read()
             if message.get('id') == number:

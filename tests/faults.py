@@ -127,9 +127,9 @@ class Scene:
                 self.cloud.nova.conf.config(group=group, **{name: value})
                 if value is None:
                     CONF.clear_override(name, group)
-        (self.folder / 'nova.conf').write_text('\n'.join(
-            '[%s]\n%s = %s' % (*key, value)
-            for key, value in self.options.items()))
+        lines = ['[%s]\n%s = %s' % (*key, value)
+                 for key, value in self.options.items()]
+        (self.folder / 'nova.conf').write_text('\n'.join(lines))
 
     def restore(self) -> None:
         """Set the options as they were at first, and the catalog."""
@@ -153,9 +153,10 @@ class Scene:
         nova-api yet.
         """
         done = self.run(commands.STATUS, 'upgrade', 'check', '--json')
-        return {row['check']: row['details']
-                for row in json.loads(done.stdout)['checks'] if row['result']
-                and row['check'] not in ('Agent', 'Nova-api processes')
+        failed = [row for row in json.loads(done.stdout)['checks']
+                  if row['result']]
+        return {row['check']: row['details'] for row in failed
+                if row['check'] not in ('Agent', 'Nova-api processes')
                 and not row['details'].startswith('Not checked: resolve')}
 
     def text(self, place: str) -> str:
@@ -168,9 +169,9 @@ class Scene:
         if place == REPORT:
             done = self.run(commands.MANAGE, 'report', '--quiet', '--html',
                             '-')
-            return done.stderr + '\n'.join(
-                html.unescape(re.sub('<[^>]*>', '', line)) for line in
-                re.findall('<h1.*|<li class="f">.*', done.stdout))
+            lines = re.findall('<h1.*|<li class="f">.*', done.stdout)
+            shown = re.sub(r'<[^>\n]*>', '', '\n'.join(lines))
+            return done.stderr + html.unescape(shown)
         if place == DIFF:
             return self.diff()
         if place == ROWS:
@@ -217,9 +218,10 @@ class Scene:
         answer = json.loads(done.stdout)
         for host in answer['hosts']:
             host['detail'] = host['detail'] and ' (%(detail)s)' % host
-        return '\n'.join([done.stderr, *answer['remarks'], *answer['notes'], *(
-            '%(host)s: %(reason)s%(detail)s: %(step)s' % host
-            for host in answer['hosts'])])
+        hosts = ['%(host)s: %(reason)s%(detail)s: %(step)s' % host
+                 for host in answer['hosts']]
+        return '\n'.join(
+            [done.stderr, *answer['remarks'], *answer['notes'], *hosts])
 
     def diff(self) -> str:
         """Compare as an operator who has the account, and only the APIs."""
@@ -411,8 +413,8 @@ def relay(scene: Scene, change: abc.Callable[[bytes], bytes],
         while length and len(body) < int(length[1]):
             body += client.recv(65536)
         with socket.create_connection((address[0], int(address[1]))) as peer:
-            peer.sendall(change(b'%s\r\n\r\n%s' % (re.sub(
-                b'(?i)keep-alive', b'close', head), body)))
+            head = re.sub(b'(?i)keep-alive', b'close', head)
+            peer.sendall(change(b'%s\r\n\r\n%s' % (head, body)))
             answer = b''.join(iter(functools.partial(peer.recv, 65536), b''))
         client.sendall(change(answer))
 
@@ -753,9 +755,10 @@ def two_cells(scene: Scene) -> Step:
     twin = scene.cloud.create_host('twin', nodes=0, cell='cell2')
     node = scene.cloud.nova.create_node('twin', 0, 'cell2')
     path = pathlib.Path(CONF.state_path, 'cell2.sqlite')
-    databases.execute('sqlite:///%s' % path, 'UPDATE compute_nodes SET uuid '
-                      '= \'%s\' WHERE uuid = \'%s\'' % (
-                          scene.hosts[5].nodes[0], node))
+    [other] = scene.hosts[5].nodes
+    databases.execute(
+        'sqlite:///%s' % path, 'UPDATE compute_nodes SET uuid = \'%s\' '
+        'WHERE uuid = \'%s\'' % (other, node))
 
     def follow(_text: str) -> None:
         scene.test.assertEqual(204, scene.cloud.delete_service(twin))
@@ -777,10 +780,12 @@ def rebuilt(scene: Scene) -> Step:
 
 def other_placement(scene: Scene) -> Step:
     """Use a placement whose providers have other UUIDs."""
+    def reverse(match: re.Match[bytes]) -> bytes:
+        digits = match[0].decode().replace('-', '')
+        return str(uuid.UUID(digits[::-1])).encode()
+
     def change(text: bytes) -> bytes:
         return re.sub(
-            rb'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}', lambda match: str(
-                uuid.UUID(match[0].decode().replace('-', '')[::-1])).encode(),
-            text)
+            rb'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}', reverse, text)
     scene.other = relay(scene, change)
     return restored('placement', endpoint_override=scene.other)(scene)

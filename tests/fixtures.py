@@ -178,11 +178,12 @@ class NovaAndPlacement(fixtures.Fixture):
             {action: {'host': host.name}})
         member = aggregate.uuid in self.nova.aggregates_of(host.name)
         expected = {'aggregate.%s.end' % action, 'aggregate.%s.end' % legacy}
+        providers = filter(self.placement.has_provider, host.nodes)
         return Outcome(
             status=status, member=member,
             mirrored=all(
                 member == (aggregate.uuid in self.placement.aggregates(node))
-                for node in host.nodes if self.placement.has_provider(node)),
+                for node in providers),
             ended=expected <= set(self.nova.notifications()),
             zone=self.nova.zone(host.name), warnings=len(self.warnings()))
 
@@ -201,8 +202,8 @@ class NovaAndPlacement(fixtures.Fixture):
 
     def _warnings(self) -> list[logging.LogRecord]:
         return [record for record in self._records
-                if record.name.split('.')[0] == OURS
-                and record.levelno >= logging.WARNING]
+                if record.levelno >= logging.WARNING
+                and record.name.split('.')[0] == OURS]
 
     def aggregate_uuids(self) -> list[str]:
         """Return the UUIDs of the aggregates that were created here."""

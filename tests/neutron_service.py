@@ -80,11 +80,11 @@ class NeutronService(fixtures.Fixture):
             but the first, which is the gateway's
         """
         hosts = list(ipaddress.ip_network(cidr).hosts())
+        pool = {'start': str(hosts[1]), 'end': str(hosts[-1])}
         subnet = documents.subnet(str(uuid.uuid4()), **{
             'network_id': network, 'cidr': cidr, 'segment_id': segment or None,
             'ip_version': ipaddress.ip_network(cidr).version,
-            'allocation_pools': [
-                {'start': str(hosts[1]), 'end': str(hosts[-1])}], **values})
+            'allocation_pools': [pool], **values})
         self.subnets.append(subnet)
         return str(subnet['id'])
 
@@ -114,12 +114,12 @@ class NeutronService(fixtures.Fixture):
                 for resource in answers[what](query)]}
             start = int(query.get('marker', ['0'])[0])
             if self.page and len(body[key]) > start + self.page:
+                following = urllib.parse.urlencode(
+                    {**query, 'marker': start + self.page}, doseq=True)
                 body[key + '_links'] = [
                     {'rel': 'previous', 'href': self.url},
                     {'rel': 'next', 'href': '%s/v2.0/%s?%s' % (
-                        self.url, what, urllib.parse.urlencode(
-                            {**query, 'marker': start + self.page},
-                            doseq=True))}]
+                        self.url, what, following)}]
             if self.page:
                 body[key] = body[key][start:start + self.page]
         text = json.dumps(body).encode()
@@ -133,9 +133,11 @@ class NeutronService(fixtures.Fixture):
                ) -> list[dict[str, Any]]:
         wanted = {one.removeprefix('subnet_id=')
                   for one in query.get('fixed_ips', ())}
-        return [one for one in _filtered(self.ports, query)
-                if not wanted or wanted & {
-                    each['subnet_id'] for each in one['fixed_ips']}]
+        ports = _filtered(self.ports, query)
+        if not wanted:
+            return ports
+        return [port for port in ports if any(
+            address['subnet_id'] in wanted for address in port['fixed_ips'])]
 
     def _subnets(self, query: abc.Mapping[str, list[str]]
                  ) -> list[dict[str, Any]]:

@@ -121,9 +121,9 @@ class TestAuditServers(AuditTest):
             api.execute(sa.insert(specs), [
                 {'instance_uuid': uuid, 'spec': text} for uuid in uuids])
         done = self.audit('--format', 'json')
-        self.assertEqual(sorted(uuids), sorted(
-            one['server'] for one in json.loads(done.stdout)[
-                'misplacements']))
+        misplaced = json.loads(done.stdout)['misplacements']
+        self.assertEqual(
+            sorted(uuids), sorted(one['server'] for one in misplaced))
 
     def test_server_without_a_request(self):
         """It is reported, not audited."""

@@ -93,7 +93,8 @@ class TestBudget(testtools.TestCase):
                      slow)
         self.assertEqual(204, self.cloud.delete_service(host))
         rows = fixtures.Agent().journal.rows.all()
-        self.assertEqual([(host.name, False, frozenset(host.nodes))] * 3, [
+        expected = host.name, False, frozenset(host.nodes)
+        self.assertEqual([expected] * 3, [
             (row.dirty.host, row.running, row.dirty.nodes) for row in rows])
 
     def test_nova_is_not_read_after_it_is_spent(self) -> None:

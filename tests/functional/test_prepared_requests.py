@@ -111,9 +111,11 @@ class PreparedRequestsTest(explaining.ExplainingTest):
 
     def assert_equal(self, spec, prepared, operation, unstored=frozenset()):
         for name in objects.RequestSpec.fields.keys() - {'id', *unstored}:
-            self.assertEqual(*(
+            expected, observed = (
                 readable(getattr(request, name)) if name in request else None
-                for request in (spec, prepared)), '%s: %s' % (operation, name))
+                for request in (spec, prepared))
+            self.assertEqual(
+                expected, observed, '%s: %s' % (operation, name))
 
 
 class TestOperations(PreparedRequestsTest):

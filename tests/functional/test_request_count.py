@@ -32,9 +32,8 @@ OURS = 'OpenStack-API-Version'
 def samples():
     """Yield method, path, headers and body of each of our samples."""
     for text in BLOCK.findall(PAGE.read_text()):
-        head, _empty, body = '\n'.join(
-            line.strip() for line in text.splitlines()).strip().partition(
-                '\n\n')
+        stripped = '\n'.join(line.strip() for line in text.splitlines())
+        head, _empty, body = stripped.strip().partition('\n\n')
         first, *lines = head.splitlines()
         headers = dict(line.split(': ', 1) for line in lines)
         if OURS in headers:

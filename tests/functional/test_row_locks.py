@@ -110,9 +110,9 @@ class TestRowLocks(test_journal_databases.DatabaseTest):
         for _step in range(5):
             left = self.step(0.1)
         self.assertEqual(['h3', 'h5'], left)
-        self.assertEqual(['h3', 'h5'], sorted(
-            message.split()[1] for message
-            in self.messages.output.splitlines()))
+        messages = sorted(self.messages.output.splitlines())
+        self.assertEqual(
+            ['h3', 'h5'], [message.split()[1] for message in messages])
 
     def test_many_locked_rows(self) -> None:
         """A step loses three waits at most, and later rows are closed."""

@@ -38,10 +38,11 @@ HOSTS = ('cmp-1', 'cmp-2', 'cmp-3', 'cmp-4', 'cmp-5', 'cmp-6')
 
 def example():
     """A cloud in which cmp-2 and cmp-5 have drifted."""
-    members = {
-        host: frozenset({UUIDS['zone-a' if number < 3 else 'zone-b'],
-                         UUIDS['rack-%d' % (1 + number % 2)]})
-        for number, host in enumerate(HOSTS)}
+    members = {}
+    for number, host in enumerate(HOSTS):
+        zone = 'zone-a' if number < 3 else 'zone-b'
+        rack = 'rack-%d' % (1 + number % 2)
+        members[host] = frozenset({UUIDS[zone], UUIDS[rack]})
     nodes = {str(uuid.UUID(int=number, version=4)): host
              for number, host in enumerate(HOSTS, start=100)}
     by_host = {host: node for node, host in nodes.items()}

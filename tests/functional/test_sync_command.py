@@ -295,11 +295,11 @@ class TestPrune(SyncTest):
         self.assertEqual({('h1', FOREIGN)},
                          self.pairs(plan, 'foreign_aggregates'))
         # Nothing is to be changed: only on request are they read and listed.
-        self.assertEqual(
-            [set(), {('h1', FOREIGN)}],
-            [self.pairs(self.plan('--prune', *option, status=0),
-                        'foreign_aggregates')
-             for option in ((), ('--foreign',))])
+        for options, expected in ((), set()), (
+                ('--foreign',), {('h1', FOREIGN)}):
+            plan = self.plan('--prune', *options, status=0)
+            self.assertEqual(
+                expected, self.pairs(plan, 'foreign_aggregates'))
 
 
 class TestProgress(SyncTest):

@@ -92,11 +92,13 @@ class World:
     def offered(self, spec: objects.RequestSpec) -> frozenset[str]:
         """Return the hosts that placement offers while it mirrors nova."""
         destination = spec.requested_destination or objects.Destination()
+        required = [{*group.split(',')}
+                    for group in destination.aggregates or ()]
+        forbidden = destination.forbidden_aggregates or set()
         return frozenset(
             host for host, within in self.members.items()
-            if all(within & set(group.split(','))
-                   for group in destination.aggregates or ())
-            and not within & (destination.forbidden_aggregates or set()))
+            if not within & forbidden
+            and all(within & group for group in required))
 
 
 def request_spec(**asked: Any) -> objects.RequestSpec:
