@@ -42,31 +42,21 @@ class TestSentence(testtools.TestCase):
             rendering.sentence(answer()))
 
     def test_no_acceptable_host(self):
-        """No host is named, and each reason is."""
-        found = explanation.Answer({}, [], answer().verdicts[2:])
-        self.assertEqual('nova-scheduler finds 0 of 9 hosts: 8 disabled, '
-                         '1 full', rendering.sentence(found))
-        self.assertFalse(found.possible)
-
-    def test_refusal(self):
-        """Its reason applies to every host."""
-        found = explanation.Answer(
-            {}, [], answer().verdicts[2:], failure='no such zone')
-        self.assertEqual('nova-scheduler finds 0 of 9 hosts: no such zone',
-                         rendering.sentence(found))
-
-    def test_scheduler_that_is_not_asked(self):
-        """The reason is said instead of a number."""
-        found = explanation.Answer(
-            {}, [], answer().verdicts, stays='it is not offloaded')
-        self.assertEqual('nova-scheduler is not asked: it is not offloaded',
-                         rendering.sentence(found))
-
-    def test_no_compute_node(self):
-        """It says so: a cell may be down."""
-        self.assertEqual(
-            'nova-scheduler finds 0 of 0 hosts: nova shows no compute node',
-            rendering.sentence(explanation.Answer({}, [], [])))
+        """No host is named; what applies to all is said instead of each."""
+        every = answer().verdicts
+        others = every[2:]
+        for verdicts, options, text in (
+                (others, {}, 'finds 0 of 9 hosts: 8 disabled, 1 full'),
+                (others, {'failure': 'no such zone'},
+                 'finds 0 of 9 hosts: no such zone'),
+                (every, {'stays': 'it is not offloaded'},
+                 'is not asked: it is not offloaded'),
+                # A cell may be down.
+                ([], {}, 'finds 0 of 0 hosts: nova shows no compute node')):
+            self.assertEqual(
+                'nova-scheduler ' + text, rendering.sentence(
+                    explanation.Answer({}, [], verdicts, **options)))
+        self.assertFalse(explanation.Answer({}, [], others).possible)
 
     def test_several_nodes(self):
         """Nodes are counted then, and the host is named once."""
