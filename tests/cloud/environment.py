@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import typing
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -21,6 +22,8 @@ PACKAGE = 'nova-aggregate-mirror'
 SOURCES = ('setup.py', 'setup.cfg', 'pyproject.toml', 'requirements.txt',
            'etc', 'nova_aggregate_mirror')
 TAIL = 30
+# Monotonic time at which the program began, perhaps as another module.
+BEGAN = float(os.environ.get('MIRROR_CLOUD_BEGAN', time.monotonic()))
 DEMONSTRATION = (
     'nova==34.0.0', 'openstack-placement==16.0.0', 'keystone==30.0.0',
     'waitress', 'python-openstackclient', 'osc-placement',
@@ -44,6 +47,11 @@ def check_python(program: str) -> None:
         sys.exit('{} requires Python {}.{} or later, and this is {}.{}; use a '
                  'newer Python: "python3.12 {}"'.format(
                      program, *OLDEST, *sys.version_info[:2], sys.argv[0]))
+
+
+def tell(text: str) -> None:
+    """Print a line of progress, with the seconds since the program began."""
+    print('%5.0f s  %s' % (time.monotonic() - BEGAN, text), flush=True)
 
 
 class Environment:
@@ -76,8 +84,8 @@ class Environment:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                print('Waiting for another process that installs into %s'
-                      % self.path, flush=True)
+                tell('Waiting for another process that installs into %s'
+                     % self.path)
                 fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
@@ -108,9 +116,8 @@ class Environment:
             raise CannotInstall(
                 'This Python cannot create a virtual environment: on Debian '
                 'and Ubuntu, install the package python3-venv')
-        print('Installing %s into %s; '
-              'this is done once and takes a minute or two'
-              % (self._content, self.path), flush=True)
+        tell('Installing %s into %s; this is done once and takes a minute or '
+             'two' % (self._content, self.path))
         shutil.rmtree(self.path, ignore_errors=True)
         self.path.mkdir()
         # Keep the folder out of git, whatever the checkout's own rules are.
@@ -125,8 +132,7 @@ class Environment:
         wanted = _digest([], [TOP / 'constraints.txt', path])
         if self._stamp('requirements') == wanted:
             return
-        print('Installing the packages of %s' % path.relative_to(TOP),
-              flush=True)
+        tell('Installing the packages of %s' % path.relative_to(TOP))
         self._install('-r', str(path))
         self._stamp('requirements', wanted)
 
@@ -135,7 +141,7 @@ class Environment:
         wanted = _digest([], [TOP / name for name in SOURCES])
         if self._stamp('package') == wanted:
             return
-        print('Installing %s' % PACKAGE, flush=True)
+        tell('Installing %s' % PACKAGE)
         # An old build folder would bring back deleted modules.
         build = self.path / 'build'
         shutil.rmtree(build, ignore_errors=True)
@@ -173,7 +179,8 @@ class Environment:
         # -P: no file in the current directory hides a module.
         os.execve(self._python,
                   [str(self._python), '-P', '-m', module, *arguments],
-                  {**os.environ, 'PYTHONPATH': str(TOP)})
+                  {**os.environ, 'PYTHONPATH': str(TOP),
+                   'MIRROR_CLOUD_BEGAN': str(BEGAN)})
 
     def _install(self, *requirements: str) -> None:
         """Install packages with uv, which takes a tenth of pip's time."""
@@ -185,6 +192,7 @@ class Environment:
                        '--python', str(self._python)], '')
             # Unlike pip, uv leaves this to the first processes, which start at
             # the same time and would compile the same modules.
+            tell('Compiling their modules')
             self._run([str(self._python), '-m', 'compileall', '-q', '-j', '0',
                        '-x', 'site-packages/.*/tests?/',
                        str(self.path / 'lib')], '')

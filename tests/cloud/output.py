@@ -6,6 +6,8 @@ import sys
 import time
 from typing import Protocol
 
+from tests.cloud import environment
+
 # Seconds between two passing lines if the output is not a terminal.
 INTERVAL = 10
 
@@ -14,20 +16,20 @@ class Tell(Protocol):
     """Prints a line of progress."""
 
     def __call__(self, text: str, passing: bool = False) -> None:
-        """Print a text with the seconds since the beginning.
+        """Print a text with the seconds since the program began.
 
         :param passing: whether the next text may replace it
         """
 
 
 def teller() -> Tell:
-    """Return a printer of progress that begins now."""
-    began, printed = time.monotonic(), -float(INTERVAL)
+    """Return a printer of progress."""
+    printed = -float(INTERVAL)
     terminal = sys.stdout.isatty()
 
     def tell(text: str, passing: bool = False) -> None:
         nonlocal printed
-        now = time.monotonic() - began
+        now = time.monotonic() - environment.BEGAN
         line = '%5.0f s  %s' % (now, text)
         if terminal:
             print('\r\033[K%s' % (line[:100] if passing else line),

@@ -20,7 +20,8 @@ from tests.cloud import statefile
 
 @contextlib.contextmanager
 def running(database: str = 'sqlite', server: programs.Server | None = None,
-            nova_options: config.Options | None = None
+            nova_options: config.Options | None = None,
+            tell: abc.Callable[[str], object] = bool
             ) -> abc.Iterator[cloud.Cloud]:
     """Start a new cloud in a temporary directory; remove it at the end.
 
@@ -30,6 +31,7 @@ def running(database: str = 'sqlite', server: programs.Server | None = None,
     :param database: see ``config.Config``
     :param server: see ``services.Services``
     :param nova_options: added to nova.conf
+    :param tell: is called with each progress message
     :raises CloudError: when something does not start
     """
     with tempfile.TemporaryDirectory(prefix='mirror-cloud-') as directory:
@@ -41,11 +43,13 @@ def running(database: str = 'sqlite', server: programs.Server | None = None,
         config_files.write(state.config)
         with contextlib.ExitStack() as stack:
             stack.callback(lambda: [each.kill() for each in state.processes])
-            yield _started(state, services.Services(state, server), stack)
+            yield _started(state, services.Services(state, server), stack,
+                           tell)
 
 
 def _started(state: statefile.State, parts: services.Services,
-             stack: contextlib.ExitStack) -> cloud.Cloud:
+             stack: contextlib.ExitStack, tell: abc.Callable[[str], object]
+             ) -> cloud.Cloud:
     if state.config.database == 'sqlite':
         # Without a write-ahead log, open reads prevent writes: a keystone of
         # 2024 leaves reads open, and nova's services write concurrently.
@@ -53,8 +57,12 @@ def _started(state: statefile.State, parts: services.Services,
             with contextlib.closing(sqlite3.connect(
                     state.config.path('%s.sqlite' % name))) as connection:
                 connection.execute('PRAGMA journal_mode = WAL')
-    running = start(state, parts, stack,
-                    lambda: state.start(parts.nova_api(1)))
+    def start_nova() -> None:
+        tell('Starting nova')
+        state.start(parts.nova_api(1))
+
+    running = start(state, parts, stack, start_nova, tell)
+    tell('Waiting for nova')
     state.process('nova-api-1').wait_ready()
     state.processes.append(parts.agent(1))
     state.write()
@@ -62,24 +70,29 @@ def _started(state: statefile.State, parts: services.Services,
 
 
 def start(state: statefile.State, parts: services.Services,
-          stack: contextlib.ExitStack, then: abc.Callable[[], object]
-          ) -> cloud.Cloud:
+          stack: contextlib.ExitStack, then: abc.Callable[[], object],
+          tell: abc.Callable[[str], object] = bool) -> cloud.Cloud:
     """Start keystone and placement, and create nova's tables.
 
     What takes time runs in parallel.
 
     :param then: is called when nova's tables exist
+    :param tell: is called with each progress message
     """
+    tell('Creating the tables of keystone, placement and nova')
     tasks = parts.set_up()
     for task in tasks.values():
         stack.callback(task.kill)
     tasks['placement'].finish()
+    tell('Starting placement')
     placement = state.start(parts.placement())
     tasks['keystone'].finish()
+    tell('Starting keystone')
     keystone = state.start(parts.keystone())
     tasks['nova'].finish()
     then()
     keystone.wait_ready()
+    tell('Creating the accounts in keystone')
     running = cloud.Cloud(state)
     seed.accounts(running.identity(), running.config)
     placement.wait_ready()

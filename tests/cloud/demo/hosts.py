@@ -5,6 +5,7 @@ from collections import abc
 import contextlib
 
 from tests.cloud import cloud
+from tests.cloud import environment
 from tests.cloud import loopback
 from tests.cloud import programs
 from tests.cloud import small
@@ -24,7 +25,7 @@ def running() -> abc.Iterator[cloud.Cloud]:
         return programs.child('nova_services', str(port), str(others), *HOSTS)
 
     with small.running(
-            server=server,
+            server=server, tell=environment.tell,
             nova_options={
                 'DEFAULT': {'compute_driver': 'fake.Restartable'},
                 'neutron': {'endpoint_override': url, 'auth_type': 'none'},

@@ -140,7 +140,7 @@ _Value = str | bool | tuple[str, str] | None
 
 
 def zone(scene: Scene) -> Outcome:
-    """create web-1 in zone az-a, which has cmp-1"""
+    """user creates web-1 in az-a, which has cmp-1"""
     for name in ('az-a', 'az-b'):
         scene.aggregate('create', '--zone', name, name)
     scene.aggregate('add', 'host', 'az-a', 'cmp-1')
@@ -149,7 +149,7 @@ def zone(scene: Scene) -> Outcome:
 
 
 def tenant(scene: Scene) -> Outcome:
-    """create gold-1; tenant gold has only cmp-3"""
+    """tenant gold creates gold-1; it has cmp-3"""
     project = scene.run('openstack', 'project', 'create', '-f', 'value', '-c',
                         'id', 'gold').strip()
     scene.run('openstack', 'role', 'add', '--project', project, '--user',
@@ -162,7 +162,7 @@ def tenant(scene: Scene) -> Outcome:
 
 
 def add(scene: Scene) -> Outcome:
-    """add cmp-2 to az-a, cmp-4 to gold: placement"""
+    """admin adds cmp-2 to az-a, cmp-4 to gold"""
     scene.aggregate('add', 'host', 'az-a', 'cmp-2')
     scene.aggregate('add', 'host', 'gold', 'cmp-4')
     scene.observer.members()
@@ -170,7 +170,7 @@ def add(scene: Scene) -> Outcome:
 
 
 def remove(scene: Scene) -> Outcome:
-    """placement fails (503); remove both: nova has"""
+    """placement is 503; admin removes both: nova"""
     switch = (scene.cloud.config.directory / 'log'
               / ('unavailable-%d' % scene.cloud.config.ports['placement']))
     switch.touch()
@@ -194,19 +194,19 @@ def recover(scene: Scene) -> Outcome:
 
 
 def zone_again(scene: Scene) -> Outcome:
-    """create web-2 in zone az-a"""
+    """user creates web-2 in az-a"""
     host, _fault = scene.create_server('web-2', availability_zone='az-a')
     return Outcome('cmp-1', host, 'cmp-2')
 
 
 def tenant_again(scene: Scene) -> Outcome:
-    """create gold-2 in tenant gold"""
+    """tenant gold creates gold-2"""
     host, _fault = scene.create_server('gold-2', project='gold')
     return Outcome('cmp-3', host, 'cmp-4')
 
 
 def kill(scene: Scene) -> Outcome:
-    """add cmp-5 to az-b, kill -9 at nova's commit"""
+    """admin adds cmp-5 to az-b; nova-api is killed"""
     number = scene.cloud.aggregates()['az-b']['id']
 
     def request() -> None:
@@ -234,13 +234,13 @@ def kill(scene: Scene) -> Outcome:
 
 
 def zone_of_killed(scene: Scene) -> Outcome:
-    """create web-3 in zone az-b"""
+    """user creates web-3 in az-b"""
     host, fault = scene.create_server('web-3', availability_zone='az-b')
     return Outcome('cmp-5', host, NO_HOST, [fault] if fault else [])
 
 
 def explain(scene: Scene) -> Outcome:
-    """create gold-3 in az-a, not gold's: why not?"""
+    """gold creates gold-3 in az-a: why no host?"""
     host, fault = scene.create_server('gold-3', project='gold',
                                       availability_zone='az-a')
     if host != NO_HOST or scene.stock:
@@ -257,7 +257,7 @@ def explain(scene: Scene) -> Outcome:
 
 
 def compare(scene: Scene) -> Outcome:
-    """compare all hosts in nova and placement"""
+    """placement compared with nova, all hosts"""
     different = [row.node.name for row in scene.observer.compare(
         scene.nodes.values()) if not row.equal]
     return Outcome('equal', '%d differ' % len(different) if different

@@ -19,6 +19,7 @@ from tests.cloud import cloud
 from tests.cloud.demo import hosts
 from tests.cloud.demo import steps
 from tests.cloud.demo import terminal
+from tests.cloud import environment
 from tests.cloud import options
 from tests.cloud import processes
 
@@ -90,7 +91,9 @@ def _keep(running: cloud.Cloud, stock: bool) -> None:
           '    . %s\n' % openrc,
           'There "openstack" is an administrator, and "sudo" and "systemctl" '
           'mean',
-          'this cloud: "systemctl restart nova-api" restarts its nova-api.\n',
+          'this cloud: "systemctl restart nova-api" restarts its nova-api.',
+          'For a client of your own, type this line before ". '
+          '~/mirror-client/bin/activate".\n',
           'Configuration: %s' % running.config.nova_conf,
           'Logs:          %s/log' % running.config.directory,
           'Metrics:       port %s, not 9184' % running.config.ports['agent-1'],
@@ -106,20 +109,20 @@ def _keep(running: cloud.Cloud, stock: bool) -> None:
 
 
 def _demonstrate(chosen: argparse.Namespace) -> int:
-    started = time.monotonic()
     _check_package(chosen.stock)
-    print('Starting keystone, placement and nova %s this package' % (
-        'without' if chosen.stock else 'with'), flush=True)
     with hosts.running() as running, contextlib.closing(
             clients.Clients(running.programs)) as forked:
         running.forked = forked
         if not chosen.stock:
+            environment.tell('Starting the agent')
             running.start('agent-1')
+        environment.tell('The cloud runs %s this package' % (
+            'without' if chosen.stock else 'with'))
         failures = play(steps.Scene(running, chosen.stock, chosen.verbose))
         print(_verdict(failures, chosen.stock))
+        seconds = time.monotonic() - environment.BEGAN
         print('Took %.0f s. %s stays on disk until ./tools/demo --clean' % (
-            time.monotonic() - started, pathlib.Path(sys.prefix).name),
-            flush=True)
+            seconds, pathlib.Path(sys.prefix).name), flush=True)
         if chosen.keep:
             _keep(running, chosen.stock)
     return 1 if failures else 0

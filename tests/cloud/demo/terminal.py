@@ -33,6 +33,8 @@ def write_openrc(running: cloud.Cloud) -> pathlib.Path:
     path = [PROGRAMS, pathlib.Path(sys.prefix) / 'bin']
     lines.append('export PATH=%s:"$PATH"' % shlex.quote(
         ':'.join(map(str, path))))
+    # The client of a virtual environment that the user has activated.
+    lines.append('PATH="${VIRTUAL_ENV:+$VIRTUAL_ENV/bin:}$PATH"')
     openrc = directory / 'openrc'
     openrc.write_text('\n'.join(lines) + '\n')
     return openrc

@@ -12,6 +12,7 @@ import dataclasses
 import pathlib
 import re
 
+README = pathlib.Path(__file__).parents[3] / 'README.rst'
 SOURCE = pathlib.Path(__file__).parents[3] / 'doc' / 'source'
 
 _BLOCK = re.compile(r'^( *)\.\. code-block:: console$')
@@ -49,6 +50,18 @@ def pages() -> list[str]:
 def examples(page: str) -> list[Example]:
     """List the examples of a page, in order."""
     return list(parse(page, (SOURCE / ('%s.rst' % page)).read_text()))
+
+
+def readme(section: str, *exits: int) -> Example:
+    """Return the commands of a section of README, which have no prompts.
+
+    :param exits: the exit statuses that each command may have
+    """
+    before, block = re.split(
+        '(?<=\n%s\n)=+\n[^=]*?::\n\n' % re.escape(section),
+        README.read_text(), maxsplit=1)
+    return Example('README', before.count('\n'), section, tuple(
+        filter(None, _block(block.splitlines(), 0))), exits=exits)
 
 
 def parse(page: str, text: str) -> abc.Iterator[Example]:

@@ -25,6 +25,7 @@ TRACEBACK = 'Traceback (most recent call last)'
 # and the locations of Python's environment and of this checkout.
 SUBSTITUTIONS = {
     '/opt/nova': sys.prefix,
+    '~/admin-openrc': '$MIRROR_CLOUD/openrc',
     '/opt/src/nova-aggregate-mirror': str(ROOT),
     '/etc/nova': '$MIRROR_CLOUD',
     '/etc/systemd/system': '$MIRROR_CLOUD',

@@ -134,11 +134,20 @@ class TestInstallPage(unittest.TestCase):
             terminal = demonstration.shell()
             self.assertNotIn(ACTIVE, demonstration.log())
             readme = (shell.ROOT / 'README.rst').read_text()
-            rows = re.findall(r'^ +(\d .+ WRONG)$', readme, re.MULTILINE)
+            rows = re.findall(r'^ +(\d .+ (?:ok|WRONG))$', readme,
+                              re.MULTILINE)
             self.assertEqual(rows, [line for line in demonstration.said
-                                    if line.endswith('WRONG')][:len(rows)])
+                                    if line[:1].isdigit()
+                                    and line.endswith((' ok', ' WRONG'))
+                                    ][:len(rows)])
 
             self.assertNotEqual([], demonstration.different())
+            output = terminal.type([
+                page.readme('Look at your own cloud', 0, 7)])
+            self.assertIn('stale', output)
+            # Nothing is restarted or mirrored yet.
+            terminal.type([page.readme('Install it', 0, 1, 2)])
+            self.assertNotIn(ACTIVE, demonstration.log())
             output = terminal.type(install_examples(removal=False))
             self.assertEqual([], demonstration.different(), output)
             self.assertIn(ACTIVE, demonstration.log())

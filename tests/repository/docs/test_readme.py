@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""README's first command works; its second command runs these tests."""
+"""README's demonstration works; the command below it runs these tests."""
 
-import re
 import subprocess
 import unittest
 
+from tests.repository.docs import page
 from tests.repository.docs import shell
 
 
@@ -12,8 +12,7 @@ class TestReadme(unittest.TestCase):
 
     def test_the_demonstration(self):
         """An outage, a crash and an explanation, with real processes."""
-        readme = (shell.ROOT / 'README.rst').read_text()
-        command, = re.findall(r'^Try it::\n\n    (.+)', readme, re.MULTILINE)
+        command = page.readme('Try it in six minutes').commands[0]
         # On SIGINT, unlike SIGKILL, it stops what it has started.
         played = subprocess.run(
             ['timeout', '--signal=INT', str(shell.TIMEOUT), 'bash', '-c',
