@@ -57,6 +57,7 @@ def _started(state: statefile.State, parts: services.Services,
             with contextlib.closing(sqlite3.connect(
                     state.config.path('%s.sqlite' % name))) as connection:
                 connection.execute('PRAGMA journal_mode = WAL')
+
     def start_nova() -> None:
         tell('Starting nova')
         state.start(parts.nova_api(1))
