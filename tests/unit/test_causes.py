@@ -152,7 +152,7 @@ class TestCauses(testtools.TestCase):
 
     def test_user_of_the_client_has_no_controller(self) -> None:
         """The steps of the openstack client are for its own options."""
-        user = causes.client('placement')
+        user = openstack_options.party('placement')
         for name, cause in CAUSES.items():
             for party in user, causes.keystone(user):
                 for text in 'nova.conf', '[placement]':
