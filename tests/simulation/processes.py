@@ -204,6 +204,7 @@ class Parts:
         self.cloud = cloud
         self.name = name
         self.journal = Journal(cloud, skew)
+        self.rows, self.ledger = self.journal.rows, self.journal.ledger
         options = cloud.conf.aggregate_mirror
         self.limits = cloud.limits
         self.source = databases.source(
