@@ -18,17 +18,15 @@ from nova_aggregate_mirror.journal.db import sqlite
 from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.limits import engines
 
-# Attempts at a migration, during which other controllers migrate, too. Each
-# table, and the version, can make one fail.
+# Attempts while other controllers migrate: each table can make one fail.
 ATTEMPTS = 20
 
 # An ALTER waits for the locks of all sessions that use the table.
 MIGRATION = engines.Limits(3600.0)
 
-# MySQL's error of a row that changed after it was read.
-CHANGED = 1020
+# MySQL's errors of a row, and of a table, that another session changes.
+CHANGED = 1020, 1684
 
-# Its name in failures.
 JOURNAL = 'the journal'
 PARTY = causes.database(JOURNAL, migration.OPTION, migration.SYNC)
 
@@ -49,11 +47,10 @@ translated = functools.partial(engines.translated, PARTY, _kind)
 
 def is_conflict(exc: Exception) -> bool:
     """Check whether the error is a conflict, which a retry resolves."""
-    if isinstance(exc, db_exc.DBDeadlock):
-        return True
-    # MariaDB 11.6.2 and later report the code; older oslo.db lacks it.
-    return any(cause.args[:1] == (CHANGED,)
-               for cause in driver_failures.chain(exc))
+    # MariaDB reports codes that oslo.db has no class for.
+    return isinstance(exc, db_exc.DBDeadlock) or any(
+        cause.args[0] in CHANGED
+        for cause in driver_failures.chain(exc) if cause.args)
 
 
 class Database:
@@ -89,10 +86,15 @@ class Database:
             yield connection
 
     @translated()
-    def schema(self) -> migration.Schema:
+    def schema(self, attempts: int = ATTEMPTS) -> migration.Schema:
         """Read which tables there are, and their version."""
-        with self.transaction() as connection:
-            return migration.read(connection)
+        try:
+            with self.transaction() as connection:
+                return migration.read(connection)
+        except db_exc.DBError as exc:
+            if not attempts or not is_conflict(exc):
+                raise
+        return self.schema(attempts - 1)
 
     @translated()
     def check_tables(self) -> migration.Schema:
@@ -112,8 +114,7 @@ class Database:
             except (db_exc.DBError, sa.exc.SQLAlchemyError) as exc:
                 # Of concurrent migrations, one creates each table. No lock
                 # keeps them apart: on Galera each node has its own.
-                others_migrate = self.schema() != before or is_conflict(exc)
-                if not others_migrate:
+                if not is_conflict(exc) and self.schema() == before:
                     raise
                 error = exc
         raise error
@@ -123,8 +124,7 @@ class Database:
 
         :raises JournalUnavailable: when the tables are missing or outdated
         """
-        schema = self.schema()
-        if schema.is_outdated:
+        if (schema := self.schema()).is_outdated:
             raise exceptions.JournalUnavailable(
                 'has %s; this release needs version %s'
                 % (schema, migration.HEAD), JOURNAL,

@@ -4,6 +4,7 @@
 import pathlib
 
 import fixtures
+from oslo_db import exception as db_exc
 import sqlalchemy as sa
 import testtools
 
@@ -69,6 +70,21 @@ class TestTables(testtools.TestCase):
         for _worker in range(2):
             self.database.migrate()
             self.database.prepare()
+        self.assertEqual(migration.HEAD, self.database.schema().version)
+
+    def test_table_that_another_controller_creates(self):
+        """MySQL tells nothing of it meanwhile; it is looked at again."""
+        real, errors = migration.read, 2 * [db_exc.DBError(Exception(
+            1684, 'Table was skipped since its definition is being modified'))]
+
+        def read(connection):
+            if errors:
+                raise errors.pop()
+            return real(connection)
+
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.journal.db.migration.read', read))
+        self.database.migrate()
         self.assertEqual(migration.HEAD, self.database.schema().version)
 
     def test_tables_of_an_older_release(self):
