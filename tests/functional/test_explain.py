@@ -286,9 +286,9 @@ class TestQueries(explaining.ExplainingTest):
     def statements(self, request):
         """Count those in the cell and in the API database.
 
-        Those of each of three runs: nova's services add their own.
+        Those of each of six runs: nova's services add their own.
         """
-        runs = [self.count(request) for _run in range(3)]
+        runs = [self.count(request) for _run in range(6)]
         counts = collections.Counter()
         for (database, _statement), count in functools.reduce(
                 operator.and_, runs).items():
