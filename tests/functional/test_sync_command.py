@@ -2,9 +2,7 @@
 """sync_aggregates for an operator: preview, scope, prune, Ctrl-C."""
 
 import json
-import os
 import pathlib
-import pty
 import signal
 
 from oslo_utils import uuidutils
@@ -303,23 +301,6 @@ class TestPrune(SyncTest):
 
 
 class TestProgress(SyncTest):
-
-    def test_count_on_a_terminal(self):
-        """A terminal gets a count; the final output has no trace of it."""
-        for number in range(3):
-            self.host('h%d' % number)
-        ours, theirs = pty.openpty()
-        process = self.start('placement', 'sync_aggregates', '--format',
-                             'json', stderr=theirs)
-        # Small enough to stay in the pipe until the command has exited.
-        printed, _nothing = process.communicate(timeout=PATIENCE)
-        os.set_blocking(ours, False)
-        drawn = os.read(ours, 1 << 16)
-        os.close(theirs)
-        os.close(ours)
-        self.assertEqual(3, len(json.loads(printed)['missing']))
-        self.assertIn(b'Nova has 2 aggregates and 3 compute nodes', drawn)
-        self.assertIn(b'0 of 3 providers done', drawn)
 
     def interrupted(self, number):
         """Send a signal while PUTs are in flight; return the command."""
