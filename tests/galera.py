@@ -233,5 +233,10 @@ def _start() -> abc.Sequence[Node]:
             databases.start(
                 folder, user, command if number else [*command, FIRST],
                 node.is_synced)
+        # The node that sent the last its data refuses connections for a while.
+        if not wait(lambda: all(node.is_synced() for node in found)):
+            raise databases.Unavailable('Galera did not start: %s' % [
+                node.status().get('wsrep_local_state_comment')
+                for node in found])
         unused.pop_all()
     return found
