@@ -145,9 +145,10 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.placement.create_provider(uuidutils.generate_uuid(), 'lonely')
         self.placement.set_aggregates(
             PROVIDER, [AGGREGATE, uuidutils.generate_uuid()])
-        unused = [uuidutils.generate_uuid() for _ in range(899)]
+        # Whichever fifty have the aggregate, by chance of their UUIDs.
+        unused = [uuidutils.generate_uuid() for _ in range(929)]
         for used, rare, requests in (
-                ([AGGREGATE], unused, 1 + 900 / 50),
+                ([AGGREGATE], unused[29:], 1 + 900 / 50),
                 (unused[:30], [AGGREGATE, *unused], 30 + 900 / 50 + 50)):
             # As after its first pass, when it knows of many providers.
             self.client = client.Client(self.conf)
