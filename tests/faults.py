@@ -15,6 +15,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import socket
 import ssl
 import subprocess
@@ -134,6 +135,9 @@ class Scene:
     def restore(self) -> None:
         """Set the options as they were at first, and the catalog."""
         self.catalog()
+        # Their names have the second.
+        for folder in pathlib.Path(CONF.state_path).glob('*/broken-*'):
+            shutil.rmtree(folder)
         self.keystone.secret, self.other = b'', ''
         self.changed = self.hosts[0]
         for group, name in {**self.options, **self.sound}:
