@@ -12,6 +12,9 @@ aggregate for another tenant, or not in the aggregate of the flavor. The result
 for each host is compared with what was set up. The ratio is nova-scheduler's
 figure divided by that of the command, per pair. The bare requests are those of
 the command that only read.
+
+With ``--count all``, what the command takes beyond one explanation is compared
+with nova's own filters and weighers for the same servers, one by one.
 """
 
 from collections import abc
@@ -51,6 +54,7 @@ class Request:
 SEEDED = {name: kind for name, kind in obstacles.SEEDED.items()
           if name != obstacles.SLOW}
 ACCEPTED = Request('most acceptable', {}, SEEDED)
+FILLED = Request('filled', {}, SEEDED)
 EXCLUDED = Request('most excluded', obstacles.SPECS,
                    {**obstacles.SEEDED, **obstacles.ADDED})
 
@@ -81,11 +85,48 @@ class Comparison:
             count, explain, functools.partial(self._schedule, request),
             functools.partial(self._floor.repeat, log.since()))
 
-    def _create_flavor(self, request: Request) -> None:
+    def fillings(self, servers: int) -> list[figures.Pair]:
+        """Measure servers until all hosts are full, at least two each."""
+        each = max(2, servers // len(self._hosts))
+        memory = fleet.MEMORY_MB // each
+        self._create_flavor(FILLED, memory)
+        ask = functools.partial(
+            self._runner.run, commands.OURS, self._nova_conf, 'scheduling',
+            'explain', '--flavor', FILLED.name, '--project', obstacles.TENANT,
+            '--format', 'json')
+
+        placed = set[int]()
+
+        def fill() -> figures.Run:
+            one, _ = ask()
+            every, output = ask('--count', 'all')
+            placed.add(json.loads(output[output.index('{'):])['count'])
+            return dataclasses.replace(
+                every, seconds=every.seconds - one.seconds,
+                cpu_seconds=every.cpu_seconds - one.cpu_seconds)
+
+        def nova() -> figures.Run:
+            answer = self._scheduler.fill(
+                extra_specs={}, project=obstacles.TENANT, memory_mb=memory,
+                each=each)
+            self._scheduler.clean()
+            placed.add(answer['placed'])
+            return figures.Run(answer['seconds'], answer['cpu_seconds'], 0.0,
+                               figures.UNKNOWN, 0)
+
+        ask()
+        pairs = figures.alternate(1, fill, nova, lambda: None)
+        if len(placed) != 1:
+            raise services.Void('The command and nova placed not as many '
+                                'servers: %s' % sorted(placed))
+        return pairs
+
+    def _create_flavor(self, request: Request, memory_mb: int = 512) -> None:
         """Create the flavor that nova-scheduler's requests have."""
         name = request.name.replace(' ', '-')
         self._nova.post('/flavors', json={'flavor': {
-            'id': name, 'name': name, 'ram': 512, 'vcpus': 1, 'disk': 1}})
+            'id': name, 'name': name, 'ram': memory_mb, 'vcpus': 1,
+            'disk': 1}})
         if request.extra_specs:
             self._nova.post('/flavors/%s/os-extra_specs' % name, json={
                 'extra_specs': dict(request.extra_specs)})
@@ -130,7 +171,7 @@ class Comparison:
                            figures.UNKNOWN, requests)
 
 
-def _measure_size(running: cloud.Cloud, hosts: int, pairs: int,
+def _measure_size(running: cloud.Cloud, hosts: int, pairs: int, servers: int,
                   lines: figures.Lines) -> None:
     names = workload.Size(hosts, 0, 0).host_names()
     seeded = fleet.seeded(running, hosts, obstacles.groups(names))
@@ -140,6 +181,9 @@ def _measure_size(running: cloud.Cloud, hosts: int, pairs: int,
         comparison = Comparison(running, seeded, schedulers.Scheduler(
             url, running, seeded, True), running.config.path(
                 schedulers.OURS + '.conf'))
+        if hosts <= servers // 2:
+            lines.compare('%d hosts, filled' % hosts,
+                          comparison.fillings(servers), FIGURES)
         for request in (ACCEPTED, EXCLUDED):
             if request is EXCLUDED:
                 obstacles.add(running, names)
@@ -147,13 +191,14 @@ def _measure_size(running: cloud.Cloud, hosts: int, pairs: int,
                           comparison.pairs(request, pairs), FIGURES)
 
 
-def measure(sizes: abc.Sequence[int], pairs: int) -> str:
+def measure(sizes: abc.Sequence[int], pairs: int, servers: int) -> str:
     """Run the benchmark.
 
     :param sizes: numbers of hosts
+    :param servers: for how many the hosts have room, if each has two or more
     """
     lines = figures.Lines('nova-scheduler', 'scheduling explain')
     for hosts in sizes:
         with services.running() as running:
-            _measure_size(running, hosts, pairs, lines)
+            _measure_size(running, hosts, pairs, servers, lines)
     return lines.table('Explaining a request, pairs: %d' % pairs)

@@ -62,6 +62,40 @@ class Scheduler:
             self._placed.append(instance)
         return answer
 
+    def fill(self, extra_specs: dict[str, str], project: str, memory_mb: int,
+             each: int) -> dict[str, Any]:
+        """Place servers on the candidates of one request, until all are full.
+
+        Nova's host states are read once; only its filters and weighers run,
+        and what takes a server from a host.
+
+        :param each: servers that a host has room for
+        """
+        spec = self._request(str(uuid.uuid4()), extra_specs, project, '')
+        spec.flavor.memory_mb = memory_mb
+        hosts = self._manager.host_manager
+        self._timed(functools.partial(
+            self._manager.select_destinations, self._context, spec_obj=spec,
+            instance_uuids=[spec.instance_uuid], return_objects=True,
+            return_alternates=True))
+        self._placed.append(spec.instance_uuid)
+        states = list(hosts.get_host_states_by_uuids(
+            self._context, self._candidates, spec))
+        left = {state.host: each for state in states}
+        placed, cpu, start = 0, time.process_time(), time.perf_counter()
+        while states:
+            passed = hosts.get_filtered_hosts(states, spec)
+            if not passed:
+                break
+            chosen = hosts.get_weighed_hosts(passed, spec)[0].obj
+            self._manager._consume_selected_host(
+                chosen, spec, instance_uuid=str(uuid.uuid4()))
+            placed += 1
+            left[chosen.host] -= 1
+            states = [state for state in states if left[state.host]]
+        return {'seconds': time.perf_counter() - start,
+                'cpu_seconds': time.process_time() - cpu, 'placed': placed}
+
     def clean(self) -> dict[str, Any]:
         """Remove the allocations of all scheduled servers."""
         while self._placed:
@@ -129,7 +163,8 @@ def application(environ: Any, start_response: Any) -> list[bytes]:
     answer: Any = {}
     if environ['REQUEST_METHOD'] == 'POST':
         method = {'/sync': _SCHEDULER.sync, '/clean': _SCHEDULER.clean,
-                  '/schedule': _SCHEDULER.schedule}[environ['PATH_INFO']]
+                  '/schedule': _SCHEDULER.schedule,
+                  '/fill': _SCHEDULER.fill}[environ['PATH_INFO']]
         answer = method(**json.loads(body))
     start_response('200 OK', [('Content-Type', 'application/json')])
     return [json.dumps(answer).encode()]

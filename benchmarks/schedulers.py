@@ -111,6 +111,11 @@ class Scheduler:
         answer: dict[str, Any] = self._ask('schedule', **asked)
         return answer
 
+    def fill(self, **asked: Any) -> dict[str, Any]:
+        """Fill the hosts; see ``scheduler_service.Scheduler.fill``."""
+        answer: dict[str, Any] = self._ask('fill', **asked)
+        return answer
+
     def clean(self) -> None:
         """Remove the allocations of all scheduled servers."""
         self._ask('clean')
