@@ -70,7 +70,7 @@ def _enable(nova: api.ApiSource, hosts: abc.Iterable[str]) -> int:
     services = {service.host: service for service in nova.services()
                 if service.id}
     statuses: set[int] = set()
-    for host in sorted(hosts):
+    for host in sorted(set(hosts)):
         service = services.get(host)
         status, text = exit_status.OK, 'nova-compute is enabled'
         try:
