@@ -16,7 +16,7 @@ LONGEST = patience.seconds(3600)
 BUSY = 2.0
 
 
-class TestOutages(testtools.TestCase):
+class TestFaults(testtools.TestCase):
 
     def measure(self, selection, **limits):
         """Measure a selection of rows, each of them."""
