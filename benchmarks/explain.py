@@ -14,13 +14,19 @@ figure divided by that of the command, per pair. The bare requests are those of
 the command that only read.
 
 With ``--count all``, what the command takes beyond one explanation is compared
-with nova's own filters and weighers for the same servers, one by one.
+with nova's own filters and weighers for the same servers, one by one; with
+``--servers-of`` with these and nova's queries of each further request.
 """
 
 from collections import abc
 import dataclasses
 import functools
 import json
+from typing import Any
+import uuid
+
+from nova import context
+from nova import objects
 
 from benchmarks import commands
 from benchmarks import figures
@@ -32,6 +38,7 @@ from benchmarks import services
 from benchmarks import traffic
 from benchmarks import workload
 from tests.cloud import cloud
+from tests.cloud import seed
 
 FIGURES = (figures.WALL, figures.CPU, figures.REQUESTS, figures.PEAK)
 
@@ -55,6 +62,8 @@ SEEDED = {name: kind for name, kind in obstacles.SEEDED.items()
           if name != obstacles.SLOW}
 ACCEPTED = Request('most acceptable', {}, SEEDED)
 FILLED = Request('filled', {}, SEEDED)
+LEAVING, MEMORIES = 40, (512, 1024, 1536, 2048, 3072)
+"""Servers that leave a host, and the MB of their different requests."""
 EXCLUDED = Request('most excluded', obstacles.SPECS,
                    {**obstacles.SEEDED, **obstacles.ADDED})
 
@@ -95,27 +104,63 @@ class Comparison:
             'explain', '--flavor', FILLED.name, '--project', obstacles.TENANT,
             '--format', 'json')
 
+        def fill() -> tuple[figures.Run, int]:
+            every, output = ask('--count', 'all')
+            return every, json.loads(output[output.index('{'):])['count']
+
+        return self._placed(ask, fill, memories=[memory], each=each,
+                            most=servers)
+
+    def leaving(self, running: cloud.Cloud) -> list[figures.Pair]:
+        """Measure servers that leave a host that has room for more."""
+        host = self._hosts[0]
+        for number, memory in enumerate(MEMORIES):
+            flavor, request = _stored(memory)
+            seed.servers(running.config, [
+                (str(uuid.uuid4()), host) for _server in range(
+                    number, LEAVING, len(MEMORIES))], request, flavor=flavor)
+        run = functools.partial(
+            self._runner.run, commands.OURS, self._nova_conf, 'scheduling',
+            'explain', '--format', 'json')
+
+        def leave() -> tuple[figures.Run, int]:
+            every, output = run('--servers-of', host)
+            rows = json.loads(output[output.index('{'):])['servers']
+            return every, sum(bool(row['destination']) for row in rows)
+
+        return self._placed(
+            functools.partial(run, '--flavor', FILLED.name, '--project',
+                              obstacles.TENANT), leave,
+            memories=MEMORIES, each=LEAVING, most=LEAVING)
+
+    def _placed(self, explain: abc.Callable[[], tuple[figures.Run, str]],
+                place: abc.Callable[[], tuple[figures.Run, int]],
+                **asked: Any) -> list[figures.Pair]:
+        """Measure what a command takes beyond one explanation, and nova.
+
+        :param asked: as of ``scheduler_service.Scheduler.fill``
+        :raises Void: they did not place as many servers
+        """
         placed = set[int]()
 
-        def fill() -> figures.Run:
-            one, _ = ask()
-            every, output = ask('--count', 'all')
-            placed.add(json.loads(output[output.index('{'):])['count'])
+        def ours() -> figures.Run:
+            one, _output = explain()
+            every, count = place()
+            placed.add(count)
             return dataclasses.replace(
                 every, seconds=every.seconds - one.seconds,
                 cpu_seconds=every.cpu_seconds - one.cpu_seconds)
 
         def nova() -> figures.Run:
             answer = self._scheduler.fill(
-                extra_specs={}, project=obstacles.TENANT, memory_mb=memory,
-                each=each)
+                extra_specs={}, project=obstacles.TENANT, **asked)
             self._scheduler.clean()
             placed.add(answer['placed'])
             return figures.Run(answer['seconds'], answer['cpu_seconds'], 0.0,
                                figures.UNKNOWN, 0)
 
-        ask()
-        pairs = figures.alternate(1, fill, nova, lambda: None)
+        explain()
+        pairs = figures.alternate(1, ours, nova, lambda: None)
         if len(placed) != 1:
             raise services.Void('The command and nova placed not as many '
                                 'servers: %s' % sorted(placed))
@@ -171,6 +216,21 @@ class Comparison:
                            figures.UNKNOWN, requests)
 
 
+def _stored(memory_mb: int) -> tuple[str, str]:
+    """Return a flavor and a request with it, as nova stores them."""
+    objects.register_all()
+    flavor = objects.Flavor(
+        id=memory_mb, name='memory-%d' % memory_mb, flavorid=str(memory_mb),
+        vcpus=1, memory_mb=memory_mb, root_gb=1, ephemeral_gb=0, swap=0,
+        rxtx_factor=1.0, disabled=False, is_public=True, extra_specs={},
+        projects=[])
+    spec = objects.RequestSpec.from_components(
+        context.get_admin_context(), str(uuid.uuid4()), {}, flavor, None, None,
+        {}, None, None, project_id=obstacles.TENANT)
+    kept = {'cur': flavor.obj_to_primitive(), 'old': None, 'new': None}
+    return json.dumps(kept), json.dumps(spec.obj_to_primitive())
+
+
 def _measure_size(running: cloud.Cloud, hosts: int, pairs: int, servers: int,
                   lines: figures.Lines) -> None:
     names = workload.Size(hosts, 0, 0).host_names()
@@ -184,6 +244,8 @@ def _measure_size(running: cloud.Cloud, hosts: int, pairs: int, servers: int,
         if hosts <= servers // 2:
             lines.compare('%d hosts, filled' % hosts,
                           comparison.fillings(servers), FIGURES)
+            lines.compare('%d hosts, %d servers leave one' % (hosts, LEAVING),
+                          comparison.leaving(running), FIGURES)
         for request in (ACCEPTED, EXCLUDED):
             if request is EXCLUDED:
                 obstacles.add(running, names)

@@ -18,6 +18,7 @@ from nova import context
 from nova import exception
 from nova import objects
 from nova.scheduler import manager
+from nova.scheduler import utils
 from oslo_log import log as logging
 
 
@@ -62,17 +63,23 @@ class Scheduler:
             self._placed.append(instance)
         return answer
 
-    def fill(self, extra_specs: dict[str, str], project: str, memory_mb: int,
-             each: int) -> dict[str, Any]:
-        """Place servers on the candidates of one request, until all are full.
+    def fill(self, extra_specs: dict[str, str], project: str,
+             memories: list[int], each: int, most: int) -> dict[str, Any]:
+        """Place servers of some requests in turn, until all hosts are full.
 
         Nova's host states are read once; only its filters and weighers run,
-        and what takes a server from a host.
+        what takes a server from a host, and the query of each further request.
 
+        :param memories: MB of each request
         :param each: servers that a host has room for
+        :param most: servers to place at most
         """
-        spec = self._request(str(uuid.uuid4()), extra_specs, project, '')
-        spec.flavor.memory_mb = memory_mb
+        specs = []
+        for memory in memories:
+            specs.append(
+                self._request(str(uuid.uuid4()), extra_specs, project, ''))
+            specs[-1].flavor.memory_mb = memory
+        spec, *further = specs
         hosts = self._manager.host_manager
         self._timed(functools.partial(
             self._manager.select_destinations, self._context, spec_obj=spec,
@@ -83,7 +90,12 @@ class Scheduler:
             self._context, self._candidates, spec))
         left = {state.host: each for state in states}
         placed, cpu, start = 0, time.process_time(), time.perf_counter()
-        while states:
+        for other in further:
+            self._manager.placement_client.get_allocation_candidates(
+                self._context, utils.resources_from_request_spec(
+                    self._context, other, hosts))
+        while states and placed < most:
+            spec = specs[placed % len(specs)]
             passed = hosts.get_filtered_hosts(states, spec)
             if not passed:
                 break

@@ -102,20 +102,27 @@ def services(cloud: config.Config, hosts: abc.Sequence[str],
          'forced_down': False, 'version': version, 'deleted': 0,
          'created_at': _LAST_SEEN, 'last_seen_up': _LAST_SEEN}
         for host in hosts])
-    [(number,)] = sql.execute(
-        cloud.database_url('nova_api'),
-        'SELECT id FROM cell_mappings WHERE name = :name', name=cell)
+    number = _cell_id(cloud, cell)
     sql.insert(cloud.database_url('nova_api'), 'host_mappings', [
         {'host': host, 'cell_id': number} for host in hosts])
 
 
+def _cell_id(cloud: config.Config, name: str) -> int:
+    [(number,)] = sql.execute(
+        cloud.database_url('nova_api'),
+        'SELECT id FROM cell_mappings WHERE name = :name', name=name)
+    return number
+
+
 def servers(cloud: config.Config, placed: abc.Iterable[tuple[str, str]],
-            request: str, database: str = 'nova') -> None:
+            request: str, database: str = 'nova', flavor: str = '') -> None:
     """Insert servers on hosts, each with the same request.
 
     :param placed: UUID and host of each server
     :param request: the RequestSpec as nova stores it, JSON
     :param database: the name of the cell's database
+    :param flavor: that of the servers as nova stores it, JSON; without it they
+        are in no cell, and only their requests can be read
     """
     rows = list(placed)
     for start in range(0, len(rows), _CHUNK):
@@ -128,6 +135,13 @@ def servers(cloud: config.Config, placed: abc.Iterable[tuple[str, str]],
         sql.insert(cloud.database_url('nova_api'), 'request_specs', [
             {'instance_uuid': server, 'spec': request}
             for server, _host in some])
+        if flavor:
+            sql.insert(cloud.database_url(database), 'instance_extra', [
+                {'instance_uuid': server, 'flavor': flavor, 'deleted': 0}
+                for server, _host in some])
+            sql.insert(cloud.database_url('nova_api'), 'instance_mappings', [
+                {'instance_uuid': server, 'cell_id': _cell_id(cloud, 'cell1'),
+                 'project_id': 'project'} for server, _host in some])
 
 
 def aggregates(cloud: config.Config,
