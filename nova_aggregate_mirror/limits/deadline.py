@@ -74,7 +74,7 @@ class Budget:
             self._left -= spent
             # What it took beyond ``shared`` was of the floor.
             if essential and spent - shared > self._quick:
-                self._floor = max(0.0, self._floor - spent + shared)
+                self._floor -= spent - shared
 
 
 def remaining() -> float:

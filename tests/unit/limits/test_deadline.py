@@ -57,6 +57,45 @@ class TestBudget(testtools.TestCase):
             with self.budget.spending():
                 self.assertEqual(0.0, deadline.remaining())
 
+    def test_part_as_quick_as_is_free(self):
+        """It is counted from what it takes beyond that."""
+        with self.budget.spending():
+            self.now += 10.0
+        with self.budget.spending(essential=True):
+            self.now += 0.25
+        with self.budget.spending(essential=True):
+            self.assertEqual(2.0, deadline.remaining())
+            self.now += 0.5
+        with self.budget.spending(essential=True):
+            self.assertEqual(1.5, deadline.remaining())
+
+    def test_time_that_is_left_does_not_raise_the_floor(self):
+        budget = deadline.Budget(10.0, 2.0)
+        with budget.spending(essential=True):
+            self.now += 9.5
+        with budget.spending():
+            self.now += 0.5
+        with budget.spending(essential=True):
+            self.assertEqual(2.0, deadline.remaining())
+            self.now += 0.5
+        with budget.spending(essential=True):
+            self.assertEqual(1.5, deadline.remaining())
+
+    def test_no_floor(self):
+        budget = deadline.Budget(10.0)
+        with budget.spending():
+            self.now += 10.0
+        with budget.spending(essential=True):
+            self.assertEqual(0.0, deadline.remaining())
+
+    def test_is_budget(self):
+        """Only what a request to nova-api spends is one."""
+        self.assertFalse(deadline.is_budget())
+        with deadline.within(3.0):
+            self.assertFalse(deadline.is_budget())
+        with deadline.Budget(0.5).spending():
+            self.assertTrue(deadline.is_budget())
+
     def test_all_parts_together(self):
         """However many wait, they end in time."""
         began = self.now
@@ -88,6 +127,9 @@ class TestBudget(testtools.TestCase):
         with deadline.within(60.0):
             self.assertFalse(deadline.is_silence(0.9))
             self.assertTrue(deadline.is_silence(1.0))
+        with deadline.within(1.2):
+            self.assertFalse(deadline.is_silence(0.5))
+            self.assertTrue(deadline.is_silence(0.6))
         with deadline.within(0.0):
             self.assertFalse(deadline.is_silence(0.0))
 
@@ -106,5 +148,6 @@ class TestBudget(testtools.TestCase):
         with deadline.within(2.0):
             self.assertEqual([2.0, 2.0, 1.0], [
                 deadline.allowance(limit) for limit in (None, 3.0, 1.0)])
-            self.now += 2.0
+            self.now += 60.0
+            self.assertEqual(0.0, deadline.remaining())
             self.assertRaises(TimeoutError, deadline.allowance, 3.0)

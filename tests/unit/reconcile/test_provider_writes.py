@@ -197,6 +197,13 @@ class TestHosts(doubles.TestCase):
         self.converge('h1', 'h2')
         self.assertIn(('PUT', 'n1'), self.log)
 
+    def test_what_is_kept_of_a_changed_provider(self):
+        """Aggregates that were never nova's, beside those that it gets."""
+        self.assertEqual({}, self.converge('h1').kept)
+        self.placement.create('n1', 'foreign')
+        self.assertEqual({'n1': {'foreign'}}, self.converge('h1').kept)
+        self.assertEqual({}, self.converge('h1').kept)
+
     def test_without_prune_nothing_is_removed(self):
         """A sync that may not prune only adds."""
         self.placement.create('n1', 'b')
