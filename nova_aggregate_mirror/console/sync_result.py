@@ -9,6 +9,7 @@ from typing import Any
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
+from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import terminal_tables
@@ -79,6 +80,24 @@ def document(result: result.Result) -> dict[str, Any]:
         'unprocessed': result.unprocessed,
         'exit_status': result.status(),
     }
+
+
+def complete(result: result.Result) -> list[Association]:
+    """List all associations, those in sync as well."""
+    nova = result.nova
+    unread = {subject.name for subject in result.outcome.failed
+              if subject.kind == outcome.UNREAD}
+    unknown = unread.union(
+        not_compared(result), nova.hosts_down, *nova.unknown.values())
+    if result.not_compared:
+        unknown |= {*nova.compute_nodes(), *nova.members}
+    return associations.complete(nova, result.associations, unknown)
+
+
+def not_compared(result: result.Result) -> list[str]:
+    """List provider UUIDs and host names that could not be compared."""
+    return [subject.name for subject in result.outcome.failed
+            if subject.kind in (outcome.PROVIDER, outcome.HOST)]
 
 
 def rows(result: result.Result, states: abc.Sequence[State] = LISTED

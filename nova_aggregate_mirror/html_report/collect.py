@@ -8,6 +8,7 @@ import dataclasses
 from oslo_config import cfg
 
 import nova_aggregate_mirror.conf
+from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.html_report import matrix
 from nova_aggregate_mirror.html_report import misplaced
@@ -18,11 +19,9 @@ from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import workers
-from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import modes
-from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
@@ -117,24 +116,11 @@ def read_journal(conf: cfg.ConfigOpts,
             exc, text=INCOMPLETE))
 
 
-def associations_of(content: Content
-                    ) -> list[associations.Association]:
-    """Return all associations, those in sync as well."""
-    sync, nova = content.sync, content.sync.nova
-    unread = {subject.name for subject in sync.outcome.failed
-              if subject.kind == outcome.UNREAD}
-    unknown = {*_not_compared(content), *nova.hosts_down, *unread}.union(
-        *nova.unknown.values())
-    if sync.not_compared:
-        unknown |= {*nova.compute_nodes(), *nova.members}
-    return associations.complete(nova, sync.associations, unknown)
-
-
 def marks(content: Content) -> abc.Mapping[str, tuple[str, ...]]:
     """Map hosts to short texts about problems other than drift."""
     by_host: dict[str, tuple[str, ...]] = {}
     nova, not_compared = content.sync.nova, set[str]()
-    for name in _not_compared(content):
+    for name in sync_result.not_compared(content.sync):
         not_compared |= nova.hosts_of(name) or {name}
     for hosts, mark in (
             ({row.dirty.host for row in content.journal.rows
@@ -151,10 +137,3 @@ def marks(content: Content) -> abc.Mapping[str, tuple[str, ...]]:
         for host in hosts:
             by_host[host] = (*by_host.get(host, ()), mark)
     return by_host
-
-
-def _not_compared(content: Content) -> abc.Iterator[str]:
-    """List provider UUIDs and host names that could not be compared."""
-    for subject in content.sync.outcome.failed:
-        if subject.kind in (outcome.PROVIDER, outcome.HOST):
-            yield subject.name

@@ -74,7 +74,7 @@ def values(content: collect.Content) -> dict[str, Any]:
     """Return the variables of the template."""
     result = content.sync
     journal, nova = content.journal, content.sync.nova
-    compared = matrix.shown(collect.associations_of(content))
+    compared = matrix.shown(sync_result.complete(result))
     rows = matrix.rows(nova, compared, collect.marks(content))
     columns = matrix.columns(nova, compared)
     places = {column.uuid: place for place, column in enumerate(columns)}

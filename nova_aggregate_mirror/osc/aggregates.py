@@ -35,7 +35,8 @@ class ListAggregates(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
-        nova, compared = self.compare(parsed_args.foreign)
+        sync = self.compare(parsed_args.foreign)
+        nova, compared = sync.nova, sync_result.complete(sync)
         by_aggregate = collections.defaultdict(list)
         for association in compared:
             by_aggregate[association.aggregate_uuid].append(association)
@@ -90,10 +91,9 @@ class ShowAggregate(command.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         [uuid] = self.clients.aggregates([parsed_args.aggregate])
-        _nova, compared = self.compare()
         rows = [(association.host, association.provider, association.in_nova,
                  association.in_placement, association.state.value)
-                for association in compared
+                for association in sync_result.complete(self.compare())
                 if association.aggregate_uuid == uuid]
         if not rows:
             command.tell(['Aggregate %s has no host in nova, and no provider '

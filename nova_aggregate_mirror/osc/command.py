@@ -12,22 +12,18 @@ from osc_lib.command import command
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.console import formats
-from nova_aggregate_mirror.console import progress
 from nova_aggregate_mirror.console import sync_result
+from nova_aggregate_mirror.console import sync_run
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.osc import clients
 from nova_aggregate_mirror.placement import workers
 from nova_aggregate_mirror import printable
-from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
-from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
-from nova_aggregate_mirror.reconcile import survey
-from nova_aggregate_mirror import source
 from nova_aggregate_mirror import terminal_tables
 
 Table = tuple[tuple[str, ...], list[tuple[Any, ...]]]
@@ -94,29 +90,19 @@ class Lister(command.Lister):
         level = self.app.options.verbose_level
         return level < 2 and not (level and sys.stderr.isatty())
 
-    def compare(self, foreign: bool = False
-                ) -> tuple[source.Nova, list[associations.Association]]:
-        """Return nova and its associations; foreign ones if requested."""
-        read, removable = outcome.Outcome(), frozenset[str]()
-        display = progress.shown(self.quiet or not foreign)
-        cloud = self.mirror(display=display).context
-        compared = survey.read(cloud, survey.select(cloud))
-        if foreign:
-            removable = survey.find_foreign(cloud, compared, read)
-        others = associations.foreign(compared.nova, read.kept)
-        read.failed |= full_sync.unread(compared)
-        judged = result.Result(
-            read, compared.nova, others, removable=removable,
-            request=full_sync.Request(write=False, foreign=foreign))
-        tell([*sync_result.foreign(judged, sync_result.UNKNOWN),
-              *judged.lines('"openstack aggregate mirror sync --dry-run '
-                            '-f json"')])
-        if read.failed:
-            self.status = exit_status.NOT_READ
-        unread = (compared.unread_aggregates.keys()
-                  | compared.unread_providers.keys())
-        return compared.nova, others + associations.complete(
-            compared.nova, associations.compare(compared), unread)
+    def compare(self, foreign: bool = False) -> result.Result:
+        """Return what a sync would do; print what could not be read."""
+        sync = sync_run.run(self.mirror, (), full_sync.Request(
+            full_sync.UNLIMITED, write=False, foreign=foreign), self.quiet)
+        self.status = sync.interruption
+        if sync.not_compared:
+            raise sync.not_compared
+        tell([*sync_result.foreign(sync, sync_result.UNKNOWN),
+              *sync.lines('"openstack aggregate mirror sync --dry-run '
+                          '-f json"')])
+        if exit_status.NOT_READ in [item.status for item in sync.problems]:
+            self.status = self.status or exit_status.NOT_READ
+        return sync
 
 
 class _FittingTable:

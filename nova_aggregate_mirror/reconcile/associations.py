@@ -210,4 +210,5 @@ def _association(nova: source.Nova, provider: str, uuid: str, state: State
     return Association(
         tuple(sorted(nova.hosts_of(provider))), provider,
         nova.aggregates.get(uuid, ''), uuid, state,
-        in_placement=state in (State.IN_SYNC, State.FOREIGN_AGGREGATE))
+        in_placement=state in (
+            State.STALE, State.IN_SYNC, State.FOREIGN_AGGREGATE))
