@@ -57,7 +57,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     components.check_configuration()
     # Imported here, so that other commands do not load the template engine.
     from nova_aggregate_mirror.html_report import report
-    options, stop = conf.command, interruption.Interruption(INTERRUPTED)
+    options, stop = conf.command, interruption.Interruption()
     display = progress.shown(options.quiet)
     try:
         with stop.watched(), \

@@ -8,15 +8,14 @@ import signal
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 STDERR = 2
-ABANDONED = ('Interrupted; completed changes are kept, and the result of '
-             'requests in flight is unknown: run the command again')
+ABANDONED = ('Interrupted; the result of requests in flight is unknown: run '
+             'the command again')
 
 
 class Interruption:
     """Handler of signals: the first stops gracefully, the second at once."""
 
-    def __init__(self, second_message: str = ABANDONED) -> None:
-        self._second_message = second_message
+    def __init__(self) -> None:
         self.cleanup = contextlib.ExitStack()
         """Closed by the second signal, before the process ends."""
         self.status = 0
@@ -38,7 +37,7 @@ class Interruption:
 
     def _handle(self, number: int, _frame: object) -> None:
         if self.status:
-            _shout(self._second_message)
+            _shout(ABANDONED)
             self.cleanup.close()
             # A normal exit waits for the threads, and they for placement.
             os._exit(self.status)

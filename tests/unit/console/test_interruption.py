@@ -25,11 +25,12 @@ class TestInterruption(testtools.TestCase):
                 (status, os.listdir(page.parent)))))
         self.useFixture(fixtures.MonkeyPatch(
             'os.write', lambda _file, text: shouts.append(text)))
-        stop = interruption.Interruption('Nothing was written')
+        stop = interruption.Interruption()
         with stop.watched(), output.replaced(str(page), stop.cleanup):
             os.kill(os.getpid(), signal.SIGTERM)
             self.assertEqual([], exits)
             os.kill(os.getpid(), signal.SIGINT)
         self.assertEqual([(143, ['page.html'])], exits)
-        self.assertEqual(b'\nNothing was written\n', shouts[1])
+        self.assertEqual(
+            '\n%s\n' % interruption.ABANDONED, shouts[1].decode())
         self.assertEqual('previous', page.read_text())
