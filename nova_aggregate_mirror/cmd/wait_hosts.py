@@ -15,7 +15,6 @@ from oslo_config import cfg
 
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror import commands
-from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror.console import wait_run
 from nova_aggregate_mirror import exceptions
@@ -28,11 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         # Nova has an option named host.
         '--host', action='append', required=True, metavar='HOST',
         dest='hosts', help='host to wait for; may be repeated')
-    parser.add_argument(
-        '--timeout', type=arguments.number(arguments.LONGEST),
-        default=wait_run.TIMEOUT, metavar='SECONDS',
-        help='maximum time to wait in seconds, from 1 to %d; the default is '
-             '%d; %s' % (arguments.LONGEST, wait_run.TIMEOUT, wait_run.LATE))
+    wait_run.add_timeout(parser, 'SECONDS')
 
 
 def run(conf: cfg.ConfigOpts) -> int:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wait of a command until placement has hosts in all their aggregates."""
 
+import argparse
 from collections import abc
 import contextlib
 import dataclasses
@@ -9,6 +10,7 @@ import sys
 import time
 
 from nova_aggregate_mirror import causes
+from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
@@ -30,8 +32,6 @@ longer: nova-api has no query for the compute nodes of a single host."""
 LEAST, LAST = 3.0, 10.0
 """Limits of the seconds that an attempt at the end may take. Nova-api needs
 some to list thousands of compute nodes."""
-LATE = ('an attempt at its end may take as long again, but at least %d and at '
-        'most %d seconds' % (LEAST, LAST))
 LONGEST = 150.0
 """Seconds after which an attempt ends. Nova-api waits up to 60 seconds for a
 cell, perhaps in two requests."""
@@ -43,6 +43,16 @@ node may return a host's memberships a little after they were committed."""
 
 Problem = problems.Problem
 State = result.State
+
+
+def add_timeout(parser: argparse.ArgumentParser, metavar: str) -> None:
+    parser.add_argument(
+        '--timeout', type=arguments.number(arguments.LONGEST),
+        default=TIMEOUT, metavar=metavar,
+        help='maximum time to wait in seconds, from 1 to %d; the default is '
+             '%d; an attempt at its end may take as long again, but at least '
+             '%d and at most %d seconds' % (
+                 arguments.LONGEST, TIMEOUT, LEAST, LAST))
 
 
 def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
@@ -63,7 +73,7 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
     """
     cloud = context.Context(journal.Ledger(), nova, placement)
     began, nodes = now(), frozenset[str]()
-    reported: abc.Set[tuple[str, ...]] = frozenset()
+    reported: abc.Set[object] = frozenset()
     was_refused = False
     while True:
         start = now()
@@ -86,8 +96,9 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
             # Another attempt decides whether these are raised.
             undecided = [error.failure for error in errors if error.is_refusal
                          or isinstance(error, exceptions.UnknownName)]
-            news = {_identity(problem): problem for problem in missing
-                    if problem.failure not in undecided}
+            # A failure stays the same while its text changes.
+            news = {(problem.subject, problem.key): problem
+                    for problem in missing if problem.failure not in undecided}
             formats.tell(plurals.lines(
                 str(problem) if problem.failure else problem.text
                 for identity, problem in news.items()
@@ -104,9 +115,7 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
             sync.outcome.current or sync.outcome.missing) else ''
         formats.tell([
             'Timeout after %.0f s%s' % (seconds, place),
-            *plurals.lines(
-                str(problem) for problem in missing if not problem.failure
-                or _identity(problem) not in reported)])
+            *plurals.lines(map(str, missing))])
         return min(problem.status for problem in missing)
     _report(sync, seconds)
     return exit_status.OK
@@ -190,9 +199,3 @@ def _is_final(error: exceptions.MirrorError, was_refused: bool,
     # Nova may be moving a compute node from one host to another.
     return isinstance(error, exceptions.Permanent) and not isinstance(
         error, exceptions.Contradiction)
-
-
-def _identity(problem: Problem) -> tuple[str, ...]:
-    """Return what stays the same while a failure has another text."""
-    return problem.subject, *(
-        problem.key if problem.failure else [problem.text])

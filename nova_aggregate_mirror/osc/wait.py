@@ -7,7 +7,6 @@ import sys
 
 from osc_lib.command import command as osc_command
 
-from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import wait_run
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
@@ -36,12 +35,7 @@ class Wait(osc_command.Command):
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'hosts', metavar='<host>', nargs='+', help='Host to wait for')
-        parser.add_argument(
-            '--timeout', type=arguments.number(arguments.LONGEST),
-            default=wait_run.TIMEOUT, metavar='<seconds>',
-            help='Maximum time to wait in seconds, from 1 to %d (default: '
-                 '%d); %s' % (
-                     arguments.LONGEST, wait_run.TIMEOUT, wait_run.LATE))
+        wait_run.add_timeout(parser, '<seconds>')
         parser.add_argument(
             '--enable', action='store_true',
             help='Then enable the compute services of the hosts, unless '
