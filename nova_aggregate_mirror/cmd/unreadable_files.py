@@ -11,8 +11,6 @@ import pwd
 from nova_aggregate_mirror import accounts
 from nova_aggregate_mirror import exceptions
 
-STATE = pathlib.Path('/var/lib/nova')
-"""Nova's state_path in all packages: its owner is the user of nova-api."""
 SUDO = "'#%d'"
 """Number of a user or group for sudo, quoted for a shell."""
 
@@ -57,10 +55,7 @@ def _step(status: os.stat_result, right: int, program: str) -> str:
         with contextlib.suppress(KeyError):
             return 'sudo -u %s %s ...' % (pwd.getpwnam(name).pw_name, program)
         return 'sudo -g %s %s ...' % (name, program)
-    if STATE.is_dir() and STATE.stat().st_uid:
-        return ('let the owner of %s read it, and run: sudo -u %s %s ...' % (
-            STATE, accounts.user(STATE.stat().st_uid, SUDO), program))
-    return 'sudo %s ...' % program
+    return 'let the user of nova-api read it, and run the program as that user'
 
 
 def _group(number: int, unnamed: str = accounts.NUMBER) -> str:
