@@ -9,6 +9,7 @@ import textwrap
 import time
 from typing import Any
 
+from nova_aggregate_mirror import commands
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exit_status
@@ -73,10 +74,8 @@ def forget(journal_rows: stored_rows.StoredRows, ids: abc.Collection[str],
     print('%s forgotten' % plurals.count(closed, 'row'), flush=True)
     status, unknown = exit_status.OK, set(ids) - {row.id for row in rows}
     if unknown:
-        existing = plurals.some('%s of host %s' % (row.id, row.dirty.host)
-                                for row in journal_rows.all()) or 'none'
-        print('The journal has no row %s; it has %s'
-              % (', '.join(sorted(unknown)), existing), file=sys.stderr)
+        print('The journal has no row %s; see "%s"' % (
+            ', '.join(sorted(unknown)), commands.LIST), file=sys.stderr)
         status = exit_status.COULD_NOT_RUN
     for row in running:
         print('Row %s was kept: its operation may still run. The agent closes '

@@ -103,8 +103,8 @@ class TestJournalRows(doubles.TestCase):
             'has passed; ' % running.id, self.text(self.err))
         self.assertEqual(exit_status.COULD_NOT_RUN, journal_rows.forget(
             self.rows, [failed.id]))
-        self.assertIn('no row %s; it has %s of host h2\n' % (
-            failed.id, running.id), self.text(self.err))
+        self.assertIn('no row %s; see "nova-aggregate-mirror-manage journal '
+                      'list"\n' % failed.id, self.text(self.err))
 
     def test_forget_by_force(self):
         """An operator may know that the operation has ended."""
