@@ -33,6 +33,8 @@ Row = tuple[abc.Callable[[inputs.Deployment, str, str], bool], str,
             tuple[tuple[str, str], ...]]
 """Pattern of a key and its value, sentence, commands with options per key."""
 
+Findings = abc.Iterator[checks.Finding]
+
 REMOVE = ('openstack', 'aggregate', 'remove', 'host')
 UNSET = ('openstack', 'aggregate', 'unset', '--property')
 RENAME = ('openstack aggregate set --zone NAME {name}', '')
@@ -66,9 +68,8 @@ ISOLATION = ((
 
 
 def _lint(rows: abc.Iterable[Row], deployment: inputs.Deployment
-          ) -> checks.Findings:
+          ) -> Findings:
     """Report the aggregates with metadata that a row is about."""
-    findings: checks.Findings = []
     for uuid, metadata in sorted(deployment.aggregates.metadata.items()):
         name = deployment.aggregates.names[uuid]
         in_placement = keyed_aggregates.has_uuid(uuid)
@@ -80,9 +81,8 @@ def _lint(rows: abc.Iterable[Row], deployment: inputs.Deployment
                      if in_placement or '{uuid}' not in template[0]]
             if keys:
                 text = sentence.format(keys=checks.some(keys))
-                findings += checks.warning(
+                yield from checks.warning(
                     'Aggregate %s %s' % (name, text), *lines)
-    return findings
 
 
 def _command(template: str, option: str, uuid: str, name: str,
@@ -96,7 +96,7 @@ def _command(template: str, option: str, uuid: str, name: str,
 
 def ratios(deployment: inputs.Deployment) -> checks.Findings:
     """Report allocation ratios, which nova reads from placement only."""
-    return _lint(ALLOCATION, deployment)
+    return [*_lint(ALLOCATION, deployment)]
 
 
 def zones(deployment: inputs.Deployment) -> checks.Findings:
@@ -105,41 +105,37 @@ def zones(deployment: inputs.Deployment) -> checks.Findings:
     for uuid, metadata in sorted(deployment.aggregates.metadata.items()):
         if ZONE in metadata:
             by_zone[metadata[ZONE]].append(uuid)
-    return (_lint(ZONES, deployment) + _overlaps(deployment.aggregates)
-            + _empty_zones(deployment.aggregates, by_zone)
-            + _default_zone(deployment, by_zone)
-            + _pinned_servers(deployment.conf, by_zone))
+    return [*_lint(ZONES, deployment), *_overlaps(deployment.aggregates),
+            *_empty_zones(deployment.aggregates, by_zone),
+            *_default_zone(deployment, by_zone),
+            *_pinned_servers(deployment.conf, by_zone)]
 
 
-def _overlaps(aggregates: keyed_aggregates.Aggregates) -> checks.Findings:
+def _overlaps(aggregates: keyed_aggregates.Aggregates) -> Findings:
     """Report hosts in several zones, which nova's API does not allow."""
-    findings: checks.Findings = []
     for host, members in sorted(aggregates.members.items()):
         names = rules.zones(frozenset(members), aggregates.metadata)
         zoned = [aggregates.names[uuid] for uuid in sorted(members)
                  if ZONE in aggregates.metadata[uuid]]
         if len(names) > 1:
             lines = [shlex.join([*REMOVE, name, host]) for name in zoned]
-            findings += checks.failure(
+            yield from checks.failure(
                 'Host %s is in availability zones %s, which nova\'s API '
                 'refuses: it takes the servers of each. Keep one of:'
                 % (host, checks.some(names)), *lines)
-    return findings
 
 
 def _empty_zones(aggregates: keyed_aggregates.Aggregates,
-                 by_zone: abc.Mapping[str, list[str]]) -> checks.Findings:
+                 by_zone: abc.Mapping[str, list[str]]) -> Findings:
     """Report zones without a host; "Drift" has hosts without a node."""
-    findings: checks.Findings = []
     used = frozenset[str]().union(*aggregates.members.values())
     for zone, uuids in sorted(by_zone.items()):
         if used.isdisjoint(uuids):
             lines = [shlex.join([*UNSET, ZONE, aggregates.names[uuid]])
                      for uuid in uuids]
-            findings += checks.warning(
+            yield from checks.warning(
                 'No host is in availability zone %s. Add a host, or remove '
                 'the zone:' % zone, *lines)
-    return findings
 
 
 def _default_zone(deployment: inputs.Deployment, by_zone: abc.Collection[str]
@@ -187,7 +183,7 @@ def _pinned_servers(conf: cfg.ConfigOpts, by_zone: abc.Collection[str]
 def isolation(deployment: inputs.Deployment) -> checks.Findings:
     """Check the hosts that nova forbids to requests without a trait."""
     aggregates, nova = deployment.aggregates, deployment.nova
-    findings = _lint(ISOLATION, deployment)
+    findings = [*_lint(ISOLATION, deployment)]
     for uuid, metadata in sorted(aggregates.metadata.items()):
         traits = [key.removeprefix(TRAIT) for key in sorted(metadata)
                   if key.startswith(TRAIT) and metadata[key] == REQUIRED]

@@ -2,6 +2,7 @@
 """Check of drift: differences between nova and placement, by zone."""
 
 import collections
+from collections import abc
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
@@ -59,7 +60,7 @@ def find(deployment: inputs.Deployment) -> checks.Findings:
     except exceptions.WrongPlacement as exc:
         return [checks.Finding(
             checks.Code.WARNING, problems.Problem.of(exc))]
-    findings = _differences(judged, zones)
+    findings = [*_differences(judged, zones)]
     if not observes:
         findings += _repair(judged)
     findings += _problems(judged)
@@ -72,7 +73,7 @@ def find(deployment: inputs.Deployment) -> checks.Findings:
 
 
 def _differences(judged: result.Result, zones: database.Zones
-                 ) -> checks.Findings:
+                 ) -> abc.Iterator[checks.Finding]:
     """List the differences by availability zone, or aggregate without one.
 
     Providers that are not compute nodes are listed by their UUID.
@@ -91,13 +92,11 @@ def _differences(judged: result.Result, zones: database.Zones
         places[place][VERBS[association.state]].update(
             ['host %s' % host for host in association.hosts]
             or ['provider %s' % association.provider])
-    findings: checks.Findings = []
     for place, differences in sorted(places.items()):
         texts = ['%s %s' % (verb, checks.some(hosts))
                  for verb, hosts in sorted(differences.items())]
-        findings += checks.warning(
+        yield from checks.warning(
             'In placement, %s %s.' % (place, ' and '.join(texts)))
-    return findings
 
 
 def _repair(judged: result.Result) -> checks.Findings:
@@ -109,13 +108,11 @@ def _repair(judged: result.Result) -> checks.Findings:
         ' --prune' if stale else ''))
 
 
-def _problems(judged: result.Result) -> checks.Findings:
+def _problems(judged: result.Result) -> abc.Iterator[checks.Finding]:
     """List what is not mirrored, and the commands once for each kind."""
-    findings: checks.Findings = []
     for group in problems.shortened(
             judged.problems, '"%s"' % LISTING, checks.NAMES):
         code = CODES.get(group[0].status, checks.Code.FAILURE)
         lines = COMMANDS.get(group[0].key[0], ())
-        findings += [checks.Finding(code, problem) for problem in group[:-1]]
-        findings.append(checks.Finding(code, group[-1], lines))
-    return findings
+        yield from (checks.Finding(code, problem) for problem in group[:-1])
+        yield checks.Finding(code, group[-1], lines)
