@@ -4,7 +4,6 @@
 Long because all of them read one database, and name the files of SQLite.
 """
 
-import collections
 import contextlib
 import math
 import os
@@ -54,20 +53,17 @@ def tables(deployment: inputs.Deployment) -> checks.Findings:
         path = existing.sqlite_file(deployment.conf)
     except exceptions.JournalUnavailable as exc:
         return checks.failed(exc, *SERVER)
-    if path is None:
-        return _check_version(deployment.conf, path)
     try:
-        is_missing = existing.is_missing(deployment.conf)
-        if is_missing:
+        if path and existing.is_missing(deployment.conf):
             existing.open_existing(deployment.conf)
+            return checks.skipped(
+                'nova-api creates %s at its first use' % path)
     except exceptions.JournalUnavailable as exc:
-        if exc.failure.kind != causes.FILE.kind:
+        if path is None or exc.failure.kind != causes.FILE.kind:
             return checks.failed(exc)
         user = accounts.user(os.geteuid()) if os.geteuid() else 'nova'
         return checks.failed(exc, 'install -d -m 700 -o %s %s' % (
             user, _quoted(path.parent)))
-    if is_missing:
-        return checks.skipped('nova-api creates %s at its first use' % path)
     return _check_version(deployment.conf, path)
 
 
@@ -230,18 +226,10 @@ def processes(deployment: inputs.Deployment) -> checks.Findings:
     if age > seen_processes.KEEP:
         return checks.good('The last operation through the hook was %d days '
                            'ago, on %s.' % (age / 86400, newest.host))
-    moments = collections.defaultdict[tuple[str, str, str], list[float]](list)
-    for row in rows:
-        if row.seen_at > now - seen_processes.KEEP:
-            moments[row.host, row.version, row.mode].append(row.seen_at)
-    texts = []
-    for key, seen_at in sorted(moments.items()):
-        count = plurals.count(len(seen_at), 'process', 'processes')
-        last = dates.in_sentence(max(seen_at))
-        texts.append('%s, version %s, mode %s, %s, last seen on %s'
-                     % (*key, count, last))
+    texts = {'%s, version %s, mode %s' % (row.host, row.version, row.mode)
+             for row in rows if row.seen_at > now - seen_processes.KEEP}
     return checks.good('Nova-api with the hook, in the last 7 days: %s.'
-                       % '; '.join(texts))
+                       % '; '.join(sorted(texts)))
 
 
 def agreement(deployment: inputs.Deployment) -> checks.Findings:

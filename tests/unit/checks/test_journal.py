@@ -302,10 +302,9 @@ class TestJournal(doubles.TestCase):
                 rows.record(rows.make(journal_types.Dirty(host)))
         finding, = journal.processes(self.deployment)
         self.assertEqual(checks.Code.SUCCESS, finding.code)
-        self.assertIn('%s, version %s, mode mirror, 2 processes, last seen on '
-                      '%s' % (socket.gethostname(), metadata.version(
-                          'nova-aggregate-mirror'), time.strftime(
-                              '%Y-%m-%d', time.gmtime(now))), finding.text)
+        self.assertIn(': %s, version %s, mode mirror.' % (
+            socket.gethostname(), metadata.version('nova-aggregate-mirror')),
+            finding.text)
 
     def test_nova_api_that_was_not_restarted(self):
         """A warning with the step, until the first operation of all."""
