@@ -6,7 +6,6 @@ import functools
 
 from oslo_config import cfg
 
-from nova_aggregate_mirror.checks import discovery
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal import store
@@ -27,8 +26,6 @@ class Deployment:
     def __init__(self, conf: cfg.ConfigOpts,
                  source: abc.Callable[[], database.DatabaseSource]) -> None:
         self.conf = conf
-        self.placement = discovery.Discovery(conf, 'placement')
-        self.neutron = discovery.Discovery(conf, 'neutron')
         self.client = client.Client(conf)
         self._build_source = source
 

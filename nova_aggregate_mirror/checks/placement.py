@@ -1,28 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of placement: credentials, endpoint, microversions and rights.
+"""Checks of placement and neutron: credentials, endpoint and rights.
 
-Long because each step on the way to placement has failures of its own.
+Long because each step on the way to a service has failures of its own.
 """
 
 from collections import abc
+import contextlib
+import re
 import shlex
 import time
+from typing import Any
 
+from keystoneauth1 import loading
 from oslo_config import cfg
 from oslo_utils import uuidutils
 from oslo_utils import versionutils
 
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import checks
-from nova_aggregate_mirror.checks import discovery
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import nova
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.http import library_errors
+from nova_aggregate_mirror.http import networks
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 
+PATIENCE = 15.0
+"""Seconds for an answer: a diagnosis tells a slow party from a silent one."""
 EXAMPLE = {
     'auth_type': 'password',
     'auth_url': 'https://keystone.example.org/v3',
@@ -32,6 +39,10 @@ EXAMPLE = {
     'user_domain_name': 'Default',
     'project_domain_name': 'Default',
 }
+SLOW = (('A token, the catalog and placement\'s answer', 'keystone'),
+        ('Placement\'s answer', 'placement'))
+"""What the first request and the next one take time for, and who is slow if
+only they are."""
 # Effect of a section without credentials, in this release and from the next
 # major release on. Nova-scheduler reads [neutron].
 CONSEQUENCES = {
@@ -48,11 +59,6 @@ def credentials(deployment: inputs.Deployment) -> checks.Findings:
     return _credentials(deployment.conf, 'placement')
 
 
-def authentication(deployment: inputs.Deployment) -> checks.Findings:
-    """Check that keystone issues a token for the credentials."""
-    return _authentication(deployment.placement)
-
-
 def _credentials(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
     section = auth.section(conf, group)
     try:
@@ -65,7 +71,7 @@ def _credentials(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
     if 'auth_type' in names:
         # It is unknown which of the other options are used.
         _auth_type, *others = EXAMPLE
-        names = ['auth_type', *discovery.unset(conf, group, others)]
+        names = ['auth_type', *_unset(conf, group, others)]
     report, consequence = checks.failure, CONSEQUENCES[group][1]
     if conf.aggregate_mirror.missing_credentials != 'fail':
         report, consequence = checks.warning, (
@@ -75,124 +81,24 @@ def _credentials(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
                   *_examples(conf, group, names))
 
 
-def _examples(conf: cfg.ConfigOpts, group: str, names: abc.Iterable[str]
-              ) -> list[str]:
-    """Return the lines that set these options."""
-    lines = ['[%s]' % auth.section(conf, group)]
-    for name in names:
-        value = EXAMPLE.get(name, name.upper()) % {'group': group}
-        lines.append('%s = %s' % (name, value))
-    return lines
-
-
-def _authentication(service: discovery.Discovery) -> checks.Findings:
-    began = time.monotonic()
-    service.authenticate()
-    return _slowness(service.conf, 'keystone', began)
-
-
-def _slowness(conf: cfg.ConfigOpts, party: str, began: float
-              ) -> checks.Findings:
-    """Warn about an answer that a request to nova-api would not wait for."""
-    waited = time.monotonic() - began
-    limit = conf.aggregate_mirror.inline_timeout
-    if waited <= limit:
-        return []
-    return checks.warning(
-        '%s answered after %.1f s, and a request to nova-api waits for all '
-        'parties together %g s: see the log of %s.' % (
-            party.capitalize(), waited, limit, party))
-
-
 def endpoint(deployment: inputs.Deployment) -> checks.Findings:
-    """Check that placement answers at its endpoint."""
-    service = deployment.placement
-    findings = _catalog(service)
-    if findings:
-        return findings
-    began = time.monotonic()
-    url = service.endpoint()
-    service.microversions(url)
-    return _slowness(deployment.conf, 'placement', began) or checks.good(
-        'Placement answers at %s.' % errors.without_secrets(url))
-
-
-def _catalog(service: discovery.Discovery) -> checks.Findings:
-    """Check that the catalog has the endpoint that nova.conf selects."""
-    try:
-        service.endpoint()
-    except exceptions.MirrorError as exc:
-        return _failed(service, exc)
-    return []
-
-
-def _failed(service: discovery.Discovery, exc: exceptions.MirrorError
-            ) -> checks.Findings:
-    """Return the finding for an error, with the commands for its kind."""
-    commands = COMMANDS.get(exc.failure.kind)
-    return checks.failed(exc, *(commands(service) if commands else ()))
-
-
-def _scope(service: discovery.Discovery) -> list[str]:
-    """Return the options without which a token has no catalog."""
-    return _examples(service.conf, service.group, discovery.unset(
-        service.conf, service.group, ('project_name', 'project_domain_name')))
-
-
-def _registration(service: discovery.Discovery) -> list[str]:
-    """Return the commands that create the endpoint that is selected."""
-    options = service.conf[service.group]
-    interface = (options.valid_interfaces or ['public'])[0]
-    region = shlex.quote(options.region_name or 'RegionOne')
-    return ['openstack service create --name %s %s'
-            % (service.group, options.service_type),
-            'openstack endpoint create --region %s %s %s URL' % (
-                region, options.service_type, interface)]
-
-
-def _selection(service: discovery.Discovery) -> list[str]:
-    """Return the options that select an endpoint that there is."""
-    options = service.conf[service.group]
-    interfaces = options.valid_interfaces or ['public']
-
-    def right(endpoint: tuple[str, str]) -> tuple[bool, bool]:
-        region, interface = endpoint
-        return region == options.region_name, interface in interfaces
-
-    # Of the endpoints, one with most that is right; the region counts more.
-    region, interface = max(service.offered(), key=right)
-    lines = []
-    if options.region_name and options.region_name != region:
-        lines.append('region_name = %s' % region)
-    if interface not in interfaces:
-        lines.append('valid_interfaces = %s' % interface)
-    return ['[%s]' % service.group, *lines] if lines else []
-
-
-def _renewal(service: discovery.Discovery) -> list[str]:
-    """Return the commands for an application credential without a role.
-
-    Its roles are those of its creation: no role can be added later.
-    """
-    if not service.account.is_application_credential:
-        return []
-    return ['openstack application credential create --role %s %s-2'
-            % (auth.ROLES[service.group], service.group),
-            '[%s]' % auth.section(service.conf, service.group),
-            'application_credential_id = ID',
-            'application_credential_secret = SECRET']
-
-
-COMMANDS = {
-    causes.NO_CATALOG.kind: _scope, causes.NOT_IN_CATALOG.kind: _registration,
-    causes.NO_ENDPOINT.kind: _selection, causes.ROLE.kind: _renewal}
-"""What returns the lines to copy, by the kind of a failure."""
-
-
-def microversions(deployment: inputs.Deployment) -> checks.Findings:
-    """Check that placement has the microversion of every request."""
-    service = deployment.placement
-    oldest, newest = service.microversions(service.endpoint())
+    """Check that placement answers, with the microversion of our requests."""
+    conf, placement = deployment.conf, deployment.client
+    answers: list[tuple[str, str]] = []
+    slow = ''
+    for what, party in SLOW:
+        began = time.monotonic()
+        findings = _send(conf, 'placement', lambda: answers.append(
+            placement.read('/', _microversions, version='1.0')))
+        if findings:
+            return findings
+        waited = time.monotonic() - began
+        if waited > conf.aggregate_mirror.inline_timeout:
+            slow = ('%s took %.1f s, and a request to nova-api waits for all '
+                    'parties together %g s: see the log of %s.' % (
+                        what, waited, conf.aggregate_mirror.inline_timeout,
+                        party))
+    oldest, newest = answers[0]
     text = 'Placement has microversions %s to %s' % (oldest, newest)
     first, needed, last = map(versionutils.convert_version_to_tuple, (
         oldest, client.MICROVERSION, newest))
@@ -206,7 +112,20 @@ def microversions(deployment: inputs.Deployment) -> checks.Findings:
         return checks.failure(
             '%s; %s is no longer supported. In nova-api\'s environment, run:'
             % (text, client.MICROVERSION), nova.UPGRADE)
-    return checks.good('%s; %s is used.' % (text, client.MICROVERSION))
+    return checks.warning(slow) if slow else checks.good(
+        '%s; %s is used. It answers at %s.' % (
+            text, client.MICROVERSION, placement.endpoint()))
+
+
+def _microversions(call: errors.Call, answer: dict[str, Any]
+                   ) -> tuple[str, str]:
+    """Parse the oldest and the newest microversion of a service."""
+    match answer:
+        case {'versions': [{'min_version': str(oldest),
+                            'max_version': str(newest)}, *_]} if all(
+                re.fullmatch(r'\d+\.\d+', text) for text in (oldest, newest)):
+            return oldest, newest
+    raise call.malformed('no microversions')
 
 
 def rights(deployment: inputs.Deployment) -> checks.Findings:
@@ -215,24 +134,121 @@ def rights(deployment: inputs.Deployment) -> checks.Findings:
     The requests are for a provider that does not exist: placement checks the
     permissions first.
     """
-    service, placement = deployment.placement, deployment.client
+    placement = deployment.client
     absent = client.Provider(uuidutils.generate_uuid(), frozenset(), 0)
-    attempts = (placement.probe, lambda: placement.get(absent.uuid),
-                lambda: placement.put(absent, frozenset()))
-    for attempt in attempts:
-        try:
-            with deadline.within(discovery.PATIENCE):
-                attempt()
-        except exceptions.ProviderNotFound:
-            continue
-        except exceptions.MirrorError as exc:
-            return _failed(service, exc)
-    return checks.good('The account may list providers, and read and write '
-                       'their aggregates.')
+    return _send(
+        deployment.conf, 'placement', placement.probe,
+        lambda: placement.get(absent.uuid),
+        lambda: placement.put(absent, frozenset())) or checks.good(
+            'The account may list providers, and read and write their '
+            'aggregates.')
 
 
 def neutron(deployment: inputs.Deployment) -> checks.Findings:
-    """Check the credentials of [neutron], and its endpoint in the catalog."""
-    return (_credentials(deployment.conf, 'neutron')
-            or _authentication(deployment.neutron)
-            or _catalog(deployment.neutron))
+    """Check that neutron answers to the credentials of [neutron]."""
+    conf = deployment.conf
+    return _credentials(conf, 'neutron') or _send(
+        conf, 'neutron', lambda: networks.Networks(conf).subnets(
+            segment_id=[uuidutils.generate_uuid()]))
+
+
+def _send(conf: cfg.ConfigOpts, group: str, *requests: abc.Callable[[], Any]
+          ) -> checks.Findings:
+    """Return the finding for the first request that fails, if any does."""
+    try:
+        for request in requests:
+            with deadline.within(PATIENCE), contextlib.suppress(
+                    exceptions.ProviderNotFound):
+                request()
+    except exceptions.MirrorError as exc:
+        commands = COMMANDS.get(exc.failure.kind)
+        return checks.failed(exc, *(
+            commands(conf, group, exc) if commands else ()))
+    return []
+
+
+def _scope(conf: cfg.ConfigOpts, group: str, _exc: exceptions.MirrorError
+           ) -> list[str]:
+    """Return the options without which a token has no catalog."""
+    return _examples(conf, group, _unset(
+        conf, group, ('project_name', 'project_domain_name')))
+
+
+def _registration(conf: cfg.ConfigOpts, group: str,
+                  _exc: exceptions.MirrorError) -> list[str]:
+    """Return the commands that create the endpoint that is selected."""
+    options = conf[group]
+    interface = (options.valid_interfaces or ['public'])[0]
+    region = shlex.quote(options.region_name or 'RegionOne')
+    return ['openstack service create --name %s %s'
+            % (group, options.service_type),
+            'openstack endpoint create --region %s %s %s URL' % (
+                region, options.service_type, interface)]
+
+
+def _selection(conf: cfg.ConfigOpts, group: str, exc: exceptions.MirrorError
+               ) -> list[str]:
+    """Return the options that select an endpoint that there is."""
+    options = conf[group]
+    interfaces = options.valid_interfaces or ['public']
+
+    def right(endpoint: tuple[str, str]) -> tuple[bool, bool]:
+        region, interface = endpoint
+        return region == options.region_name, interface in interfaces
+
+    if not isinstance(exc.__cause__, library_errors.NotSelected):
+        return []
+    # Of the endpoints, one with most that is right; the region counts more.
+    region, interface = max(exc.__cause__.offered, key=right)
+    lines = ['[%s]' % group]
+    if options.region_name and options.region_name != region:
+        lines.append('region_name = %s' % region)
+    if interface not in interfaces:
+        lines.append('valid_interfaces = %s' % interface)
+    return lines
+
+
+def _renewal(conf: cfg.ConfigOpts, group: str, _exc: exceptions.MirrorError
+             ) -> list[str]:
+    """Return the commands for an application credential without a role.
+
+    Its roles are those of its creation: no role can be added later.
+    """
+    if not auth.Account(conf, group).is_application_credential:
+        return []
+    return ['openstack application credential create --role %s %s-2'
+            % (auth.ROLES[group], group), '[%s]' % auth.section(conf, group),
+            'application_credential_id = ID',
+            'application_credential_secret = SECRET']
+
+
+COMMANDS = {
+    causes.NO_CATALOG.kind: _scope, causes.NOT_IN_CATALOG.kind: _registration,
+    causes.NO_ENDPOINT.kind: _selection, causes.ROLE.kind: _renewal}
+"""What returns the lines to copy, by the kind of a failure."""
+
+
+def _examples(conf: cfg.ConfigOpts, group: str, names: abc.Iterable[str]
+              ) -> list[str]:
+    """Return the lines that set these options."""
+    lines = ['[%s]' % auth.section(conf, group)]
+    for name in names:
+        value = EXAMPLE.get(name, name.upper()) % {'group': group}
+        lines.append('%s = %s' % (name, value))
+    return lines
+
+
+def _unset(conf: cfg.ConfigOpts, group: str, names: abc.Iterable[str]
+           ) -> list[str]:
+    """Register options for a password; return which have no value, nor ID."""
+    values = conf[auth.section(conf, group)]
+    for option in loading.get_auth_plugin_conf_options('password'):
+        # Another plugin may have it, with another help.
+        with contextlib.suppress(cfg.DuplicateOptError):
+            conf.register_opt(option, group=auth.section(conf, group))
+    absent = []
+    for name in names:
+        regular = name.replace('username', 'user_name')
+        if not values[name] and not values[regular.replace('_name', '_id')]:
+            absent.append(name)
+    return absent

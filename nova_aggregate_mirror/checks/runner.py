@@ -57,14 +57,9 @@ CHECKS = (
     Check('Nova-api processes', journal.processes, ('Journal',)),
     # The way to placement, step by step.
     Check('Placement credentials', placement.credentials),
-    Check('Placement authentication', placement.authentication,
-          ('Placement credentials',)),
     Check('Placement endpoint', placement.endpoint,
-          ('Placement authentication',)),
-    Check('Placement microversions', placement.microversions,
-          ('Placement endpoint',)),
-    Check('Placement rights', placement.rights,
-          ('Placement microversions',)),
+          ('Placement credentials',)),
+    Check('Placement rights', placement.rights, ('Placement endpoint',)),
     # What nova-scheduler reads from neutron.
     Check('Neutron credentials', placement.neutron, (), UNROUTED),
     Check('Segments', scheduler.segments, (DATABASE, 'Neutron credentials'),
@@ -126,27 +121,26 @@ class Runner:
         return results
 
     def findings(self, check: Check) -> checks.Findings:
-        """Run a check; what breaks in it is its finding."""
+        """Run a check, unless it does not apply or one it needs failed.
+
+        What breaks in it is its finding.
+        """
         try:
-            return self._find(check)
+            reason = check.unless(self._deployment)
+            if reason:
+                return checks.skipped(reason)
+            causes = [self._causes[name] for name in check.needs
+                      if name in self._causes]
+            if causes:
+                self._causes[check.name] = causes[0]
+                return checks.warning(
+                    'Not checked: resolve "%s" first.' % causes[0])
+            return check.find(self._deployment)
         except exceptions.MirrorError as exc:
             return checks.failed(exc)
         except cfg.Error as exc:
             return checks.failed(
                 option_values.of_error(self._deployment.conf, exc))
-
-    def _find(self, check: Check) -> checks.Findings:
-        """Run a check, unless it does not apply or one it needs failed."""
-        reason = check.unless(self._deployment)
-        if reason:
-            return checks.skipped(reason)
-        causes = [self._causes[name] for name in check.needs
-                  if name in self._causes]
-        if causes:
-            self._causes[check.name] = causes[0]
-            return checks.warning(
-                'Not checked: resolve "%s" first.' % causes[0])
-        return check.find(self._deployment)
 
     def _result(self, check: Check, findings: checks.Findings) -> Result:
         """Return the worst of the findings; note a check without success."""

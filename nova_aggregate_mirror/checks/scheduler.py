@@ -169,19 +169,23 @@ def _check_host_filters(conf: cfg.ConfigOpts,
     available = conf.filter_scheduler.available_filters
     enabled = conf.filter_scheduler.enabled_filters
     own = frozenset({GUARD, COUNTER})
+    handler = importutils.import_object(
+        'nova.scheduler.filters.HostFilterHandler')
     names = set(own)
     for path in available:
+        # The package's include nova's, and calling them changes nova.
+        nova_path = NOVA_FILTERS if path == PACKAGE_FILTERS else path
         try:
-            # The package's include nova's, and calling them changes nova.
-            names |= _names(NOVA_FILTERS if path == PACKAGE_FILTERS else path)
+            names.update(host_filter.__name__ for host_filter
+                         in handler.get_matching_classes([nova_path]))
         except Exception as exc:  # It may be the operator's own code.
-            remaining = dict.fromkeys([NOVA_FILTERS, *available])
-            remaining.pop(path)
+            others = dict.fromkeys([NOVA_FILTERS, *available])
+            others.pop(path)
             return checks.failure(
                 'available_filters names %s, which cannot be used: %s. '
                 'Correct it, or set without it:' % (
                     path, filter_runs.reason(exc)), '[filter_scheduler]',
-                *map('available_filters = {}'.format, remaining))
+                *map('available_filters = {}'.format, others))
     not_found = [name for name in enabled if name not in names]
     uninstalled = (configured or not own.isdisjoint(enabled)) and (
         PACKAGE_FILTERS not in available)
@@ -198,11 +202,3 @@ def _check_host_filters(conf: cfg.ConfigOpts,
         'With the current available_filters, %s. Set, each on its own line:'
         % text, '[filter_scheduler]',
         *map('available_filters = {}'.format, paths))
-
-
-def _names(path: str) -> set[str]:
-    """Return the host filters that a value of available_filters provides."""
-    handler = importutils.import_object(
-        'nova.scheduler.filters.HostFilterHandler')
-    return {host_filter.__name__
-            for host_filter in handler.get_matching_classes([path])}

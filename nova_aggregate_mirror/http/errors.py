@@ -179,8 +179,6 @@ def _refusal(response: requests.Response) -> causes.Cause:
 
     A service or a proxy before it may have answered with it.
     """
-    if response.status_code in (404, 410):
-        return causes.WRONG_ADDRESS
     challenge = response.headers.get('WWW-Authenticate', '').lower()
     # Keystone's middleware challenges, a proxy does not for keystone.
     if response.status_code == 401 and challenge.startswith('keystone'):

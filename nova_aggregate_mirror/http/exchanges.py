@@ -118,6 +118,8 @@ def record_answer(exchange: Exchange, response: requests.Response) -> None:
 
 def unavailable(response: requests.Response) -> causes.Cause:
     """Return the cause for an error status of the service or of a proxy."""
+    if response.status_code in (404, 410):
+        return causes.WRONG_ADDRESS
     return (causes.NO_BACKEND if 502 <= response.status_code <= 504
             else causes.ANSWERED)
 

@@ -113,7 +113,7 @@ class TestStatus(StatusTest):
         for name, text in (
                 ('Options', str(self.conf)),
                 ('Placement endpoint', self.cloud.placement.url),
-                ('Placement microversions', '1.36 is used'),
+                ('Placement endpoint', '1.36 is used'),
                 ('Drift', '1 host aggregate.')):
             self.assertIn(text, rows[name].details)
         self.assertEqual(before,

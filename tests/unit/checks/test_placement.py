@@ -3,6 +3,7 @@
 
 from collections import abc
 import time
+import types
 from typing import Any
 
 import fixtures
@@ -109,14 +110,6 @@ class TestPlacement(ChecksTest):
                 (FAILURE, ['[placement]', *expected]),
                 (code, text.splitlines()[1:]))
 
-    def test_keystone_that_fails(self) -> None:
-        """It is not asked again for a catalog to choose from."""
-        self.cloud.answers['/v3/auth/tokens'] = (503, {})
-        self.assert_found(
-            placement.endpoint, FAILURE, ('answered 503',),
-            servers.make_conf(**self.cloud.account()))
-        self.assertEqual(1, self.cloud.count('/v3/auth/tokens'))
-
     def test_role_of_an_account_in_a_domain(self) -> None:
         """Its domain is named, unless it is the one that keystone assumes."""
         unset = {'user_domain_name': None, 'project_domain_name': None}
@@ -140,7 +133,7 @@ class TestPlacement(ChecksTest):
         """It is requested without the credentials, which may be correct."""
         self.cloud.answers['/'] = (401, {})
         self.assert_found(
-            placement.authentication, FAILURE,
+            placement.endpoint, FAILURE,
             ('answered 401 (getting a token): see the log of keystone',),
             servers.make_conf(**self.cloud.account(auth_url=self.cloud.url)))
 
@@ -184,13 +177,35 @@ class TestPlacement(ChecksTest):
                 ('1.37', '1.39', FAILURE, new),
                 ('1.100', '1.101', FAILURE, new),
                 ('2.0', '2.1', FAILURE, new)):
-            self.cloud.answers['/'] = (200, {'versions': [
-                {'min_version': oldest, 'max_version': newest}]})
+            self.cloud.answers['/'] = (200, {'versions': [{
+                **documents.placement_version(), 'min_version': oldest,
+                'max_version': newest}]})
             self.assert_found(
-                placement.microversions, code, (oldest, newest, *texts), conf)
+                placement.endpoint, code, (oldest, newest, *texts), conf)
         self.assert_found(
-            placement.microversions, FAILURE, (),
+            placement.endpoint, FAILURE, (),
             servers.make_conf(auth_type='none', endpoint='http://127.0.0.1:1'))
+        for body in ({}, {'versions': []}, {'versions': ['1.0']}, b'hello',
+                     {'versions': [{'min_version': '1.0'}]},
+                     {'versions': [{'min_version': '1.0',
+                                    'max_version': 'one'}]}):
+            self.cloud.answers['/'] = (200, body)
+            self.assert_found(
+                placement.endpoint, FAILURE, ('answered 200',), conf)
+
+    def test_slow_answers(self) -> None:
+        """Who was slow is named: the second request needs no token."""
+        conf = servers.make_conf(auth_type='none', endpoint=self.cloud.url)
+        conf.set_override('inline_timeout', 5.0, 'aggregate_mirror')
+        for moments, text in (
+                ((0, 5.5, 6, 6.1), 'A token, the catalog and placement\'s '
+                 'answer took 5.5 s, and a request to nova-api waits for all '
+                 'parties together 5 s: see the log of keystone.'),
+                ((0, 7, 8, 14), 'Placement\'s answer took 6.0 s, and ')):
+            clock = types.SimpleNamespace(monotonic=iter(moments).__next__)
+            with fixtures.MonkeyPatch(
+                    'nova_aggregate_mirror.checks.placement.time', clock):
+                self.assert_found(placement.endpoint, WARNING, (text,), conf)
 
 
 class TestRights(ChecksTest):
@@ -221,7 +236,7 @@ class TestRights(ChecksTest):
         service.hang(methods=('PUT',))
         start = time.monotonic()
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.checks.discovery.PATIENCE', 1.0))
+            'nova_aggregate_mirror.checks.placement.PATIENCE', 1.0))
         check(FAILURE, 'was silent', '(PUT /')
         self.assertLess(time.monotonic() - start, placement_service.FOR_EVER)
         service.requests.clear()
@@ -256,7 +271,8 @@ class TestNeutron(ChecksTest):
                 '[neutron]\nauth_type = password\n', 'username = neutron\n'),
             self.conf())
         self.cloud.grant(others=[
-            documents.service('network', 'http://neutron')])
+            documents.service('network', self.cloud.url)])
+        self.cloud.answers['/v2.0/subnets'] = (200, {'subnets': []})
         self.assertEqual([], self.find(
             placement.neutron, self.conf(**self.cloud.account())))
         self.assert_found(
