@@ -37,9 +37,6 @@ LONGEST = 150.0
 cell, perhaps in two requests."""
 PATIENCE = 30.0
 """Seconds to wait for a provider while placement answers other requests."""
-SETTLE = 5.0
-"""Seconds after which a host that is in no aggregate is an error. A Galera
-node may return a host's memberships a little after they were committed."""
 
 Problem = problems.Problem
 State = result.State
@@ -68,7 +65,6 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
     :param timeout: seconds after which no further attempt is made
     :param repair: a command that syncs the host that is appended
     :returns: the exit status
-    :raises UnknownName: a host is in no aggregate after ``SETTLE`` seconds
     :raises MirrorError: a permanent error of nova or placement, or a refusal
     """
     cloud = context.Context(journal.Ledger(), nova, placement)
@@ -83,19 +79,17 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
             seconds = now() - began
             if seconds >= timeout:
                 sync = _diagnosed(cloud, sync)
-        errors = _errors(sync, hosts)
-        missing = _missing(sync, repair) + [
-            Problem.of(error) for error in errors
-            if isinstance(error, exceptions.UnknownName)]
+        errors = [sync.not_compared] if sync.not_compared else [
+            *sync.outcome.failed.values()]
         for error in errors:
-            if _is_final(error, was_refused, seconds >= min(SETTLE, timeout)):
+            if _is_final(error, was_refused):
                 raise error
+        missing = _missing(sync, hosts, repair)
         if not missing or seconds >= timeout:
             break
         if not quiet:
             # Another attempt decides whether these are raised.
-            undecided = [error.failure for error in errors if error.is_refusal
-                         or isinstance(error, exceptions.UnknownName)]
+            undecided = [error.failure for error in errors if error.is_refusal]
             # A failure stays the same while its text changes.
             news = {(problem.subject, problem.key): problem
                     for problem in missing if problem.failure not in undecided}
@@ -162,26 +156,19 @@ def _report(sync: result.Result, seconds: float) -> None:
         if association.state is State.STALE))
 
 
-def _errors(sync: result.Result, hosts: frozenset[str]
-            ) -> list[exceptions.MirrorError]:
-    """List what failed, and the hosts that are in no aggregate."""
-    errors = [sync.not_compared] if sync.not_compared else list(
-        sync.outcome.failed.values())
-    nova = sync.outcome.truth
+def _missing(sync: result.Result, hosts: frozenset[str], repair: str
+             ) -> list[Problem]:
+    """List what keeps the hosts from being in all their aggregates."""
+    missing, nova = list(sync.problems), sync.outcome.truth
     memberless = hosts.difference(nova.members, *(
         aggregate.hosts for aggregate in nova.invalid_aggregates)
     ) if nova else ()
-    if memberless:
-        errors.append(exceptions.UnknownName(
-            'nova has no host %s in any aggregate'
-            % ', '.join(sorted(memberless)),
-            step='run "openstack aggregate add host AGGREGATE HOST"'))
-    return errors
-
-
-def _missing(sync: result.Result, repair: str) -> list[Problem]:
-    """List what keeps the hosts from being in all their aggregates."""
-    return sync.problems + [
+    for host in sorted(memberless):
+        missing.append(Problem(
+            host, 'Nova has no host %s in any aggregate' % host,
+            'run "openstack aggregate add host AGGREGATE %s"'
+            % shlex.quote(host), exit_status.COULD_NOT_RUN))
+    return missing + [
         Problem(str(association), 'Missing: %s' % association,
                 'run "%s %s"' % (repair, shlex.quote(association.hosts[0])),
                 exit_status.DRIFT)
@@ -189,11 +176,8 @@ def _missing(sync: result.Result, repair: str) -> list[Problem]:
         if association.state is State.MISSING]
 
 
-def _is_final(error: exceptions.MirrorError, was_refused: bool,
-              is_settled: bool) -> bool:
+def _is_final(error: exceptions.MirrorError, was_refused: bool) -> bool:
     """Check whether another attempt would be in vain."""
-    if isinstance(error, exceptions.UnknownName):
-        return is_settled
     if error.is_refusal:
         return was_refused or error.failure.kind == causes.ROLE.kind
     # Nova may be moving a compute node from one host to another.
