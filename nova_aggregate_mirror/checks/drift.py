@@ -78,8 +78,7 @@ def _differences(judged: result.Result, zones: database.Zones
 
     Providers that are not compute nodes are listed by their UUID.
     """
-    places: dict[str, dict[str, set[str]]] = collections.defaultdict(
-        lambda: collections.defaultdict(set))
+    hosts = collections.defaultdict[tuple[str, str], set[str]](set)
     for association in judged.associations:
         if association.state not in VERBS:
             continue
@@ -89,14 +88,12 @@ def _differences(judged: result.Result, zones: database.Zones
             place = 'aggregate ' + association.aggregate
         else:
             place = 'deleted aggregate ' + association.aggregate_uuid
-        places[place][VERBS[association.state]].update(
+        hosts[place, VERBS[association.state]].update(
             ['host %s' % host for host in association.hosts]
             or ['provider %s' % association.provider])
-    for place, differences in sorted(places.items()):
-        texts = ['%s %s' % (verb, checks.some(hosts))
-                 for verb, hosts in sorted(differences.items())]
-        yield from checks.warning(
-            'In placement, %s %s.' % (place, ' and '.join(texts)))
+    for (place, verb), names in sorted(hosts.items()):
+        yield from checks.warning('In placement, %s %s %s.' % (
+            place, verb, checks.some(names)))
 
 
 def _repair(judged: result.Result) -> checks.Findings:
