@@ -21,8 +21,6 @@ COLOURS = {
     'Result: Failure': _RED, 'Result: Warning': _YELLOW,
     'Result: Success': _GREEN}
 """Colours of the lines that are a state."""
-COLOUR = re.compile('(\x1b\\[(?:0|31|32|33)m)')
-"""What switches a colour on or off."""
 
 Cell = Any
 """A value, or a tuple of texts with a line for each that is not empty."""

@@ -103,10 +103,7 @@ class _EscapingStream:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        # Every second part is a colour of a table.
-        parts = terminal_tables.COLOUR.split(text)
-        parts[::2] = map(printable.lines, parts[::2])
-        return self._stream.write(''.join(parts))
+        return self._stream.write(printable.coloured(text))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

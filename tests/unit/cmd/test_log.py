@@ -33,7 +33,7 @@ class TestLog(testtools.TestCase):
         handler.setFormatter(formatters.ContextFormatter(config=conf))
         self.useFixture(fixtures.MonkeyPatch(
             'logging.root.handlers', [handler]))
-        log.escape_controls(conf)
+        log.escape_controls()
         return out
 
     def test_text_that_controls_the_terminal(self):
