@@ -47,6 +47,11 @@ class Totals:
     readable: int = 0
     """Servers whose request can be read, whatever zone was selected."""
 
+    @property
+    def progress(self) -> str:
+        return '%d servers audited, %d misplaced' % (
+            self.servers, self.misplaced)
+
     def unaudited(self) -> list[problems.Problem]:
         """Say how many servers were not audited; an error if all were not."""
         if not self.unknown:

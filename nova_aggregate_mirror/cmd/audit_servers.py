@@ -33,7 +33,6 @@ from nova_aggregate_mirror.console import progress
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.source import database
 
@@ -69,11 +68,12 @@ def run(conf: cfg.ConfigOpts) -> int:
     pages = server_audit.run(source.pages(
         arguments.hosts,
         identifiers.Identifiers(conf).project(arguments.project)))
+    counter = progress.shown(arguments.quiet)
     misplacements: list[audit.Misplacement] = []
     error = None
     try:
-        for page in with_progress(
-                pages, totals, progress.shown(arguments.quiet)):
+        for page in pages:
+            counter.tell(totals.progress)
             misplacements += page
     except (KeyboardInterrupt, exceptions.MirrorError) as exc:
         # What was found before it is printed.
@@ -122,16 +122,6 @@ def build_audit(conf: cfg.ConfigOpts, past: abc.Iterable[full_syncs.Entry],
     return readers.DatabaseAudit(
         conf, client.Client(conf), names, past, zone,
         can_unpin=zones.can_unpin())
-
-
-def with_progress(pages: abc.Iterator[list[audit.Misplacement]],
-                  totals: auditor.Totals, counter: context.Progress
-                  ) -> abc.Iterator[list[audit.Misplacement]]:
-    """Yield the pages; meanwhile, show the totals every few seconds."""
-    for page in pages:
-        counter.tell('%d servers audited, %d misplaced' % (
-            totals.servers, totals.misplaced))
-        yield page
 
 
 def _judge(arguments: argparse.Namespace, totals: auditor.Totals,

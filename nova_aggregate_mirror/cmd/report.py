@@ -84,8 +84,8 @@ def _audit(conf: cfg.ConfigOpts, stopping: abc.Callable[[], bool],
     try:
         server_audit = audit_servers.build_audit(conf, past)
         findings.totals = server_audit.totals
-        for page in audit_servers.with_progress(
-                server_audit.run(source.pages()), findings.totals, display):
+        for page in server_audit.run(source.pages()):
+            display.tell(findings.totals.progress)
             findings.add(page)
             if stopping():
                 break
