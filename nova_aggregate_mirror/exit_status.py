@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exit statuses: the one table of what each means, and those of errors.
 
-An error that ends a command on a nova host is always ``COULD_NOT_RUN``, except
-for ``placement wait``.
+An error that ends a command on a nova host is always ``COULD_NOT_RUN``.
 """
 
 from nova_aggregate_mirror import exceptions

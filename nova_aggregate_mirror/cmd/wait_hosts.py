@@ -17,7 +17,6 @@ from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror import commands
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror.console import wait_run
-from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.limits import engines
 
@@ -37,13 +36,9 @@ def run(conf: cfg.ConfigOpts) -> int:
     # An attempt has a deadline, like a call of nova-api.
     limits = engines.Limits.of_call(options.timeout, 0.0)
     nova, placement = components.source(limits.answer), components.placement()
-    try:
-        status = wait_run.run(
-            nova, placement, frozenset(options.hosts), options.timeout,
-            commands.SYNC + ' --host')
-    except exceptions.MirrorError as exc:
-        formats.tell([str(exc)])
-        return exit_status.of(exc)
+    status = wait_run.run(
+        nova, placement, frozenset(options.hosts), options.timeout,
+        commands.SYNC + ' --host')
     if status == exit_status.OK:
         formats.tell([
             'If it is disabled: openstack compute service set --enable %s '
