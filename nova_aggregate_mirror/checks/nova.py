@@ -13,9 +13,6 @@ from nova_aggregate_mirror.hooks import attach
 from nova_aggregate_mirror.hooks import requirements
 from nova_aggregate_mirror import option_values
 
-ENTRY_POINTS = 'nova.api.extra_spec_validators'
-PLUGIN = 'nova_aggregate_mirror.nova_plugin'
-REINSTALL = 'pip install --force-reinstall --no-deps WHEEL_OR_REPOSITORY'
 UPGRADE = 'pip install --upgrade WHEEL_OR_REPOSITORY'
 # The bit of wsrep_sync_wait for reads, and the option of oslo.db for it.
 READS, WAIT = 1, 'mysql_wsrep_sync_wait = 1'
@@ -76,11 +73,6 @@ def galera(deployment: inputs.Deployment) -> checks.Findings:
 
 def hook(deployment: inputs.Deployment) -> checks.Findings:
     """Check that nova-api loads the hooks, and that nova is supported."""
-    if PLUGIN not in (entry_point.value for entry_point
-                      in metadata.entry_points(group=ENTRY_POINTS)):
-        return checks.failure(
-            'The package is not installed: it has no entry point in %s. In '
-            'nova-api\'s environment, run:' % ENTRY_POINTS, REINSTALL)
     release = metadata.version('nova')
     try:
         requirements.check()
