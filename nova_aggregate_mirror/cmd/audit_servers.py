@@ -107,7 +107,7 @@ def _unknown_names(arguments: argparse.Namespace, server_audit: Any,
 
     return lookup.unknown_names(
         arguments.zone, server_audit.zones, arguments.hosts,
-        server_audit.totals, hosts, 'compute node on host')
+        server_audit.totals, hosts)
 
 
 def build_audit(conf: cfg.ConfigOpts, past: abc.Iterable[full_syncs.Entry],

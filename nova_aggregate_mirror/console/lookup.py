@@ -63,15 +63,14 @@ def single(service: str, noun: str, name: str, ids: abc.Sequence[str],
 
 def unknown_names(zone: str, zones: abc.Collection[str],
                   hosts: abc.Collection[str], totals: auditor.Totals,
-                  read: abc.Callable[[], abc.Collection[str]],
-                  noun: str = 'host') -> list[problems.Problem]:
+                  read: abc.Callable[[], abc.Collection[str]]
+                  ) -> list[problems.Problem]:
     """Return a problem for each name that neither nova nor a server has.
 
     :param zone: requested by no server if the audit of it found none
     :param zones: those of nova
     :param hosts: hosts that nova deleted may have servers
     :param read: reads nova's hosts
-    :param noun: what the problem calls a host
     """
     texts = []
     if zone and not totals.servers and zone not in zones:
@@ -82,7 +81,7 @@ def unknown_names(zone: str, zones: abc.Collection[str],
     existing = read() if empty else ()
     names = plurals.some(existing) or 'none'
     for host in sorted(empty.difference(existing)):
-        texts.append('nova has no %s %s, and no server is on it; nova has %s'
-                     % (noun, host, names))
+        texts.append('nova has no host %s, and no server is on it; nova has '
+                     '%s' % (host, names))
     return [problems.Problem('', text, status=exit_status.COULD_NOT_RUN)
             for text in texts]

@@ -60,7 +60,7 @@ class TestAuditServers(AuditTest):
                 (('--zone', 'typo'), 'nova has no availability zone typo, and '
                  'no server requests it; nova has az1, nova'),
                 (('--host', 'near', '--host', 'typo'), 'nova has no '
-                 'compute node on host typo, and no server is on it; nova has '
+                 'host typo, and no server is on it; nova has '
                  'far, near')):
             done = self.audit(*options)
             self.assertEqual((255, said), (

@@ -72,7 +72,7 @@ class TestSelection(testtools.TestCase):
     def test_host_without_a_compute_node(self):
         """It is reported, unless it may have one in a cell that is down."""
         self.assertEqual(
-            ['nova has no compute node on host h1, and no server is on it; '
+            ['nova has no host h1, and no server is on it; '
              'nova has none'], self.audit())
         self.assertEqual([NONE], self.audit(nova=source.Nova(
             {}, {}, {}, cells_down={'cell1': doubles.SILENT})))
