@@ -5,7 +5,6 @@ import argparse
 import collections
 from collections import abc
 import sys
-import textwrap
 import time
 from typing import Any
 
@@ -59,10 +58,7 @@ def _show_errors(rows: abc.Iterable[journal.Row]) -> None:
         if row.last_error:
             hosts[row.last_error].add(row.dirty.host)
     for error, names in hosts.items():
-        line = printable.line('%s: %s' % (plurals.some(names), error))
-        print(textwrap.fill(
-            line, terminal_tables.WIDTH, subsequent_indent='  ',
-            break_long_words=False, break_on_hyphens=False))
+        print(printable.line('%s: %s' % (plurals.some(names), error)))
 
 
 def forget(journal_rows: stored_rows.StoredRows, ids: abc.Collection[str],
