@@ -11,11 +11,11 @@ LONGEST = 86400
 """Maximum number of seconds to wait: a day."""
 
 
-def add_foreign(parser: argparse.ArgumentParser, text: str = (
-        'also list the aggregates of compute nodes that nova never had while '
-        'this journal exists')) -> None:
-    parser.add_argument('--foreign', action='store_true',
-                        help=text + '; one more request per provider')
+def add_foreign(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--foreign', action='store_true',
+        help='also list the aggregates of compute nodes that are not nova\'s; '
+             'one more request per provider')
 
 
 def request(arguments: argparse.Namespace, prune: bool,

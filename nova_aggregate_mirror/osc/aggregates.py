@@ -31,7 +31,7 @@ class ListAggregates(command.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        arguments.add_foreign(parser, command.FOREIGN)
+        arguments.add_foreign(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:

@@ -29,8 +29,6 @@ from nova_aggregate_mirror import terminal_tables
 Table = tuple[tuple[str, ...], list[tuple[Any, ...]]]
 tell = formats.tell
 
-FOREIGN = 'Also list the aggregates of compute nodes that nova does not have'
-
 # Hosts converged together: nova-api takes as long to list some nodes as all.
 BATCH = 1000
 

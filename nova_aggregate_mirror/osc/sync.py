@@ -50,7 +50,7 @@ class Sync(command.Lister):
             help='With --prune: remove even more than %d %%%% of the '
                  'associations, and even if nova reports no host in any '
                  'aggregate' % (100 * conf.MAX_REMOVED_SHARE))
-        arguments.add_foreign(parser, command.FOREIGN)
+        arguments.add_foreign(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
