@@ -47,8 +47,6 @@ _REQUESTS = sa.select(_REQUEST.instance_uuid, _REQUEST.spec).where(
     _REQUEST.instance_uuid.in_(engines.SOME))
 _NEWEST = sa.select(_REQUEST.id, _REQUEST.instance_uuid, _REQUEST.spec
                     ).order_by(_REQUEST.id.desc()).limit(NEWEST).subquery()
-_OLDER = sa.select(_REQUEST.id).order_by(
-    _REQUEST.id.desc()).offset(NEWEST).limit(1)
 _EXISTING = sa.select(sa.func.count()).where(
     _MAPPING.instance_uuid.in_(engines.SOME),
     sa.or_(_MAPPING.queued_for_delete.is_(None),
@@ -105,11 +103,10 @@ class ServerPages(database_servers.CellReader):
         return dict(map(tuple, rows))
 
 
-def count_pinned(zone: str) -> tuple[int, bool]:
+def count_pinned(zone: str) -> int:
     """Count the existing servers whose stored request names a zone.
 
-    :returns: the number, and whether there are more than ``NEWEST`` requests,
-        of which only the newest are searched
+    Only the ``NEWEST`` requests are searched.
     """
     # Nova writes the request as JSON, always with the same spaces.
     text = '"availability_zone": %s' % json.dumps(zone)
@@ -119,11 +116,9 @@ def count_pinned(zone: str) -> tuple[int, bool]:
         _NEWEST.c.spec != sa.func.replace(_NEWEST.c.spec, text, ''))
     with connections.ApiDatabase().reading() as api:
         uuids = api.execute(pinned).scalars().all()
-        more = api.execute(_OLDER).first()
         # The request of a deleted server remains until it is archived.
-        count = sum(api.execute(_EXISTING, {'some': some}).scalar_one()
-                    for some in engines.chunks(uuids))
-    return count, more is not None
+        return sum(api.execute(_EXISTING, {'some': some}).scalar_one()
+                   for some in engines.chunks(uuids))
 
 
 def _page(cell: Any, statement: Any, after: int

@@ -165,18 +165,16 @@ def _pinned_servers(conf: cfg.ConfigOpts, by_zone: abc.Collection[str]
                     ) -> checks.Findings:
     """Report servers that are pinned to the zone of hosts without a zone."""
     zone = conf.default_availability_zone
-    count, sampled = (0, False) if zone in by_zone else (
-        server_pages.count_pinned(zone))
+    count = 0 if zone in by_zone else server_pages.count_pinned(zone)
     if not count:
         return []
-    newest = 'Of the newest %d requests, ' % server_pages.NEWEST
-    servers = plurals.count(count, 'server is', 'servers are')
     return checks.warning(
-        '%s%s pinned to availability zone %s, that of hosts without a zone '
-        '(default_availability_zone). Nova refuses to unshelve them on a host '
-        'of a zone. To list those of them that are on a host, with the '
-        'command that unpins each, run:'
-        % (newest if sampled else '', servers, zone),
+        'Of the newest %d requests, %s pinned to availability zone %s, that '
+        'of hosts without a zone (default_availability_zone). Nova refuses to '
+        'unshelve them on a host of a zone. To list those of them that are on '
+        'a host, with the command that unpins each, run:' % (
+            server_pages.NEWEST, plurals.count(
+                count, 'server is', 'servers are'), zone),
         commands.AUDIT + ' --rule default_zone')
 
 
