@@ -3,15 +3,10 @@
 
 import pwd
 
-NUMBER = '%d'
 
-
-def user(number: int, unnamed: str = NUMBER) -> str:
-    """Return the name of a user.
-
-    :param unnamed: form of the number of a user without a name
-    """
+def user(number: int) -> str:
+    """Return the name of a user, or the number of one without a name."""
     try:
         return pwd.getpwuid(number).pw_name
     except KeyError:
-        return unnamed % number
+        return '%d' % number

@@ -126,17 +126,16 @@ def _request(conf: cfg.ConfigOpts, history: full_syncs.History
 
 
 def _print(result: result.Result, form: str, note: str) -> None:
-    summary = '\n'.join(sync_result.summary(result, note=note))
-    if summary:
-        print(summary, file=sys.stdout if form == 'table' else sys.stderr)
+    formats.tell(sync_result.summary(result, note=note),
+                 sys.stdout if form == 'table' else sys.stderr)
     rows = sync_result.rows(result)
-    if form == 'table' and rows:
+    if form != 'table':
+        formats.show(form, sync_result.document(result), sync_result.COLUMNS,
+                     rows)
+    elif rows:
         print(terminal_tables.render(
             sync_result.IN_TABLE, sync_result.in_table(rows)))
         if not result.request.write:
             formats.tell(sync_result.effect(row[0] for row in rows),
                          sys.stdout)
-    elif form != 'table':
-        formats.show(form, sync_result.document(result), sync_result.COLUMNS,
-                     rows)
     formats.tell(result.lines())
