@@ -7,8 +7,6 @@ replaced by their escapes in Python.
 
 import re
 
-_COLOUR = re.compile('(\x1b\\[(?:0[01]?;?)?(?:3[0-7])?m)')
-"""What switches a colour on or off, of a table and of oslo.log."""
 _CONTROLS = re.compile(
     # C0, DEL and C1; line and paragraph separators; directions of text.
     '[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]')
@@ -22,14 +20,6 @@ def line(text: str) -> str:
 def lines(text: str) -> str:
     """Escape all controls but line breaks."""
     return '\n'.join(line(part) for part in text.split('\n'))
-
-
-def coloured(text: str) -> str:
-    """Escape all controls but line breaks and colours."""
-    # Every second part is a colour.
-    parts = _COLOUR.split(text)
-    parts[::2] = map(lines, parts[::2])
-    return ''.join(parts)
 
 
 def _escaped(control: re.Match[str]) -> str:

@@ -9,6 +9,7 @@ from oslo_log import log as oslo_log
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import printable
+from nova_aggregate_mirror import terminal_tables
 
 PACKAGE = 'nova_aggregate_mirror'
 
@@ -60,4 +61,4 @@ class _EscapingFormatter(logging.Formatter):
         escape = (printable.line if record.name.startswith(PACKAGE)
                   else printable.lines)
         record.msg, record.args = escape(record.getMessage()), None
-        return printable.coloured(self._formatter.format(record))
+        return terminal_tables.coloured(self._formatter.format(record))

@@ -21,7 +21,6 @@ from nova_aggregate_mirror.cmd import unreadable_files
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import option_values
-from nova_aggregate_mirror import printable
 from nova_aggregate_mirror import terminal_tables
 
 STDOUT = 1
@@ -103,7 +102,7 @@ class _EscapingStream:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        return self._stream.write(printable.coloured(text))
+        return self._stream.write(terminal_tables.coloured(text))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
