@@ -31,7 +31,7 @@ import testtools
 from tests.cloud import sql
 from tests import patience
 
-execute, without_tls = sql.execute, sql.without_tls
+changed, execute, without_tls = sql.changed, sql.execute, sql.without_tls
 KINDS = ('sqlite', 'mysql', 'postgresql')
 SCENARIOS = [(kind, {'kind': kind}) for kind in KINDS]
 PSYCOPG = ('psycopg', {'kind': 'postgresql', 'driver': 'psycopg'})
@@ -96,8 +96,9 @@ def _mysql(program: str, data: pathlib.Path, port: int
 
 def _postgresql(program: str, data: pathlib.Path, port: int
                 ) -> tuple[list[str], list[str]]:
-    return [str(pathlib.Path(program).with_name('initdb')), '-D', str(data),
-            '-U', 'postgres', '-A', 'trust', '-E', 'UTF8'], [
+    fill = [str(pathlib.Path(program).with_name('initdb')), '-D', str(data),
+            '-U', 'postgres', '-A', 'trust', '-E', 'UTF8']
+    return fill, [
         program, '-D', str(data), '-p', str(port),
         '-c', 'listen_addresses=127.0.0.1',
         '-c', 'unix_socket_directories=%s' % data]
@@ -165,8 +166,7 @@ def disconnect(url: str) -> None:
     server = SERVERS[sa.engine.make_url(url).get_backend_name()]
     name = sa.engine.make_url(url).database
     found = execute(url, server.sessions % name)
-    address = sa.engine.make_url(url).set(database='').render_as_string(
-        hide_password=False)
+    address = changed(url, database='')
     for number, in found:
         # One of the sessions is that of the query itself.
         with contextlib.suppress(sa.exc.DBAPIError):
@@ -212,10 +212,9 @@ def answers(url: str) -> bool:
 def which(program: str) -> str | None:
     """Return the path of a server's program, or None."""
     # Debian installs servers outside of a user's PATH.
-    folders = os.environ.get('PATH', os.defpath).split(os.pathsep)
-    return shutil.which(program, path=os.pathsep.join([
-        *sorted(glob.glob('/usr/lib/postgresql/*/bin'), reverse=True),
-        *folders, '/usr/sbin', '/usr/libexec']))
+    folders = [*sorted(glob.glob('/usr/lib/postgresql/*/bin'), reverse=True),
+               os.environ.get('PATH', os.defpath), '/usr/sbin', '/usr/libexec']
+    return shutil.which(program, path=os.pathsep.join(folders))
 
 
 def program_of(server: Server) -> str | None:
@@ -229,14 +228,25 @@ def _start(server: Server, program: str) -> str:
     with socket.create_server(('127.0.0.1', 0)) as probe:
         port = probe.getsockname()[1]
     fill, serve = server.commands(program, data / 'data', port)
-    filled = subprocess.run(fill, user=user, cwd=data, capture_output=True,
-                            text=True, stdin=subprocess.DEVNULL)
-    if filled.returncode:
+    if failed := failure(fill, user, data):
         shutil.rmtree(data)
-        raise Unavailable('%s failed: %s' % (fill[0], filled.stderr[-500:]))
-    url = sa.engine.make_url(server.url).set(port=port).render_as_string()
+        raise Unavailable(failed)
+    url = changed(server.url, port=port)
     start(data, user, serve, lambda: answers(url))
     return url
+
+
+def failure(command: abc.Sequence[str], user: str | None,
+            directory: pathlib.Path) -> str:
+    """Run a command that fills a server's folder; return how it failed, or ''.
+
+    :param user: the account that runs it; None or '' is the current user
+    """
+    done = subprocess.run(command, user=user or None, cwd=directory,
+                          capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL)
+    end = done.stderr[-500:]
+    return '%s failed: %s' % (command[0], end) if done.returncode else ''
 
 
 def folder(server: Server) -> tuple[pathlib.Path, str | None]:
@@ -291,8 +301,9 @@ def first_user(*names: str) -> str:
 
 @functools.cache
 def _install() -> None:
-    install([server.package for server in SERVERS.values()],
-            lambda: all(map(program_of, SERVERS.values())))
+    every = SERVERS.values()
+    install([server.package for server in every],
+            lambda: all(map(program_of, every)))
 
 
 def install(packages: abc.Sequence[str], there: abc.Callable[[], bool]

@@ -9,7 +9,6 @@ import os
 import pathlib
 import secrets
 import shutil
-import subprocess
 import time
 from typing import Any
 
@@ -69,12 +68,8 @@ class Node:
             return
         fill, _serve = MYSQL.commands(
             str(databases.program_of(MYSQL)), self.data, self.port)
-        done = subprocess.run(
-            fill, user=user, cwd=self.folder, capture_output=True, text=True,
-            stdin=subprocess.DEVNULL)
-        if done.returncode:
-            raise databases.Unavailable('%s failed: %s' % (
-                fill[0], done.stderr[-500:]))
+        if failure := databases.failure(fill, user, self.folder):
+            raise databases.Unavailable(failure)
 
     def ask(self, statement: str) -> tuple[tuple[Any, ...], ...]:
         """Run a statement on this node; a node may allow only SET and SHOW.
@@ -170,8 +165,8 @@ def provider() -> str | None:
 
 def available() -> bool:
     """Check whether this machine has everything that a cluster needs."""
-    return bool(provider() and all(map(
-        databases.which, ('mariadbd', 'mariadb-install-db', 'rsync'))))
+    programs = ('mariadbd', 'mariadb-install-db', 'rsync')
+    return bool(provider() and all(map(databases.which, programs)))
 
 
 def wait(done: Any, seconds: float = SECONDS) -> bool:
@@ -235,8 +230,8 @@ def _start() -> abc.Sequence[Node]:
                 node.is_synced)
         # The node that sent the last its data refuses connections for a while.
         if not wait(lambda: all(node.is_synced() for node in found)):
-            raise databases.Unavailable('Galera did not start: %s' % [
-                node.status().get('wsrep_local_state_comment')
-                for node in found])
+            states = [node.status().get('wsrep_local_state_comment')
+                      for node in found]
+            raise databases.Unavailable('Galera did not start: %s' % states)
         unused.pop_all()
     return found

@@ -6,6 +6,7 @@ import functools
 import pathlib
 import subprocess
 import sys
+from typing import Any
 
 from keystoneauth1 import adapter
 from keystoneauth1.identity import v3
@@ -17,6 +18,16 @@ from tests.cloud import loopback
 from tests.cloud import processes
 
 CONFLICTS = 10
+
+
+def create(rest: adapter.Adapter, url: str, **document: Any
+           ) -> dict[str, Any]:
+    """Create what a document describes; return what the service shows of it.
+
+    :param document: its kind, such as ``network``, to its values
+    """
+    kind, = document
+    return rest.post(url, json=document).json()[kind]
 
 
 class Access:

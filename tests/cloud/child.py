@@ -152,10 +152,13 @@ def clients(entry_points: str, shell: str, *modules: str) -> None:
         _redirect(*outputs)
         sys.argv = argv
         # Novaclient would take the arguments that it was imported with.
-        return main(*[argv[1:]] if takes_arguments else [])
+        return main(argv[1:]) if takes_arguments else main()
 
-    _serve_forks(run, lambda pid: os.waitstatus_to_exitcode(
-        os.waitpid(pid, 0)[1]))
+    def exit_status(pid: int) -> int:
+        _pid, status = os.waitpid(pid, 0)
+        return os.waitstatus_to_exitcode(status)
+
+    _serve_forks(run, exit_status)
 
 
 def template(plugin: str) -> None:
@@ -209,7 +212,8 @@ def _serve_forks(run: abc.Callable[..., int | None],
     with socket.socket(fileno=sys.stdin.fileno()) as there:
         requests, answers = there.makefile('r'), there.makefile('w')
         for request in requests:
-            pid = _fork(lambda: run(*json.loads(request)), sys.argv)
+            values = json.loads(request)
+            pid = _fork(lambda: run(*values), sys.argv)
             answers.write('%d\n' % answer(pid))
             answers.flush()
 
@@ -286,11 +290,14 @@ def _lock_early() -> None:
     One that reads before it writes fails at once if another wrote meanwhile.
     """
     engine = importlib.import_module('sqlalchemy.engine')
-    importlib.import_module('sqlalchemy.event').listen(
-        engine.Engine, 'before_cursor_execute', retval=True,
-        fn=lambda connection, cursor, statement, parameters, *_rest: (
-            'BEGIN IMMEDIATE' if statement == 'BEGIN' else statement,
-            parameters))
+    event = importlib.import_module('sqlalchemy.event')
+
+    @event.listens_for(engine.Engine, 'before_cursor_execute', retval=True)
+    def begin(_connection: Any, _cursor: Any, statement: str, values: Any,
+              *_rest: Any) -> tuple[str, Any]:
+        if statement == 'BEGIN':
+            statement = 'BEGIN IMMEDIATE'
+        return statement, values
 
 
 def _wait_for_placement() -> None:
@@ -341,8 +348,9 @@ def _others(environ: Any, start_response: Any) -> list[bytes]:
              'disk_format': 'raw', 'visibility': 'public', 'tags': []}
     answers = {'images': image, 'schemas': {
         'name': 'image', 'properties': {key: {} for key in image}}}
+    answer = answers.get(kind, {name: []})
     start_response('200 OK', [('Content-Type', 'application/json')])
-    return [json.dumps(answers.get(kind, {name: []})).encode()]
+    return [json.dumps(answer).encode()]
 
 
 def _application(module: str) -> abc.Callable:
@@ -387,17 +395,18 @@ def serve_processes(module: str, port: str, count: str, timeout: str) -> None:
         # wait 40 ms for an acknowledgement, which front ends of real clouds
         # avoid.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        command = [
+            str(pathlib.Path(sys.executable).with_name('uwsgi')),
+            '--http', 'fd://%s' % listening.fileno(), '--http-keepalive',
+            '--http-auto-chunked', '--http-timeout', timeout,
+            '--module', '%s:application' % module,
+            '--processes', count, '--master', '--lazy-apps',
+            '--enable-threads', '--need-app', '--die-on-term',
+            '--buffer-size', '65535',
+            # The services log their requests themselves.
+            '--disable-logging']
         sys.exit(subprocess.call(
-            [pathlib.Path(sys.executable).with_name('uwsgi'),
-             '--http', 'fd://%s' % listening.fileno(), '--http-keepalive',
-             '--http-auto-chunked', '--http-timeout', timeout,
-             '--module', '%s:application' % module,
-             '--processes', count, '--master', '--lazy-apps',
-             '--enable-threads', '--need-app', '--die-on-term',
-             '--buffer-size', '65535',
-             # The services log their requests themselves.
-             '--disable-logging'],
-            stdin=subprocess.DEVNULL, pass_fds=[listening.fileno()]))
+            command, stdin=subprocess.DEVNULL, pass_fds=[listening.fileno()]))
 
 
 def measure(result: str, *command: str) -> None:

@@ -48,9 +48,9 @@ class Clients:
         """
         name = argv[0]
         if name not in self._forkers:
+            task = programs.child('clients', *PROGRAMS[name])
             self._forkers[name] = forks.Forker(
-                [str(self._python),
-                 *programs.child('clients', *PROGRAMS[name])[1:]], TIMEOUT,
+                [str(self._python), *task[1:]], TIMEOUT,
                 env=processes.clean_environment())
         with tempfile.TemporaryDirectory() as folder:
             outputs = [os.path.join(folder, name)

@@ -68,9 +68,10 @@ class Cloud(access.Access):
         # A later version asks every host for its uptime.
         found = self.nova().get('/os-hypervisors/detail',
                                 microversion='2.53').json()['hypervisors']
-        return sorted((seed.Node(each['service']['host'],
-                                 each['hypervisor_hostname'], each['id'])
-                       for each in found), key=lambda node: node.name)
+        nodes = [seed.Node(each['service']['host'],
+                           each['hypervisor_hostname'], each['id'])
+                 for each in found]
+        return sorted(nodes, key=lambda node: node.name)
 
     def seed_hosts(self, hosts: abc.Sequence[str],
                    nodes_per_host: int = 1) -> list[seed.Node]:
@@ -120,8 +121,8 @@ class Cloud(access.Access):
 
     def aggregates(self) -> dict[str, dict[str, Any]]:
         """Return nova's aggregates by name, as its API shows them."""
-        return {aggregate['name']: aggregate for aggregate
-                in self.nova().get('/os-aggregates').json()['aggregates']}
+        found = self.nova().get('/os-aggregates').json()['aggregates']
+        return {aggregate['name']: aggregate for aggregate in found}
 
     def delete_aggregates(self, prefix: str) -> None:
         """Empty and delete the aggregates whose names begin like this."""

@@ -42,7 +42,7 @@ def up(chosen: argparse.Namespace) -> int:
     except statefile.NoCloud:
         pass
     else:
-        if state.complete and all(each.alive() for each in state.processes):
+        if state.runs():
             print('The cloud is up already.')
             _print_usage(chosen)
             return 0
@@ -76,16 +76,15 @@ def down(chosen: argparse.Namespace) -> int:
 def status(chosen: argparse.Namespace) -> int:
     """Show the processes; return 1 if any does not run."""
     state = statefile.State.read(chosen.directory)
-    print(output.columns([
-        ('name', 'pid', 'port', 'alive', 'log'),
-        *((process.name, process.pid, process.port or '-',
-           'yes' if process.alive() else 'NO', process.log)
-          for process in state.processes)]))
+    rows: list[tuple[object, ...]] = [('name', 'pid', 'port', 'alive', 'log')]
+    for process in state.processes:
+        rows.append((process.name, process.pid, process.port or '-',
+                     'yes' if process.alive() else 'NO', process.log))
+    print(output.columns(rows))
     if not state.complete:
         print('The cloud is being started or stopped, or that was '
               'interrupted.')
-    return 0 if state.complete and all(
-        each.alive() for each in state.processes) else FAILED
+    return 0 if state.runs() else FAILED
 
 
 def execute(chosen: argparse.Namespace) -> int:

@@ -17,8 +17,16 @@ PUBLIC = 'public'
 RACKS = ('rack-1', 'rack-2')
 NODES = 3
 
+Section = dict[str, str | None]
 Options = abc.Mapping[str, abc.Mapping[str, str | None]]
 """Sections of a configuration file, with their options; None removes one."""
+
+
+def node_names(host: str, count: int) -> list[str]:
+    """Name a host's compute nodes; the only one has the host's name."""
+    if count == 1:
+        return [host]
+    return ['%s-node-%d' % (host, number) for number in range(1, count + 1)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,9 +112,7 @@ class Config:
 
     def nodes_of(self, host: str) -> list[str]:
         """Return the names of a host's compute nodes."""
-        if not host.startswith('ironic'):
-            return [host]
-        return ['%s-node-%s' % (host, number + 1) for number in range(NODES)]
+        return node_names(host, NODES if host.startswith('ironic') else 1)
 
     def rack_of(self, host: str) -> str:
         """Return a host's physical network other than the public network."""

@@ -57,8 +57,9 @@ def _write_full(cloud: config.Config) -> None:
     write_file(cloud, 'neutron.conf', _neutron(cloud))
     for number in cloud.controllers:
         host = 'controller-%d' % number
-        write_nova(cloud, '%s.conf' % host, {'aggregate_mirror': {
-            'metrics_port': str(cloud.ports['agent-%d' % number])}}, host)
+        port = str(cloud.ports['agent-%d' % number])
+        write_nova(cloud, '%s.conf' % host, {
+            'aggregate_mirror': {'metrics_port': port}}, host)
     for host in cloud.host_names():
         driver = (ONE_NODE if cloud.nodes_of(host) == [host]
                   else SEVERAL_NODES)
@@ -70,7 +71,7 @@ def _write_full(cloud: config.Config) -> None:
 
 
 def _merged(*options: config.Options) -> config.Options:
-    found: dict[str, dict[str, str | None]] = {}
+    found: dict[str, config.Section] = {}
     for each in options:
         for section, values in each.items():
             found.setdefault(section, {}).update(values)
@@ -184,6 +185,8 @@ def _glance(cloud: config.Config) -> config.Options:
 
 
 def _neutron(cloud: config.Config) -> config.Options:
+    networks = (config.PUBLIC, *config.RACKS)
+    ranges = ['%s:100:199' % network for network in networks]
     return {
         'DEFAULT': {
             'core_plugin': 'ml2', 'service_plugins': 'segments,qos,placement',
@@ -203,6 +206,5 @@ def _neutron(cloud: config.Config) -> config.Options:
                 'extension_drivers': 'qos',
                 'type_drivers': 'flat,vlan', 'tenant_network_types': 'vlan'},
         'ml2_type_flat': {'flat_networks': config.PUBLIC},
-        'ml2_type_vlan': {'network_vlan_ranges': ','.join(
-            '%s:100:199' % name for name in (config.PUBLIC, *config.RACKS))},
+        'ml2_type_vlan': {'network_vlan_ranges': ','.join(ranges)},
     }

@@ -51,7 +51,8 @@ def check_python(program: str) -> None:
 
 def tell(text: str) -> None:
     """Print a line of progress, with the seconds since the program began."""
-    print('%5.0f s  %s' % (time.monotonic() - BEGAN, text), flush=True)
+    seconds = time.monotonic() - BEGAN
+    print('%5.0f s  %s' % (seconds, text), flush=True)
 
 
 class Environment:
@@ -167,8 +168,9 @@ class Environment:
         users = self.path / 'users'
         if not users.exists():
             return []
-        return [line for line in sorted(set(users.read_text().splitlines()))
-                if pathlib.Path(line, 'state.json').exists()]
+        directories = sorted(set(users.read_text().splitlines()))
+        return [directory for directory in directories
+                if pathlib.Path(directory, 'state.json').exists()]
 
     def become(self, module: str, arguments: 'list[str]') -> None:
         """Replace this process by a program of this checkout."""
@@ -231,9 +233,9 @@ class Environment:
         reason = re.search(
             r"Could not fetch URL (\S+): .*?([^:']+)'\)\) - skipping",
             done.stdout)
-        raise Unreachable('pip cannot reach the package index: %s' % (
-            ': '.join(reason.groups()) if reason
-            else done.stdout.strip().splitlines()[-1]))
+        lines = done.stdout.strip().splitlines()
+        text = ': '.join(reason.groups()) if reason else lines[-1]
+        raise Unreachable('pip cannot reach the package index: %s' % text)
 
     def _run(self, command: 'list[str]', failure: str,
              **variables: str) -> None:
@@ -246,8 +248,8 @@ class Environment:
                 stderr=output, env=environment)
         if done.returncode:
             tail = self._log.read_text(errors='replace').splitlines()[-TAIL:]
-            raise CannotInstall(
-                '\n'.join([*tail, '%s; see %s' % (failure, self._log)]))
+            tail.append('%s; see %s' % (failure, self._log))
+            raise CannotInstall('\n'.join(tail))
 
     def _stamp(self, name: str, written: 'str | None' = None) -> 'str | None':
         stamp = self.path / ('%s.stamp' % name)
@@ -265,11 +267,10 @@ def demonstration(verbose: bool, stock: bool = False) -> Environment:
 def _digest(texts: 'list[str]', paths: 'list[pathlib.Path]') -> str:
     digest = hashlib.sha256(repr(texts).encode())
     for path in paths:
-        files = [path] if path.is_file() else sorted(
-            each for each in path.rglob('*')
-            # Running tests create and delete compiled files.
-            if '__pycache__' not in each.parts and each.is_file())
+        files = [path] if path.is_file() else sorted(path.rglob('*'))
         for each in files:
-            digest.update(str(each.relative_to(TOP)).encode())
-            digest.update(each.read_bytes())
+            # Running tests create and delete compiled files.
+            if '__pycache__' not in each.parts and each.is_file():
+                digest.update(str(each.relative_to(TOP)).encode())
+                digest.update(each.read_bytes())
     return digest.hexdigest()

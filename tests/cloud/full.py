@@ -8,6 +8,7 @@ import secrets
 
 from keystoneauth1 import exceptions
 
+from tests.cloud import access
 from tests.cloud import cloud
 from tests.cloud import config
 from tests.cloud import config_files
@@ -61,7 +62,7 @@ def _start(state: statefile.State, hosts: int, tell: abc.Callable[[str], None]
     tell('Starting MariaDB and RabbitMQ')
     state.config = config.Config(
         state.directory, servers.database(state), secrets.token_hex(16),
-        dict(zip(config.FULL, loopback.free_ports(len(config.FULL)))),
+        loopback.named_ports(config.FULL),
         transport_url=servers.broker(state), hosts=hosts)
     config_files.write(state.config)
     state.write()
@@ -107,8 +108,7 @@ def _accounts(running: cloud.Cloud) -> None:
 def _wait_for_hosts(running: cloud.Cloud) -> None:
     """Wait until nova and placement have all compute nodes."""
     hosts = running.config
-    wanted = {node for host in hosts.host_names()
-              for node in hosts.nodes_of(host)}
+    wanted = set().union(*map(hosts.nodes_of, hosts.host_names()))
     nova, placement = running.nova(), running.placement()
 
     def there() -> bool:
@@ -135,10 +135,8 @@ def _wait_for_network_agents(running: cloud.Cloud) -> None:
 
     def there() -> bool:
         with contextlib.suppress(exceptions.HttpError):
-            return wanted <= {
-                each['host'] for each
-                in networks.get('/v2.0/agents').json()['agents']
-                if each['alive']}
+            agents = networks.get('/v2.0/agents').json()['agents']
+            return wanted <= {each['host'] for each in agents if each['alive']}
         return False
 
     running.process('network-agents').wait(
@@ -156,10 +154,10 @@ def _furnish(running: cloud.Cloud) -> None:
     images.put('/v2/images/%s/file' % image, data=b'\0' * 1024, headers={
         'Content-Type': 'application/octet-stream'})
     networks = running.rest('network')
-    network = networks.post('/v2.0/networks', json={'network': {
+    network = access.create(networks, '/v2.0/networks', network={
         'name': 'public', 'shared': True,
         'provider:network_type': 'flat',
-        'provider:physical_network': config.PUBLIC}}).json()['network']['id']
+        'provider:physical_network': config.PUBLIC})['id']
     networks.post('/v2.0/subnets', json={'subnet': {
         'network_id': network, 'ip_version': 4, 'cidr': '10.1.0.0/16',
         'enable_dhcp': False, 'name': 'public'}})

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ports and URLs of the loopback interface."""
 
+from collections import abc
 import contextlib
 import random
 import socket
@@ -28,6 +29,11 @@ def free_ports(count: int) -> list[int]:
     if len(ports) < count:
         raise OSError('no free port on 127.0.0.1 between 20000 and 32000')
     return ports
+
+
+def named_ports(names: abc.Collection[str]) -> dict[str, int]:
+    """Find a free port for each name."""
+    return dict(zip(names, free_ports(len(names))))
 
 
 def session() -> requests.Session:

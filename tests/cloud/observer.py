@@ -67,12 +67,11 @@ class Observer:
 
 def table(rows: abc.Sequence[Row]) -> str:
     """Render a comparison for people."""
-    return output.columns([
-        ('host', 'node', 'nova', 'placement', 'not nova\'s', ''),
-        *((row.node.host, row.node.name, names(row.nova),
-           names(row.placement), names(row.foreign),
-           'equal' if row.equal else 'DIFFERENT')
-          for row in rows)])
+    header = ('host', 'node', 'nova', 'placement', 'not nova\'s', '')
+    cells = [(row.node.host, row.node.name, names(row.nova),
+              names(row.placement), names(row.foreign),
+              'equal' if row.equal else 'DIFFERENT') for row in rows]
+    return output.columns([header, *cells])
 
 
 def names(aggregates: abc.Iterable[str]) -> str:

@@ -96,16 +96,15 @@ def cloud(arguments: List[str]) -> argparse.Namespace:
     _add_fillings(commands)
     faults = _add_faults(commands)
     chosen = parser.parse_args(arguments)
+    # Whether it starts a cloud.
+    chosen.starts = chosen.command == 'up'
     if chosen.command == 'faults':
         chosen.rows = table.select(chosen.select or ['*'])
         if not chosen.rows:
             faults.error('no row matches; see --list')
         if chosen.write and not {*table.outages()} <= {*chosen.rows}:
             faults.error('--write requires all outages')
-    # Whether it starts a cloud.
-    chosen.starts = chosen.command == 'up' or (
-        chosen.command == 'faults'
-        and not all(row.is_random for row in chosen.rows))
+        chosen.starts = not all(row.is_random for row in chosen.rows)
     if chosen.command == 'exec':
         chosen.argv = chosen.argv[chosen.argv[:1] == ['--']:]
         if not chosen.argv:
@@ -138,11 +137,10 @@ def _add(commands: argparse._SubParsersAction, name: str, purpose: str,
     :param success: what has happened if it exits with 0, and not if with 1
     :param details: lines of its help
     """
+    text = '%s. Exit status: 0 %s; 1 otherwise.' % (
+        purpose.capitalize(), success)
     parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=purpose,
-        description='\n'.join(textwrap.wrap(
-            '%s. Exit status: 0 %s; 1 otherwise.' % (
-                purpose[0].upper() + purpose[1:], success))),
+        name, help=purpose, description='\n'.join(textwrap.wrap(text)),
         epilog=details, formatter_class=argparse.RawDescriptionHelpFormatter)
     return parser
 

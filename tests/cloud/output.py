@@ -45,5 +45,5 @@ def columns(rows: abc.Iterable[abc.Iterable[object]]) -> str:
     """Render rows of cells as left-aligned columns."""
     cells = [[str(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells)]
-    return '\n'.join('  '.join(map(str.ljust, row, widths)).rstrip()
-                     for row in cells)
+    lines = ['  '.join(map(str.ljust, row, widths)) for row in cells]
+    return '\n'.join(map(str.rstrip, lines))

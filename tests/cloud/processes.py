@@ -50,9 +50,10 @@ def clean_environment() -> dict[str, str]:
     # The machine's proxy cannot reach our loopback addresses, and another
     # cloud's OS_ variables must not leak into this cloud. Without byte code
     # every process would compile all of nova again.
-    return {name: value for name, value in os.environ.items()
-            if not name.startswith(('OS_', 'PYTHONPATH', 'PYTHONDONTWRITE'))
-            and not name.lower().endswith('_proxy')}
+    variables = {name: value for name, value in os.environ.items()
+                 if not name.lower().endswith('_proxy')}
+    return {name: value for name, value in variables.items() if not (
+        name.startswith(('OS_', 'PYTHONPATH', 'PYTHONDONTWRITE')))}
 
 
 def tail(log: str) -> str:

@@ -8,6 +8,7 @@ import uuid
 
 from keystoneauth1 import adapter
 
+from tests.cloud import access
 from tests.cloud import config
 from tests.cloud import sql
 
@@ -37,8 +38,7 @@ def accounts(identity: adapter.Adapter, cloud: config.Config,
     :param roles: the roles of each account
     """
     def create(kind: str, **values: Any) -> str:
-        answer = identity.post('/%ss' % kind, json={kind: values}).json()
-        return answer[kind]['id']
+        return access.create(identity, '/%ss' % kind, **{kind: values})['id']
 
     known = {role['name']: role['id']
              for role in identity.get('/roles').json()['roles']}
@@ -59,12 +59,9 @@ def accounts(identity: adapter.Adapter, cloud: config.Config,
 
 
 def nodes(hosts: abc.Sequence[str], nodes_per_host: int) -> abc.Iterator[Node]:
-    """Name the compute nodes; a host's only node has the host's name."""
+    """Name the compute nodes of hosts, and give each a UUID."""
     for host in hosts:
-        names = [host] if nodes_per_host == 1 else [
-            '%s-node-%s' % (
-                host, number + 1) for number in range(nodes_per_host)]
-        for name in names:
+        for name in config.node_names(host, nodes_per_host):
             yield Node(host, name, str(uuid.uuid4()))
 
 
@@ -96,12 +93,13 @@ def services(cloud: config.Config, hosts: abc.Sequence[str],
     """
     # Nova-api refuses to start if a service is too old.
     version = int((cloud.directory / 'service_version').read_text())
-    sql.insert(cloud.database_url(database), 'services', [
-        {'host': host, 'binary': 'nova-compute', 'topic': 'compute',
-         'uuid': str(uuid.uuid4()), 'report_count': 1, 'disabled': False,
-         'forced_down': False, 'version': version, 'deleted': 0,
-         'created_at': _LAST_SEEN, 'last_seen_up': _LAST_SEEN}
-        for host in hosts])
+    values = {'binary': 'nova-compute', 'topic': 'compute', 'report_count': 1,
+              'disabled': False, 'forced_down': False, 'version': version,
+              'deleted': 0, 'created_at': _LAST_SEEN,
+              'last_seen_up': _LAST_SEEN}
+    rows = [{**values, 'host': host, 'uuid': str(uuid.uuid4())}
+            for host in hosts]
+    sql.insert(cloud.database_url(database), 'services', rows)
     number = _cell_id(cloud, cell)
     sql.insert(cloud.database_url('nova_api'), 'host_mappings', [
         {'host': host, 'cell_id': number} for host in hosts])
@@ -154,13 +152,16 @@ def aggregates(cloud: config.Config,
     """
     numbers = {aggregate: number
                for number, aggregate in enumerate(members, start=1)}
-    sql.insert(cloud.database_url('nova_api'), 'aggregates', [
+    url = cloud.database_url('nova_api')
+    sql.insert(url, 'aggregates', [
         {'id': number, 'uuid': aggregate, 'name': 'aggregate-%02d' % number}
         for aggregate, number in numbers.items()])
-    sql.insert(cloud.database_url('nova_api'), 'aggregate_hosts', [
-        {'aggregate_id': numbers[aggregate], 'host': host}
-        for aggregate, hosts in members.items() for host in hosts])
-    sql.insert(cloud.database_url('nova_api'), 'aggregate_metadata', [
-        {'aggregate_id': numbers[aggregate], 'key': key, 'value': value}
-        for aggregate, values in metadata.items()
-        for key, value in values.items()])
+    hosts: list[dict[str, Any]] = []
+    values: list[dict[str, Any]] = []
+    for aggregate, number in numbers.items():
+        hosts += [{'aggregate_id': number, 'host': host}
+                  for host in members[aggregate]]
+        values += [{'aggregate_id': number, 'key': key, 'value': value}
+                   for key, value in metadata.get(aggregate, {}).items()]
+    sql.insert(url, 'aggregate_hosts', hosts)
+    sql.insert(url, 'aggregate_metadata', values)

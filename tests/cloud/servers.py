@@ -9,14 +9,13 @@ import os
 import pathlib
 import secrets
 import shutil
-import subprocess
 import tempfile
 
 import amqp
-import sqlalchemy as sa
 
 from tests.cloud import loopback
 from tests.cloud import processes
+from tests.cloud import sql
 from tests.cloud import statefile
 from tests import databases
 
@@ -26,7 +25,7 @@ NAMES = ('keystone', 'placement', 'glance', 'neutron', 'nova', 'nova_api',
 PREFIX = 'mirror_cloud_'
 RABBIT = 'rabbitmq-server'
 # Debian's rabbitmq-server in the PATH would change to another user.
-RABBIT_SCRIPTS = '/usr/lib/rabbitmq/bin'
+RABBIT_PROGRAM = pathlib.Path('/usr/lib/rabbitmq/bin/rabbitmq-server')
 
 
 class Unavailable(Exception):
@@ -55,11 +54,10 @@ def install() -> None:
 
 def _missing() -> list[str]:
     """Return the packages of servers that are not installed."""
-    return [package for package, installed in (
-        (MYSQL.package, databases.program_of(MYSQL)),
-        # It is not in the PATH of every user.
-        (RABBIT, pathlib.Path(RABBIT_SCRIPTS, 'rabbitmq-server').exists())
-    ) if not installed]
+    # The second one is not in the PATH of every user.
+    installed = {MYSQL.package: databases.program_of(MYSQL),
+                 RABBIT: RABBIT_PROGRAM.exists()}
+    return [package for package, found in installed.items() if not found]
 
 
 def database(state: statefile.State) -> str:
@@ -85,13 +83,9 @@ def _start_database(state: statefile.State) -> str:
     port, = loopback.free_ports(1)
     program = databases.program_of(MYSQL)
     fill, serve = MYSQL.commands(program, folder / 'data', port)
-    filled = subprocess.run(
-        fill, user=user or None, cwd=folder, capture_output=True, text=True,
-        stdin=subprocess.DEVNULL)
-    if filled.returncode:
-        raise processes.CloudError(
-            '%s failed: %s' % (fill[0], filled.stderr[-500:]))
-    url = sa.engine.make_url(MYSQL.url).set(port=port).render_as_string()
+    if failure := databases.failure(fill, user, folder):
+        raise processes.CloudError(failure)
+    url = sql.changed(MYSQL.url, port=port)
     process = state.start(processes.Process(
         'mariadb', [*serve, '--max-connections=500',
                     # The cloud is temporary: commits have to survive a kill
@@ -129,14 +123,14 @@ def broker(state: statefile.State) -> str:
         (folder / name).write_text('[].' if name == 'plugins' else '')
         if user:
             shutil.chown(folder / name, user)
+    argv = [str(databases.which('epmd')), '-address', '127.0.0.1',
+            '-port', str(epmd)]
     state.start(processes.Process(
-        'epmd', [str(databases.which('epmd')), '-address', '127.0.0.1',
-                 '-port', str(epmd)], state.log('epmd'), {}, epmd,
-        folder=str(folder), user=user))
-    process = state.start(processes.Process(
-        'rabbitmq', [RABBIT_SCRIPTS + '/rabbitmq-server'],
-        state.log('rabbitmq'), environment, port, folder=str(folder),
+        'epmd', argv, state.log('epmd'), {}, epmd, folder=str(folder),
         user=user))
+    process = state.start(processes.Process(
+        'rabbitmq', [str(RABBIT_PROGRAM)], state.log('rabbitmq'), environment,
+        port, folder=str(folder), user=user))
     process.wait(lambda: _broker_answers(port), 'did not answer')
     return 'rabbit://guest:guest@127.0.0.1:%d/' % port
 

@@ -151,9 +151,10 @@ class Services:
         for host in self._config.host_names():
             nodes = self._config.nodes_of(host)
             several = nodes if nodes != [host] else []
-            found.append(self._process(host, programs.script(
+            argv = programs.script(
                 'fakes.py', 'compute', self._path('%s.conf' % host),
-                str(self._config.refusal), *several)))
+                str(self._config.refusal), *several)
+            found.append(self._process(host, argv))
         return found
 
     def _serve(self, name: str, module: str, ready: str,

@@ -38,8 +38,7 @@ def running(database: str = 'sqlite', server: programs.Server | None = None,
         state = statefile.State.create(pathlib.Path(directory))
         state.config = config.Config(
             state.directory, database, secrets.token_hex(16),
-            dict(zip(config.SMALL, loopback.free_ports(len(config.SMALL)))),
-            nova_options or {})
+            loopback.named_ports(config.SMALL), nova_options or {})
         config_files.write(state.config)
         with contextlib.ExitStack() as stack:
             stack.callback(lambda: [each.kill() for each in state.processes])

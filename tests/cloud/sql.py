@@ -26,6 +26,12 @@ def without_tls(url: sa.engine.URL) -> sa.engine.URL:
     return url.update_query_dict({'ssl_disabled': 'true'})
 
 
+def changed(url: str, **parts: Any) -> str:
+    """Return a URL with other parts, such as its port."""
+    return sa.engine.make_url(url).set(**parts).render_as_string(
+        hide_password=False)
+
+
 def execute(url: str, /, *statements: str, **values: Any
             ) -> list[sa.engine.Row]:
     """Run statements, each in a transaction; return the rows of the last.
@@ -51,9 +57,10 @@ def insert(url: str, table: str, rows: abc.Sequence[abc.Mapping[str, Any]]
            ) -> None:
     """Insert rows, if any, which have the same columns."""
     if rows:
+        # MariaDB reserves words that SQLAlchemy does not quote, such as
+        # binary.
+        columns: list[Any] = [
+            sa.column(sa.sql.quoted_name(name, quote=True))
+            for name in rows[0]]
         with engine(url).begin() as connection:
-            connection.execute(sa.table(table, *(
-                # MariaDB reserves words that SQLAlchemy does not quote, such
-                # as binary.
-                sa.column(sa.sql.quoted_name(column, quote=True))
-                for column in rows[0])).insert(), rows)
+            connection.execute(sa.table(table, *columns).insert(), rows)

@@ -103,6 +103,10 @@ class State:
                 return each
         raise LookupError('%s has no process %s' % (self.directory, name))
 
+    def runs(self) -> bool:
+        """Check whether all was started, and every process runs."""
+        return self.complete and all(each.alive() for each in self.processes)
+
     def add(self, resource: Resource) -> None:
         """Record an object before it is created."""
         self.resources.append(resource)

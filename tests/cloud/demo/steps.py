@@ -7,6 +7,7 @@ A step's docstring is the text of its line.
 from collections import abc
 import contextlib
 import dataclasses
+import itertools
 import json
 import re
 import signal
@@ -70,9 +71,10 @@ class Scene:
             print('$', *argv)
             print(out + err, end='', flush=True)
         if observed != status:
-            last = (err or out).strip().splitlines() or ['nothing']
+            *_rest, last = (err or out).strip().splitlines() or ['nothing']
+            command = ' '.join(argv[:3])
             raise processes.CloudError('"%s ..." exited with %d: %s' % (
-                ' '.join(argv[:3]), observed, last[-1]))
+                command, observed, last))
         return out
 
     def manage(self, program: str, *argv: str, status: int = 0) -> str:
@@ -95,9 +97,11 @@ class Scene:
             print('POST /servers', server)
         self.nova.post('/servers', auth=session.auth, json={'server': server})
 
+        query = {'name': '^%s$' % name, 'all_tenants': '1'}
+
         def ended() -> tuple[str, str] | None:
-            server, = self.nova.get('/servers/detail', params={
-                'name': '^%s$' % name, 'all_tenants': '1'}).json()['servers']
+            answer = self.nova.get('/servers/detail', params=query)
+            server, = answer.json()['servers']
             fault = server.get('fault', {}).get('message', '')
             if server['status'] == 'ACTIVE':
                 return server['OS-EXT-SRV-ATTR:host'], ''
@@ -114,21 +118,23 @@ class Scene:
             time.sleep(0.1)
         return value
 
-    def associations(self, *nodes: str) -> str:
+    def associations(self, nodes: abc.Iterable[str]) -> str:
         """Return the aggregates that placement has nodes in."""
-        return ', '.join(sorted(frozenset().union(*(
-            self.observer.associations(self.nodes[name])
-            for name in nodes)))) or 'none'
+        aggregates: set[str] = set()
+        for name in nodes:
+            aggregates |= self.observer.associations(self.nodes[name])
+        return ', '.join(sorted(aggregates)) or 'none'
 
     def recovered(self, *nodes: str, expected: str, harm: str) -> Outcome:
         """Wait for the agent's repair, if there is an agent."""
         lines = []
         if not self.stock:
-            self.wait(lambda: self.associations(*nodes) == expected)
-            lines = ['agent: %s' % self.shortened(line.partition('[-] ')[2])
-                     for line in self.cloud.agent_lines()
-                     if any('Host %s ' % node in line for node in nodes)]
-        return Outcome(expected, self.associations(*nodes), harm,
+            self.wait(lambda: self.associations(nodes) == expected)
+            for line in self.cloud.agent_lines():
+                if any('Host %s ' % node in line for node in nodes):
+                    text = line.partition('[-] ')[2]
+                    lines.append('agent: %s' % self.shortened(text))
+        return Outcome(expected, self.associations(nodes), harm,
                        lines[-len(nodes):])
 
     def shortened(self, line: str) -> str:
@@ -166,7 +172,7 @@ def add(scene: Scene) -> Outcome:
     scene.aggregate('add', 'host', 'az-a', 'cmp-2')
     scene.aggregate('add', 'host', 'gold', 'cmp-4')
     scene.observer.members()
-    return Outcome('az-a, gold', scene.associations('cmp-2', 'cmp-4'))
+    return Outcome('az-a, gold', scene.associations(['cmp-2', 'cmp-4']))
 
 
 def remove(scene: Scene) -> Outcome:
@@ -177,9 +183,8 @@ def remove(scene: Scene) -> Outcome:
     scene.aggregate('remove', 'host', 'az-a', 'cmp-2')
     scene.aggregate('remove', 'host', 'gold', 'cmp-4')
     switch.unlink()
-    return Outcome('cmp-1, cmp-3', observer.names(
-        host for aggregate in scene.cloud.aggregates().values()
-        for host in aggregate['hosts']))
+    members = scene.observer.members().values()
+    return Outcome('cmp-1, cmp-3', observer.names(itertools.chain(*members)))
 
 
 def recover(scene: Scene) -> Outcome:
@@ -189,8 +194,10 @@ def recover(scene: Scene) -> Outcome:
         scene.manage(*remedy)
     outcome = scene.recovered('cmp-2', 'cmp-4', expected='none',
                               harm='az-a, gold')
-    return outcome if not scene.stock else dataclasses.replace(
-        outcome, evidence=['exit status 0: %s' % ' '.join(remedy)])
+    if scene.stock:
+        evidence = ['exit status 0: %s' % ' '.join(remedy)]
+        return dataclasses.replace(outcome, evidence=evidence)
+    return outcome
 
 
 def zone_again(scene: Scene) -> Outcome:
@@ -216,13 +223,15 @@ def kill(scene: Scene) -> Outcome:
                 '/os-aggregates/%s/action' % number, connect_retries=0,
                 json={'add_host': {'host': 'cmp-5'}})
 
+    def is_committed() -> bool:
+        return 'cmp-5' in scene.cloud.aggregates()['az-b']['hosts']
+
     placement = scene.cloud.process('placement')
     # It accepts connections, and answers nothing.
     placement.send(signal.SIGSTOP)
     call = threading.Thread(target=request)
     call.start()
-    committed = scene.wait(
-        lambda: 'cmp-5' in scene.cloud.aggregates()['az-b']['hosts'])
+    committed = scene.wait(is_committed)
     answered = not call.is_alive()
     scene.cloud.kill('nova-api-1')
     placement.send(signal.SIGCONT)
@@ -250,10 +259,10 @@ def explain(scene: Scene) -> Outcome:
         status=1))
     cause = {one['asked_by']: one['condition'] for one in answer['conditions']
              if one['excluded']}
+    evidence = [scene.shortened('%s requires: %s' % asked)
+                for asked in cause.items()]
     return Outcome('explained', 'explained' if len(cause) == 2 else fault,
-                   NO_HOST, [answer['summary'], *(
-                       scene.shortened('%s requires: %s' % (who, what))
-                       for who, what in cause.items())])
+                   NO_HOST, [answer['summary'], *evidence])
 
 
 def compare(scene: Scene) -> Outcome:

@@ -49,7 +49,8 @@ def play(scene: steps.Scene, story: abc.Sequence[Step] = steps.STORY) -> int:
 
 def _print_row(number: str, cells: abc.Sequence[str],
                widths: abc.Sequence[int]) -> None:
-    print(' '.join(['%2s' % number, *map(str.ljust, cells, widths)]).rstrip())
+    row = ['%2s' % number, *map(str.ljust, cells, widths)]
+    print(' '.join(row).rstrip())
 
 
 def _outcome(step: Step, scene: steps.Scene) -> steps.Outcome:

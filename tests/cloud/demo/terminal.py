@@ -30,9 +30,8 @@ def write_openrc(running: cloud.Cloud) -> pathlib.Path:
                  'NOVA': sys.prefix}
     lines = ['export %s=%s' % (name, shlex.quote(value))
              for name, value in sorted(variables.items())]
-    path = [PROGRAMS, pathlib.Path(sys.prefix) / 'bin']
-    lines.append('export PATH=%s:"$PATH"' % shlex.quote(
-        ':'.join(map(str, path))))
+    path = '%s:%s' % (PROGRAMS, pathlib.Path(sys.prefix) / 'bin')
+    lines.append('export PATH=%s:"$PATH"' % shlex.quote(path))
     # The client of a virtual environment that the user has activated.
     lines.append('PATH="${VIRTUAL_ENV:+$VIRTUAL_ENV/bin:}$PATH"')
     openrc = directory / 'openrc'

@@ -73,9 +73,8 @@ def running(postgresql: bool, tell: output.Tell, token_seconds: int = 3600
         # Thousands of tables are created faster without a file for each.
         databases.execute(address, 'SET GLOBAL innodb_file_per_table = OFF')
         state.config = config.Config(
-            state.directory, database, secrets.token_hex(16), dict(zip(
-                config.SMALL, loopback.free_ports(len(config.SMALL)))),
-            token_seconds=token_seconds)
+            state.directory, database, secrets.token_hex(16),
+            loopback.named_ports(config.SMALL), token_seconds=token_seconds)
         config_files.write(state.config)
         state.write()
         shared = Backbone(

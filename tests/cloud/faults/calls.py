@@ -103,9 +103,10 @@ class Caller:
         :raises CloudError: when a fault would have no effect
         """
         unused = [name for name, wire in self._lane.wires.items()
-                  if not wire.accepted and (
-                      not name.startswith('journal')
-                      or name.endswith(self._lane.journal))]
+                  if not wire.accepted]
+        # The lane has used only one of the journals yet.
+        unused = [name for name in unused if not name.startswith('journal')
+                  or name.endswith(self._lane.journal)]
         if unused:
             raise processes.CloudError('%s was not reached through its wire'
                                        % ' and '.join(unused))
@@ -144,9 +145,10 @@ class Caller:
 
     def _prepare(self, call: str) -> lanes.Request:
         """Prepare nova and placement for a call, and return its request."""
-        scene = self._scene
-        scene.place(self._host, [scenes.SECOND, *(
-            [scenes.FIRST] if call == 'remove' else [])])
+        scene, aggregates = self._scene, [scenes.SECOND]
+        if call == 'remove':
+            aggregates.append(scenes.FIRST)
+        scene.place(self._host, aggregates)
         if call in ('add', 'remove'):
             return scene.action('%s_host' % call, self._host, scenes.FIRST)
         name = scene.name(call, next(self._numbers))
@@ -205,9 +207,10 @@ class Caller:
             if self._warm(row, name):
                 return
             self._usable.discard(name)
+        log = self._lane.processes[name].log
         raise processes.CloudError(
             '%s does not mirror without a fault; %s' % (
-                name, processes.tail(self._lane.processes[name].log)))
+                name, processes.tail(log)))
 
     def _warm(self, row: table.Row, name: str) -> bool:
         """Make a nova-api use every party, or all but the party of a row.

@@ -20,9 +20,10 @@ def mysql(address: str, source: str, target: str) -> None:
             # A percent sign is no parameter here.
             return connection.exec_driver_sql(statement.replace('%', '%%'))
 
-        statements = {
-            table: run('SHOW CREATE TABLE `%s`' % table).one()[1]
-            for table, in run('SHOW TABLES').all()}
+        statements = {}
+        for table, in run('SHOW TABLES').all():
+            shown = run('SHOW CREATE TABLE `%s`' % table).one()
+            statements[table] = shown[1]
         run('SET foreign_key_checks = 0')
         run('USE `%s`' % target)
         for table, statement in statements.items():

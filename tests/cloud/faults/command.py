@@ -45,7 +45,8 @@ def main(running: cloud.Cloud | None, chosen: argparse.Namespace) -> int:
         table.Row(table.NONE, table.NONE, moment)] for moment in SOAKS}}
     for moment in moments:
         moments[moment] = [*healthy.get(moment, []), *moments[moment]]
-    results = report.Report([*itertools.chain(*moments.values())], tell)
+    rows = list(itertools.chain(*moments.values()))
+    results = report.Report(rows, tell)
     try:
         for moment in SOAKS:
             if running is not None and moment in moments:
@@ -118,5 +119,6 @@ def _endure(results: report.Report, chosen: argparse.Namespace,
             rows: abc.Sequence[table.Row], tell: output.Tell) -> None:
     """Measure all rows at the same time."""
     with backbone.running(False, tell, silences.TOKEN_SECONDS) as shared:
-        results.measure(rows, [functools.partial(
-            silences.measure, shared, chosen.seconds or SILENT)] * len(rows))
+        measure = functools.partial(
+            silences.measure, shared, chosen.seconds or SILENT)
+        results.measure(rows, [measure] * len(rows))

@@ -78,9 +78,10 @@ class Disturbances:
     def tasks(self, name: str, stop: threading.Event
               ) -> list[abc.Callable[[], None]]:
         """Return tasks that make faults until the event, a thread for each."""
-        return [functools.partial(self._run, random.Random(
-            '%s/%s/%s' % (self._seed, name, number)), stop)
-            for number in range(AT_ONCE if self._rows else 0)]
+        chances = [random.Random('%s/%s/%s' % (self._seed, name, number))
+                   for number in range(AT_ONCE if self._rows else 0)]
+        return [functools.partial(self._run, chance, stop)
+                for chance in chances]
 
     def supervise(self) -> None:
         """Restart processes that died without a fault, as an init system does.

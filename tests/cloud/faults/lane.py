@@ -84,7 +84,7 @@ class Lane(access.Access):
             (directory / folder).mkdir(mode=0o700, parents=True)
         (directory / 'service_version').symlink_to(
             shared.state.directory / 'service_version')
-        self._ports = dict(zip(PROGRAMS, loopback.free_ports(len(PROGRAMS))))
+        self._ports = loopback.named_ports(PROGRAMS)
         self.config = dataclasses.replace(
             shared.config, directory=directory,
             database='%s/%s' % (shared.mysql, self._prefix),
@@ -119,9 +119,9 @@ class Lane(access.Access):
         for process in self.processes.values():
             process.kill()
         for name in PROGRAMS:
-            config_files.write_nova(self.config, '%s.conf' % name, {
-                section: {**values, **options.get(section, {})}
-                for section, values in self._options(name).items()})
+            merged = {section: {**values, **options.get(section, {})}
+                      for section, values in self._options(name).items()}
+            config_files.write_nova(self.config, '%s.conf' % name, merged)
 
     def start(self, *names: str) -> None:
         """Start processes, again if they run."""
@@ -156,12 +156,12 @@ class Lane(access.Access):
         """
         if self.journal == 'sqlite':
             return 'sqlite:///%s' % self.journal_file
-        name = 'journal-%s' % self.journal
-        url = sa.engine.make_url(
-            self.database('journal') if self.journal == 'mysql'
-            else '%s/%sjournal' % (self._shared.postgresql, self._prefix))
-        return (url if direct else url.set(port=self.wires[name].port)
-                ).render_as_string(hide_password=False)
+        url = (self.database('journal') if self.journal == 'mysql'
+               else '%s/%sjournal' % (self._shared.postgresql, self._prefix))
+        if direct:
+            return url
+        wire = self.wires['journal-%s' % self.journal]
+        return sql.changed(url, port=wire.port)
 
     @property
     def journal_file(self) -> pathlib.Path:
@@ -226,8 +226,7 @@ class Lane(access.Access):
 
     def through(self, party: str, name: str) -> str:
         """Return the URL of a database of nova through a party's wire."""
-        return sa.engine.make_url(self.database(name)).set(
-            port=self.wires[party].port).render_as_string(hide_password=False)
+        return sql.changed(self.database(name), port=self.wires[party].port)
 
     def _map_cells(self) -> None:
         for number, (party, database) in enumerate(

@@ -127,7 +127,7 @@ class Recording:
         ``READY`` enclose ``before`` of the hooks between, ``RETURNED`` and
         ``DONE`` their ``after``.
         """
-        sums = collections.defaultdict[tuple[str, str], float](float)
+        sums: dict[tuple[str, str], float] = collections.defaultdict(float)
         for before, after in itertools.pairwise(self.moments):
             sums[before.name, after.name] += after.entered - before.left
         return sums[BEGIN, READY], sums[READY, RETURNED], sums[RETURNED, DONE]

@@ -68,9 +68,9 @@ class Part:
         for host in self.healthy:
             scene.place(host, [scenes.SECOND])
         scene.place(self.leaving, leaving, leaving=True)
+        odd = [ODD] if row.party == 'aggregate' else []
         for host in self.special:
-            scene.place(host, [
-                scenes.SECOND, *[ODD] * (row.party == 'aggregate')])
+            scene.place(host, [scenes.SECOND, *odd])
             if row.kind == 'duplicate':
                 self._add_duplicate(scene.providers[host][0])
 
@@ -87,8 +87,8 @@ class Part:
 
     def bad_providers(self) -> set[str]:
         """Return the providers that are served badly, if any are."""
-        return {*self._scene.silent, *itertools.chain.from_iterable(
-            self._scene.providers[host] for host in self.bad)}
+        providers = [self._scene.providers[host] for host in self.bad]
+        return {*self._scene.silent, *itertools.chain(*providers)}
 
     def hand_over(self, healthy: abc.Sequence[str],
                   bad: abc.Sequence[str] = (), running: bool = False
@@ -101,9 +101,10 @@ class Part:
         for host in (*bad, *healthy):
             prefix = RUNNING_ROW if running else (
                 BAD_ROW if host in bad else HEALTHY_ROW)
+            suffix = str(uuid.uuid4())[len(prefix):]
+            nodes = sorted(self._scene.providers[host])
             rows.append({
-                'id': prefix + str(uuid.uuid4())[len(prefix):], 'host': host,
-                'nodes': ','.join(sorted(self._scene.providers[host])),
+                'id': prefix + suffix, 'host': host, 'nodes': ','.join(nodes),
                 'request_id': 'req-%s' % uuid.uuid4(), 'running': running,
                 'created_at': time.time(), 'attempts': 1,
                 'last_error': 'placement was unavailable'})

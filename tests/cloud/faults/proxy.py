@@ -25,9 +25,8 @@ Answer = tuple[int, abc.Mapping[str, str], bytes]
 def _failure(status: int, title: str, detail: str,
              code: str = 'placement.undefined_code') -> bytes:
     """Return the document of an error, as placement writes it."""
-    return json.dumps({'errors': [{
-        'status': status, 'title': title, 'detail': detail, 'code': code,
-    }]}).encode()
+    error = {'status': status, 'title': title, 'detail': detail, 'code': code}
+    return json.dumps({'errors': [error]}).encode()
 
 
 FAILURE = _failure(500, 'Internal Server Error', 'it failed')

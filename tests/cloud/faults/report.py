@@ -50,8 +50,9 @@ class Measured:
         if self.row.call and self.figures:
             return '%s, equal after %s s' % (
                 cell([self]), shown(self.figures[HEALED]))
-        return ', '.join('%s %s' % (name, shown(figure))
-                         for name, figure in self.figures.items())
+        texts = ['%s %s' % (name, shown(figure))
+                 for name, figure in self.figures.items()]
+        return ', '.join(texts)
 
 
 Measure = abc.Callable[[table.Row], Measured]
@@ -170,8 +171,8 @@ def _worst(results: abc.Iterable[Measured], prefix: str) -> str:
     answers = [(result.figures[prefix + 'status'],
                 result.figures[prefix + 'seconds']) for result in results]
     # The status is 0 if there was no answer.
-    status, seconds = max(
-        answers, key=lambda answer: (not answer[0], *answer))
+    missing = [answer for answer in answers if not answer[0]]
+    status, seconds = max(missing or answers)
     return '%d %.1f' % (status, seconds) if status else '> %.0f' % seconds
 
 
@@ -184,10 +185,10 @@ def _page(results: abc.Mapping[table.Row, Measured]) -> str:
         cells = [cell(worst[party, kind, call]) for call in table.CALLS]
         rows.append((table.PARTIES.get(party, 'None'),
                      table.OUTAGES.get(kind, ''), *cells))
+    widths = (18, 18, *[16] * len(table.CALLS))
     return pages.figures(
         'Worst responses: nova alone / this package',
-        ('Unavailable', 'Fault', *table.CALLS.values()),
-        (18, 18, *[16] * len(table.CALLS)), rows)
+        ('Unavailable', 'Fault', *table.CALLS.values()), widths, rows)
 
 
 def _csv(results: abc.Mapping[table.Row, Measured]) -> str:
@@ -197,6 +198,6 @@ def _csv(results: abc.Mapping[table.Row, Measured]) -> str:
     figures = next(iter(results.values())).figures
     writer.writerow(['party', 'fault', 'moment', 'call', *figures])
     for row, result in results.items():
-        writer.writerow([row.party, row.kind, row.moment, row.call, *map(
-            shown, result.figures.values())])
+        cells = map(shown, result.figures.values())
+        writer.writerow([row.party, row.kind, row.moment, row.call, *cells])
     return text.getvalue()

@@ -13,6 +13,7 @@ from typing import Any
 import uuid
 
 from tests.cloud.faults import lane as lanes
+from tests.cloud import observer
 from tests.cloud import seed
 from tests.cloud import sql
 
@@ -224,12 +225,10 @@ class Scene:
         names[self.foreign] = 'foreign'
 
         def shown(aggregates: abc.Set[str]) -> str:
-            return ', '.join(sorted(
-                names.get(uuid, uuid) for uuid in aggregates)) or '-'
+            return observer.names(names.get(uuid, uuid) for uuid in aggregates)
 
-        return ['%s is in %s instead of %s' % (
-            name, 'no provider' if has is None else shown(has),
-            shown(desired))]
+        there = 'no provider' if has is None else shown(has)
+        return ['%s is in %s instead of %s' % (name, there, shown(desired))]
 
     def answering(self, host: str) -> list[str]:
         """Return the providers of a host, except silent ones."""

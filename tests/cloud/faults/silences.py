@@ -126,7 +126,8 @@ class Silence:
         early, late = (self._part(process, *part) for part in (EARLY, LATE))
         more = dict(MORE)
         if process == lanes.AGENT:
-            more['mib'] += RATE * (late[-1].at - early[-1].at) * ROW_MIB
+            seconds = late[-1].at - early[-1].at
+            more['mib'] += RATE * seconds * ROW_MIB
         growth = []
         for name, limit in more.items():
             first, last = (min(getattr(sample, name) for sample in part)

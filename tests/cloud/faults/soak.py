@@ -122,8 +122,8 @@ class Soak:
                     self._faults.supervise()
                     done = '%d operations, %d faults' % (
                         len(self._answers), len(self._faults.windows))
-                    self._tell(', '.join([done, *self._faults.current()]),
-                               passing=True)
+                    texts = [done, *self._faults.current()]
+                    self._tell(', '.join(texts), passing=True)
                     time.sleep(POLL)
             finally:
                 stop.set()
@@ -218,9 +218,10 @@ class Soak:
             'slowest answer': max(seconds, default=0.0),
             'slowest by mirroring': max(patient, default=0.0),
             'left to the full sync': self._left, **self._figures()}
+        total = table.Row(table.NONE, table.NONE, self._rows[0].moment)
         measured = [report.Measured(
-            table.Row(table.NONE, table.NONE, self._rows[0].moment), figures,
-            [*self._problems, *self._verdict()], self._operations())]
+            total, figures, self._problems + self._verdict(),
+            self._operations())]
         for row in self._rows:
             figures = {'times': times[row.party, row.kind]}
             measured.append(report.Measured(row, figures))

@@ -9,8 +9,6 @@ import re
 import signal
 import time
 
-import sqlalchemy as sa
-
 from tests.cloud import config
 from tests.cloud.faults import backbone
 from tests.cloud.faults import kinds
@@ -84,7 +82,7 @@ def measure(shared: backbone.Backbone, row: table.Row) -> report.Measured:
 def _options(shared: backbone.Backbone, lane: lanes.Lane, row: table.Row
              ) -> config.Options:
     """Return the options of nova that a row changes."""
-    options: dict[str, dict[str, str | None]] = {'aggregate_mirror': {
+    options: dict[str, config.Section] = {'aggregate_mirror': {
         'inline_timeout': str(row.inline_timeout),
         'cell_timeout': str(CELL_TIMEOUT)}}
     if row.silent:
@@ -94,10 +92,8 @@ def _options(shared: backbone.Backbone, lane: lanes.Lane, row: table.Row
                                 'region_name': lane.create_endpoint()}
     if row.kind == 'template':
         sql.execute(shared.mysql, *ACCOUNT)
-        url = sa.engine.make_url(lane.database('nova_cell0')).set(
-            username=USER, password=PASSWORD)
-        options['database'] = {
-            'connection': url.render_as_string(hide_password=False)}
+        options['database'] = {'connection': sql.changed(
+            lane.database('nova_cell0'), username=USER, password=PASSWORD)}
     return options
 
 
@@ -151,10 +147,11 @@ class _Measurer:
             figures[CORRECTED] = self._await_success()
         if not row.locks:
             self._find_misnaming(before)
+        logs = [processes.tail(self._lane.processes[name].log)
+                for name in (lanes.OURS, lanes.AGENT)]
         return report.Measured(
             row, figures, [*problems(row, figures), *self._problems],
-            '\n'.join(processes.tail(self._lane.processes[name].log)
-                      for name in (lanes.OURS, lanes.AGENT)))
+            '\n'.join(logs))
 
     @contextlib.contextmanager
     def _bad(self) -> abc.Iterator[None]:
@@ -208,7 +205,8 @@ class _Measurer:
         calls = [self._add(host) for host in hosts]
         if self._row.party == 'moved' and calls[-1][1]:
             self._problems.append('nova-api does not find the new address')
-        return dict(zip((ADD, MIRRORED), map(max, zip(*calls))))
+        seconds, mirrored = zip(*calls)
+        return {ADD: max(seconds), MIRRORED: max(mirrored)}
 
     def _restart(self, figures: Figures) -> dict[str, float]:
         """Send SIGHUP and SIGTERM to the agent, which mirrors between."""
@@ -219,9 +217,9 @@ class _Measurer:
         synced = max(figures[LATER_SYNC],
                      self._sync(self._part.healthy[5:6]))
         agent.send(signal.SIGTERM)
-        return {RELOADED: reloaded, DRAINED: drained,
-                LATER_SYNC: synced,
-                ENDED: self._wait(lambda: not agent.alive())}
+        ended = self._wait(lambda: not agent.alive())
+        return {RELOADED: reloaded, DRAINED: drained, LATER_SYNC: synced,
+                ENDED: ended}
 
     def _leader(self) -> str:
         """Return the holder of the agents' lease, or ''."""
@@ -301,10 +299,10 @@ class _Measurer:
         """
         seconds = self._call(self._scene.action(
             'add_host', host, scenes.FIRST), {200})
-        if not self._scene.differences([host]):
-            return seconds, 0.0
-        return seconds, self._wait(
-            lambda: not self._scene.differences([host]))
+        hosts, mirrored = [host], 0.0
+        if self._scene.differences(hosts):
+            mirrored = self._wait(lambda: not self._scene.differences(hosts))
+        return seconds, mirrored
 
     def _call(self, request: lanes.Request, statuses: set[int]) -> float:
         """Send a request; return the seconds of the hook."""
@@ -338,12 +336,13 @@ def limits(row: table.Row) -> Figures:
     takes = READS * table.SLOW * (row.kind == 'slow')
     # A full sync that runs already may have compared too early.
     sync = max(SYNC_INTERVAL, takes) + takes + MARGIN
+    first = sync + CELL_TIMEOUT * (row.kind in ('off', 'silent'))
+    drain = LONG_DRAIN if row.takes_requests else DRAIN
     seconds = {
         ADD: row.inline_timeout + CALL,
         MIRRORED: LONG_DRAIN if row.is_called else 0.0,
-        DRAINED: math.inf if row.kind == 'table-locked' else
-        LONG_DRAIN if row.takes_requests else DRAIN,
-        FIRST_SYNC: sync + CELL_TIMEOUT * (row.kind in ('off', 'silent')),
+        DRAINED: math.inf if row.kind == 'table-locked' else drain,
+        FIRST_SYNC: first,
         LATER_SYNC: sync,
         DELETE: row.inline_timeout + CALL,
         CORRECTED: sync,
@@ -354,10 +353,13 @@ def limits(row: table.Row) -> Figures:
 
 def problems(row: table.Row, figures: Figures) -> list[str]:
     """List the measurements that took too long."""
-    return ['%s: %s s instead of at most %g s' % (
-        name, report.shown(figures[name]), limit)
-        for name, limit in limits(row).items()
-        if figures.get(name, 0.0) > limit]
+    texts = []
+    for name, limit in limits(row).items():
+        seconds = figures.get(name, 0.0)
+        if seconds > limit:
+            texts.append('%s: %s s instead of at most %g s' % (
+                name, report.shown(seconds), limit))
+    return texts
 
 
 def misnaming(log: str, names: abc.Container[str], of_calls: bool = False
@@ -369,8 +371,11 @@ def misnaming(log: str, names: abc.Container[str], of_calls: bool = False
         their operations to the agent
     :returns: a problem with the first such line, if any
     """
-    lines = [line for line in log.splitlines()
-             if LINE.search(line) and not (of_calls and NOT_TRIED in line)
-             and any(word in names for word in WORD.findall(line))]
+    lines = [line for line in filter(LINE.search, log.splitlines())
+             if any(word in names for word in WORD.findall(line))]
+    if of_calls:
+        lines = [line for line in lines if NOT_TRIED not in line]
+    if not lines:
+        return []
     return ['%d warnings name what has not failed, the first is: %s' % (
-        len(lines), lines[0])] if lines else []
+        len(lines), lines[0])]

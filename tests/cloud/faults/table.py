@@ -245,15 +245,16 @@ def chaos(moment: str = RANDOM) -> list[Row]:
     """List the faults that processes of a full cloud have at random."""
     agents = ['agent-1', 'agent-2']
     apis = ['nova-api-1', 'nova-api-2', 'placement', 'keystone']
-    relays = ['%s-of-%d' % (party, controller)
-              for party in ('placement', 'database', 'journal')
-              for controller in (1, 2)]
+    relayed = itertools.product(('placement', 'database', 'journal'), (1, 2))
+    relays = ['%s-of-%d' % each for each in relayed]
     targets = {
         'worker-killed': apis, 'killed': [*apis, *agents],
         'paused': ['placement', *agents], 'refuses': relays, 'silent': relays,
         'database-killed': ['mariadb'], 'queue-killed': ['rabbitmq']}
-    return [Row(party, kind, moment)
-            for kind, parties in targets.items() for party in parties]
+    rows = []
+    for kind, parties in targets.items():
+        rows += [Row(party, kind, moment) for party in parties]
+    return rows
 
 
 def pairs() -> list[Row]:
@@ -263,10 +264,11 @@ def pairs() -> list[Row]:
     """
     rows = [dataclasses.replace(row, inline_timeout=SHORT)
             for row in outages() if row.party != 'other-cell']
-    left = {pair for row in rows for pair in _pairs(row)}
+    left = set().union(*map(_pairs, rows))
     chosen = set()
     while left:
-        best = max(rows, key=lambda row: len(left & _pairs(row)))
+        counts = [len(left & _pairs(row)) for row in rows]
+        best = rows[counts.index(max(counts))]
         chosen.add(best)
         left -= _pairs(best)
     return [row for row in rows if row in chosen]

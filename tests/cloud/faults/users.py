@@ -168,9 +168,9 @@ class User:
 
     def metadata(self, aggregate: Aggregate) -> None:
         """Set or remove a metadata key."""
-        self._ask('metadata', 'post', '/action', {'set_metadata': {
-            'metadata': {'ssd': self._chance.choice(['true', None])}}},
-            {200}, aggregate)
+        metadata = {'ssd': self._chance.choice(['true', None])}
+        self._ask('metadata', 'post', '/action', {
+            'set_metadata': {'metadata': metadata}}, {200}, aggregate)
 
     def add(self, aggregate: Aggregate) -> None:
         """Add a host, which may be a member already or be in another zone."""
@@ -188,10 +188,10 @@ class User:
 
     def remove(self, aggregate: Aggregate) -> None:
         """Remove a host, usually a member."""
-        members = sorted(aggregate.hosts)
-        self._remove_host(aggregate, self._chance.choice(
-            members if members and self._chance.randrange(5)
-            else self._hosts))
+        hosts = sorted(aggregate.hosts)
+        if not hosts or not self._chance.randrange(5):
+            hosts = self._hosts
+        self._remove_host(aggregate, self._chance.choice(hosts))
 
     def _remove_host(self, aggregate: Aggregate, host: str) -> None:
         answer, _body = self._ask('remove', 'post', '/action', {

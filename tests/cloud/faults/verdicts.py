@@ -55,8 +55,8 @@ def excused(answer: users.Answer, windows: Windows) -> bool:
     targets = {window.target for window in _met(answer, windows)}
     if not answer.status:
         return 'nova-api-%d' % answer.controller in targets
-    return answer.status >= 500 and not targets.isdisjoint(
-        {*_NEEDED, 'database-of-%d' % answer.controller})
+    needed = {*_NEEDED, 'database-of-%d' % answer.controller}
+    return answer.status >= 500 and not targets.isdisjoint(needed)
 
 
 def lacked_journal(windows: Windows, since: float) -> bool:
@@ -71,18 +71,16 @@ def crashed(windows: Windows) -> list[disturbances.Window]:
     Unavailable dependencies of nova excuse nova-api. An agent needs nothing to
     run, and is never excused.
     """
-    deaths = [window for window in windows
-              if window.kind == disturbances.DIED]
-    return [death for death in deaths if death.target in cloud.AGENTS
-            or death.target.startswith('nova-api')
-            and not _lacked_dependency(death, windows)]
+    return [window for window in windows if window.kind == disturbances.DIED
+            and _has_crashed(window, windows)]
 
 
-def _lacked_dependency(death: disturbances.Window, windows: Windows) -> bool:
+def _has_crashed(death: disturbances.Window, windows: Windows) -> bool:
+    if not death.target.startswith('nova-api'):
+        return death.target in cloud.AGENTS
     began = death.began - GIVES_UP_WITHIN
-    return any(window.target in _AT_START
-               and window.overlaps(began, death.noticed)
-               for window in windows)
+    needed = [window for window in windows if window.target in _AT_START]
+    return not any(window.overlaps(began, death.noticed) for window in needed)
 
 
 def described(answer: users.Answer, windows: Windows) -> str:

@@ -14,6 +14,7 @@ from tests.cloud.faults import users
 from tests.cloud import loopback
 from tests.cloud import processes
 from tests.cloud import programs
+from tests.cloud import sql
 
 NOVA, AGENTS = 'chaos-%d.conf', 'chaos-agents.conf'
 MODES = ('mirror', 'observe')
@@ -37,6 +38,7 @@ def prepare(running: cloud.Cloud, without: abc.Collection[str] = (),
     urls = {'placement': config.placement_url,
             'database': config.database_url('nova_api'),
             'journal': config.database_url('journal')}
+    mode = MODES[observed or 'mirror' in without]
     for number in users.CONTROLLERS:
         placement, database, journal = (
             _relay(running, '%s-of-%d' % (party, number), url)
@@ -46,12 +48,11 @@ def prepare(running: cloud.Cloud, without: abc.Collection[str] = (),
             'placement': {'endpoint_override': placement},
             'api_database': {'connection': database},
             'aggregate_mirror_database': {'connection': journal},
-            'aggregate_mirror': {
-                'mode': MODES[observed or 'mirror' in without]}})
+            'aggregate_mirror': {'mode': mode}})
         nova = running.process('nova-api-%d' % number)
-        files = nova.environment[SETTINGS].split(';')
-        nova.environment[SETTINGS] = ';'.join([
-            *(file for file in files if file != name), name])
+        files = [file for file in nova.environment[SETTINGS].split(';')
+                 if file != name]
+        nova.environment[SETTINGS] = ';'.join([*files, name])
     _configure_agents(running, observed)
     # An agent that is killed leaves its lease to expire.
     running.restart('nova-api-1', 'nova-api-2', *cloud.AGENTS)
@@ -105,16 +106,15 @@ def requests(running: cloud.Cloud) -> list[str]:
 
 def _relay(running: cloud.Cloud, name: str, url: str, log: str = '') -> str:
     """Start a relay unless it runs; return the URL through it."""
-    target = sa.engine.make_url(url)
+    target = sa.engine.make_url(url).port
     try:
         relay = running.process(name)
     except LookupError:
         port, = loopback.free_ports(1)
+        argv = programs.script('relay.py', str(port), str(target),
+                               *filter(None, [log]))
         relay = processes.Process(
-            name, programs.script(
-                'relay.py', str(port), str(target.port),
-                *filter(None, [log])),
-            running.state.log(name), {}, port)
+            name, argv, running.state.log(name), {}, port)
     if not relay.alive():
         running.state.start(relay).wait_ready()
-    return target.set(port=relay.port).render_as_string(hide_password=False)
+    return sql.changed(url, port=relay.port)

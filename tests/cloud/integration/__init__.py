@@ -16,10 +16,13 @@ def load_tests(loader: unittest.TestLoader, tests: unittest.TestSuite,
     folder = pathlib.Path(__file__).parent
     modules = [loader.loadTestsFromName('%s.%s' % (__name__, path.stem))
                for path in sorted(folder.glob('test_*.py'))]
-    tests.addTests(sorted(_flat(modules), key=lambda test: (
-        getattr(test, 'last', False),
-        not getattr(test, 'without_agents', False))))
+    tests.addTests(sorted(_flat(modules), key=_turn))
     return tests
+
+
+def _turn(test: object) -> tuple[bool, bool]:
+    return (getattr(test, 'last', False),
+            not getattr(test, 'without_agents', False))
 
 
 def _flat(suites: 'list[unittest.TestSuite]'

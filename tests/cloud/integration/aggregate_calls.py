@@ -12,6 +12,8 @@ import uuid
 
 from keystoneauth1 import adapter
 
+from tests.cloud import access
+
 # Hosts: with one compute node, with three, without any; with a server in a
 # zone, and with a server in no zone.
 HOST, SEVERAL, BARE, ZONED, BUSY = (
@@ -195,15 +197,14 @@ class Caller:
             authenticated=known).status_code
         if not call.adds and not call.removes:
             return str(status)
-        has = set(self._helper.get('/os-aggregates/%s' % number).json()[
-            'aggregate']['hosts'])
+        shown = self._helper.get('/os-aggregates/%s' % number).json()
+        has = shown['aggregate']['hosts']
         done = call.adds in has if call.adds else call.removes not in has
-        return '%s%s' % (status, '' if done == (status < 400) else BUT_DONE)
+        return str(status) + BUT_DONE * (done != (status < 400))
 
     def _make(self, hosts: tuple[str, ...], zone: str | None) -> int:
-        number = self._helper.post('/os-aggregates', json={'aggregate': {
-            'name': self._name(), 'availability_zone': zone}}).json()[
-                'aggregate']['id']
+        number = access.create(self._helper, '/os-aggregates', aggregate={
+            'name': self._name(), 'availability_zone': zone})['id']
         for host in hosts:
             # Nova also adds a host without a compute node, but answers 404.
             self._helper.post('/os-aggregates/%s/action' % number,

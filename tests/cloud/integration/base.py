@@ -10,7 +10,6 @@ import pathlib
 import subprocess
 import time
 from typing import Any
-import uuid
 
 import testtools
 
@@ -137,30 +136,6 @@ class TestCase(testtools.TestCase):
         self.addCleanup(self.scene.schedulers.use, '')
         self.scene.schedulers.use(name)
 
-    def account(self, role: str) -> str:
-        """Create a user with a role in a project; return the name of both."""
-        identity = self.cloud.identity()
-        name = '%s-%s' % (role, uuid.uuid4().hex[:8])
-
-        def create(kind: str, **values: str) -> str:
-            created: str = identity.post('/%ss' % kind, json={kind: {
-                'domain_id': 'default', 'name': name, **values}}
-            ).json()[kind]['id']
-            self.addCleanup(identity.delete, '/%ss/%s' % (kind, created))
-            return created
-
-        identifiers = {each['name']: each['id']
-                       for each in identity.get('/roles').json()['roles']}
-        identity.put('/projects/%s/users/%s/roles/%s' % (
-            create('project'),
-            create('user', password=self.cloud.config.password),
-            identifiers[role]))
-        return name
-
-    def uuid_of(self, aggregate: str) -> str:
-        """Return the UUID of an aggregate."""
-        return furnish.uuid(self.scene, aggregate)
-
     def nodes(self, *hosts: str) -> set[str]:
         """Return the providers of the compute nodes of some hosts."""
         return {node.uuid for node in self.cloud.nodes() if node.host in hosts}
@@ -169,24 +144,19 @@ class TestCase(testtools.TestCase):
              remove: abc.Iterable[str] = ()) -> None:
         """Change a provider's aggregates, as another tool would."""
         self.cloud.change_aggregates(
-            provider, lambda before: {*before, *add} - {*remove})
-
-    def delete_server(self, server: dict[str, Any]) -> None:
-        """Delete a server if it exists, and wait until it no longer exists."""
-        servers.delete(self.scene, server['id'])
+            provider, lambda before: before.union(add).difference(remove))
 
     def hosts_tried(self, server: dict[str, Any]) -> list[str]:
         """Return the hosts that tried to build a server, in order."""
-        nova = self.cloud.nova()
         url = '/servers/%s/os-instance-actions' % server['id']
-        created, = (each['request_id'] for each
-                    in nova.get(url).json()['instanceActions']
+        actions = self.cloud.nova().get(url).json()['instanceActions']
+        request, = (each['request_id'] for each in actions
                     if each['action'] == 'create')
-        events = nova.get('%s/%s' % (url, created)).json()['instanceAction']
+        created = servers.action(self.scene, server['id'], request)
         # Nova lists the newest first, and its times have no fractions of a
         # second.
         return [each['host'] for each in sorted(
-            reversed(events['events']), key=lambda event: event['start_time'])
+            reversed(created['events']), key=lambda event: event['start_time'])
             if each['event'] == 'compute__do_build_and_run_instance']
 
     def placement_has(self, aggregate: str) -> frozenset[str]:

@@ -40,19 +40,18 @@ class NewHost(fixtures.Fixture):
         conf = self._cloud.config.path('%s.conf' % self.name)
         self._write(conf)
         self.addCleanup(self._forget)
-        agents = self._cloud.process('network-agents').argv
-        self._start('network-agents-%s' % self.name, [
-            *agents[:-1], json.dumps({self.name: [config.PUBLIC]})])
-        self._start(self.name, [
-            conf if each == self._cloud.config.path('%s.conf' % MODEL)
-            else each for each in self._cloud.process(MODEL).argv])
+        *agents, _networks = self._cloud.process('network-agents').argv
+        networks = json.dumps({self.name: [config.PUBLIC]})
+        self._start('network-agents-%s' % self.name, [*agents, networks])
+        model = self._cloud.config.path('%s.conf' % MODEL)
+        self._start(self.name, [conf if each == model else each
+                                for each in self._cloud.process(MODEL).argv])
         self._wait_until(self._is_complete, '%s has joined' % self.name)
 
     def service(self) -> dict[str, Any]:
         """Return the host's compute service, as nova's API shows it."""
-        [found] = self._cloud.nova().get(
-            '/os-services?host=%s' % self.name).json()['services']
-        return dict(found)
+        service, = self._services()
+        return service
 
     def servers(self) -> list[str]:
         """Return the IDs of the servers on the host."""
@@ -80,22 +79,23 @@ class NewHost(fixtures.Fixture):
         self._cloud.process(self.name).check()
         hypervisors = self._cloud.nova().get(
             '/os-hypervisors').json()['hypervisors']
+        names = {each['hypervisor_hostname'] for each in hypervisors}
         agents = self._agents()
-        return (any(each['hypervisor_hostname'] == self.name
-                    for each in hypervisors)
-                and bool(agents and agents[0]['alive'])
-                and bool(self._providers()))
+        return bool(self.name in names and agents and agents[0]['alive']
+                    and self._providers())
+
+    def _services(self) -> list[dict[str, Any]]:
+        return self._cloud.nova().get(
+            '/os-services?host=%s' % self.name).json()['services']
 
     def _providers(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._cloud.placement().get(
-            '/resource_providers?name=%s' % self.name
-        ).json()['resource_providers']
-        return found
+        answer = self._cloud.placement().get(
+            '/resource_providers?name=%s' % self.name)
+        return answer.json()['resource_providers']
 
     def _agents(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._cloud.rest('network').get(
+        return self._cloud.rest('network').get(
             '/v2.0/agents?host=%s' % self.name).json()['agents']
-        return found
 
     def _stop(self, process: processes.Process) -> None:
         process.kill()
@@ -104,10 +104,8 @@ class NewHost(fixtures.Fixture):
 
     def _forget(self) -> None:
         """Delete it as an operator does: nova removes its provider."""
-        nova = self._cloud.nova()
-        for each in nova.get('/os-services?host=%s' % self.name
-                             ).json()['services']:
-            nova.delete('/os-services/%s' % each['id'])
+        for each in self._services():
+            self._cloud.nova().delete('/os-services/%s' % each['id'])
         for agent in self._agents():
             self._cloud.rest('network').delete('/v2.0/agents/%s' % agent['id'])
 

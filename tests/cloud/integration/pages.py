@@ -39,8 +39,8 @@ def figures(title: str, header: abc.Sequence[object],
 
 def csv_row(cells: abc.Iterable[object]) -> str:
     """Render a row of comma-separated values."""
-    return ','.join('"%s"' % cell if ',' in str(cell) else str(cell)
-                    for cell in cells)
+    return ','.join('"%s"' % text if ',' in text else text
+                    for text in map(str, cells))
 
 
 def texts(title: str, header: abc.Sequence[str], widths: abc.Sequence[int],
@@ -50,8 +50,8 @@ def texts(title: str, header: abc.Sequence[str], widths: abc.Sequence[int],
              '   :widths: %s' % ' '.join(map(str, widths)), '']
     for row in (header, *rows):
         for number, cell in enumerate(row):
+            bullet = ' ' if number else '*'
             lines += textwrap.wrap(
-                cell, WIDTH, initial_indent='   %s - ' % (
-                    " " if number else "*",),
+                cell, WIDTH, initial_indent='   %s - ' % bullet,
                 subsequent_indent=' ' * 7) or ['     -']
     return '\n'.join(lines) + '\n'

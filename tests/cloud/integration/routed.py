@@ -4,10 +4,12 @@
 from collections import abc
 import dataclasses
 import ipaddress
+import itertools
 from typing import Any
 
 import fixtures
 
+from tests.cloud import access
 from tests.cloud import cloud
 from tests.cloud import config
 
@@ -33,8 +35,8 @@ class Segment:
 
     def has(self, server: dict[str, Any]) -> bool:
         """Check whether a server has a host and an address of the segment."""
-        found = [ipaddress.ip_address(each['addr'])
-                 for port in server['addresses'].values() for each in port]
+        ports = itertools.chain.from_iterable(server['addresses'].values())
+        found = [ipaddress.ip_address(each['addr']) for each in ports]
         return (server['OS-EXT-SRV-ATTR:host'] in self.hosts and bool(found)
                 and all(each in self.cidr for each in found))
 
@@ -80,16 +82,16 @@ class RoutedNetwork(fixtures.Fixture):
             'network_id': self.id, 'segment_id': segment, 'ip_version': 4,
             'cidr': cidr, 'gateway_ip': None, 'enable_dhcp': False})
         full = self._cloud.config
+        hosts = frozenset(host for host in full.host_names()
+                          if full.rack_of(host) == rack)
         self.segments.append(Segment(
-            segment, subnet, ipaddress.IPv4Network(cidr),
-            frozenset(host for host in full.host_names()
-                      if full.rack_of(host) == rack)))
+            segment, subnet, ipaddress.IPv4Network(cidr), hosts))
 
     def _is_ready(self, segment: Segment) -> bool:
         # Neutron creates the inventory last.
-        return (segment.hosts == frozenset(
-            self.aggregate(segment).get('hosts', ()))
-            and bool(self.read(segment, 'inventories').get('inventories')))
+        members = self.aggregate(segment).get('hosts', ())
+        return (segment.hosts == frozenset(members)
+                and bool(self.read(segment, 'inventories').get('inventories')))
 
     def _delete(self) -> None:
         for each in self.segments:
@@ -111,8 +113,9 @@ class RoutedNetwork(fixtures.Fixture):
 
     def is_gone(self) -> bool:
         """Check that nova and placement have nothing of the segments."""
-        return not any(self.read(each, 'aggregates') or self.aggregate(each)
-                       for each in self.segments)
+        left = [each for each in self.segments
+                if self.read(each, 'aggregates') or self.aggregate(each)]
+        return not left
 
     def aggregate(self, segment: Segment) -> dict[str, Any]:
         """Return the nova aggregate that neutron created; empty if none."""
@@ -141,19 +144,22 @@ class RoutedNetwork(fixtures.Fixture):
 
     def port(self, segment: Segment | None = None) -> str:
         """Create a port, with an address of a segment or with none yet."""
-        return self._create('port', {'network_id': self.id} | (
-            {'fixed_ips': [{'subnet_id': segment.subnet}]} if segment else {}))
+        values: dict[str, Any] = {'network_id': self.id}
+        if segment:
+            values['fixed_ips'] = [{'subnet_id': segment.subnet}]
+        return self._create('port', values)
 
     def fill(self, segment: Segment) -> list[str]:
         """Use up the addresses of a segment with ports; return the ports."""
-        return [self._create('port', {
+        values = {
             'network_id': self.id,
             'fixed_ips': [{'subnet_id': segment.subnet}],
             # Neutron reserves addresses for ports without a server, and
             # placement refuses to reserve the whole inventory at neutron's
             # microversion.
-            'device_owner': 'compute:test'})
-            for _address in segment.cidr.hosts()]
+            'device_owner': 'compute:test'}
+        return [self._create('port', values)
+                for _address in segment.cidr.hosts()]
 
     def addresses(self, port: str) -> list[str]:
         """Return the addresses of a port."""
@@ -161,9 +167,12 @@ class RoutedNetwork(fixtures.Fixture):
         return [each['ip_address'] for each in found['fixed_ips']]
 
     def _create(self, kind: str, values: dict[str, Any]) -> str:
-        answer = self._neutron.post('/v2.0/%ss' % kind, json={kind: values})
-        return answer.json()[kind]['id']
+        created = access.create(
+            self._neutron, '/v2.0/%ss' % kind, **{kind: values})
+        return created['id']
 
     def _list(self, kind: str) -> list[dict[str, Any]]:
-        return self._neutron.get(
-            '/v2.0/%ss?network_id=%s' % (kind, self.id)).json()['%ss' % kind]
+        kinds = kind + 's'
+        answer = self._neutron.get(
+            '/v2.0/%s?network_id=%s' % (kinds, self.id))
+        return answer.json()[kinds]

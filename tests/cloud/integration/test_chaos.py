@@ -26,10 +26,11 @@ class TestChaos(base.TestCase):
 
     def soak(self, *rows, seconds):
         """Soak the cloud in random faults, some of each kind."""
+        limit = tool.PATIENCE + 2 * soak.LONGEST * int(seconds)
+        selected = ['--select=%s' % row for row in rows]
         tool.check(self, tool.call(
             '--directory', self.cloud.state.directory, 'faults', '--seconds',
-            seconds, *('--select=%s' % row for row in rows),
-            seconds=tool.PATIENCE + 2 * soak.LONGEST * int(seconds)))
+            seconds, *selected, seconds=limit))
 
     def test_placement_is_nova_after_random_faults(self):
         """All answers are nova's, and every difference is repaired."""

@@ -3,6 +3,7 @@
 
 import uuid
 
+from tests.cloud import access
 from tests.cloud.integration import base
 from tests.cloud.situations import servers
 from tests import documents
@@ -35,12 +36,11 @@ class TestKeys(base.TestCase):
 
     def test_token(self):
         """With its user, its project and an entry of its catalog."""
-        user = {'name': 'admin', 'domain': {'id': 'default'},
-                'password': self.cloud.config.password}
+        project = {'name': 'admin', 'domain': {'id': 'default'}}
+        user = {**project, 'password': self.cloud.config.password}
         login = {'auth': {
             'identity': {'methods': ['password'], 'password': {'user': user}},
-            'scope': {'project': {
-                'name': 'admin', 'domain': {'id': 'default'}}}}}
+            'scope': {'project': project}}}
         real = self.cloud.rest('identity').post(
             self.cloud.config.auth_url + '/auth/tokens', json=login,
             authenticated=False).json()['token']
@@ -66,8 +66,8 @@ class TestKeys(base.TestCase):
         """A network, its subnet, their counts, and a port."""
         network = servers.network_of(self.scene)
         networks = self.cloud.rest('network')
-        port = networks.post('/v2.0/ports', json={'port': {
-            'network_id': network}}).json()['port']
+        port = access.create(networks, '/v2.0/ports',
+                             port={'network_id': network})
         self.addCleanup(networks.delete, '/v2.0/ports/' + port['id'])
         self.assert_keys(documents.port(ANY), port)
         [counts] = self.read(

@@ -62,8 +62,8 @@ class OperationsTest(base.TestCase):
 
     def do(self, operation, **names):
         """Run a command, compare, and return its output."""
-        output = self.run_client(*self.commands[operation].format(
-            **self.names | names).split())
+        command = self.commands[operation].format(**self.names | names)
+        output = self.run_client(*command.split())
         self.assert_equal()
         return output
 
@@ -128,8 +128,8 @@ class TestNames(base.TestCase):
         """MariaDB ignores the case: nova removes the host, and then fails."""
         name = self.aggregate()
         self.add_host(name, 'compute-1')
+        url = '/os-aggregates/%s/action' % self.cloud.aggregates()[name]['id']
         self.cloud.nova().post(
-            '/os-aggregates/%s/action' % self.cloud.aggregates()[name]['id'],
-            json={'remove_host': {'host': 'COMPUTE-1'}}, raise_exc=False)
+            url, json={'remove_host': {'host': 'COMPUTE-1'}}, raise_exc=False)
         self.assertEqual([], self.cloud.aggregates()[name]['hosts'])
         self.assertEqual(frozenset(), self.placement_has(name))

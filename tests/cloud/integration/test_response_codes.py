@@ -78,20 +78,22 @@ class TestResponseCodes(base.TestCase):
             self.assertEqual(nova[key][WELL], package[key][WELL], key)
         different = [key for key in nova if nova[key] != package[key]]
         self.assertEqual(set(EXPLAINED), set(different))
+        rows = []
+        for key in different:
+            with_it = _described(package[key]).removesuffix(ALWAYS)
+            rows.append((*key, _described(nova[key]), with_it, EXPLAINED[key]))
         self.assertEqual('', pages.difference('response-codes', pages.texts(
             'Where the answers differ',
             ('Operation', 'Situation', 'Nova alone', 'With it', 'Why'),
-            (12, 18, 18, 12, 40),
-            [(*key, _described(nova[key]),
-              _described(package[key]).removesuffix(ALWAYS),
-              EXPLAINED[key]) for key in different])))
-        everything = pages.figures(
-            'All answers, by what placement does',
-            ('Operation', 'Situation', *PLACEMENT,
-             *('with: %s' % each for each in PLACEMENT)),
-            (12, 30, *[9] * 8),
-            [(*key, *nova[key].values(), *package[key].values())
-             for key in nova])
+            (12, 18, 18, 12, 40), rows)))
+        columns = zip(nova, nova.values(), package.values())
+        rows = [(*key, *without.values(), *with_it.values())
+                for key, without, with_it in columns]
+        header = ('Operation', 'Situation', *PLACEMENT,
+                  *('with: %s' % each for each in PLACEMENT))
+        widths = (12, 30, *[9] * 8)
+        everything = pages.figures('All answers, by what placement does',
+                                   header, widths, rows)
         self.assertEqual('', pages.difference('all-response-codes',
                                               everything))
 
@@ -173,7 +175,7 @@ class TestResponseCodes(base.TestCase):
         """
         answers = tuple({(call.operation, call.situation): {}
                          for call in aggregate_calls.CALLS} for _ in range(2))
-        member = self.account('member')
+        member = furnish.account(self.scene, 'member')
         with stock.StockNova(self.cloud) as nova:
             self.assertFalse(nova.has_package())
             callers = [self._caller(self.cloud.nova(url), member)
@@ -208,7 +210,9 @@ def _described(answers):
     """Describe answers, as in ``500* when it refuses``."""
     if len(set(answers.values())) == 1:
         return answers[WELL] + ALWAYS
-    return ', '.join(
-        '%s %s %s' % (
-            answer, 'when it' if how in (WELL, 'refuses') else 'at', how)
-        for how, answer in answers.items() if answer != answers[WELL])
+    texts = []
+    for how, answer in answers.items():
+        when = 'when it' if how in (WELL, 'refuses') else 'at'
+        if answer != answers[WELL]:
+            texts.append('%s %s %s' % (answer, when, how))
+    return ', '.join(texts)

@@ -12,6 +12,7 @@ from tests.cloud import config_files
 from tests.cloud.integration import appended
 from tests.cloud.integration import base
 from tests.cloud.integration import routed
+from tests.cloud.situations import furnish
 from tests.cloud.situations import schedulers
 from tests.cloud.situations import servers
 
@@ -30,7 +31,7 @@ class RightsTest(base.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.name = self.account(self.role)
+        self.name = furnish.account(self.scene, self.role)
         account = {'username': self.name, 'project_name': self.name}
         config_files.write_file(self.cloud.config, 'limited.conf', {
             'placement': account, 'neutron': account})
@@ -83,7 +84,7 @@ class TestProcesses(RightsTest):
         self.assertEqual({'compute-1'}, self.placement_has(name))
         self.use('agent-1')
         node, = self.nodes('compute-1')
-        self.move(node, remove=[self.uuid_of(name)])
+        self.move(node, remove=[furnish.uuid(self.scene, name)])
         self.scene.wait_until(lambda: self.placement_has(name),
                               'the agent has repaired the association')
 

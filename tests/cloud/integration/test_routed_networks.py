@@ -4,6 +4,7 @@
 import testscenarios
 
 from tests.cloud.integration import routed_case
+from tests.cloud.situations import furnish
 
 
 class TestAggregates(routed_case.TestCase):
@@ -24,7 +25,7 @@ class TestSync(testscenarios.WithScenarios, routed_case.TestCase):
         """A sync repairs nodes, and keeps what a segment's provider has."""
         self.stop_agents()
         other = self.aggregate()
-        uuid = self.uuid_of(other)
+        uuid = furnish.uuid(self.scene, other)
         node, = self.nodes('compute-1')
         # A missing association, a surplus association, and a foreign
         # association.

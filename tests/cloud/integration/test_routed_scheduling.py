@@ -67,9 +67,9 @@ class TestRetry(routed_case.TestCase):
         tried = set(self.hosts_tried(server))
         self.assertEqual(2, len(tried))
         self.assertLessEqual(tried, self.first.hosts)
-        interface, = self.cloud.nova().get(
-            '/servers/%s/os-interface' % server['id']).json()[
-                'interfaceAttachments']
+        answer = self.cloud.nova().get(
+            '/servers/%s/os-interface' % server['id'])
+        interface, = answer.json()['interfaceAttachments']
         self.assertEqual(port, interface['port_id'])
         self.assertEqual(addresses, self.routed.addresses(port))
 

@@ -29,12 +29,12 @@ class FullSegmentTest(routed_case.TestCase):
 
     def boot_several(self):
         """Create servers; return those that run, and how many were built."""
+        networks = [self.network()] * SERVERS
         with futures.ThreadPoolExecutor(AT_ONCE) as pool:
-            made = list(pool.map(
-                lambda _number: self.boot(self.network()), range(SERVERS)))
+            made = list(pool.map(self.boot, networks))
         builds = sum(len(self.hosts_tried(server)) for server in made)
         for server in made:
-            self.delete_server(server)
+            servers.delete(self.scene, server['id'])
         return [server for server in made
                 if server['status'] == 'ACTIVE'], builds
 
@@ -73,7 +73,7 @@ class TestOneFullSegment(FullSegmentTest):
         self.routed.delete_port(freed)
         server = self.boot(self.network())
         self.assert_in(self.second, server)
-        self.delete_server(server)
+        servers.delete(self.scene, server['id'])
         self.assert_in(self.second, self.boot(self.network()))
 
 
@@ -90,9 +90,10 @@ class TestBothSegments(FullSegmentTest):
         request.make()
         running = [server for server in request.servers
                    if server['status'] == 'ACTIVE']
-        self.assertEqual([4, 6], sorted(
-            sum(server[base.HOST] in segment.hosts for server in running)
-            for segment in self.routed.segments))
+        used = [server[base.HOST] for server in running]
+        counts = [sum(host in segment.hosts for host in used)
+                  for segment in self.routed.segments]
+        self.assertEqual([4, 6], sorted(counts))
         for _server in range(2):
             self.segment_of(self.boot(self.network()))
         server = self.boot(self.network())

@@ -19,15 +19,14 @@ class CellDatabase:
 
     def __init__(self, at: scene.Scene) -> None:
         self._api = at.cloud.config.database_url('nova_api')
-        there = sa.engine.make_url(at.cloud.config.database_url('nova'))
-        self._wire = at.enter(wires.Wires()).to(there.port)
+        url = at.cloud.config.database_url('nova')
+        self._wire = at.enter(wires.Wires()).to(sa.engine.make_url(url).port)
         [(before,)] = sql.execute(
             self._api, 'SELECT database_connection FROM cell_mappings '
             'WHERE name = :name', name=_CELL)
         at.later(at.schedulers.restart)
         at.later(self._write, before)
-        self._write(there.set(port=self._wire.port).render_as_string(
-            hide_password=False))
+        self._write(sql.changed(url, port=self._wire.port))
         at.schedulers.restart()
 
     def refuse(self) -> None:

@@ -35,7 +35,8 @@ def main(running: cloud.Cloud, chosen: argparse.Namespace) -> int:
         print('Placement differs from nova in the end:\n'
               + observer.table(rows))
         return 1
-    failed = [one for one in played.results if one.problems]
+    count = len(played.results)
+    failed = len([one for one in played.results if one.problems])
     print('%d situations, %d as expected, %d failed' % (
-        len(played.results), len(played.results) - len(failed), len(failed)))
+        count, count - failed, failed))
     return 1 if failed else 0

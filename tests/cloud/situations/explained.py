@@ -74,16 +74,17 @@ def run(at: scene.Scene, arguments: abc.Sequence[str], error: bool = False
     status, out, err = at.run([
         scene.MANAGE, 'scheduling', 'explain', *arguments, '--format',
         'json'])
+    end = err[-500:]
     if error and not out:
-        return Explanation(status, {
-            'summary': err.strip().splitlines()[-1], 'remarks': [],
-            'notes': [], 'not_looked_at': ''})
+        *_rest, summary = err.strip().splitlines()
+        return Explanation(status, {'summary': summary, 'remarks': [],
+                                    'notes': [], 'not_looked_at': ''})
     if error or status not in (0, 1, CELL_DOWN):
-        raise scene.Failed('explain exits with %d: %s' % (status, err[-500:]))
+        raise scene.Failed('explain exits with %d: %s' % (status, end))
     try:
         return Explanation(status, json.loads(out))
     except ValueError:
-        raise scene.Failed('explain prints %r: %s' % (out[:500], err[-500:]))
+        raise scene.Failed('explain prints %r: %s' % (out[:500], end))
 
 
 def is_command(text: str) -> bool:

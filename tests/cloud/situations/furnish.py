@@ -5,7 +5,9 @@ from collections import abc
 
 from keystoneauth1 import adapter
 
+from tests.cloud import access
 from tests.cloud.situations import scene
+from tests.cloud.situations import servers
 
 
 def flavor(at: scene.Scene, vcpus: int = 1, ram: int = 64, disk: int = 1,
@@ -21,12 +23,28 @@ def flavor(at: scene.Scene, vcpus: int = 1, ram: int = 64, disk: int = 1,
     return name
 
 
+def requiring(at: scene.Scene, trait: str) -> str:
+    """Create a flavor that requires a trait; return its ID."""
+    return flavor(at, specs={'trait:' + trait: 'required'})
+
+
+def consuming(at: scene.Scene, resource: str) -> str:
+    """Create a flavor with one unit of a resource; return its ID."""
+    return flavor(at, specs={'resources:' + resource: '1'})
+
+
+def creation(at: scene.Scene, zone: str, vcpus: int = 1) -> servers.Create:
+    """Return the creation of a server in a zone, with a new flavor."""
+    return servers.Create(at, flavor(at, vcpus), zone)
+
+
 def image(at: scene.Scene, **properties: str) -> str:
     """Create an image with properties; return its ID."""
     images = at.cloud.rest('image')
-    made: str = images.post('/v2/images', json={
+    answer = images.post('/v2/images', json={
         'name': at.name('image'), 'disk_format': 'raw',
-        'container_format': 'bare', **properties}).json()['id']
+        'container_format': 'bare', **properties})
+    made = str(answer.json()['id'])
     at.later(images.delete, '/v2/images/%s' % made)
     images.put('/v2/images/%s/file' % made, data=b'\0' * 1024, headers={
         'Content-Type': 'application/octet-stream'})
@@ -75,11 +93,27 @@ def group(at: scene.Scene, policy: str, **rules: int) -> str:
     :param rules: of the policy, such as ``max_server_per_host``
     """
     ruled = {'rules': rules} if rules else {}
-    made: str = at.nova.post('/os-server-groups', json={'server_group': {
-        'name': at.name('group'), 'policy': policy, **ruled}}).json()[
-            'server_group']['id']
+    made: str = access.create(at.nova, '/os-server-groups', server_group={
+        'name': at.name('group'), 'policy': policy, **ruled})['id']
     at.later(at.nova.delete, '/os-server-groups/%s' % made)
     return made
+
+
+def account(at: scene.Scene, *roles: str) -> str:
+    """Create a user with roles in a new project; return the name of both."""
+    identity, name = at.cloud.rest('identity'), at.name('account')
+    project = access.create(identity, '/projects', project={
+        'name': name, 'domain_id': 'default'})['id']
+    at.later(identity.delete, '/projects/%s' % project)
+    user = access.create(identity, '/users', user={
+        'name': name, 'domain_id': 'default',
+        'password': at.cloud.config.password})['id']
+    at.later(identity.delete, '/users/%s' % user)
+    for each in roles:
+        [role] = identity.get('/roles?name=%s' % each).json()['roles']
+        identity.put('/projects/%s/users/%s/roles/%s' % (
+            project, user, role['id']))
+    return name
 
 
 def user(at: scene.Scene, *roles: str) -> adapter.Adapter:
@@ -87,17 +121,7 @@ def user(at: scene.Scene, *roles: str) -> adapter.Adapter:
 
     :param roles: of the user, besides ``member``
     """
-    identity, name = at.cloud.rest('identity'), at.name('project')
-    project, account = (identity.post('/%ss' % kind, json={kind: {
-        'name': name, 'domain_id': 'default', **values}}).json()[kind]['id']
-        for kind, values in (
-            ('project', {}), ('user', {'password': at.cloud.config.password})))
-    for each in ('member', *roles):
-        [role] = identity.get('/roles?name=%s' % each).json()['roles']
-        identity.put('/projects/%s/users/%s/roles/%s' % (
-            project, account, role['id']))
-    at.later(identity.delete, '/projects/%s' % project)
-    at.later(identity.delete, '/users/%s' % account)
+    name = account(at, 'member', *roles)
     return adapter.Adapter(
         at.cloud.new_session(name, name), service_type='compute',
         endpoint_override=at.nova.get_endpoint(),
@@ -105,5 +129,5 @@ def user(at: scene.Scene, *roles: str) -> adapter.Adapter:
 
 
 def _act(at: scene.Scene, name: str, action: abc.Mapping[str, object]) -> None:
-    at.nova.post('/os-aggregates/%s/action' % (
-        at.cloud.aggregates()[name]['id']), json=dict(action))
+    number = at.cloud.aggregates()[name]['id']
+    at.nova.post('/os-aggregates/%s/action' % number, json=dict(action))

@@ -18,25 +18,32 @@ _FURTHER = '# Until the end of the situation.\n'
 def disable(at: scene.Scene, *hosts: str) -> None:
     """Disable nova-compute on hosts until the situation ends."""
     for host in hosts:
-        at.later(_put, at, host, {'status': 'enabled'})
+        at.later(enable, at, host)
         _put(at, host, {'status': 'disabled'})
+
+
+def enable(at: scene.Scene, host: str) -> None:
+    """Enable nova-compute on a host."""
+    _put(at, host, {'status': 'enabled'})
 
 
 def force_down(at: scene.Scene, host: str) -> None:
     """Force nova-compute on a host down until the situation ends."""
     at.later(_put, at, host, {'forced_down': False})
-    set_forced_down(at, host)
-
-
-def set_forced_down(at: scene.Scene, host: str) -> None:
-    """Force nova-compute on a host down."""
     _put(at, host, {'forced_down': True})
 
 
 def kill(at: scene.Scene, host: str) -> None:
-    """Kill nova-compute on a host until the situation ends."""
+    """Kill nova-compute on a host until the situation ends.
+
+    Return when nova considers it to be down.
+    """
+    def is_down() -> bool:
+        return bool(_service(at, host)['state'] == 'down')
+
     at.later(start, at, host)
     at.cloud.process(host).kill()
+    at.wait_until(is_down, 'nova considers %s to be down' % host)
 
 
 def start(at: scene.Scene, host: str) -> None:
@@ -65,12 +72,6 @@ def write_options(running: cloud.Cloud, host: str, options: str) -> None:
     path = pathlib.Path(running.config.path('%s.conf' % host))
     plain = path.read_text().partition(_FURTHER)[0]
     path.write_text(plain + _FURTHER + options if options else plain)
-
-
-def wait_down(at: scene.Scene, host: str) -> None:
-    """Wait until nova considers nova-compute on a host to be down."""
-    at.wait_until(lambda: _service(at, host)['state'] == 'down',
-                  'nova considers %s to be down' % host)
 
 
 def raise_up(at: scene.Scene, host: str) -> None:
@@ -110,9 +111,11 @@ def capacity(at: scene.Scene, host: str, resource: str, amount: int) -> None:
         at.wait_until(written, 'the inventory of %s is changed' % host)
         return float(found['allocation_ratio'])
 
-    # Slightly more, because the product is rounded down.
-    before = write(lambda found: (amount + 0.01) / (
-        found['total'] - found['reserved']))
+    def exact(found: abc.Mapping[str, Any]) -> float:
+        # Slightly more, because the product is rounded down.
+        return (amount + 0.01) / (found['total'] - found['reserved'])
+
+    before = write(exact)
     at.later(write, lambda found: before)
 
 
@@ -132,9 +135,8 @@ def custom_trait(at: scene.Scene) -> str:
 
 def traits(at: scene.Scene, host: str) -> list[str]:
     """Return the traits of a host's provider."""
-    found: list[str] = at.placement.get(
-        '%s/traits' % _provider(at, host)).json()['traits']
-    return found
+    answer = at.placement.get(_provider(at, host) + '/traits')
+    return list(answer.json()['traits'])
 
 
 def drop_trait(at: scene.Scene, host: str, name: str) -> None:
@@ -147,8 +149,10 @@ def change_traits(at: scene.Scene, url: str, add: set[str],
     """Change the traits of the provider at a URL."""
     def written() -> bool:
         found = at.placement.get(url + '/traits').json()
-        found['traits'] = sorted({*found['traits'], *add} - remove)
-        answer = at.placement.put(url + '/traits', json=found, raise_exc=False)
+        kept = add.union(found['traits']) - remove
+        answer = at.placement.put(
+            url + '/traits', json={**found, 'traits': sorted(kept)},
+            raise_exc=False)
         if answer.status_code != CONFLICT:
             answer.raise_for_status()
         return bool(answer.ok)
@@ -164,8 +168,8 @@ def provider(at: scene.Scene, host: str) -> str:
 
 def consumers(at: scene.Scene, uuid: str) -> set[str]:
     """Return the UUIDs of what has allocations of a provider."""
-    return set(at.placement.get('/resource_providers/%s/allocations' % (
-        uuid)).json()['allocations'])
+    answer = at.placement.get('/resource_providers/%s/allocations' % uuid)
+    return set(answer.json()['allocations'])
 
 
 def child(at: scene.Scene, host: str, resource: str, total: int) -> str:
@@ -191,9 +195,27 @@ def member(at: scene.Scene, host: str, aggregate: str, belongs: bool) -> None:
     :param aggregate: UUID
     :param belongs: whether the provider shall be in it
     """
+    change = frozenset.union if belongs else frozenset.difference
     at.cloud.change_aggregates(
-        provider(at, host), lambda before: (
-            before | {aggregate} if belongs else before - {aggregate}))
+        provider(at, host), lambda before: change(before, {aggregate}))
+
+
+def wait_member(at: scene.Scene, provider: str, aggregate: str) -> None:
+    """Wait until the agent has added a provider to an aggregate.
+
+    :param aggregate: UUID
+    """
+    def belongs() -> bool:
+        return aggregate in (at.cloud.associations(provider) or ())
+
+    at.wait_until(belongs, 'provider %s is in its aggregate' % provider)
+
+
+def lose(at: scene.Scene, host: str) -> None:
+    """Kill nova-compute for evacuations; start it when all has ended."""
+    at.later(raise_up, at, host)
+    at.cloud.process(host).kill()
+    _put(at, host, {'forced_down': True})
 
 
 def _provider(at: scene.Scene, host: str) -> str:

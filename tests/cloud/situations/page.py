@@ -56,11 +56,10 @@ def update(results: abc.Sequence[run.Result], names: abc.Sequence[str]
         writer = csv.DictWriter(output, (*COLUMNS, *RUN), lineterminator='\n')
         writer.writeheader()
         writer.writerows(kept)
-    (FOLDER / 'situations.inc').write_text('\n'.join([
-        _versions(),
-        pages.texts('Situations', HEADER, (24, 18, 32, 26), [
-            (row['title'], row['reported'], row['explained'], row['done'])
-            for row in kept])]))
+    cells = [(row['title'], row['reported'], row['explained'], row['done'])
+             for row in kept]
+    text = pages.texts('Situations', HEADER, (24, 18, 32, 26), cells)
+    (FOLDER / 'situations.inc').write_text('%s\n%s' % (_versions(), text))
 
 
 def _read() -> dict[str, dict[str, str]]:
@@ -69,10 +68,10 @@ def _read() -> dict[str, dict[str, str]]:
 
 
 def _row(result: run.Result) -> dict[str, str]:
+    done = '; '.join(map(_shown, result.done))
     return dict(zip(COLUMNS, (
         result.situation.name, result.situation.title, _plain(result.got),
-        _plain(result.summary), _plain(result.reason),
-        '; '.join(map(_shown, result.done)), result.after)))
+        _plain(result.summary), _plain(result.reason), done, result.after)))
 
 
 def _shown(done: str) -> str:
@@ -88,6 +87,7 @@ def _plain(text: str) -> str:
 
 
 def _versions() -> str:
-    return 'With Python %s, %s:\n' % (platform.python_version(), ', '.join(
-        '%s %s' % (name, importlib.metadata.version(name))
-        for name in PACKAGES))
+    versions = ['%s %s' % (name, importlib.metadata.version(name))
+                for name in PACKAGES]
+    return 'With Python %s, %s:\n' % (
+        platform.python_version(), ', '.join(versions))

@@ -18,6 +18,7 @@ from tests.cloud import processes
 from tests.cloud.situations import comparisons
 from tests.cloud.situations import explained
 from tests.cloud.situations import filling
+from tests.cloud.situations import hosts
 from tests.cloud.situations import random_moves
 from tests.cloud.situations import reports
 from tests.cloud.situations import scene
@@ -54,11 +55,12 @@ class Trial:
         return not self.problems
 
     def __str__(self) -> str:
+        problems = '; '.join(self.problems)
         return '%3d  %-8s  %s  nova %s  predictions %d  |  %s  nova %d%s' % (
             self.number, self.operation, self.summary.partition(';')[0],
             ' '.join(self.destinations), self.predictions,
             self.fitting.partition(';')[0], self.created,
-            '' if self.equal else '  DIFFERENT: ' + '; '.join(self.problems))
+            '' if self.equal else '  DIFFERENT: ' + problems)
 
 
 def main(running: cloud.Cloud, chosen: argparse.Namespace) -> int:
@@ -88,7 +90,7 @@ def _compare(reporting: reports.Reports, at: scene.Scene, number: int,
     reporting.wait(at, *HOSTS)
     trial = Trial(number, choice.choice(OPERATIONS))
     if trial.operation == EVACUATE:
-        random_moves.lose(at, SOURCE)
+        hosts.lose(at, SOURCE)
     _Moves(at, reporting, trial).make()
     smallest = min(filled.flavors, key=lambda flavor: flavor.vcpus)
     _count(at, reporting, trial, smallest.id,
@@ -117,8 +119,9 @@ class _Moves:
             destination = ''.join(outcome.hosts)
             trial.destinations.append(destination or '-')
             if not _fits(row, outcome):
+                explanation = row['destination'] or row['reason']
                 trial.problems.append('%s: explained %s, nova %s' % (
-                    row['name'], row['destination'] or row['reason'], outcome))
+                    row['name'], explanation, outcome))
             elif destination != row['destination']:
                 rows = self._predict()
 

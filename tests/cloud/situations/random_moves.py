@@ -6,7 +6,6 @@ each request themselves.
 """
 
 import argparse
-from collections.abc import Callable
 from collections.abc import Mapping
 import dataclasses
 import random
@@ -85,10 +84,11 @@ def _compare(at: scene.Scene, number: int, choice: random.Random
     flavor, destination = choice.sample(flavors, 2)
     zone = choice.choice((zone, zone, ''))
     if operation == 'create':
+        explained_as = [
+            '--flavor', flavor, '--network', servers.NETWORK, '--project',
+            at.nova.get_project_id(), *['--zone', zone] * bool(zone)]
         request: situation.Request = servers.Create(
-            at, flavor, zone, explained=[
-                '--flavor', flavor, '--network', servers.NETWORK, '--project',
-                at.nova.get_project_id(), *['--zone', zone] * bool(zone)])
+            at, flavor, zone, explained=explained_as)
     else:
         # A server that is forced to a host passes no filter there.
         server = servers.boot(at, flavor, SOURCE, '%s:%s' % (
@@ -102,12 +102,12 @@ def _compare(at: scene.Scene, number: int, choice: random.Random
     document = explained.explain(at, request).document
     weights = {row['host']: row['weight'] for row in document['hosts']
                if row['kind'] == 'acceptable'}
+    largest = max(weights.values(), default=None)
+    acceptable = sorted(
+        host for host, weight in weights.items() if weight == largest)
     outcome = request.make()
-    return Comparison(
-        number, operation, sorted(
-            host for host, weight in weights.items()
-            if weight == max(weights.values())),
-        sorted(outcome.hosts), outcome.message)
+    return Comparison(number, operation, acceptable, sorted(outcome.hosts),
+                      outcome.message)
 
 
 def _some(choice: random.Random, names: tuple[str, ...] = HOSTS[1:]
@@ -119,20 +119,13 @@ def _move(at: scene.Scene, server: str, operation: str, flavor: str
           ) -> servers.Move:
     """Prepare a move of a server."""
     action, arguments = ACTIONS[operation], [operation]
-    prepare: dict[str, Callable[[], None]] = {
-        'unshelve': lambda: servers.shelve(at, server),
-        'evacuate': lambda: lose(at, SOURCE)}
-    prepare.get(operation, lambda: None)()
+    if operation == 'unshelve':
+        servers.shelve(at, server)
+    if operation == 'evacuate':
+        hosts.lose(at, SOURCE)
     if operation == 'resize':
         action, arguments = {'resize': {'flavorRef': flavor}}, [
             operation, flavor]
     if operation == 'rebuild':
         action = {'rebuild': {'imageRef': furnish.image(at)}}
     return servers.Move(at, server, arguments, action)
-
-
-def lose(at: scene.Scene, host: str) -> None:
-    """Kill nova-compute for evacuations; start it when all has ended."""
-    at.later(hosts.raise_up, at, host)
-    at.cloud.process(host).kill()
-    hosts.set_forced_down(at, host)

@@ -39,10 +39,10 @@ class Result:
     problems: list[str] = dataclasses.field(default_factory=list)
 
     def __str__(self) -> str:
+        problems = '; '.join(self.problems)
         return '%s | %s | %s | %s | %s | %s' % (
             self.situation.name, self.got, self.reason, '; '.join(self.done),
-            self.after, 'FAILED: ' + '; '.join(self.problems)
-            if self.problems else 'as expected')
+            self.after, 'FAILED: ' + problems if problems else 'as expected')
 
 
 class Run:
@@ -78,8 +78,8 @@ class Run:
                 at = scene.Scene(self._cloud, self._schedulers, stack.callback)
                 self._play(at, result, result.situation.play(at))
         except ERRORS as exc:
-            result.problems.append('%s: %s' % (
-                type(exc).__name__, ' '.join(str(exc).split())))
+            text = ' '.join(str(exc).split())
+            result.problems.append('%s: %s' % (type(exc).__name__, text))
 
     def _play(self, at: scene.Scene, result: Result,
               rounds: abc.Iterator[situation.Round]) -> None:
@@ -134,5 +134,5 @@ def _about(found: explained.Explanation, expected: situation.Round
                  if expected.note and expected.note in one]
         return ' '.join(notes) or found.summary, ''
     row = found.of(expected.host)
-    return ('%s (%s)' % (row['reason'], row['detail']) if row['detail']
-            else row['reason'], row['step'])
+    detail = ' (%s)' % row['detail'] if row['detail'] else ''
+    return row['reason'] + detail, row['step']

@@ -76,8 +76,7 @@ class Scene:
         argv = shlex.split(command) if isinstance(command, str) else [*command]
         if argv[0] == MANAGE:
             files = [self.cloud.config.nova_conf, *self.schedulers.options]
-            argv[1:1] = [word for each in files
-                         for word in ('--config-file', each)]
+            argv[1:1] = ['--config-file=%s' % each for each in files]
         return self.cloud.run(*argv)
 
     def check(self, command: str | abc.Sequence[str]) -> None:
@@ -87,5 +86,5 @@ class Scene:
         """
         status, out, err = self.run(command)
         if status:
-            raise Failed('%s exits with %d: %s' % (
-                command, status, (out + err)[-500:]))
+            end = (out + err)[-500:]
+            raise Failed('%s exits with %d: %s' % (command, status, end))

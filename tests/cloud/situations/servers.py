@@ -32,10 +32,11 @@ class Create:
         self._scene = at
         self._nova = nova or at.nova
         named = {'availability_zone': zone} if zone else {}
+        network = {'uuid': network_of(at)}
         self._body = {'server': {
             'flavorRef': flavor, 'imageRef': image or image_of(at),
-            'networks': [{'uuid': network_of(at)}],
-            'min_count': count, 'max_count': count, **named, **values}}
+            'networks': [network], 'min_count': count, 'max_count': count,
+            **named, **values}}
         if hints:
             self._body['os:scheduler_hints'] = hints
         self._explained = explained
@@ -62,9 +63,10 @@ class Create:
                 return False
             self.servers = self._named(self._name)
             # Nova sets the status ERROR first, and the fault later.
-            return bool(self.servers) and all(
-                server['status'] == 'ACTIVE' or 'fault' in server
-                for server in self.servers)
+            unsettled = [server for server in self.servers
+                         if server['status'] != 'ACTIVE'
+                         and 'fault' not in server]
+            return bool(self.servers) and not unsettled
 
         at.wait_until(settled, 'nova is done with %s' % self.id)
         faults = [server['fault']['message'] for server in self.servers
@@ -79,9 +81,8 @@ class Create:
         return ['--server', self.id, *self._explained]
 
     def _named(self, name: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._scene.nova.get(
+        return self._scene.nova.get(
             '/servers/detail?all_tenants=1&name=%s' % name).json()['servers']
-        return found
 
     def _delete(self, name: str) -> None:
         for server in self._named(name):
@@ -105,20 +106,19 @@ class Move:
         self._action = action
 
     def make(self) -> situation.Outcome:
-        at, url = self._scene, '/servers/%s' % self._server
-        before = self._read()
-        answer = at.nova.post(url + '/action', json=self._action,
-                              raise_exc=False)
+        at = self._scene
+        before = read(at, self._server)
+        answer = at.nova.post('/servers/%s/action' % self._server,
+                              json=self._action, raise_exc=False)
         if not answer.ok:
             return _refusal(answer)
         request = answer.headers['x-openstack-request-id']
         found = [situation.Outcome(frozenset())]
 
         def settled() -> bool:
-            shown = at.nova.get('%s/os-instance-actions/%s' % (
-                url, request)).json()['instanceAction']
+            shown = action(at, self._server, request)
             results = [one['result'] for one in shown['events']]
-            server = self._read()
+            server = read(at, self._server)
             if server[TASK] or not results or None in results:
                 return False
             # Nova lists the newest event first.
@@ -128,9 +128,9 @@ class Move:
             # A rebuild is the only move that stays.
             moved = not messages and server[HOST] and (
                 'rebuild' in self._action or server[HOST] != before[HOST])
-            found[:] = [situation.Outcome(
-                frozenset([server[HOST]] if moved else ()),
-                ''.join(messages[:1]) or 'status ' + server['status'])]
+            destinations = [server[HOST]] if moved else []
+            message = ''.join(messages[:1]) or 'status ' + server['status']
+            found[:] = [situation.Outcome(frozenset(destinations), message)]
             return True
 
         at.wait_until(settled, 'nova is done with %s' % self._action)
@@ -138,11 +138,6 @@ class Move:
 
     def arguments(self) -> abc.Sequence[str]:
         return ['--server', self._server, '--for', *self._operation]
-
-    def _read(self) -> dict[str, Any]:
-        found: dict[str, Any] = self._scene.nova.get(
-            '/servers/%s' % self._server).json()['server']
-        return found
 
 
 def boot(at: scene.Scene, flavor: str, host: str = '', zone: str = '',
@@ -159,9 +154,22 @@ def boot(at: scene.Scene, flavor: str, host: str = '', zone: str = '',
     return made.id
 
 
-def host(at: scene.Scene, server: str) -> str:
-    """Return the host of a server."""
-    return str(at.nova.get('/servers/%s' % server).json()['server'][HOST])
+def read(at: scene.Scene, server: str) -> dict[str, Any]:
+    """Return a server, as nova's API shows it."""
+    answer = at.nova.get('/servers/%s' % server)
+    return dict(answer.json()['server'])
+
+
+def has_status(at: scene.Scene, server: str, status: str) -> bool:
+    """Check whether a server has a status."""
+    return bool(read(at, server)['status'] == status)
+
+
+def action(at: scene.Scene, server: str, request: str) -> dict[str, Any]:
+    """Return an action on a server, as nova's API shows it."""
+    answer = at.nova.get(
+        '/servers/%s/os-instance-actions/%s' % (server, request))
+    return dict(answer.json()['instanceAction'])
 
 
 def shelve(at: scene.Scene, server: str) -> None:
@@ -176,11 +184,10 @@ def confirm(at: scene.Scene, server: str) -> None:
 
 def change(at: scene.Scene, server: str, action: str, *statuses: str) -> None:
     """Let nova's API act on a server, and wait for one of some statuses."""
-    url = '/servers/%s' % server
-    at.nova.post(url + '/action', json={action: None})
+    at.nova.post('/servers/%s/action' % server, json={action: None})
 
     def changed() -> bool:
-        shown = at.nova.get(url).json()['server']
+        shown = read(at, server)
         return shown['status'] in statuses and not shown[TASK]
 
     at.wait_until(changed, '%s of %s has ended' % (action, server))

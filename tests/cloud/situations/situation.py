@@ -76,7 +76,8 @@ class Round:
     is_final: bool = False
 
 
-Play = abc.Callable[[scene.Scene], abc.Iterator[Round]]
+Rounds = abc.Iterator[Round]
+Play = abc.Callable[[scene.Scene], Rounds]
 """Sets up a situation and yields; then follows the step if it is no
 command."""
 

@@ -41,10 +41,9 @@ class Inner(_Hook):
 
 def _report(moment: str, operation: Any) -> None:
     """Send a moment to the test, and wait for its answer."""
-    at = time.monotonic()
+    report = {'moment': moment, 'method': operation.method,
+              'at': time.monotonic()}
     with socket.socket(socket.AF_UNIX) as test:
         test.connect(os.environ[SOCKET])
-        test.sendall(json.dumps({
-            'moment': moment, 'method': operation.method, 'at': at,
-        }).encode() + b'\n')
+        test.sendall(json.dumps(report).encode() + b'\n')
         test.recv(1)

@@ -2,8 +2,9 @@
 """Operations that failed last, and what nova-scheduler is not asked for."""
 
 from collections import abc
-from typing import Any
 
+from tests.cloud import access
+from tests.cloud.situations.cases import moves
 from tests.cloud.situations import cells
 from tests.cloud.situations import furnish
 from tests.cloud.situations import hosts
@@ -14,11 +15,11 @@ from tests.cloud.situations import situation
 
 SOURCE, HOST = 'compute-1', 'compute-2'
 OTHERS = 'compute-3', 'ironic-1'
-LIVE = {'os-migrateLive': {'host': None, 'block_migration': 'auto'}}
+FAILED = 'The newest operation of the server, %s, failed at'
 FOUND = 'nova-scheduler finds 6 of 6'
 ANY = '.'
 
-Rounds = abc.Iterator[situation.Round]
+Rounds = situation.Rounds
 Situation = situation.Situation
 
 
@@ -33,10 +34,10 @@ class Lost(servers.Move):
     """A move after which nova leaves the server in its task."""
 
     def make(self) -> situation.Outcome:
-        at, url = self._scene, '/servers/%s' % self._server
-        at.nova.post(url + '/action', json=self._action)
-        at.wait_until(lambda: self._read()['status'] == 'ERROR',
-                      'nova gives up %s' % self._server)
+        at, server = self._scene, self._server
+        at.nova.post('/servers/%s/action' % server, json=self._action)
+        at.wait_until(lambda: servers.has_status(at, server, 'ERROR'),
+                      'nova gives up %s' % server)
         return situation.Outcome(frozenset(), 'status ERROR')
 
 
@@ -50,32 +51,6 @@ class Waiting(servers.Create):
             '/servers', json=self._body).json()['server']['id']
         self._scene.later(self._delete, self._name)
         return situation.Outcome(frozenset(), 'status BUILD')
-
-
-def failed_move(at: scene.Scene) -> Rounds:
-    """A creation would find the host that the server is on."""
-    zone = furnish.zone(at, SOURCE, HOST)
-    hosts.disable(at, HOST)
-    server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
-    yield situation.Round(
-        Newest(at, server, ['live-migrate'], LIVE), HOST, 'disabled',
-        'disabled', 'openstack compute service set --enable',
-        note='The newest operation of the server, live-migrate, failed at')
-
-
-def failed_resize(at: scene.Scene) -> Rounds:
-    """The stored request has the old flavor."""
-    zone = furnish.zone(at, SOURCE, HOST)
-    hosts.capacity(at, HOST, 'VCPU', 4)
-    server = servers.boot(
-        at, furnish.flavor(at), SOURCE, '%s:%s' % (zone, SOURCE))
-    large, smaller = (furnish.flavor(at, vcpus=number) for number in (5, 4))
-    yield situation.Round(
-        Newest(at, server, ['resize', large], _resize(large)), HOST,
-        'max_unit', 'allow at most 4 VCPU', 'add larger hosts',
-        'resize to a smaller flavor',
-        Newest(at, server, ['resize', smaller], _resize(smaller)),
-        note='The newest operation of the server, resize, failed at')
 
 
 def quota(at: scene.Scene) -> Rounds:
@@ -110,7 +85,7 @@ def private_flavor(at: scene.Scene) -> Rounds:
 def missing_image(at: scene.Scene) -> Rounds:
     """Nova-conductor reads the image of a shelved server first."""
     server = servers.boot(at, furnish.flavor(at))
-    name = at.nova.get('/servers/%s' % server).json()['server']['name']
+    name = servers.read(at, server)['name']
     servers.shelve(at, server)
     images = at.cloud.rest('image')
     [image] = images.get('/v2/images?name=%s-shelved' % name).json()['images']
@@ -124,35 +99,38 @@ def missing_image(at: scene.Scene) -> Rounds:
 def full_network(at: scene.Scene) -> Rounds:
     """Neutron refuses the port."""
     neutron = at.cloud.rest('network')
-    network = neutron.post('/v2.0/networks', json={'network': {
-        'name': at.name('network')}}).json()['network']['id']
+    network = access.create(neutron, '/v2.0/networks', network={
+        'name': at.name('network')})['id']
     at.later(neutron.delete, '/v2.0/networks/%s' % network)
-    subnet = neutron.post('/v2.0/subnets', json={'subnet': {
+    pool = {'start': '192.0.2.9', 'end': '192.0.2.9'}
+    subnet = access.create(neutron, '/v2.0/subnets', subnet={
         'network_id': network, 'ip_version': 4, 'cidr': '192.0.2.0/24',
-        'enable_dhcp': False, 'allocation_pools': [
-            {'start': '192.0.2.9', 'end': '192.0.2.9'}]}}).json()['subnet']
-    port = neutron.post('/v2.0/ports', json={'port': {
-        'network_id': network}}).json()['port']['id']
+        'enable_dhcp': False, 'allocation_pools': [pool]})['id']
+    port = access.create(neutron, '/v2.0/ports', port={
+        'network_id': network})['id']
     at.later(neutron.delete, '/v2.0/ports/%s' % port, raise_exc=False)
     wanted = furnish.flavor(at)
+    create = servers.Create(
+        at, wanted, values={'networks': [{'uuid': network}]},
+        explained=['--flavor', wanted, '--network', network])
     yield situation.Round(
-        servers.Create(
-            at, wanted, values={'networks': [{'uuid': network}]}, explained=[
-                '--flavor', wanted, '--network', network]),
-        '', refusal=ANY, summary=FOUND, looked='addresses',
+        create, '', refusal=ANY, summary=FOUND, looked='addresses',
         action='add an address to the subnet', anywhere=True)
-    neutron.put('/v2.0/subnets/%s' % subnet['id'], json={'subnet': {
-        'allocation_pools': [{'start': '192.0.2.9', 'end': '192.0.2.99'}]}})
+    pool['end'] = '192.0.2.99'
+    neutron.put('/v2.0/subnets/%s' % subnet,
+                json={'subnet': {'allocation_pools': [pool]}})
 
 
 def no_scheduler(at: scene.Scene) -> Rounds:
     """The server stays in BUILD."""
+    def is_down() -> bool:
+        answer = at.nova.get('/os-services?binary=nova-scheduler')
+        return all(service['state'] == 'down'
+                   for service in answer.json()['services'])
+
     at.later(at.schedulers.restart)
     at.cloud.process('scheduler').kill()
-    at.wait_until(
-        lambda: all(service['state'] == 'down' for service in at.nova.get(
-            '/os-services?binary=nova-scheduler').json()['services']),
-        'nova considers nova-scheduler to be down')
+    at.wait_until(is_down, 'nova considers nova-scheduler to be down')
     wanted = furnish.flavor(at)
     yield situation.Round(
         Waiting(at, wanted), '', refusal='status BUILD', summary=FOUND,
@@ -171,14 +149,12 @@ def name_conflict(at: scene.Scene) -> Rounds:
         'name': name}).json()['uuid']
     at.later(at.placement.delete, '/resource_providers/%s' % other,
              raise_exc=False)
-    create = servers.Create(at, furnish.flavor(at), zone)
     yield situation.Round(
-        create, SOURCE, 'no_provider', 'without a resource provider',
+        furnish.creation(at, zone), SOURCE, 'no_provider',
+        'without a resource provider',
         'openstack resource provider set --name')
     hosts.restart(at, SOURCE)
-    aggregate = furnish.uuid(at, zone)
-    at.wait_until(lambda: aggregate in (at.cloud.associations(own) or ()),
-                  'the new provider is in its aggregates')
+    hosts.wait_member(at, own, furnish.uuid(at, zone))
 
 
 def pinned(at: scene.Scene) -> Rounds:
@@ -193,9 +169,8 @@ def pinned(at: scene.Scene) -> Rounds:
     servers.shelve(at, server)
     at.nova.post('/servers/%s/action' % server, json={
         'unshelve': {'availability_zone': None}})
-    at.wait_until(
-        lambda: at.nova.get('/servers/%s' % server).json()['server'][
-            'status'] == 'ACTIVE', 'the server is unpinned')
+    at.wait_until(lambda: servers.has_status(at, server, 'ACTIVE'),
+                  'the server is unpinned')
 
 
 def affinity_move(at: scene.Scene) -> Rounds:
@@ -229,7 +204,7 @@ def _typo(at: scene.Scene, specs: abc.Mapping[str, str], reason: str,
     yield situation.Round(
         servers.Create(at, furnish.flavor(at, specs=specs), zone), HOST,
         'refused', 'the request is refused', step, 'correct the flavor',
-        servers.Create(at, furnish.flavor(at), zone), summary=reason)
+        furnish.creation(at, zone), summary=reason)
 
 
 def pci_alias(at: scene.Scene) -> Rounds:
@@ -268,13 +243,7 @@ def server_cell_down(at: scene.Scene) -> Rounds:
         note='the server is in that cell: this is about its creation',
         action='start the database of the cell', takes=HOST)
     database.answer()
-    at.nova.put('/os-services/%s' % at.nova.get(
-        '/os-services?host=%s' % HOST).json()['services'][0]['id'],
-        json={'status': 'enabled'})
-
-
-def _resize(flavor: str) -> dict[str, Any]:
-    return {'resize': {'flavorRef': flavor}}
+    hosts.enable(at, HOST)
 
 
 def _set_quota(at: scene.Scene, url: str, ram: int) -> None:
@@ -283,9 +252,11 @@ def _set_quota(at: scene.Scene, url: str, ram: int) -> None:
 
 SITUATIONS = (
     Situation('failed-move', 'A live migration that failed, explained by the '
-              'server\'s name alone', failed_move),
+              'server\'s name alone', lambda at: moves.live_migrate(
+                  at, Newest, FAILED % 'live-migrate')),
     Situation('failed-resize', 'A resize that failed, explained by the '
-              'server\'s name alone', failed_resize),
+              'server\'s name alone', lambda at: moves.resize(
+                  at, Newest, 'add larger hosts', FAILED % 'resize')),
     Situation('quota', 'The quota is exceeded', quota),
     Situation('private-flavor', 'The flavor is not that of the project',
               private_flavor),

@@ -26,7 +26,7 @@ alias = %s
 device_spec = %s
 ''' % (_ALIAS, json.dumps(_CARD))
 
-Rounds = abc.Iterator[situation.Round]
+Rounds = situation.Rounds
 Situation = situation.Situation
 
 
@@ -91,7 +91,7 @@ def children(at: scene.Scene) -> Rounds:
     zone, resource = furnish.zone(at, SOURCE, HOST), hosts.custom_trait(at)
     for host, total in ((SOURCE, 3), (HOST, 1), (HOST, 1)):
         hosts.child(at, host, resource, total)
-    wanted = furnish.flavor(at, specs={'resources:' + resource: '1'})
+    wanted = furnish.consuming(at, resource)
     booted = [_boot(at, wanted, zone) for _number in range(3)]
     moved, server = _move_all_but_one(at, booted, LIVE)
     yield _round(at, server, LIVE, 'resources',

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nova's host filters, and limits on the number of candidates."""
 
-from collections import abc
 import json
 
 from tests.cloud.situations import furnish
@@ -14,7 +13,7 @@ from tests.cloud.situations import situation
 HOST, OTHER = 'compute-1', 'compute-2'
 SPEC = 'aggregate_instance_extra_specs:'
 
-Rounds = abc.Iterator[situation.Round]
+Rounds = situation.Rounds
 Situation = situation.Situation
 
 
@@ -46,22 +45,23 @@ def numa(at: scene.Scene) -> Rounds:
         servers.Create(at, furnish.flavor(at, specs=spec), zone), HOST,
         'filter', 'unable to fit the NUMA topology', 'compare hw:numa_nodes',
         'create the server with a flavor without NUMA topology',
-        servers.Create(at, furnish.flavor(at), zone))
+        furnish.creation(at, zone))
 
 
 def pci(at: scene.Scene) -> Rounds:
     """The alias has to be configured in the nova-api that is used."""
     zone = furnish.zone(at, HOST)
+    alias = json.dumps(
+        {'name': 'card', 'vendor_id': '15b3', 'product_id': '1018'})
     nova = at.enter(at.cloud.another_nova_api(
-        'nova-api-pci', {'pci': {'alias': json.dumps({
-            'name': 'card', 'vendor_id': '15b3', 'product_id': '1018'})}}))
+        'nova-api-pci', {'pci': {'alias': alias}}))
     wanted = furnish.flavor(at, specs={'pci_passthrough:alias': 'card:1'})
     yield situation.Round(
         servers.Create(at, wanted, zone, nova=nova), HOST, 'filter',
         'without a free PCI device that matches',
         'see [pci] device_spec of the host and the alias of the flavor',
         'create the server with a flavor without PCI device',
-        servers.Create(at, furnish.flavor(at), zone))
+        furnish.creation(at, zone))
 
 
 def anti_affinity(at: scene.Scene) -> Rounds:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Aggregates for tenants, flavors and images: in queries, and in filters."""
 
-from collections import abc
-
 from tests.cloud.situations import furnish
 from tests.cloud.situations import hosts
 from tests.cloud.situations import scene
@@ -19,7 +17,7 @@ _SET = 'openstack aggregate set --property %s=fast %s'
 # A property of images that nova knows.
 PROPERTY = 'os_distro'
 
-Rounds = abc.Iterator[situation.Round]
+Rounds = situation.Rounds
 Situation = situation.Situation
 
 
@@ -45,28 +43,27 @@ def isolated(at: scene.Scene) -> Rounds:
         'in an aggregate whose traits the request does not require',
         'require the traits in the flavor',
         'create the server with a flavor that requires the trait',
-        servers.Create(at, furnish.flavor(
-            at, specs={'trait:' + name: 'required'}), zone))
+        servers.Create(at, furnish.requiring(at, name), zone))
+
+
+def _foreign(at: scene.Scene, kind: str, reason: str, step: str) -> Rounds:
+    """The host's aggregate is for another tenant."""
+    zone = furnish.zone(at, HOST)
+    name = furnish.aggregate(at, HOST, filter_tenant_id=FOREIGN)
+    yield situation.Round(
+        furnish.creation(at, zone), HOST, kind, reason, step,
+        'remove the host from the aggregate')
+    furnish.remove_host(at, name, HOST)
 
 
 def foreign(at: scene.Scene) -> Rounds:
-    zone = furnish.zone(at, HOST)
-    name = furnish.aggregate(at, HOST, filter_tenant_id=FOREIGN)
-    yield situation.Round(
-        servers.Create(at, furnish.flavor(at), zone), HOST, 'forbidden',
-        'in an aggregate that excludes tenant', 'remove the host from it',
-        'remove the host from the aggregate')
-    furnish.remove_host(at, name, HOST)
+    return _foreign(at, 'forbidden', 'in an aggregate that excludes tenant',
+                    'remove the host from it')
 
 
-def foreign_filter(at: scene.Scene) -> Rounds:
-    zone = furnish.zone(at, HOST)
-    name = furnish.aggregate(at, HOST, filter_tenant_id=FOREIGN)
-    yield situation.Round(
-        servers.Create(at, furnish.flavor(at), zone), HOST, 'filter',
-        'in an aggregate for other tenants', SHOW,
-        'remove the host from the aggregate')
-    furnish.remove_host(at, name, HOST)
+def _fast(at: scene.Scene, key: str) -> servers.Create:
+    """Return the creation of a server whose flavor has an extra spec."""
+    return servers.Create(at, furnish.flavor(at, specs={SPEC + key: 'fast'}))
 
 
 def extra_spec(at: scene.Scene) -> Rounds:
@@ -75,9 +72,8 @@ def extra_spec(at: scene.Scene) -> Rounds:
     furnish.aggregate(at, OTHER, **{key: 'fast'})
     hosts.disable(at, OTHER)
     yield situation.Round(
-        servers.Create(at, furnish.flavor(at, specs={SPEC + key: 'fast'})),
-        HOST, 'aggregate', 'not in an aggregate for the flavor\'s extra spec '
-        + SPEC + key, ADD)
+        _fast(at, key), HOST, 'aggregate',
+        'not in an aggregate for the flavor\'s extra spec ' + SPEC + key, ADD)
 
 
 def no_aggregate(at: scene.Scene) -> Rounds:
@@ -85,10 +81,8 @@ def no_aggregate(at: scene.Scene) -> Rounds:
     key = at.name('key')
     name = furnish.aggregate(at, HOST)
     yield situation.Round(
-        servers.Create(at, furnish.flavor(at, specs={SPEC + key: 'fast'})),
-        HOST, 'refused', 'the request is refused',
-        'metadata of the aggregates',
-        _SET % (key, name),
+        _fast(at, key), HOST, 'refused', 'the request is refused',
+        'metadata of the aggregates', _SET % (key, name),
         summary='no host aggregate matches the flavor\'s extra spec ' + SPEC
         + key)
 
@@ -99,8 +93,8 @@ def extra_spec_filter(at: scene.Scene) -> Rounds:
     name = furnish.aggregate(at, HOST)
     hosts.disable(at, OTHER)
     yield situation.Round(
-        servers.Create(at, furnish.flavor(at, specs={SPEC + key: 'fast'})),
-        HOST, 'filter', 'without an aggregate that matches the flavor', SHOW,
+        _fast(at, key), HOST, 'filter',
+        'without an aggregate that matches the flavor', SHOW,
         _SET % (key, name))
 
 
@@ -146,7 +140,7 @@ def two_rules(at: scene.Scene) -> Rounds:
     furnish.aggregate(at, OTHER, filter_tenant_id=project)
     name = furnish.aggregate(at, OTHER, HOST, filter_tenant_id=FOREIGN)
     yield situation.Round(
-        servers.Create(at, furnish.flavor(at), zone), HOST, 'filter',
+        furnish.creation(at, zone), HOST, 'filter',
         'in aggregates that exclude the request', SHOW,
         'remove the host from the aggregate')
     furnish.remove_host(at, name, HOST)
@@ -160,7 +154,9 @@ SITUATIONS = (
     Situation('isolated', 'The aggregate of the host requires a trait',
               isolated, STOCK),
     Situation('foreign-filter', 'The host is for another tenant: '
-              'AggregateMultiTenancyIsolation', foreign_filter, STOCK),
+              'AggregateMultiTenancyIsolation', lambda at: _foreign(
+                  at, 'filter', 'in an aggregate for other tenants', SHOW),
+              STOCK),
     Situation('extra-spec-filter', 'The host is not in an aggregate for the '
               'flavor: AggregateInstanceExtraSpecsFilter', extra_spec_filter,
               STOCK),

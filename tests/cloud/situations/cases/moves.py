@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Moves of servers that find no host."""
 
-from collections import abc
-
 from tests.cloud.situations import furnish
 from tests.cloud.situations import hosts
 from tests.cloud.situations import scene
@@ -13,7 +11,7 @@ SOURCE, HOST = 'compute-1', 'compute-2'
 ADD = 'openstack aggregate add host'
 ENABLE = 'openstack compute service set --enable'
 
-Rounds = abc.Iterator[situation.Round]
+Rounds = situation.Rounds
 Situation = situation.Situation
 
 
@@ -26,38 +24,42 @@ def migrate(at: scene.Scene) -> Rounds:
         'aggregate', 'not in zone ' + zone, ADD)
 
 
-def live_migrate(at: scene.Scene) -> Rounds:
-    """The other host of the zone is disabled."""
+def live_migrate(at: scene.Scene, move: type[servers.Move] = servers.Move,
+                 note: str = '') -> Rounds:
+    """The other host of the zone is disabled.
+
+    A creation would find the host that the server is on.
+    """
     zone = furnish.zone(at, SOURCE, HOST)
     hosts.disable(at, HOST)
     server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
     yield situation.Round(
-        servers.Move(at, server, ['live-migrate'], {'os-migrateLive': {
+        move(at, server, ['live-migrate'], {'os-migrateLive': {
             'host': None, 'block_migration': 'auto'}}),
-        HOST, 'disabled', 'disabled', ENABLE)
+        HOST, 'disabled', 'disabled', ENABLE, note=note)
 
 
 def evacuate(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, SOURCE)
     server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
-    at.later(hosts.raise_up, at, SOURCE)
-    at.cloud.process(SOURCE).kill()
-    hosts.set_forced_down(at, SOURCE)
+    hosts.lose(at, SOURCE)
     yield situation.Round(
         servers.Move(at, server, ['evacuate'], {'evacuate': {}}), HOST,
         'aggregate', 'not in zone ' + zone, ADD)
 
 
-def resize(at: scene.Scene) -> Rounds:
+def resize(at: scene.Scene, move: type[servers.Move] = servers.Move,
+           step: str = '', note: str = '') -> Rounds:
+    """The stored request has the old flavor."""
     zone = furnish.zone(at, SOURCE, HOST)
     hosts.capacity(at, HOST, 'VCPU', 4)
     server = servers.boot(
         at, furnish.flavor(at), SOURCE, '%s:%s' % (zone, SOURCE))
     large, smaller = (furnish.flavor(at, vcpus=number) for number in (5, 4))
     yield situation.Round(
-        _resize(at, server, large), HOST, 'max_unit',
-        'allow at most 4 VCPU', '', 'resize to a smaller flavor',
-        _resize(at, server, smaller))
+        _resize(at, server, large, move), HOST, 'max_unit',
+        'allow at most 4 VCPU', step, 'resize to a smaller flavor',
+        _resize(at, server, smaller, move), note=note)
 
 
 def same_host(at: scene.Scene) -> Rounds:
@@ -71,9 +73,10 @@ def same_host(at: scene.Scene) -> Rounds:
     furnish.add_host(at, zone, HOST)
 
 
-def _resize(at: scene.Scene, server: str, flavor: str) -> servers.Move:
-    return servers.Move(at, server, ['resize', flavor],
-                        {'resize': {'flavorRef': flavor}})
+def _resize(at: scene.Scene, server: str, flavor: str,
+            move: type[servers.Move] = servers.Move) -> servers.Move:
+    return move(at, server, ['resize', flavor],
+                {'resize': {'flavorRef': flavor}})
 
 
 SITUATIONS = (

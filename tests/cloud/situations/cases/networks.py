@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Routed networks: segments that a host does not reach, or that are full."""
 
-from collections import abc
-
 from tests.cloud.integration import routed
 from tests.cloud.situations import furnish
 from tests.cloud.situations import hosts
@@ -14,7 +12,7 @@ from tests.cloud.situations import situation
 SHARING = 'MISC_SHARES_VIA_AGGREGATE'
 ADDRESS = 'IPV4_ADDRESS'
 
-Rounds = abc.Iterator[situation.Round]
+Rounds = situation.Rounds
 Situation = situation.Situation
 
 
@@ -36,17 +34,19 @@ def other_segment(at: scene.Scene) -> Rounds:
 def full(at: scene.Scene) -> Rounds:
     """All addresses of the segments are in use, and the flavor counts them."""
     network = _network(at, 30, 30)
-    wanted = furnish.flavor(at, specs={'resources:' + ADDRESS: '1'})
+    wanted = furnish.consuming(at, ADDRESS)
     for each in network.segments:
         hosts.change_traits(
             at, '/resource_providers/%s' % each.id, {SHARING}, set())
-    others = [servers.boot(at, wanted, values={
-        'networks': [{'uuid': network.id}]})
-        for each in network.segments for _address in each.cidr.hosts()]
-    host = servers.host(at, others[0])
+    values, others = {'networks': [{'uuid': network.id}]}, []
+    for each in network.segments:
+        others += [servers.boot(at, wanted, values=values)
+                   for _address in each.cidr.hosts()]
+    host = servers.read(at, others[0])[servers.HOST]
     for each in network.segments:
         if host in each.hosts:
-            hosts.disable(at, *sorted(each.hosts - {host}))
+            rest = sorted(each.hosts - {host})
+            hosts.disable(at, *rest)
     port = network.port()
     yield situation.Round(
         _create(at, wanted, '', port), host, 'resources',
@@ -84,9 +84,8 @@ def full_with_others(at: scene.Scene) -> Rounds:
 
 
 def _network(at: scene.Scene, *bits: int) -> routed.RoutedNetwork:
-    made: routed.RoutedNetwork = at.enter(routed.RoutedNetwork(
+    return at.enter(routed.RoutedNetwork(
         at.cloud, at.wait_until, bits or (29, 29)))
-    return made
 
 
 def _create(at: scene.Scene, flavor: str, zone: str, port: str

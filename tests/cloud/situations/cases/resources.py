@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resources, traits and request groups that no provider has."""
 
-from collections import abc
-
 from tests.cloud.situations import furnish
 from tests.cloud.situations import hosts
 from tests.cloud.situations import scene
@@ -13,7 +11,7 @@ HOST = 'compute-1'
 TRAIT = 'openstack resource provider trait set'
 GROUP = 'inventory list'
 
-Rounds = abc.Iterator[situation.Round]
+Rounds = situation.Rounds
 Situation = situation.Situation
 
 
@@ -46,18 +44,16 @@ def no_inventory(at: scene.Scene) -> Rounds:
     resource = _resource_class(at)
     zone = furnish.zone(at, HOST)
     yield situation.Round(
-        servers.Create(at, furnish.flavor(
-            at, specs={'resources:' + resource: '1'}), zone),
-        HOST, 'no_inventory', 'have no %s' % resource, 'use another flavor',
-        'create the server with another flavor',
-        servers.Create(at, furnish.flavor(at), zone))
+        servers.Create(at, furnish.consuming(at, resource), zone), HOST,
+        'no_inventory', 'have no %s' % resource, 'use another flavor',
+        'create the server with another flavor', furnish.creation(at, zone))
 
 
 def of_child(at: scene.Scene) -> Rounds:
     """The resource is allocated on a provider below the host's."""
     resource = _resource_class(at)
     hosts.child(at, HOST, resource, 1)
-    wanted = furnish.flavor(at, specs={'resources:' + resource: '1'})
+    wanted = furnish.consuming(at, resource)
     other = servers.boot(at, wanted, HOST)
     yield situation.Round(
         servers.Create(at, wanted), HOST, 'resources',
@@ -68,7 +64,7 @@ def of_child(at: scene.Scene) -> Rounds:
 
 def trait(at: scene.Scene) -> Rounds:
     name = hosts.custom_trait(at)
-    wanted = furnish.flavor(at, specs={'trait:' + name: 'required'})
+    wanted = furnish.requiring(at, name)
     yield situation.Round(
         servers.Create(at, wanted), HOST, 'trait', 'without trait ' + name,
         TRAIT, 'set the trait')
@@ -136,10 +132,9 @@ def _resource_class(at: scene.Scene) -> str:
 def _set_trait(at: scene.Scene, provider: str, name: str) -> None:
     """Add a trait with the client, which replaces all traits."""
     url = '/resource_providers/%s/traits' % provider
-    kept = [*at.placement.get(url).json()['traits'], name]
-    status, _out, err = at.run([
-        *TRAIT.split(), *(word for each in kept
-                          for word in ('--trait', each)), provider])
+    kept = at.placement.get(url).json()['traits']
+    options = ['--trait=%s' % each for each in (*kept, name)]
+    status, _out, err = at.run([*TRAIT.split(), *options, provider])
     if status:
         raise scene.Failed(err)
 

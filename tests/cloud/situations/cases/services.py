@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nova-compute that is disabled, down or without a provider."""
 
-from collections import abc
-
 from tests.cloud.situations import cells
 from tests.cloud.situations import furnish
 from tests.cloud.situations import hosts
@@ -14,7 +12,7 @@ HOST = 'compute-1'
 DISABLED = 'COMPUTE_STATUS_DISABLED'
 RESTART = 'restart nova-compute on the host'
 
-Rounds = abc.Iterator[situation.Round]
+Rounds = situation.Rounds
 Situation = situation.Situation
 
 
@@ -24,25 +22,23 @@ def disabled(at: scene.Scene) -> Rounds:
     hosts.add_trait(at, HOST, name)
     hosts.disable(at, HOST)
     yield situation.Round(
-        servers.Create(at, furnish.flavor(
-            at, specs={'trait:' + name: 'required'})), HOST,
-        'disabled', 'disabled', 'openstack compute service set --enable')
+        servers.Create(at, furnish.requiring(at, name)), HOST, 'disabled',
+        'disabled', 'openstack compute service set --enable')
 
 
 def forced_down(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, HOST)
     hosts.force_down(at, HOST)
     yield situation.Round(
-        _create(at, zone), HOST, 'down', 'forced down',
+        furnish.creation(at, zone), HOST, 'down', 'forced down',
         'openstack compute service set --up')
 
 
 def down(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, HOST)
     hosts.kill(at, HOST)
-    hosts.wait_down(at, HOST)
     yield situation.Round(
-        _create(at, zone), HOST, 'down', 'down',
+        furnish.creation(at, zone), HOST, 'down', 'down',
         'start nova-compute on the host', 'start nova-compute')
     hosts.start(at, HOST)
 
@@ -52,7 +48,7 @@ def left_over(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, HOST)
     hosts.add_trait(at, HOST, DISABLED)
     yield situation.Round(
-        _create(at, zone), HOST, 'trait',
+        furnish.creation(at, zone), HOST, 'trait',
         'disabled in placement but not in nova', RESTART,
         'restart nova-compute')
     hosts.restart(at, HOST)
@@ -65,14 +61,11 @@ def no_provider(at: scene.Scene) -> Rounds:
     provider = hosts.provider(at, HOST)
     at.placement.delete('/resource_providers/%s' % provider)
     yield situation.Round(
-        _create(at, zone), HOST, 'no_provider', 'without a resource provider',
-        'otherwise restart it',
+        furnish.creation(at, zone), HOST, 'no_provider',
+        'without a resource provider', 'otherwise restart it',
         'restart nova-compute; the agent adds the provider to its aggregates')
     hosts.restart(at, HOST)
-    aggregate = furnish.uuid(at, zone)
-    at.wait_until(
-        lambda: aggregate in (at.cloud.associations(provider) or ()),
-        'the new provider is in its aggregates')
+    hosts.wait_member(at, provider, furnish.uuid(at, zone))
 
 
 def cell_down(at: scene.Scene) -> Rounds:
@@ -82,15 +75,11 @@ def cell_down(at: scene.Scene) -> Rounds:
     servers.boot(at, furnish.flavor(at), HOST, zone)
     database.refuse()
     yield situation.Round(
-        _create(at, zone), '', takes=HOST,
+        furnish.creation(at, zone), '', takes=HOST,
         summary='finds 0 of 0 hosts: nova shows no compute node',
         note='; its hosts are not explained',
         action='start the database of the cell')
     database.answer()
-
-
-def _create(at: scene.Scene, zone: str) -> servers.Create:
-    return servers.Create(at, furnish.flavor(at), zone)
 
 
 SITUATIONS = (

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Availability zones, requested hosts, and drift of placement."""
 
-from collections import abc
-
 from tests.cloud.situations import furnish
 from tests.cloud.situations import hosts
 from tests.cloud.situations import scene
@@ -15,7 +13,7 @@ AGENT = 'agent-1'
 ADD = 'openstack aggregate add host'
 SYNC = scene.MANAGE + ' placement sync_aggregates'
 
-Rounds = abc.Iterator[situation.Round]
+Rounds = situation.Rounds
 Situation = situation.Situation
 
 
@@ -24,8 +22,8 @@ def not_in_zone(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, OTHER)
     hosts.capacity(at, OTHER, 'VCPU', 1)
     yield situation.Round(
-        servers.Create(at, furnish.flavor(at, vcpus=2), zone), HOST,
-        'aggregate', 'not in zone ' + zone, ADD)
+        furnish.creation(at, zone, vcpus=2), HOST, 'aggregate',
+        'not in zone ' + zone, ADD)
 
 
 def empty_zone(at: scene.Scene) -> Rounds:
@@ -47,7 +45,7 @@ def missing(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, HOST)
     hosts.member(at, HOST, furnish.uuid(at, zone), False)
     yield situation.Round(
-        _create(at, zone), HOST, 'missing',
+        furnish.creation(at, zone), HOST, 'missing',
         'in zone %s in nova but not in placement' % zone, SYNC)
 
 
@@ -61,16 +59,12 @@ def pending(at: scene.Scene) -> Rounds:
     finally:
         at.cloud.start('placement')
     yield situation.Round(
-        _create(at, zone), HOST, 'pending',
+        furnish.creation(at, zone), HOST, 'pending',
         'in zone %s in nova but not yet in placement' % zone,
         'the agent mirrors it', 'start the agent')
     at.later(at.cloud.kill, AGENT)
     at.cloud.start(AGENT)
-    aggregate = furnish.uuid(at, zone)
-    provider = hosts.provider(at, HOST)
-    at.wait_until(
-        lambda: aggregate in (at.cloud.associations(provider) or ()),
-        'the agent has mirrored %s' % HOST)
+    hosts.wait_member(at, hosts.provider(at, HOST), furnish.uuid(at, zone))
 
 
 def stale(at: scene.Scene) -> Rounds:
@@ -94,7 +88,7 @@ def guarded(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, OTHER)
     hosts.capacity(at, OTHER, 'VCPU', 1)
     hosts.member(at, HOST, furnish.uuid(at, zone), True)
-    wanted = servers.Create(at, furnish.flavor(at, vcpus=2), zone)
+    wanted = furnish.creation(at, zone, vcpus=2)
     yield situation.Round(
         wanted, HOST, 'filter',
         'in other aggregates in nova than in placement', SYNC,
@@ -109,7 +103,7 @@ def stale_forbidden(at: scene.Scene) -> Rounds:
     foreign = furnish.aggregate(at, OTHER, filter_tenant_id=FOREIGN)
     hosts.member(at, HOST, furnish.uuid(at, foreign), True)
     yield situation.Round(
-        _create(at, zone), HOST, 'stale',
+        furnish.creation(at, zone), HOST, 'stale',
         'in an aggregate in placement but not in nova', SYNC)
 
 
@@ -118,9 +112,9 @@ def default_zone(at: scene.Scene) -> Rounds:
     name = hosts.custom_trait(at)
     hosts.add_trait(at, HOST, name)
     zone = furnish.zone(at, HOST)
-    wanted = furnish.flavor(at, specs={'trait:' + name: 'required'})
     yield situation.Round(
-        servers.Create(at, wanted, 'nova'), HOST, 'forbidden',
+        servers.Create(at, furnish.requiring(at, name), 'nova'), HOST,
+        'forbidden',
         'in an aggregate that excludes zone nova', 'remove the host from it',
         'remove the host from the zone')
     furnish.remove_host(at, zone, HOST)
@@ -144,10 +138,6 @@ def destination(at: scene.Scene) -> Rounds:
         servers.Create(at, furnish.flavor(at), values={'host': HOST}), HOST,
         'disabled', 'disabled', 'openstack compute service set --enable',
         note='Nova does not store a host that was named')
-
-
-def _create(at: scene.Scene, zone: str) -> servers.Create:
-    return servers.Create(at, furnish.flavor(at), zone)
 
 
 FOREIGN = '0123456789abcdef0123456789abcdef'
