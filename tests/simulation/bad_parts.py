@@ -147,8 +147,8 @@ def _hand_over(cloud: processes.Cloud, drain: processes.Parts, host: str
                ) -> str:
     """Write the row of an operation that was not mirrored; return its ID."""
     rows = drain.journal.rows
-    row = rows.make(processes.journal.Dirty(
-        host, frozenset(cloud.nova.nodes_on({host})), 'req'))
+    nodes = frozenset(cloud.nova.nodes_on({host}))
+    row = rows.make(processes.journal.Dirty(host, nodes, 'req'))
     rows.record(row)
     rows.hand_over(row, 'not mirrored')
     # The IDs are random and must not decide the order.
@@ -182,7 +182,8 @@ def _associations(cloud: processes.Cloud, host: str
 
 def _differences(cloud: processes.Cloud, host: str) -> str:
     """Describe the providers of a host that are not as nova wants them."""
-    return '; '.join(
-        '%s is in %s' % (node, sorted(aggregates))
-        for node, aggregates in sorted(_associations(cloud, host).items())
-        if aggregates != cloud.nova.wanted(node))
+    texts = []
+    for node, aggregates in sorted(_associations(cloud, host).items()):
+        if aggregates != cloud.nova.wanted(node):
+            texts.append('%s is in %s' % (node, sorted(aggregates)))
+    return '; '.join(texts)

@@ -27,6 +27,8 @@ NUMBER = 0
 _Cell = collections.namedtuple('_Cell', 'id uuid name database_connection')
 
 Values = abc.Mapping[str, Any]
+Answer = abc.Callable[[Values], abc.Iterable[Any]]
+Answers = abc.Mapping[Any, Answer]
 
 
 class Rows(list):
@@ -39,8 +41,7 @@ class Rows(list):
 class Connection:
     """A connection on which each statement has a function that answers it."""
 
-    def __init__(self, answers: abc.Mapping[
-            Any, abc.Callable[[Values], abc.Iterable[Any]]]) -> None:
+    def __init__(self, answers: Answers) -> None:
         self._answers = answers
 
     def execute(self, statement: Any, values: Values = {}) -> Rows:
@@ -54,7 +55,7 @@ class Api:
                  ) -> None:
         self._world = world
         self._nova = nova
-        self._connection = Connection({
+        answers: Answers = {
             statements.SCOPE: self._scope,
             statements.HOSTS: self._hosts,
             statements.EXISTING: self._existing,
@@ -62,14 +63,12 @@ class Api:
                 (NUMBER, uuid, uuid) for uuid in nova.hosts_of],
             database.USED: lambda _values: [
                 (uuid,) for uuid, hosts in nova.hosts_of.items() if hosts],
-            database.MEMBERS: lambda _values: [
-                (host, NUMBER, uuid, uuid)
-                for uuid, hosts in nova.hosts_of.items() for host in hosts],
-            database.MAPPED: lambda _values: [
-                (host, _cell(cell).id) for host, cell in nova.homes.items()],
+            database.MEMBERS: self._members,
+            database.MAPPED: self._mapped,
             database.SPELLINGS: lambda _values: [
                 (host,) for host in nova.homes],
-            cells.EVERY: lambda _values: map(_cell, simulated_nova.CELLS)})
+            cells.EVERY: lambda _values: map(_cell, simulated_nova.CELLS)}
+        self._connection = Connection(answers)
 
     @contextlib.contextmanager
     def reading(self) -> abc.Iterator[Connection]:
@@ -96,6 +95,15 @@ class Api:
                 if host in hosts:
                     yield _Host(member=host, aggregate_id=NUMBER,
                                 aggregate=name, aggregate_name=name)
+
+    def _members(self, _values: Values) -> abc.Iterator[tuple[Any, ...]]:
+        for uuid, hosts in self._nova.hosts_of.items():
+            for host in hosts:
+                yield host, NUMBER, uuid, uuid
+
+    def _mapped(self, _values: Values) -> abc.Iterator[tuple[Any, ...]]:
+        for host, cell in self._nova.homes.items():
+            yield host, _cell(cell).id
 
     def _existing(self, values: Values) -> abc.Iterator[tuple[str, str]]:
         return ((uuid, uuid) for uuid in values['some']
@@ -128,21 +136,23 @@ class Cells(cells.Cells):
             if fault == REFUSES or seconds > limits.answer:
                 raise OSError('cell %s %s' % (cell.connection, fault))
         nodes = self._nova.nodes_in(cell.connection)
-        return query(Connection({
+        names = {node: 'name of ' + node for node in nodes}
+        answers: Answers = {
             statements.NODES: lambda _values: nodes.items(),
-            statements.NODES_OF: lambda values: [
-                (node, host) for node, host in nodes.items()
-                if host in values['some']],
-            statements.THESE_NODES: lambda values: [
-                (node, host) for node, host in nodes.items()
-                if node in values['some']],
-            database.NAMED_NODES: lambda _values: [
-                ('name of ' + node, host) for node, host in nodes.items()],
+            statements.NODES_OF: _some(nodes.items(), 1),
+            statements.THESE_NODES: _some(nodes.items(), 0),
+            database.NAMED_NODES: lambda _values: zip(
+                names.values(), nodes.values()),
             database.SERVICES: lambda _values: [
                 (None, host) for host in nodes.values()],
-            database.NODE_NAMES: lambda values: [
-                (node, 'name of ' + node) for node in nodes
-                if node in values['some']]}))
+            database.NODE_NAMES: _some(names.items(), 0)}
+        return query(Connection(answers))
+
+
+def _some(rows: abc.Collection[tuple[str, ...]], column: int) -> Answer:
+    """Return what selects the rows with one of some values in a column."""
+    return lambda values: [row for row in rows
+                           if row[column] in values['some']]
 
 
 def source(clock: threads.Clock, nova: simulated_nova.Nova,

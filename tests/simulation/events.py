@@ -85,7 +85,7 @@ def _write(cloud: processes.Cloud, provider: str,
 
 def tool_writes(cloud: processes.Cloud) -> None:
     """Write another tool's aggregates, to compute nodes and elsewhere."""
-    _write(cloud, 'n1', lambda has: has - {'x'} | {'y'})
+    _write(cloud, 'n1', lambda has: has.difference('x').union('y'))
     _write(cloud, SHARED, lambda has: has | {'y'})
 
 
@@ -149,8 +149,8 @@ def some(chance: random.Random) -> list[tuple[str, Event]]:
     """Choose the named events of a schedule; often none."""
     found: list[tuple[str, Event]] = []
     if chance.random() < 0.3:
-        what = chance.choice(OUTAGES)
-        found.append(('outage', outage(what, chance.choice((3, 10, 40)))))
+        what, duration = chance.choice(OUTAGES), chance.choice((3, 10, 40))
+        found.append(('outage', outage(what, duration)))
     if chance.random() < 0.35:
         event = chance.choice(DISTURBANCES)
         found.append(('event', event))

@@ -96,8 +96,12 @@ def closes_by_the_clock_of_the_writer(parts: Parts) -> None:
 
         kept.rows.get = read
         may_run = drain._may_run
-        drain._may_run = lambda row: may_run(row) and (
-            kept.now() - written[row] < drain._longest)
+
+        def is_young(row):
+            return may_run(row) and (
+                kept.now() - written[row] < drain._longest)
+
+        drain._may_run = is_young
 
     parts.prepare = prepare
 
@@ -213,9 +217,8 @@ def applies_the_planned_lists(parts: Parts) -> None:
             for node in sorted(nova.nodes_of({one.host})):
                 try:
                     state = parts.placement.get(node)
-                    parts.placement.put(
-                        state, nova.wanted(node) | state.aggregates
-                        - set(ids.values()))
+                    foreign = state.aggregates - set(ids.values())
+                    parts.placement.put(state, nova.wanted(node) | foreign)
                 except exceptions.MirrorError as exc:
                     outcome.failed[provider_writes.Subject(
                         provider_writes.PROVIDER, node)] = exc
@@ -303,9 +306,12 @@ def only_adds(parts: Parts) -> None:
     """Without rule 12: the periodic sync removes nothing."""
     made = parts.reconciler
     real = made.converge
-    made.converge = lambda dirty, mode=provider_writes.Mode(): real(
-        dirty, dataclasses.replace(
-            mode, prune=mode.prune and mode.down is None))
+
+    def converge(dirty, mode=provider_writes.Mode()):
+        prune = mode.prune and mode.down is None
+        return real(dirty, dataclasses.replace(mode, prune=prune))
+
+    made.converge = converge
 
 
 def takes_an_error_for_an_answer(parts: Parts) -> None:
@@ -406,7 +412,8 @@ def follows_the_last_cell(parts: Parts) -> None:
 
     def rows(queries, full=False):
         every, down = real(queries, full)
-        return [*{row.node: row for row in every}.values()], down
+        last = {row.node: row for row in every}
+        return [*last.values()], down
 
     found.rows = rows
 

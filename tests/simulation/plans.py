@@ -71,18 +71,16 @@ def by_chance(chance: random.Random) -> Plan:
     nodes = {'n1': 'h1', 'n2': 'h2'}
     if chance.random() < 0.3:
         nodes['n3'] = 'h1'
+    hosts_of = {uuid: {host for host in ('h1', 'h2') if chance.random() < 0.4}
+                for uuid in ('a', 'b')}
+    workers = {worker: _operations(chance) for worker in ('api-1', 'api-2')}
+    agents = {agent: (chance.choice((1, 2, 3)), chance.random() < 0.3)
+              for agent in ('agent-1', 'agent-2') if chance.random() < 0.6}
+    others, command = events.some(chance), chance.random() < 0.05
+    shared = 'xa' if chance.random() < 0.3 else 'x'
     plan = Plan(
-        hosts_of={uuid: {host for host in ('h1', 'h2')
-                         if chance.random() < 0.4} for uuid in ('a', 'b')},
-        nodes=nodes,
-        workers={worker: [_operation(chance)
-                          for _ in range(chance.choice((1, 1, 2)))]
-                 for worker in ('api-1', 'api-2')},
-        agents={agent: (chance.choice((1, 2, 3)), chance.random() < 0.3)
-                for agent in ('agent-1', 'agent-2')
-                if chance.random() < 0.6},
-        others=events.some(chance), command=chance.random() < 0.05,
-        shared=frozenset(['x'] + ['a'] * (chance.random() < 0.3)),
+        hosts_of=hosts_of, nodes=nodes, workers=workers, agents=agents,
+        others=others, command=command, shared=frozenset(shared),
         faults=chance.choice((0, 1, 2, 4)), kills=chance.choice((0, 0, 1, 2)),
         ticks=chance.choice((0, 0, 1, 3)), eager=chance.random() < 0.5)
     plan.skews = {process: chance.choice(SKEWS)
@@ -167,7 +165,8 @@ def _deletion(plan: Plan, chance: random.Random) -> None:
     """Delete an aggregate that also has a shared storage provider."""
     plan.hosts_of['a'] = {'h1'} if chance.random() < 0.5 else set()
     plan.shared = frozenset({'x', 'a'})
-    plan.workers = {'api-1': [*WHOLE_LIFE[bool(plan.hosts_of['a']):]]}
+    begun = bool(plan.hosts_of['a'])
+    plan.workers = {'api-1': [*WHOLE_LIFE[begun:]]}
     plan.agents = {'agent-1': (2, True)}
     plan.unrest = 3.0
 
@@ -178,6 +177,10 @@ KINDS: tuple[Kind, ...] = (
     *[_slow] * 3, *[_beside_a_command] * 2, *[_beside_a_sync] * 3,
     *[_reverted] * 3, *[_on_drift] * 2, *[_without_hooks] * 2,
     *[_deletion] * 2)
+
+
+def _operations(chance: random.Random) -> list[Operation]:
+    return [_operation(chance) for _ in range(chance.choice((1, 1, 2)))]
 
 
 def _operation(chance: random.Random) -> Operation:

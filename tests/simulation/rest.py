@@ -52,14 +52,14 @@ def state(cloud: processes.Cloud) -> str:
 
     Equal texts are equal states; equal states may differ in the order of sets.
     """
-    world = cloud.world
+    world, rows = cloud.world, map(repr, cloud.database.dump())
     found = [
         world.now, world.down, world.wrong, world.disturbed, cloud.judged,
         cloud.began, cloud.unrecorded, cloud.journal_failures, cloud.fed,
-        cloud.syncs, *sorted(map(repr, cloud.database.dump())),
-        *(value for part in (cloud.nova, cloud.placement)
-          for name, value in vars(part).items()
-          if name not in ('_world', '_nova'))]
+        cloud.syncs, *sorted(rows)]
+    for part in (cloud.nova, cloud.placement):
+        found += [value for name, value in vars(part).items()
+                  if name not in ('_world', '_nova')]
     text = repr(found)
     # The IDs of rows are random.
     for number, row in enumerate(cloud.began):
@@ -114,9 +114,9 @@ def _wrong(cloud: processes.Cloud, synced: bool = False) -> list[str]:
     ever = set(nova.ids.values())
     about = ever - _unknown(cloud) if synced else set(nova.hosts_of)
     for uuid, state in sorted(cloud.placement.providers.items()):
-        has, lost = state.aggregates, cloud.placement.foreign[uuid]
-        if lost - has:
-            found.append('%s lost %s' % (uuid, sorted(lost - has)))
+        has = state.aggregates
+        if lost := cloud.placement.foreign[uuid] - has:
+            found.append('%s lost %s' % (uuid, sorted(lost)))
         wanted = nova.wanted(uuid)
         if uuid in nova.nodes and has & about != wanted and (
                 uuid not in cloud.world.disturbed):

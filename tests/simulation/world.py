@@ -175,8 +175,11 @@ class World:
 
     def trace(self) -> str:
         """Render the trace, a line per step."""
-        return '\n'.join('%s: %s' % (process, what % tuple(map(_told, about)))
-                         for process, what, about in self._trace)
+        lines = []
+        for process, what, about in self._trace:
+            step = what % tuple(map(_told, about))
+            lines.append('%s: %s' % (process, step))
+        return '\n'.join(lines)
 
     def fault(self, chance: float = 0.12) -> bool:
         """Choose whether this request fails."""
