@@ -50,9 +50,9 @@ class World:
     overlaps: frozenset[frozenset[str]] = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, 'overlaps', frozenset(
-            frozenset(pair) for within in self.members.values()
-            for pair in itertools.combinations(within, 2)))
+        pairs = itertools.chain(*(itertools.combinations(within, 2)
+                                  for within in self.members.values()))
+        object.__setattr__(self, 'overlaps', frozenset(map(frozenset, pairs)))
 
     def read(self, keys: keyed_aggregates.Keys,
              paired: keyed_aggregates.Keys = keyed_aggregates.Keys(),
@@ -61,18 +61,16 @@ class World:
         kinds = [keyed_aggregates.Keys(names=frozenset({name}))
                  for name in paired.names]
         kinds.append(keyed_aggregates.Keys(prefixes=paired.prefixes))
-        pairs = {frozenset({one, other})
-                 for kind in kinds
-                 for one, has in self.metadata.items()
-                 if any(key in kind and text in value
-                        for key, value in has.items() for text in texts)
-                 for other, others in self.metadata.items()
-                 if any(key in kind for key in others)}
+        pairs: set[frozenset[str]] = set()
+        for kind in kinds:
+            others, named = _matching(self.metadata, kind), []
+            for uuid, has in others.items():
+                looked = itertools.product(has.values(), texts)
+                if any(text in value for value, text in looked):
+                    named.append(uuid)
+            pairs |= set(map(frozenset, itertools.product(named, others)))
         return metadata.MatchingAggregates(
-            {uuid: {key: value for key, value in has.items() if key in keys}
-             for uuid, has in self.metadata.items()
-             if any(key in keys for key in has)},
-            self.overlaps & pairs)
+            _matching(self.metadata, keys), self.overlaps & pairs)
 
     def known(self, uuids: abc.Iterable[str]) -> frozenset[str]:
         """Return known UUIDs as MetadataSource does."""
@@ -92,13 +90,23 @@ class World:
     def offered(self, spec: objects.RequestSpec) -> frozenset[str]:
         """Return the hosts that placement offers while it mirrors nova."""
         destination = spec.requested_destination or objects.Destination()
-        required = [{*group.split(',')}
-                    for group in destination.aggregates or ()]
         forbidden = destination.forbidden_aggregates or set()
-        return frozenset(
-            host for host, within in self.members.items()
-            if not within & forbidden
-            and all(within & group for group in required))
+        hosts = {host for host, within in self.members.items()
+                 if not within & forbidden}
+        for group in destination.aggregates or ():
+            required = {*group.split(',')}
+            hosts = {host for host in hosts if self.members[host] & required}
+        return frozenset(hosts)
+
+
+def _matching(aggregates: abc.Mapping[str, abc.Mapping[str, str]],
+              keys: keyed_aggregates.Keys) -> dict[str, dict[str, str]]:
+    """Return the aggregates that have some of the keys, with these alone."""
+    found = {}
+    for uuid, has in aggregates.items():
+        if values := {key: has[key] for key in has if key in keys}:
+            found[uuid] = values
+    return found
 
 
 def request_spec(**asked: Any) -> objects.RequestSpec:
@@ -126,28 +134,31 @@ def request_spec(**asked: Any) -> objects.RequestSpec:
 
 def _lists(values: abc.Iterable[str]) -> st.SearchStrategy[str]:
     """Generate lists of up to three values, each length equally often."""
-    return st.one_of([
-        st.sampled_from([
-            comma.join(chosen) for comma in (',', ', ', ' ,')
-            for chosen in itertools.product(sorted(set(values)), repeat=length)
-        ]) for length in (1, 2, 3)])
+    words, lists = sorted(set(values)), []
+    for length in (1, 2, 3):
+        parts = itertools.product(
+            (',', ', ', ' ,'), itertools.product(words, repeat=length))
+        lists.append(st.sampled_from(
+            [comma.join(chosen) for comma, chosen in parts]))
+    return st.one_of(lists)
 
 
 def _wanted() -> st.SearchStrategy[str]:
     """Generate flavor values for a key, with all of nova's operators."""
-    operands = [operands for length in (0, 1, 2)
-                for operands in itertools.product(VALUES[:-1], repeat=length)]
-    joined = [' '.join((operator, (
-        ' <or> ' if operator == '<or>' else ' ').join(each))).strip()
-        for operator in OPERATORS for each in operands]
+    operands: list[tuple[str, ...]] = []
+    for length in range(3):
+        operands += itertools.product(VALUES[:-1], repeat=length)
+    joined = []
+    for operator, each in itertools.product(OPERATORS, operands):
+        between = ' <or> ' if operator == '<or>' else ' '
+        joined.append((operator + ' ' + between.join(each)).strip())
     return st.one_of(st.sampled_from(VALUES), st.sampled_from(joined))
 
 
 # One draw for each value instead of one for each of its parts: hypothesis
 # would take longer to generate a world than the filters to decide it.
-WITHIN = st.sampled_from([
-    frozenset(chosen) for length in range(4)
-    for chosen in itertools.combinations(AGGREGATES, length)])
+_CHOSEN = [itertools.combinations(AGGREGATES, length) for length in range(4)]
+WITHIN = st.sampled_from([*map(frozenset, itertools.chain(*_CHOSEN))])
 TENANT_LISTS, IMAGE_LISTS = _lists(TENANTS), _lists(OF_IMAGES)
 KEYS: dict[str, dict[str, st.SearchStrategy[str]]] = {
     'flavor_extra_specs': {
@@ -167,28 +178,30 @@ KEYS: dict[str, dict[str, st.SearchStrategy[str]]] = {
 
 
 def _spec() -> st.SearchStrategy[dict[str, Any]]:
-    keys = st.sampled_from([
-        scope + key for key in SPECS
-        for scope in ('', 'aggregate_instance_extra_specs:', 'hw:')])
+    scopes = ('', 'aggregate_instance_extra_specs:', 'hw:')
+    keys = st.sampled_from(
+        [scope + key for key, scope in itertools.product(SPECS, scopes)])
+    properties = {name: st.sampled_from(values)
+                  for name, values in IMAGE.items()}
+    image = st.fixed_dictionaries({}, optional=properties)
+    zones = (None, DEFAULT_ZONE, *ZONES)
     return st.fixed_dictionaries({
         'project': st.sampled_from(TENANTS),
         'flavor': st.sampled_from(FLAVORS),
         'extra_specs': st.dictionaries(keys, _wanted(), max_size=3),
-        'zone': st.sampled_from((None, DEFAULT_ZONE, *ZONES)),
-        'image': st.one_of(st.none(), st.fixed_dictionaries({}, optional={
-            name: st.sampled_from(values)
-            for name, values in IMAGE.items()}))})
+        'zone': st.sampled_from(zones),
+        'image': st.one_of(st.none(), image)})
 
 
 def worlds(filters: abc.Iterable[str]) -> st.SearchStrategy[World]:
     """Generate worlds whose aggregates have the keys of these filters."""
-    keys = {key: value for name in filters
-            for key, value in KEYS.get(name, {}).items()}
+    keys: dict[str, st.SearchStrategy[str]] = {}
+    for name in filters:
+        keys |= KEYS.get(name, {})
+    aggregate = st.fixed_dictionaries({}, optional=keys)
     return st.builds(
         World,
         members=st.fixed_dictionaries(dict.fromkeys(HOSTS, WITHIN)),
-        metadata=st.fixed_dictionaries({
-            uuid: st.fixed_dictionaries({}, optional=keys)
-            for uuid in AGGREGATES}),
+        metadata=st.fixed_dictionaries(dict.fromkeys(AGGREGATES, aggregate)),
         spec=_spec(), namespace=st.sampled_from((None, None, 'hw', '')),
         separator=st.sampled_from(('.', '_')))
