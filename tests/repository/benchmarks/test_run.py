@@ -24,7 +24,7 @@ class TestRun(testtools.TestCase):
         report = pathlib.Path(
             self.useFixture(fixtures.TempDir()).path, 'report.txt')
         done = subprocess.run(
-            [sys.executable, str(TOP / 'benchmarks' / 'run'), '--quick',
+            [sys.executable, str(TOP / 'benchmarks/run'), '--quick',
              '--write', str(report), '--parts',
              *(part.name for part in PARTS)], stdin=subprocess.DEVNULL,
             capture_output=True, text=True)

@@ -163,7 +163,7 @@ class Sandbox(fixtures.Fixture):
 
     def _copy_plugin(self) -> None:
         shutil.copytree(ROOT / 'devstack', self.plugin / 'devstack')
-        self._keep_inside(*(self.plugin / 'devstack' / 'lib').iterdir())
+        self._keep_inside(*(self.plugin / 'devstack/lib').iterdir())
         shutil.copy(ROOT / 'setup.cfg', self.plugin)
         self.record(self.plugin / 'devstack', 'smoke')
 

@@ -20,7 +20,8 @@ PHASES = ['stack pre-install', 'stack install', 'stack post-config',
           'stack extra', 'stack test-config']
 UNIT = 'devstack@aggregate-mirror.service'
 DISABLED = 'disable_service aggregate-mirror'
-UNINSTALL = ['%s/bin/pip' % VENV, 'uninstall', '-y', 'nova-aggregate-mirror']
+ARGUMENTS = ['uninstall', '-y', 'nova-aggregate-mirror']
+UNINSTALL = ['%s/bin/pip' % VENV, *ARGUMENTS]
 ASK = ['systemctl', 'is-enabled', UNIT]
 STOP = [ASK, ['systemctl', 'stop', UNIT], ['systemctl', 'disable', UNIT]]
 
@@ -229,16 +230,15 @@ class TestAbsent(PluginTest):
         for localrc, uninstall in (
                 (DISABLED, UNINSTALL),
                 (DISABLED + '\nUSE_VENV=True',
-                 ['opt/stack/nova.venv/bin/pip', *UNINSTALL[1:]])):
+                 ['opt/stack/nova.venv/bin/pip', *ARGUMENTS])):
             self.play(localrc=COMPUTE)
             self.assertTrue(self.sandbox.drop_in.exists())
             played = self.play('stack', localrc)
             self.assertEqual([*STOP, uninstall],
                              played.phases['stack install'])
             self.assertFalse(self.sandbox.drop_in.exists())
-            self.assertEqual([], [
-                command for phase in PHASES[2:]
-                for command in played.phases[phase]])
+            for phase in PHASES[2:]:
+                self.assertEqual([], played.phases[phase])
 
     def test_service_disabled_before_unstack_and_clean(self):
         self.play(localrc=COMPUTE)
@@ -252,9 +252,8 @@ class TestAbsent(PluginTest):
         self.sandbox.record(self.sandbox.path / 'bin', 'python3.99')
         played = self.play('clean', '\n'.join((
             DISABLED, 'GLOBAL_VENV=False', 'PYTHON3_VERSION=3.99')))
-        self.assertEqual(
-            [['python3.99', '-m', 'pip', *UNINSTALL[1:]]],
-            played.phases['clean'])
+        self.assertEqual([['python3.99', '-m', 'pip', *ARGUMENTS]],
+                         played.phases['clean'])
 
     def test_host_filters_are_not_enabled_without_the_package(self):
         """Nova-scheduler does not start with an unknown filter."""
@@ -299,8 +298,7 @@ class TestUnstack(PluginTest):
             self.play(localrc=localrc)
             for _twice in range(2):
                 played = self.play('clean', localrc)
-                self.assertEqual([[pip, *UNINSTALL[1:]]],
-                                 played.phases['clean'])
+                self.assertEqual([[pip, *ARGUMENTS]], played.phases['clean'])
 
     def test_clean_leaves_no_completion_of_its_commands(self):
         """Stack.sh writes it, and nothing else would delete it."""

@@ -62,8 +62,7 @@ class TestUpgrade(testtools.TestCase):
         """Run a script of the plugin."""
         script, *arguments = command
         played = self.sandbox.run(
-            [self.sandbox.plugin / 'devstack' / 'upgrade' / script,
-             *arguments],
+            [self.sandbox.plugin / 'devstack/upgrade' / script, *arguments],
             GRENADE_DIR=GRENADE_DIR, STACK_ROOT=str(self.sandbox.dest))
         self.assertEqual(expected, played.returncode, played.output)
         self.assertNotIn('secret', played.output)

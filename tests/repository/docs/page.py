@@ -42,14 +42,15 @@ class Example:
 
 def pages() -> list[str]:
     """List the pages that have examples, as Sphinx names them."""
-    return [name for name in sorted(
-        str(path.relative_to(SOURCE).with_suffix(''))
-        for path in SOURCE.rglob('*.rst')) if examples(name)]
+    paths = [path.relative_to(SOURCE).with_suffix('')
+             for path in SOURCE.rglob('*.rst')]
+    return [name for name in sorted(map(str, paths)) if examples(name)]
 
 
 def examples(page: str) -> list[Example]:
     """List the examples of a page, in order."""
-    return list(parse(page, (SOURCE / ('%s.rst' % page)).read_text()))
+    path = SOURCE / ('%s.rst' % page)
+    return list(parse(page, path.read_text()))
 
 
 def readme(section: str, *exits: int) -> Example:
@@ -60,8 +61,9 @@ def readme(section: str, *exits: int) -> Example:
     before, block = re.split(
         '(?<=\n%s\n)=+\n[^=]*?::\n\n' % re.escape(section),
         README.read_text(), maxsplit=1)
-    return Example('README', before.count('\n'), section, tuple(
-        filter(None, _block(block.splitlines(), 0))), exits=exits)
+    commands = tuple(filter(None, _block(block.splitlines(), 0)))
+    return Example('README', before.count('\n'), section, commands,
+                   exits=exits)
 
 
 def parse(page: str, text: str) -> abc.Iterator[Example]:
@@ -72,6 +74,7 @@ def parse(page: str, text: str) -> abc.Iterator[Example]:
     lines = text.splitlines()
     section, not_run, exits = '', '', (0,)
     for number, line in enumerate(lines):
+        where = '%s.rst:%s' % (page, number + 1)
         if _TITLE.match(line) and number and lines[number - 1]:
             section = lines[number - 1].strip()
         if found := _NOT_RUN.match(line):
@@ -80,25 +83,27 @@ def parse(page: str, text: str) -> abc.Iterator[Example]:
             exits = tuple(map(int, found[1].split(' or ')))
         elif found := _BLOCK.match(line):
             block = _block(lines[number + 1:], len(found[1]))
-            commands = tuple(_commands(block, '%s.rst:%s' % (
-                page, number + 1)))
+            commands = tuple(_commands(block, where))
             yield Example(page, number + 1, section, commands, not_run, exits)
             not_run, exits = '', (0,)
         elif line and (not_run or exits != (0,)):
-            raise ValueError(
-                '%s.rst:%s: the comment above is not followed '
-                'by a console block' % (page, number + 1))
+            raise ValueError('%s: the comment above is not followed '
+                             'by a console block' % where)
 
 
 def _block(lines: list[str], indent: int) -> list[str]:
     """Return the lines of a block, without their common indentation."""
     block = []
     for line in lines:
-        if line.strip() and len(line) - len(line.lstrip()) <= indent:
+        if line.strip() and _indent(line) <= indent:
             break
         block.append(line)
-    depth = min(len(line) - len(line.lstrip()) for line in block if line)
+    depth = min(map(_indent, filter(None, block)))
     return [line[depth:] for line in block]
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _commands(block: list[str], where: str) -> abc.Iterator[str]:

@@ -66,8 +66,8 @@ class Shell:
             start_new_session=True, env=self._environment())
         # An example may exit with 1, and so does Python after a traceback.
         if done.returncode or TRACEBACK in done.stdout:
-            raise ExampleFailed('\n'.join(
-                ['', *done.stdout.splitlines()[-TAIL:]]))
+            lines = done.stdout.splitlines()[-TAIL:]
+            raise ExampleFailed('\n'.join(['', *lines]))
         return done.stdout
 
     def _lines(self, example: page.Example) -> list[str]:

@@ -136,10 +136,9 @@ class TestInstallPage(unittest.TestCase):
             readme = (shell.ROOT / 'README.rst').read_text()
             rows = re.findall(r'^ +(\d .+ (?:ok|WRONG))$', readme,
                               re.MULTILINE)
-            self.assertEqual(rows, [line for line in demonstration.said
-                                    if line[:1].isdigit()
-                                    and line.endswith((' ok', ' WRONG'))
-                                    ][:len(rows)])
+            said = [line for line in demonstration.said
+                    if line[:1].isdigit() and line.endswith((' ok', ' WRONG'))]
+            self.assertEqual(rows, said[:len(rows)])
 
             self.assertNotEqual([], demonstration.different())
             output = terminal.type([
@@ -161,8 +160,9 @@ class TestInstallPage(unittest.TestCase):
 
 def ordered():
     """List the pages that are followed on one cloud, in order."""
-    found = [name for name in page.pages() if name != INSTALL and any(
-        not one.not_run for one in page.examples(name))]
+    others = [name for name in page.pages() if name != INSTALL]
+    found = [name for name in others
+             if any(not one.not_run for one in page.examples(name))]
     return [name for name in ORDER if name in found] + [
         name for name in found if name not in ORDER]
 

@@ -91,7 +91,7 @@ def build(source, target):
 def refusal(source):
     """Return the message with which a build fails."""
     done = subprocess.run(
-        [sys.executable, str(source / 'tools' / 'build'), '--installed'],
+        [sys.executable, str(source / 'tools/build'), '--installed'],
         text=True, stderr=subprocess.PIPE)
     return done.returncode, done.stderr
 
@@ -167,8 +167,9 @@ class TestInstallation(testtools.TestCase):
         targets = re.findall(r'(?:image:: |<)([^\s>]+)(?:>`_|$)', text,
                              re.MULTILINE)
         paths = set(re.findall(tree + r'([^\s>]+)', text))
-        self.assertLess(3, len([path for path in paths
-                                if path.endswith(('.svg', '.png', '.rst'))]))
+        files = [path for path in paths
+                 if path.endswith(('.svg', '.png', '.rst'))]
+        self.assertLess(3, len(files))
         self.assertEqual(set(), paths - tracked())
         self.assertEqual([], [target for target in targets
                               if not target.startswith('https://')])
@@ -218,13 +219,13 @@ class TestInstallation(testtools.TestCase):
             package['hashes'][0]['content'])
         setup = configparser.RawConfigParser()
         setup.read(ROOT / 'setup.cfg')
-        declared = '\n'.join([
-            (ROOT / 'requirements.txt').read_text(),
-            *setup['extras'].values()])
-        self.assertEqual(
-            set(re.findall(r'^[\w.-]+>=[\d.]+', declared, re.MULTILINE)),
-            {component['description'].partition(';')[0]
-             for component in content['components']})
+        texts = [(ROOT / 'requirements.txt').read_text(),
+                 *setup['extras'].values()]
+        declared = re.findall(
+            r'^[\w.-]+>=[\d.]+', '\n'.join(texts), re.MULTILINE)
+        listed = {component['description'].partition(';')[0]
+                  for component in content['components']}
+        self.assertEqual(set(declared), listed)
 
     def test_uncommitted_changes_are_refused(self):
         source = self.clone()
@@ -255,9 +256,8 @@ class TestInstallation(testtools.TestCase):
         said = run(str(self.environment / 'bin' / 'openstack'),
                    'aggregate', 'mirror', 'sync', '--help')
         self.assertIn('usage: openstack aggregate mirror sync', said)
-        self.assertEqual(SHARED, {
-            path.name for path in
-            (self.environment / 'share' / PACKAGE).iterdir()})
+        shared = self.environment / 'share' / PACKAGE
+        self.assertEqual(SHARED, {path.name for path in shared.iterdir()})
 
         self.pip('uninstall', '--yes', PACKAGE)
         self.assertEqual([], self.left())
