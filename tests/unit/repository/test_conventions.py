@@ -31,18 +31,22 @@ class TestConventions(testtools.TestCase):
 
     def test_class_decides(self):
         """A property of our classes answers, and no list of some of them."""
-        trees = {path: ast.parse(path.read_text())
-                 for path in sorted(PACKAGE.rglob('*.py'))}
-        nodes = [node for tree in trees.values() for node in ast.walk(tree)]
-        ours = {node.name for node in nodes if isinstance(node, ast.ClassDef)}
-        lists = {target.id: node.value for node in nodes
-                 if isinstance(node, ast.Assign)
-                 and isinstance(node.value, ast.Tuple)
-                 for target in node.targets if isinstance(target, ast.Name)}
-        self.assertEqual([], [
-            '%s:%d' % (path, node.lineno) for path, tree in trees.items()
-            for node in ast.walk(tree) if _tests_class(node)
-            and ours.intersection(_listed(node.args[1], lists))])
+        ours: set[str] = set()
+        lists: dict[str, ast.Tuple] = {}
+        tests: dict[str, ast.expr] = {}
+        for path in sorted(PACKAGE.rglob('*.py')):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ClassDef):
+                    ours.add(node.name)
+                elif _tests_class(node):
+                    place = '%s:%d:%d' % (path, node.lineno, node.col_offset)
+                    tests[place] = node.args[1]
+                elif isinstance(node, ast.Assign) and isinstance(
+                        node.value, ast.Tuple):
+                    names = map(ast.unparse, node.targets)
+                    lists |= dict.fromkeys(names, node.value)
+        self.assertEqual([], [place for place, classes in tests.items()
+                              if ours.intersection(_listed(classes, lists))])
 
 
 def _tests_class(node: ast.AST) -> bool:

@@ -2,6 +2,7 @@
 """The dashboard and the files of deployment tools that operators copy."""
 
 import configparser
+import itertools
 import json
 import pathlib
 import re
@@ -112,17 +113,19 @@ class TestDashboard(testtools.TestCase):
         figures.expect_audits(['zone'])
         exported = exposition.generate_latest(figures.registry).decode()
         names = set(re.findall(r'(?m)^(%s\w+)[ {]' % metrics.PREFIX, exported))
-        used = {name for panel in self.panels for target in panel['targets']
-                for name in re.findall(metrics.PREFIX + r'\w+',
-                                       target['expr'])}
+        targets = itertools.chain(*(panel['targets'] for panel in self.panels))
+        queries = '\n'.join(target['expr'] for target in targets)
+        used = set(re.findall(metrics.PREFIX + r'\w+', queries))
         self.assertGreater(len(used), 10)
         self.assertEqual(set(), used - names)
 
     def test_panels_do_not_overlap(self):
-        cells = [(x, y) for panel in self.panels
-                 for place in [panel['gridPos']]
-                 for x in range(place['x'], place['x'] + place['w'])
-                 for y in range(place['y'], place['y'] + place['h'])]
+        cells = []
+        for panel in self.panels:
+            place = panel['gridPos']
+            cells += itertools.product(
+                range(place['x'], place['x'] + place['w']),
+                range(place['y'], place['y'] + place['h']))
         self.assertEqual(len(set(cells)), len(cells))
         self.assertEqual(len(self.panels),
                          len({panel['id'] for panel in self.panels}))
@@ -167,8 +170,8 @@ class TestKubernetes(testtools.TestCase):
     def test_the_cron_job_runs_a_command_of_the_client(self):
         job = yaml.safe_load(
             (ETC / 'kubernetes' / 'rhoso-sync.yaml').read_text())
-        pod = job['spec']['jobTemplate']['spec']['template']['spec']
-        container, = pod['containers']
+        template = job['spec']['jobTemplate']['spec']['template']
+        container, = template['spec']['containers']
         setup = configparser.RawConfigParser()
         setup.read(ETC.parent / 'setup.cfg')
         self.assertEqual('openstack', container['command'][0])
@@ -215,10 +218,9 @@ class TestKolla(testtools.TestCase):
 
     def test_the_health_check_reaches_the_agent(self):
         mirror = kolla(self).aggregate_mirror
-        self.assertEqual(
-            'healthcheck_curl http://%s:%s/healthz' % (
-                mirror.metrics_host, mirror.metrics_port),
-            self.play['vars']['agent_healthcheck']['test'][-1])
+        *_shell, command = self.play['vars']['agent_healthcheck']['test']
+        self.assertEqual('healthcheck_curl http://%s:%s/healthz' % (
+            mirror.metrics_host, mirror.metrics_port), command)
 
     def test_the_container_starts_the_agent_with_nova_apis_options(self):
         start = self.play['vars']['agent_start']

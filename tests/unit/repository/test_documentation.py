@@ -26,8 +26,8 @@ class TestReadme(testtools.TestCase):
         links = re.findall(r'<(?!https:)([^<>\s]+)>`_',
                            (ROOT / 'README.rst').read_text())
         self.assertGreater(len(links), 10)
-        self.assertEqual([], [link for link in links
-                              if not (ROOT / link).is_file()])
+        missing = [link for link in links if not (ROOT / link).is_file()]
+        self.assertEqual([], missing)
 
 
 class TestManPages(testtools.TestCase):
@@ -48,10 +48,10 @@ class TestPictures(testtools.TestCase):
 
     def test_current(self):
         """The diagrams are those that doc/pictures.py writes."""
-        made = runpy.run_path(str(DOC / 'pictures.py'))['pictures']()
+        pictures = runpy.run_path(str(DOC / 'pictures.py'))['pictures']
         found = {path.name: path.read_text()
                  for path in (DOC / 'source' / 'pictures').iterdir()}
-        self.assertEqual(made, found)
+        self.assertEqual(pictures(), found)
 
 
 class TestInstallCommands(testtools.TestCase):
@@ -61,9 +61,10 @@ class TestInstallCommands(testtools.TestCase):
 
         The package comes from a file, a directory or a repository.
         """
-        files = [ROOT / name for name in FILES] + [
-            path for folder in FOLDERS for path in (ROOT / folder).rglob('*')
-            if path.is_file() and path.suffix != '.pyc']
+        files = [ROOT / name for name in FILES]
+        for folder in FOLDERS:
+            files += [path for path in (ROOT / folder).rglob('*')
+                      if path.is_file() and path.suffix != '.pyc']
         for path in files:
             # The parts of a message are on several lines.
             text = re.sub(r"'\n *'", '', path.read_bytes().decode(

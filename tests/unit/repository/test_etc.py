@@ -31,8 +31,8 @@ def read(path):
 class TestUnit(testtools.TestCase):
 
     def test_it_starts_a_program_of_this_package(self):
-        self.assertTrue(test_deployment_files.program(
-            read(UNIT)['Service']['ExecStart']))
+        command = read(UNIT)['Service']['ExecStart']
+        self.assertTrue(test_deployment_files.program(command))
 
     def test_the_configuration_is_found_as_nova_api_finds_it(self):
         """With --config-file, nova.conf would override the drop-ins."""

@@ -69,8 +69,8 @@ class TestRequirements(testtools.TestCase):
 
     def test_extras_of_nova_s_environment(self):
         """That of the agent includes that of nova, which start knows."""
-        nova = extras()['nova']
-        self.assertEqual(set(nova), set(extras()['agent']).intersection(nova))
+        nova, agent = extras()['nova'], extras()['agent']
+        self.assertEqual(set(nova), set(agent).intersection(nova))
         self.assertEqual(
             list(start.EXTRA),
             [normal(line).replace('-', '_') for line in nova])
