@@ -89,11 +89,11 @@ class TestEquivalence(testtools.TestCase):
     def compare(self, *names):
         self.load(*names)
         self.worlds(self.compare_once)
-        of = self.counts['decided']
+        exact, of = self.counts['exact'], self.counts['decided']
+        share = 100 * exact / of
         print('%s: exact without host filters in %d of %d requests that '
               'cannot have every host (%.1f%%)' % (
-                  ', '.join(names), self.counts['exact'], of,
-                  100 * self.counts['exact'] / of))
+                  ', '.join(names), exact, of, share))
         # Worlds in which every host passes would prove nothing.
         self.assertGreater(of, CASES / 20)
 

@@ -20,9 +20,9 @@ class TestFilterTable(testtools.TestCase):
         super().setUp()
         setup = configparser.ConfigParser()
         setup.read(ROOT / 'setup.cfg')
+        text = setup['entry_points'][filter_table.NAMESPACE].strip()
         self.entry_points = dict(
-            line.split(' = ') for line in setup['entry_points'][
-                filter_table.NAMESPACE].strip().splitlines())
+            line.split(' = ') for line in text.splitlines())
 
     def test_entry_points(self):
         """A filter has a line in the table and an entry point."""
