@@ -4,7 +4,6 @@
 from collections import abc
 import contextvars
 import dataclasses
-import pathlib
 from typing import Any
 
 import fixtures
@@ -144,7 +143,7 @@ class Nova:
         self.broken: exceptions.MirrorError | None = None
 
     def members(self) -> source.Memberships:
-        hosts = {host for hosts in self.hosts_of.values() for host in hosts}
+        hosts = set().union(*self.hosts_of.values())
         return {host: frozenset(uuid for uuid, hosts in self.hosts_of.items()
                                 if host in hosts) for host in hosts}
 
@@ -169,21 +168,22 @@ class Nova:
         if self.broken:
             raise self.broken
         wanted, asked = set(hosts), set(nodes)
+        members = self.members()
+        chosen = wanted.union(map(self.nodes.get, asked))
         named = set(aggregates).union(*(
-            uuids for host, uuids in self.members().items()
-            if host in wanted or host in map(self.nodes.get, asked)))
+            uuids for host, uuids in members.items() if host in chosen))
+        places = [*self.nodes.items(), *self.twins.items()]
+        rows = [source.NodeRow('cell1', node, host) for node, host in places
+                if (host in wanted or node in asked)
+                and host not in self.silent]
+        mapped = {host for _node, host in places} - self.unmapped
         located = node_locations.locate(
-            [source.NodeRow('cell1', node, host)
-             for node, host in [*self.nodes.items(), *self.twins.items()]
-             if (host in wanted or node in asked) and host not in self.silent],
-            dict.fromkeys({*self.nodes.values(), *self.twins.values()}
-                          - self.unmapped, 'cell1'),
-            not self.silent, asked)
+            rows, dict.fromkeys(mapped, 'cell1'), not self.silent, asked)
         return dataclasses.replace(
             located,
             aggregates={uuid: name for uuid, name in self.aggregates().items()
                         if uuid in named},
-            members=self.members(),
+            members=members,
             unmapped=frozenset(self.unmapped),
             cells_down={'cell9': SILENT} if self.silent else {},
             hosts_down=dict.fromkeys(
@@ -256,8 +256,8 @@ def make_conf(test: testtools.TestCase) -> cfg.ConfigOpts:
     options.register_opt(cfg.StrOpt('state_path'))
     conf.register_opts(options)
     options([], default_config_files=[], default_config_dirs=[])
-    options.set_override('state_path', str(pathlib.Path(
-        test.useFixture(fixtures.TempDir()).path)))
+    options.set_override(
+        'state_path', test.useFixture(fixtures.TempDir()).path)
     return options
 
 

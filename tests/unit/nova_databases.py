@@ -51,17 +51,20 @@ class NovaDatabases(fixtures.Fixture):
         :param silent: cells whose database cannot be read
         """
         number = {cell: id for id, cell in enumerate(self._cells, 1)}
-        self._write('api', cell_mappings=[
-            (id, cell, cell, self._url(
-                'missing/directory' if cell in silent else cell))
-            for cell, id in number.items()],
+        files = {**{cell: cell for cell in self._cells},
+                 **dict.fromkeys(silent, 'missing/directory')}
+        cells = [(id, cell, cell, self._url(files[cell]))
+                 for cell, id in number.items()]
+        members = []
+        for id, hosts in enumerate(aggregates.values()):
+            members += [(id, host) for host in hosts]
+        self._write(
+            'api', cell_mappings=cells,
             host_mappings=[(host, number[cell])
                            for host, cell in mapped.items()],
             aggregates=[(id, uuid, 'name of ' + uuid)
                         for id, uuid in enumerate(aggregates)],
-            aggregate_hosts=[(id, host) for id, hosts
-                             in enumerate(aggregates.values())
-                             for host in hosts])
+            aggregate_hosts=members)
         nodes = list(nodes)
         for cell in self._cells:
             self._write(cell, compute_nodes=[
@@ -73,8 +76,9 @@ class NovaDatabases(fixtures.Fixture):
             for table, rows in tables.items():
                 connection.execute('DELETE FROM ' + table)
                 for row in rows:
-                    connection.execute('INSERT INTO %s VALUES (%s)' % (
-                        table, ', '.join('?' * len(row))), row)
+                    marks = ', '.join('?' * len(row))
+                    connection.execute(
+                        'INSERT INTO %s VALUES (%s)' % (table, marks), row)
 
     def _open(self, name: str) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path / (name + '.sqlite'))

@@ -32,6 +32,8 @@ PATIENCE = patience.seconds(60)
 # Between two bytes of a trickle: much shorter than any read timeout.
 PAUSE = 0.1
 VERSIONS = {'versions': [documents.placement_version()]}
+Answer = tuple[int, Any]
+"""A status, and an object or the bytes of a body."""
 
 
 def make_conf(**placement: Any) -> cfg.ConfigOpts:
@@ -70,12 +72,12 @@ def certificate(folder: str | os.PathLike[str], host: str = '',
     day = datetime.timedelta(days=1)
     address = x509.DNSName(host) if host else x509.IPAddress(
         ipaddress.ip_address('127.0.0.1'))
-    signed = (
-        x509.CertificateBuilder().subject_name(name).issuer_name(name)
-        .public_key(key.public_key()).serial_number(1)
-        .not_valid_before(now + since * day).not_valid_after(now + days * day)
-        .add_extension(x509.SubjectAlternativeName([address]), False)
-        .sign(key, hashes.SHA256()))
+    unsigned = x509.CertificateBuilder().subject_name(name).issuer_name(name)
+    unsigned = unsigned.public_key(key.public_key()).serial_number(1)
+    unsigned = unsigned.not_valid_before(now + since * day)
+    unsigned = unsigned.not_valid_after(now + days * day)
+    names = x509.SubjectAlternativeName([address])
+    signed = unsigned.add_extension(names, False).sign(key, hashes.SHA256())
     path = os.path.join(folder, 'server.pem')
     with open(path, 'wb') as pem:
         pem.write(key.private_bytes(
@@ -194,7 +196,7 @@ class Cloud(fixtures.Fixture):
         """What a request for a token must have; others get a 401."""
         self.content_type = 'application/json'
         self.headers: dict[str, str] = {}
-        self.failures: dict[str, list[tuple[int, Any]]] = {}
+        self.failures: dict[str, list[Answer]] = {}
         """Paths to the answers of sick backends, which come first."""
         self.peers: list[tuple[str, int]] = []
         """Client address of each request, one per connection."""
@@ -224,10 +226,11 @@ class Cloud(fixtures.Fixture):
         self.addCleanup(self._over.set)
         self.host = '127.0.0.1:%d' % server.server_port
         self.url = 'http://' + self.host
-        self.answers: dict[str, tuple[int, Any]] = {
+        identity = documents.identity(self.url + '/v3/')
+        self.answers: dict[str, Answer] = {
             '/': (200, VERSIONS),
             '/resource_providers': (200, {'resource_providers': []}),
-            '/v3': (200, {'version': documents.identity(self.url + '/v3/')}),
+            '/v3': (200, {'version': identity}),
             '/v3/auth/tokens': (201, self.token(self.url)),
         }
         threading.Thread(target=server.serve_forever, args=(0.01,),
@@ -266,9 +269,9 @@ class Cloud(fixtures.Fixture):
 
         :param others: the entries of other services
         """
+        entries = [documents.service('placement', *placements), *others]
         return {'token': documents.token(
-            [documents.service('placement', *placements), *others],
-            expires + 'T00:00:00.000000Z')}
+            entries, expires + 'T00:00:00.000000Z')}
 
     def grant(self, *placements: str, **options: Any) -> None:
         """Answer with this token from now on."""

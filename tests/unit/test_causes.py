@@ -80,12 +80,12 @@ def shown(error: exceptions.MirrorError) -> dict[str, exceptions.Failure]:
             outcome.Outcome(failed={subject: error}), source.Nova({}, {}, {})),
         'removals': result.Result(
             outcome.Outcome(), source.Nova({}, {}, {}), refused=error)}
+    again = type(error).again(error.failure)
     places = {name: sync.problems for name, sync in syncs.items()}
     places |= {
         'check': [finding.problem for finding in checks.failed(error)],
         'audit, explain, log of nova-api': problems.of_cells(down, 'it waits'),
-        'repeated': [problems.Problem.of(
-            type(error).again(error.failure))]}
+        'repeated': [problems.Problem.of(again)]}
     return {name: problem.failure for name, [problem] in places.items()}
 
 
@@ -97,9 +97,9 @@ def documents(error: exceptions.MirrorError) -> list[dict[str, Any]]:
         outcome.Outcome(failed={subject: error}),
         source.Nova({}, {}, {}, cells_down=down), refused=error,
         not_compared=error))
+    audited = display.document([], auditor.Totals(), down)
     return [*document['cells_down'], *document['failed'], document['refused'],
-            document['not_compared'], *display.document(
-                [], auditor.Totals(), down)['cells_down']]
+            document['not_compared'], *audited['cells_down']]
 
 
 def printed(error: exceptions.MirrorError) -> dict[str, str]:

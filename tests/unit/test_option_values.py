@@ -107,10 +107,10 @@ class TestValues(testtools.TestCase):
             log = self.useFixture(fixtures.FakeLogger(format='%(message)s'))
             options = self.read(group, name, '10')
             option_values.check(options)
-            self.assertEqual([] if advice is None else [
-                'Not used: [%s] in %s sets %s, which is no option%s' % (
-                    group, options.config_file[0], name, advice)],
-                log.output.splitlines())
+            text = 'Not used: [%s] in %s sets %s, which is no option%s' % (
+                group, options.config_file[0], name, advice)
+            self.assertEqual([text] if advice else [],
+                             log.output.splitlines())
 
     def assert_refused(self, options: cfg.ConfigOpts, text: str) -> None:
         options.clear_override('sync_interval', 'aggregate_mirror')

@@ -34,8 +34,8 @@ class TestTables(testtools.TestCase):
 
     def test_line_of_a_cell_that_is_empty(self):
         """A host without a provider has one line."""
-        self.assertEqual([['h1', '']], terminal_tables.fit(
-            ('A', 'B'), [(('h1', ''), '')]))
+        rows = [(('h1', ''), '')]
+        self.assertEqual([['h1', '']], terminal_tables.fit(('A', 'B'), rows))
 
     def test_name_is_divided_after_an_underscore(self):
         """If the table is too wide otherwise."""
@@ -50,8 +50,9 @@ class TestTables(testtools.TestCase):
                       terminal_tables.render(('A', 'B'), [row[:2]]))
 
     def test_words_that_do_not_fit(self):
-        self.assertEqual(80, widest(terminal_tables.render(
-            ('A', 'B', 'C'), [(UUID, UUID, UUID)])))
+        table = terminal_tables.render(
+            ('A', 'B', 'C'), [(UUID, UUID, UUID)])
+        self.assertEqual(80, widest(table))
 
     def test_width_of_the_terminal(self):
         """A table takes it, as far as its words allow; without one, 80."""
