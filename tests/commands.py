@@ -70,10 +70,10 @@ def run(module: str, argv: abc.Sequence[str],
             timeout=TIMEOUT)
     with tempfile.TemporaryDirectory() as folder:
         paths = [os.path.join(folder, name) for name in ('stdout', 'stderr')]
+        variables = dict(os.environ if environment is None else environment)
+        place = str(directory or os.getcwd())
         process = _SERVER.Process(target=_main, args=(
-            module, [PROGRAMS[module], *argv],
-            dict(os.environ if environment is None else environment),
-            str(directory or os.getcwd()), paths))
+            module, [PROGRAMS[module], *argv], variables, place, paths))
         process.start()
         process.join(TIMEOUT)
         if process.exitcode is None:

@@ -157,11 +157,12 @@ class Scene:
         nova-api yet.
         """
         done = self.run(commands.STATUS, 'upgrade', 'check', '--json')
-        failed = [row for row in json.loads(done.stdout)['checks']
-                  if row['result']]
-        return {row['check']: row['details'] for row in failed
-                if row['check'] not in ('Agent', 'Nova-api processes')
-                and not row['details'].startswith('Not checked: resolve')}
+        failed = {row['check']: row['details']
+                  for row in json.loads(done.stdout)['checks']
+                  if row['result']}
+        return {check: details for check, details in failed.items()
+                if check not in ('Agent', 'Nova-api processes')
+                and not details.startswith('Not checked: resolve')}
 
     def text(self, place: str) -> str:
         """Return what a place says."""
@@ -339,7 +340,8 @@ def secret_without_role(scene: Scene) -> Step:
 
 
 def without_role(scene: Scene) -> None:
-    placement(lambda service: service.refuse_role(('PUT',)))(scene)
+    refused = placement(lambda service: service.refuse_role(('PUT',)))
+    refused(scene)
 
 
 IMPATIENT = {'inline_timeout': patience.seconds(1),
@@ -501,8 +503,11 @@ def driven(driver: str) -> Make:
     def make(scene: Scene) -> Step:
         url = journal(scene)
         connection(scene, url.set(drivername=driver))
-        return lambda text: connection(scene, url.set(
-            drivername=re.findall('begin with (.*?)://', text)[0]))
+
+        def follow(text: str) -> None:
+            name = re.findall('begin with (.*?)://', text)[0]
+            connection(scene, url.set(drivername=name))
+        return follow
     return make
 
 
@@ -785,8 +790,8 @@ def rebuilt(scene: Scene) -> Step:
 def other_placement(scene: Scene) -> Step:
     """Use a placement whose providers have other UUIDs."""
     def reverse(match: re.Match[bytes]) -> bytes:
-        digits = match[0].decode().replace('-', '')
-        return str(uuid.UUID(digits[::-1])).encode()
+        digits = match[0].decode().replace('-', '')[::-1]
+        return str(uuid.UUID(digits)).encode()
 
     def change(text: bytes) -> bytes:
         return re.sub(

@@ -8,6 +8,7 @@ neutron.
 from collections import abc
 import http.server
 import ipaddress
+import itertools
 import json
 import threading
 from typing import Any
@@ -109,9 +110,9 @@ class NeutronService(fixtures.Fixture):
                    'network-ip-availabilities': self._counts}
         body, key = self.replaced.get(what), what.replace('-', '_')
         if body is None:
-            body = {key: [
-                _with_fields(resource, query.get('fields', ()))
-                for resource in answers[what](query)]}
+            fields = query.get('fields', ())
+            body = {key: [_with_fields(resource, fields)
+                          for resource in answers[what](query)]}
             start = int(query.get('marker', ['0'])[0])
             if self.page and len(body[key]) > start + self.page:
                 following = urllib.parse.urlencode(
@@ -136,8 +137,8 @@ class NeutronService(fixtures.Fixture):
         ports = _filtered(self.ports, query)
         if not wanted:
             return ports
-        return [port for port in ports if any(
-            address['subnet_id'] in wanted for address in port['fixed_ips'])]
+        return [port for port in ports if wanted.intersection(
+            address['subnet_id'] for address in port['fixed_ips'])]
 
     def _subnets(self, query: abc.Mapping[str, list[str]]
                  ) -> list[dict[str, Any]]:
@@ -145,10 +146,11 @@ class NeutronService(fixtures.Fixture):
 
     def _counts(self, query: abc.Mapping[str, list[str]]
                 ) -> list[dict[str, Any]]:
-        subnets = self._subnets(query)
-        return [self._network_counts(network, [
-            subnet for subnet in subnets if subnet['network_id'] == network])
-            for network in sorted({one['network_id'] for one in subnets})]
+        networks: dict[str, list[Any]] = {}
+        for subnet in self._subnets(query):
+            networks.setdefault(subnet['network_id'], []).append(subnet)
+        return [self._network_counts(network, subnets)
+                for network, subnets in sorted(networks.items())]
 
     def _network_counts(self, network: str, subnets: list[dict[str, Any]]
                         ) -> dict[str, Any]:
@@ -160,13 +162,15 @@ class NeutronService(fixtures.Fixture):
         return documents.network_counts(network, counts, **whole)
 
     def _subnet_counts(self, subnet: dict[str, Any]) -> dict[str, Any]:
-        pools = [(ipaddress.ip_address(pool['start']),
-                  ipaddress.ip_address(pool['end']))
+        pools = [(_number(pool['start']), _number(pool['end']))
                  for pool in subnet['allocation_pools']]
-        used = [ipaddress.ip_address(each['ip_address'])
-                for one in self.ports for each in one['fixed_ips']
+        addresses = itertools.chain(*(one['fixed_ips'] for one in self.ports))
+        used = [_number(each['ip_address']) for each in addresses
                 if each['subnet_id'] == subnet['id']]
-        total = sum(int(last) - int(first) + 1 for first, last in pools)
+        total = inside = 0
+        for first, last in pools:
+            total += last - first + 1
+            inside += sum(first <= each <= last for each in used)
         whole = ipaddress.ip_network(
             subnet['cidr'], strict=False).num_addresses
         counts: dict[str, Any] = {
@@ -176,19 +180,23 @@ class NeutronService(fixtures.Fixture):
                 'total_ips_in_subnet': whole - 2,
                 'total_ips_in_allocation_pool': total,
                 'used_ips_in_subnet': len(used),
-                'used_ips_in_allocation_pool': sum(
-                    first <= each <= last for each in used
-                    for first, last in pools)}
+                'used_ips_in_allocation_pool': inside}
         return documents.subnet_counts(
             subnet['id'], cidr=subnet['cidr'],
             ip_version=subnet['ip_version'], **counts)
 
 
+def _number(address: str) -> int:
+    return int(ipaddress.ip_address(address))
+
+
 def _filtered(resources: list[dict[str, Any]],
               query: abc.Mapping[str, list[str]]) -> list[dict[str, Any]]:
-    return [resource for resource in resources if all(
-        resource[name] in values for name, values in query.items()
-        if name in resource and name != 'fixed_ips')]
+    for name, values in query.items():
+        if name != 'fixed_ips':
+            resources = [resource for resource in resources
+                         if name not in resource or resource[name] in values]
+    return resources
 
 
 def _sums(counts: abc.Sequence[dict[str, int]], names: abc.Iterable[str]

@@ -34,7 +34,7 @@ class NovaServer(fixtures.Fixture):
         self.roles = 'admin'
         self.latest = ''
         self.answers: dict[str, webob.Response] = {}
-        self.edits: dict[str, abc.Callable[[Any], None]] = {}
+        self.edits: dict[str, abc.Callable[..., None]] = {}
         server = simple_server.make_server(
             '127.0.0.1', 0, self._serve,
             handler_class=placement_service.Handler)
@@ -67,9 +67,10 @@ class NovaServer(fixtures.Fixture):
         asked = request.headers.get('OpenStack-API-Version', '')
         if not self.latest or _number(asked) <= _number(self.latest):
             return None
-        return webob.Response(status=406, json={'computeFault': {
-            'code': 406, 'message': 'Version %s is not supported by the API. '
-            'Maximum is %s.' % (asked, self.latest)}})
+        text = 'Version %s is not supported by the API. Maximum is %s.' % (
+            asked, self.latest)
+        return webob.Response(status=406, json={
+            'computeFault': {'code': 406, 'message': text}})
 
 
 def _number(version: str) -> list[int]:

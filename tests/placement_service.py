@@ -183,10 +183,10 @@ class PlacementService(fixtures.Fixture):
             if not drop:
                 return finish(environ, start)
             body = environ['wsgi.input'].read(int(environ['CONTENT_LENGTH']))
+            held = {**environ, 'wsgi.input': io.BytesIO(body)}
             threading.Thread(
-                target=finish, daemon=True, args=(
-                    {**environ, 'wsgi.input': io.BytesIO(body)},
-                    lambda *_response: None)).start()
+                target=finish, daemon=True,
+                args=(held, lambda *_response: None)).start()
             return self._drop(environ, start)
 
         def land() -> None:

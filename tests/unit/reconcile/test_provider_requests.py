@@ -42,8 +42,7 @@ class TestRequests(doubles.TestCase):
             exceptions.DeadlineExceeded('no answer'))
 
     def waited(self, provider):
-        """Return whether each request about it was waited for with patience.
-        """
+        """Return whether each request about it had the long patience."""
         return [seconds > LONG / 2 for what, seconds in self.waits
                 if what == provider]
 
