@@ -114,7 +114,6 @@ class Drain:
         """Seconds after which no operation can still run."""
         self._rows = rows
         self._reconciler = reconciler
-        self._context = reconciler.context
         self._figures = figures
         self._now = now
         self._stopping = stopping
@@ -159,7 +158,7 @@ class Drain:
             if not self._has_more:
                 # Otherwise as many connections would stay open as workers
                 # were ever busy at once.
-                self._context.placement.release()
+                self._reconciler.placement.release()
         return self._has_more
 
     def is_idle(self) -> bool:
@@ -466,8 +465,8 @@ class Drain:
     def _probe(self) -> bool:
         """Check that placement and nova answer; suspend mirroring if not."""
         failure = exceptions.failure_of(
-            self._context.placement.probe) or exceptions.failure_of(
-                self._context.nova.aggregates)
+            self._reconciler.placement.probe) or exceptions.failure_of(
+                self._reconciler.nova.aggregates)
         self._outage = bool(failure)
         self._suspension.update(self._outage, failure)
         return not self._outage

@@ -86,7 +86,7 @@ class PeriodicSync:
             failing=self._failing,
             time_to_retry=lambda: max(0.0, self._due - self._now()))
         sync = self._run(request)
-        self._reconciler.context.placement.release()
+        self._reconciler.placement.release()
         if sync is None:
             return None
         seconds = self._now() - start

@@ -2,11 +2,21 @@
 """Data sources and targets of a reconciler."""
 
 import dataclasses
+import typing
 
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror import source
+
+if typing.TYPE_CHECKING:
+    # Needs SQLAlchemy, which the openstack client would load for every command
+    # that a user enters.
+    from nova_aggregate_mirror.journal import stored_rows
+
+BATCH = 200
+"""Hosts per read of nova's truth; bounds memory and the time between reading
+the truth and writing to placement."""
 
 
 class Progress:
@@ -24,10 +34,12 @@ class Progress:
 
 @dataclasses.dataclass(frozen=True)
 class Context:
-    """Nova, placement, the ledger, and how requests are run in parallel."""
+    """Nova, placement, the journal, and how requests are run in parallel."""
 
     ledger: journal.Ledger
     nova: source.Source
     placement: client.Client
+    rows: 'stored_rows.StoredRows | None' = None
     each: parallel.Each = parallel.in_turn
     display: Progress = Progress()
+    batch: int = BATCH

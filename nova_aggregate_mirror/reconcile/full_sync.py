@@ -59,12 +59,11 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
 
     :raises MirrorError: when the sync could not start; nothing was changed
     """
-    context = mirror.context
     # Before the drain: an unknown name raises, with nothing changed yet.
-    selection = survey.select(context, request.aggregates)
-    outcome = _drain(mirror, _covered(context, rows, request), request)
+    selection = survey.select(mirror, request.aggregates)
+    outcome = _drain(mirror, _covered(mirror, rows, request), request)
     try:
-        compared = survey.read(context, selection, request.hosts)
+        compared = survey.read(mirror, selection, request.hosts)
     except exceptions.MirrorError as exc:
         return without_comparison(exc, request, outcome)
     if not request.write:
@@ -74,7 +73,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     prune = request.max_removed_share is not None and not refused
     differences = associations.compare(compared, prune)
     if request.feeds_ledger:
-        outcome.write_journal(lambda: context.ledger.remember(
+        outcome.write_journal(lambda: mirror.ledger.remember(
             compared.nova.aggregates))
     mode = provider_writes.Mode(
         prune=prune, write=request.write, only=compared.only,
@@ -87,13 +86,13 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     # Neither a sync nor nova-compute can repair these.
     add_contradictions(outcome, {
         **survey.name_conflicts(
-            context.nova, context.placement, pending, compared.nova),
+            mirror.nova, mirror.placement, pending, compared.nova),
         **compared.contradictions(),
-        **survey.denials(context, compared, outcome.missing)})
-    removable = (survey.find_foreign(context, compared, outcome)
+        **survey.denials(mirror, compared, outcome.missing)})
+    removable = (survey.find_foreign(mirror, compared, outcome)
                  if request.foreign else frozenset[str]())
     if request.feeds_ledger and not compared.hosts and not compared.only:
-        outcome.write_journal(lambda: context.ledger.observe(
+        outcome.write_journal(lambda: mirror.ledger.observe(
             compared.nova.aggregates, compared.without_provider()))
     return Result(
         outcome, compared.requested_nova(),
@@ -176,13 +175,12 @@ def _covered(context: context.Context, rows: abc.Iterable[journal.Row],
 def _drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
            request: Request) -> Outcome:
     """Mirror the rows; without ``write``, compute what that would change."""
-    context = mirror.context
     if rows:
-        context.display.step('Journal: %s to mirror'
-                             % plurals.count(len(rows), 'operation'))
+        mirror.display.step('Journal: %s to mirror'
+                            % plurals.count(len(rows), 'operation'))
         survey.check_placement(
-            context.placement, context.placement.providers(),
-            context.nova.read_all())
+            mirror.placement, mirror.placement.providers(),
+            mirror.nova.read_all())
     if request.write:
         return row_drain.drain(mirror, rows)
     return mirror.converge((row.dirty for row in rows), provider_writes.Mode(
@@ -195,14 +193,13 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
     """Converge the providers that differ."""
     nodes = [change.provider for change in compared.changes
              if change.add or mode.prune]
-    display = mirror.context.display
     nova = compared.nova
     text = 'Nova has %s and %s%s' % (
         plurals.count(len(nova.aggregates), 'aggregate'),
         plurals.count(len(nova.compute_nodes()), 'compute node'), nova.extent)
     if nodes:
         text += '; ' + plurals.count(len(nodes), 'differs', 'differ')
-    display.step(text, len(nodes))
+    mirror.display.step(text, len(nodes))
     differing, repaired = frozenset(nodes), Outcome()
     failing = {node: error for node, error in request.failing.items()
                if node in differing}

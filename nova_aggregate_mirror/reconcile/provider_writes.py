@@ -36,10 +36,6 @@ Subject = outcome.Subject
 Result = TypeVar('Result')
 States = abc.Mapping[str, client.Provider]
 
-BATCH = 200
-"""Hosts per read of nova's truth; bounds memory and the time between reading
-the truth and writing to placement."""
-
 # Attempts for a provider that other writers keep changing.
 ROUNDS = 5
 

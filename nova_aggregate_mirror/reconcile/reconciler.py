@@ -4,21 +4,13 @@
 from collections import abc
 import dataclasses
 import math
-import typing
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror import source
-
-if typing.TYPE_CHECKING:
-    # Needs SQLAlchemy, which the openstack client would load for every command
-    # that a user enters.
-    from nova_aggregate_mirror.journal import stored_rows
 
 AGGREGATE, HOST, JOURNAL = (
     outcome.AGGREGATE, outcome.HOST, outcome.JOURNAL)
@@ -27,19 +19,8 @@ Outcome = outcome.Outcome
 Subject = outcome.Subject
 
 
-class Reconciler:
+class Reconciler(context.Context):
     """Single code path to placement for hook, agent and operator."""
-
-    def __init__(self, ledger: journal.Ledger, nova: source.Source,
-                 placement: client.Client,
-                 rows: 'stored_rows.StoredRows | None' = None,
-                 each: parallel.Each = parallel.in_turn,
-                 display: context.Progress = context.Progress(),
-                 batch: int = provider_writes.BATCH) -> None:
-        self.context = context.Context(
-            ledger, nova, placement, each, display)
-        self.rows = rows
-        self._batch = batch
 
     def converge_and_close(
             self, rows: abc.Iterable[journal.Row],
@@ -87,7 +68,7 @@ class Reconciler:
             return False
         try:
             return all(
-                self.context.placement.get(provider).generation == generation
+                self.placement.get(provider).generation == generation
                 for provider, generation in sorted(generations.items()))
         except exceptions.MirrorError:
             # The next converge has the same error and reports it.
@@ -107,7 +88,7 @@ class Reconciler:
                 outcome.failed[subject] = outage
                 continue
             removal = provider_writes.remove(
-                self.context, uuid, mode, silent=outcome.silent)
+                self, uuid, mode, silent=outcome.silent)
             outage = removal.outage
             outcome.add(removal)
         return outcome
@@ -120,15 +101,15 @@ class Reconciler:
             request.host, request.request_id, sorted(request.nodes)))
         outcome = Outcome()
         reason: exceptions.MirrorError | None = None
-        for start in range(0, len(requests), self._batch):
-            batch = requests[start:start + self._batch]
+        for start in range(0, len(requests), self.batch):
+            batch = requests[start:start + self.batch]
             if reason:
                 for request in batch:
                     host = Subject(HOST, request.host)
                     outcome.failed[host] = reason
                     outcome.requests[request] = host,
                 continue
-            partial = provider_writes.converge(self.context, batch, mode)
+            partial = provider_writes.converge(self, batch, mode)
             if partial.outage and not partial.done:
                 # Each further batch would wait for the same outage, or for
                 # the end of this process.

@@ -19,7 +19,6 @@ from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import outcome
-from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror import source
 
 LOG = logging.getLogger(__name__)
@@ -230,8 +229,8 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
         if foreign:
             result.kept[node] = foreign
 
-    for start in range(0, len(nodes), provider_writes.BATCH):
-        batch = nodes[start:start + provider_writes.BATCH]
+    for start in range(0, len(nodes), context.batch):
+        batch = nodes[start:start + context.batch]
         answers = context.placement.ask(read, batch, context.each, math.inf)
         failures, outage = answers.failures, answers.outage
         reason = outage or next(iter(failures.values()), None)

@@ -94,7 +94,7 @@ class TestHosts(SyncTest):
 
     def compare(self, *hosts, patience=0.0):
         return full_sync.of_hosts(
-            self.reconciler.context, frozenset(hosts), frozenset(), patience)
+            self.reconciler, frozenset(hosts), frozenset(), patience)
 
     def test_states(self):
         """Those of these hosts alone; the ledger is left as it is."""
@@ -273,10 +273,10 @@ class TestSync(SyncTest):
             self.placement.write(node, {'a', 'last'})
         for node in nodes[:-1]:
             self.placement.broken['GET', node] = error
-        with fixtures.MonkeyPatch(
-                'nova_aggregate_mirror.reconcile.provider_writes.BATCH', 2):
-            self.assertIn((nodes[-1], 'last'), self.among(
-                self.sync(foreign=True, write=False), 'foreign_aggregate'))
+        self.reconciler = reconciler.Reconciler(
+            self.journal.ledger, self.nova, self.placement, batch=2)
+        self.assertIn((nodes[-1], 'last'), self.among(
+            self.sync(foreign=True, write=False), 'foreign_aggregate'))
 
     def test_interrupted_search_for_foreign_aggregates(self):
         """What was not read is reported, and not taken for clean."""
