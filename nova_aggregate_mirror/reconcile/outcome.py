@@ -54,9 +54,9 @@ class Outcome:
     """What could not be reconciled, to the reason."""
     unwritten: set[Subject] = dataclasses.field(default_factory=set)
     """Failed providers that could be read but not written."""
-    requests: dict[journal.Dirty, tuple[Subject, ...]] = dataclasses.field(
-        default_factory=dict)
-    """What has to succeed for a request to be in sync."""
+    hosts: dict[journal.Dirty, exceptions.MirrorError | None] = (
+        dataclasses.field(default_factory=dict))
+    """Requests, to why they are not known to be in sync, if so."""
     conflicts: int = 0
     """Writes that placement refused because the provider had changed."""
     outage: exceptions.MirrorError | None = None
@@ -82,11 +82,8 @@ class Outcome:
 
     @property
     def unfinished(self) -> dict[journal.Dirty, exceptions.MirrorError]:
-        """Requests that are not known to be in sync, to the first reason."""
-        # The failure of a provider, if there is one, and not of the journal.
-        return {dirty: min(errors, key=lambda error: isinstance(
-            error, exceptions.JournalUnavailable))
-            for dirty in self.requests if (errors := self._errors(dirty))}
+        """Requests that are not known to be in sync, to the reason."""
+        return {dirty: error for dirty, error in self.hosts.items() if error}
 
     @property
     def waiting(self) -> set[journal.Dirty]:
@@ -95,14 +92,9 @@ class Outcome:
         They are in sync but for nodes that another cell, which does not
         answer, may have.
         """
-        return {dirty for dirty in self.unfinished
+        return {dirty for dirty, error in self.unfinished.items()
                 if Subject(HOST, dirty.host) not in self.failed
-                and all(isinstance(error, exceptions.CellUnavailable)
-                        for error in self._errors(dirty))}
-
-    def _errors(self, dirty: journal.Dirty) -> list[exceptions.MirrorError]:
-        return [self.failed[subject] for subject in self.requests[dirty]
-                if subject in self.failed]
+                and isinstance(error, exceptions.CellUnavailable)}
 
     def conclude(self, dirty: journal.Dirty,
                  error: exceptions.MirrorError | None, whole: bool) -> None:
@@ -114,26 +106,32 @@ class Outcome:
         host, nodes, truth = Subject(HOST, dirty.host), dirty.nodes, self.truth
         if truth and whole:
             nodes |= truth.nodes_of({dirty.host})
-        self.requests[dirty] = (
-            host, *(Subject(PROVIDER, node) for node in sorted(nodes)))
+        subjects = host, *(Subject(PROVIDER, node) for node in sorted(nodes))
         if self.outage:
             error = exceptions.NotTried.because_of(self.outage)
-        if truth is None:
-            # The failure of a provider is the reason, if there is one.
-            if not self._errors(dirty):
-                self.failed[host] = error or exceptions.NovaUnavailable(
-                    'nova was not read')
-            return
-        # A missing provider matters only if it has to be in an aggregate.
-        self.pending |= {node for node in nodes & self.missing
-                         if truth.wanted(node)}
-        if whole and dirty.host in truth.hosts_down:
-            self.failed[host] = exceptions.CellUnavailable.of_any({
-                cell: truth.cells_down[cell]
-                for cell in truth.hosts_down[dirty.host]})
-        for node in sorted(nodes - self.done - self.missing):
-            self.failed.setdefault(
-                Subject(PROVIDER, node), error or _reason(truth, node))
+        if truth:
+            # A missing provider matters only if it has to be in an aggregate.
+            self.pending |= {node for node in nodes & self.missing
+                             if truth.wanted(node)}
+            if whole and dirty.host in truth.hosts_down:
+                self.failed[host] = exceptions.CellUnavailable.of_any({
+                    cell: truth.cells_down[cell]
+                    for cell in truth.hosts_down[dirty.host]})
+            for node in sorted(nodes - self.done - self.missing):
+                self.failed.setdefault(
+                    Subject(PROVIDER, node), error or _reason(truth, node))
+        elif self.failed.keys().isdisjoint(subjects):
+            # Otherwise the failure of a provider is the reason.
+            self.failed[host] = error or exceptions.NovaUnavailable(
+                'nova was not read')
+        errors = (self.failed[subject] for subject in subjects
+                  if subject in self.failed)
+        # The failure of a provider, if there is one, and not of the journal,
+        # or of a cell that may have it.
+        self.hosts[dirty] = min(errors, default=None, key=lambda error: (
+            isinstance(error, exceptions.JournalUnavailable),
+            isinstance(error, exceptions.CellUnavailable)
+            and error is not self.failed.get(host)))
 
     def write_journal(self, write: abc.Callable[[], None]) -> None:
         """Write to the journal; record a failure without aborting the run."""
@@ -154,7 +152,7 @@ class Outcome:
         self.conflicts += later.conflicts
         self.outage = self.outage or later.outage
         for name in ('kept', 'done', 'skipped_writes', 'missing', 'pending',
-                     'failed', 'unwritten', 'requests'):
+                     'failed', 'unwritten', 'hosts'):
             getattr(self, name).update(getattr(later, name))
 
 

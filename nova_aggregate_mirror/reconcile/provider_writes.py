@@ -119,14 +119,12 @@ def converge(context: context.Context, dirty: abc.Collection[journal.Dirty],
         _rounds(context, frozenset(nodes), decide, mode, outcome)
     except exceptions.MirrorError as exc:
         error = exc
-    for request in dirty:
-        outcome.conclude(request, error, whole=mode.down is None)
     if ledger_error:
         # What is kept may be owned or foreign.
         outcome.kept.clear()
-        for request in dirty:
-            outcome.failed.setdefault(
-                Subject(HOST, request.host), ledger_error)
+        outcome.failed |= {Subject(HOST, name): ledger_error for name in names}
+    for request in dirty:
+        outcome.conclude(request, error, whole=mode.down is None)
     return outcome
 
 

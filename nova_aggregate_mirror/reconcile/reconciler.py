@@ -47,15 +47,14 @@ class Reconciler(context.Context):
                 # Without ``before``, which kept the providers from a write.
                 outcome.add(self.converge(
                     dirty, Mode(always=True, patience=patience)))
-            unfinished = outcome.unfinished
-            ids = [row.id for row in rows if row.dirty not in unfinished]
+            ids = [row.id for row in rows if not outcome.hosts[row.dirty]]
             if ids and self.rows:
                 (close or self.rows.close)(ids)
         except exceptions.JournalUnavailable as exc:
             # Changes made in placement must still be reported.
             outcome.failed[JOURNAL] = exc
             for request in dirty:
-                outcome.requests[request] += JOURNAL,
+                outcome.hosts[request] = outcome.hosts[request] or exc
         return outcome
 
     def _are_settled(self, generations: abc.Mapping[str, int],
@@ -105,9 +104,8 @@ class Reconciler(context.Context):
             batch = requests[start:start + self.batch]
             if reason:
                 for request in batch:
-                    host = Subject(HOST, request.host)
-                    outcome.failed[host] = reason
-                    outcome.requests[request] = host,
+                    outcome.failed[Subject(HOST, request.host)] = reason
+                    outcome.hosts[request] = reason
                 continue
             partial = provider_writes.converge(self, batch, mode)
             if partial.outage and not partial.done:

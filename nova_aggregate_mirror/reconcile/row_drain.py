@@ -31,8 +31,7 @@ def drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
     converged = mirror.converge(
         (row.dirty for row in running),
         provider_writes.Mode(patience=patience))
-    unfinished = converged.unfinished
-    ids = [row.id for row in running if row.dirty not in unfinished]
+    ids = [row.id for row in running if not converged.hosts[row.dirty]]
     if mirror.rows and ids:
         converged.write_journal(functools.partial(
             locks.write, mirror.rows.set_mirrored, ids))

@@ -551,13 +551,13 @@ class TestOutcome(doubles.TestCase):
         one, other = Subject(PROVIDER, 'n1'), Subject(PROVIDER, 'n2')
         outcome = Outcome(
             failed={one: error, other: error}, unwritten={one, other},
-            requests={first: (one,), second: (one, other)})
+            hosts={first: error, second: error})
         self.assertEqual({first: error, second: error}, outcome.unfinished)
-        outcome.add(Outcome(done={'n1'}))
+        outcome.add(Outcome(done={'n1'}, hosts={first: None}))
         self.assertEqual({other: error}, outcome.failed)
         self.assertEqual({other}, outcome.unwritten)
         self.assertEqual({second: error}, outcome.unfinished)
-        outcome.add(Outcome(done={'n2'}))
+        outcome.add(Outcome(done={'n2'}, hosts={second: None}))
         self.assertEqual(({}, set(), {}), (
             outcome.failed, outcome.unwritten, outcome.unfinished))
 
@@ -570,7 +570,7 @@ class TestOutcome(doubles.TestCase):
             kept={'n1': frozenset({'foreign'})}, done={'n2'}, missing={'n3'},
             pending={'n3'}, failed={subject: error},
             unwritten={subject},
-            requests={journal.Dirty('h1'): (subject,)})
+            hosts={journal.Dirty('h1'): error})
         one = Outcome()
         one.add(other)
         self.assertEqual(other, one)

@@ -38,8 +38,7 @@ def judged(*states, write=True, failed=(), unwritten=(), unfinished=(),
         failed={**dict.fromkeys(providers.values(), FAILED),
                 **dict.fromkeys(hosts.values(), STOPPED)},
         unwritten={providers[uuid] for uuid in unwritten},
-        requests={journal.Dirty(host): (subject,)
-                  for host, subject in hosts.items()})
+        hosts={journal.Dirty(host): STOPPED for host in hosts})
     return result.Result(
         done, nova, [association(number, state)
                      for number, state in enumerate(states)],
