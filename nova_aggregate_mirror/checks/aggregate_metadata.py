@@ -204,7 +204,7 @@ def _lacking(aggregate: str, trait: str,
     isolated = ('Aggregate %s is isolated for requests with trait %s, which'
                 % (aggregate, trait))
     try:
-        having = placement.having(trait)
+        having = placement.providers(required=trait)
     except exceptions.RequestRejected:
         return checks.failure(
             isolated + ' placement does not have: its hosts take no servers. '

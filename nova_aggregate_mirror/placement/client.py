@@ -93,18 +93,32 @@ class Client:
         return self._slot().target is not None
 
     def release(self) -> None:
-        """Close the idle connections; the next call opens new ones."""
-        self._slot().release()
+        """Close the idle connections, but keep the token."""
+        target = self._slot().target
+        if target is not None:
+            target.close()
 
-    def providers(self) -> frozenset[str]:
-        """Read the UUIDs of all resource providers, and note their number."""
-        providers = self._list_providers(LISTS)
-        self.provider_count = len(providers)
+    def providers(self, **query: str) -> frozenset[str]:
+        """Read the UUIDs of the resource providers that meet a query.
+
+        Without one, these are all; their number is noted.
+
+        :raises RequestRejected: for a trait that placement does not have, or
+            a name that no provider can have
+        """
+        path, version = '/resource_providers', LISTS
+        if query:
+            path += '?' + urllib.parse.urlencode(query, safe=':,')
+        if query.keys() - {'member_of'}:
+            version = MICROVERSION
+        providers = self.read(path, responses.providers, version=version)
+        if not query:
+            self.provider_count = len(providers)
         return providers
 
     def probe(self) -> None:
         """Request a provider that cannot exist, to check placement."""
-        self._list_providers(uuid=str(uuid.UUID(int=0)))
+        self.providers(uuid=str(uuid.UUID(int=0)))
 
     def sharing(self) -> abc.Mapping[str, str]:
         """Read the sharing providers: UUIDs to names."""
@@ -112,25 +126,14 @@ class Client:
             '/resource_providers?required=MISC_SHARES_VIA_AGGREGATE',
             responses.names)
 
-    def named(self, name: str) -> frozenset[str]:
-        """Read the UUIDs of the providers with a name: one, or none."""
-        return self._list_providers(name=name)
-
-    def having(self, trait: str) -> frozenset[str]:
-        """Read the UUIDs of the providers with a trait.
-
-        :raises RequestRejected: placement has no such trait
-        """
-        return self._list_providers(required=trait)
-
     def members(self, *aggregates: str) -> frozenset[str]:
         """Read the UUIDs of the providers in any of the aggregates."""
         if len(aggregates) == 1:
-            return self._list_providers(LISTS, member_of=aggregates[0])
+            return self.providers(member_of=aggregates[0])
         providers: frozenset[str] = frozenset()
         for start in range(0, len(aggregates), MANY):
             some = ','.join(aggregates[start:start + MANY])
-            providers |= self._list_providers(LISTS, member_of='in:' + some)
+            providers |= self.providers(member_of='in:' + some)
         return providers
 
     def ask(self, request: abc.Callable[[str], Result],
@@ -303,14 +306,6 @@ class Client:
         target.close()
         LOG.info('Placement has moved: %s', self.endpoint())
         return True
-
-    def _list_providers(self, version: str = MICROVERSION, **query: str
-                        ) -> frozenset[str]:
-        """Read the UUIDs of the providers that meet a query."""
-        path = '/resource_providers'
-        if query:
-            path += '?' + urllib.parse.urlencode(query, safe=':,')
-        return self.read(path, responses.providers, version=version)
 
     def _announce(self, slot: connection.Slot) -> None:
         """Log the first answer of placement to this process."""

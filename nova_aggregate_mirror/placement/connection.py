@@ -75,11 +75,6 @@ class Slot:
             target.client.session.invalidate()
             target.close()
 
-    def release(self) -> None:
-        """Close the connections that no request uses; keep the token."""
-        if self.target is not None:
-            self.target.close()
-
 
 class Configured:
     """Access configured by the ``[placement]`` section of nova.conf."""

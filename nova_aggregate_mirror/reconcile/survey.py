@@ -202,7 +202,7 @@ def denials(context: context.Context, compared: comparison.Comparison,
 def _named(placement: client.Client, name: str) -> frozenset[str]:
     """Return the providers with a name; none for a name that none can have."""
     try:
-        return placement.named(name)
+        return placement.providers(name=name)
     except exceptions.RequestRejected:
         return frozenset()
 

@@ -222,12 +222,10 @@ class Client:
         self._answered('has %s', found)
         return found
 
-    def named(self, name: str) -> frozenset[str]:
-        self._ask('named %s', name)
-        return frozenset()
-
-    def providers(self) -> frozenset[str]:
-        self._ask('list')
+    def providers(self, name: str = '') -> frozenset[str]:
+        self._ask('list %s', name)
+        if name:
+            return frozenset()
         found = frozenset(self._placement.providers)
         self._answered('there are %s', found)
         return found

@@ -88,14 +88,10 @@ class Placement:
             provider for provider, found in self.aggregates.items()
             if found & set(aggregates))
 
-    def providers(self) -> frozenset[str]:
-        self._ask('ALL', '')
-        return frozenset(self.aggregates)
-
-    def named(self, name: str) -> frozenset[str]:
-        self._ask('NAMED', name)
+    def providers(self, name: str = '') -> frozenset[str]:
+        self._ask('NAMED' if name else 'ALL', name)
         return frozenset(provider for provider in self.aggregates
-                         if self.names.get(provider) == name)
+                         if name in ('', self.names.get(provider)))
 
     def sharing(self) -> dict[str, str]:
         self._ask('SHARING', '')

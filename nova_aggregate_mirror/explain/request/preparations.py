@@ -78,7 +78,7 @@ def cold_migration(request: PreparedRequest) -> None:
     request.spec.flavor = request.instance.flavor
     node = objects.ComputeNode.get_by_host_and_nodename(
         request.cell_context, request.instance.host, request.instance.node)
-    if node.uuid not in request.placement.having(SAME_HOST):
+    if node.uuid not in request.placement.providers(required=SAME_HOST):
         leave_host(request)
 
 
