@@ -49,7 +49,7 @@ def find(deployment: inputs.Deployment) -> checks.Findings:
         mirror = reconciler.Reconciler(
             store.ledger if store else journal.Ledger(),
             deployment.source, deployment.client,
-            each=workers.Workers(options.sync_workers).each)
+            each=workers.each(options.sync_workers))
         # Where nova is only observed, no step writes to placement, not even
         # that of the brake.
         request = full_sync.Request(

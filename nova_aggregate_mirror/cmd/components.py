@@ -116,5 +116,5 @@ def mirror(journal: store.Journal, source: database.DatabaseSource,
     """Build a reconciler; the options are further arguments of its class."""
     return reconciler.Reconciler(
         journal.ledger, source, placement, journal.rows,
-        each=workers.Workers(
-            CONF.aggregate_mirror.sync_workers, stopping).each, **options)
+        each=workers.each(
+            CONF.aggregate_mirror.sync_workers, stopping), **options)

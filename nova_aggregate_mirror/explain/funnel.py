@@ -62,8 +62,9 @@ def read(reader: candidates.CandidateReader, sharing: frozenset[str],
     """
     existing, trees = _trees(reader, nodes, sharing)
     # The whole queries take longest and start first.
-    answers = for_each(lambda query: reader.candidates(
-        query.parameters(), query.limit), queries)
+    answers: list[candidates.Candidates] = for_each(
+        lambda query: reader.candidates(
+            query.parameters(), query.limit), queries)
     by_query = dict(zip(queries, answers, strict=True))
 
     def candidates_of(query: placement_query.PlacementQuery,

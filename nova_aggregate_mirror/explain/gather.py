@@ -71,7 +71,7 @@ class Cloud:
     @functools.cached_property
     def for_each(self) -> parallel.Each:
         """Calls a function for several cells, providers or queries at once."""
-        return workers.Workers(CONF.aggregate_mirror.sync_workers).each
+        return workers.each(CONF.aggregate_mirror.sync_workers)
 
 
 class Names(Protocol):

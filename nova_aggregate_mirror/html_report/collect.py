@@ -79,7 +79,7 @@ def collect(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
     try:
         sync = full_sync.run(reconciler.Reconciler(
             in_journal.ledger, nova, placement,
-            each=workers.Workers(options.sync_workers, stopping).each,
+            each=workers.each(options.sync_workers, stopping),
             display=display), in_journal.rows, request)
     except exceptions.MirrorError as exc:
         sync = full_sync.without_comparison(exc, request)

@@ -78,7 +78,7 @@ class Lister(command.Lister):
         """Build a reconciler without a journal."""
         return reconciler.Reconciler(
             journal.Ledger(), self.clients.nova, self.clients.placement,
-            each=workers.Workers(conf.SYNC_WORKERS, stopping).each,
+            each=workers.each(conf.SYNC_WORKERS, stopping),
             display=display, batch=BATCH)
 
     @property

@@ -2,22 +2,13 @@
 """The same function for many items, in turn or in parallel."""
 
 from collections import abc
-from typing import Protocol
-from typing import TypeVar
+from typing import Any
 
-Item = TypeVar('Item')
-Result = TypeVar('Result')
-
-
-class Each(Protocol):
-    """Interface to call a function for each item."""
-
-    def __call__(self, call: abc.Callable[[Item], Result],
-                 items: abc.Iterable[Item]) -> list[Result]:
-        """Return the results, in the order of the items."""
+Each = abc.Callable[[abc.Callable[[Any], Any], abc.Iterable[Any]], list[Any]]
+"""Calls a function for each item; returns the results, in the same order."""
 
 
-def in_turn(call: abc.Callable[[Item], Result], items: abc.Iterable[Item]
-            ) -> list[Result]:
+def in_turn(call: abc.Callable[[Any], Any], items: abc.Iterable[Any]
+            ) -> list[Any]:
     """Return the results; no thread is started, as nova-api requires."""
     return [call(item) for item in items]

@@ -4,43 +4,33 @@
 from collections import abc
 from concurrent import futures
 import contextvars
-from typing import TypeVar
+from typing import Any
 
 from nova_aggregate_mirror import exceptions
-
-Item = TypeVar('Item')
-Result = TypeVar('Result')
+from nova_aggregate_mirror.placement import parallel
 
 
-class Workers:
-    """Threads that exist only while there is work.
+def each(count: int = 1, stopping: abc.Callable[[], bool] = lambda: False
+         ) -> parallel.Each:
+    """Return what calls a function in threads that exist only meanwhile.
+
+    After a call has raised, none is begun; those that run are waited for, and
+    what was raised first is raised. That is ``Stopped`` when ``stopping``
+    became true before the last call.
 
     :param count: maximum number of parallel calls; with 1 no thread is
         started
     :param stopping: whether this process is to end
     """
-
-    def __init__(self, count: int = 1,
-                 stopping: abc.Callable[[], bool] = lambda: False) -> None:
-        self._count = count
-        self._stopping = stopping
-
-    def each(self, call: abc.Callable[[Item], Result],
-             items: abc.Iterable[Item]) -> list[Result]:
-        """Return the results, in the order of the items.
-
-        After a call has raised, none is begun; those that run are waited for,
-        and what was raised first is raised.
-
-        :raises Stopped: when ``stopping`` became true before the last call
-        """
+    def run(call: abc.Callable[[Any], Any], items: abc.Iterable[Any]
+            ) -> list[Any]:
         failures: list[exceptions.MirrorError] = []
 
-        def checked_call(item: Item) -> Result:
+        def checked_call(item: Any) -> Any:
             if failures:
                 raise failures[0]
             try:
-                if self._stopping():
+                if stopping():
                     raise exceptions.Stopped('this process is stopping')
                 return call(item)
             except exceptions.MirrorError as exc:
@@ -49,9 +39,9 @@ class Workers:
                 raise
 
         items = list(items)
-        if min(self._count, len(items)) < 2:
+        if min(count, len(items)) < 2:
             return [checked_call(item) for item in items]
-        with futures.ThreadPoolExecutor(min(self._count, len(items))) as pool:
+        with futures.ThreadPoolExecutor(min(count, len(items))) as pool:
             # Each thread inherits the caller's deadline and request ID.
             running = [pool.submit(
                 contextvars.copy_context().run, checked_call, item)
@@ -63,3 +53,5 @@ class Workers:
         if failures:
             raise failures[0]
         return [future.result() for future in running]
+
+    return run

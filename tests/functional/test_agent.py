@@ -53,7 +53,7 @@ def hang(_item):
 
 agent._longest_step = lambda: 1.0
 memberships.read = (
-    lambda *_args: workers.Workers(2).each(hang, range(2)))
+    lambda *_args: workers.each(2)(hang, range(2)))
 ''' + COMMAND[-1]]
 
 

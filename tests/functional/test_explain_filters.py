@@ -413,7 +413,7 @@ class TestCells(FiltersTest):
             self.assertTrue(answered.wait(cloud.PATIENCE), 'read in turn')
             raise db_exception.DBConnectionError()
 
-        manager = host_states.HostManager(workers.Workers(2).each)
+        manager = host_states.HostManager(workers.each(2))
         manager.cells[silent].name = 'beside ' + healthy
         # Nova's fixture targets one cell at a time.
         with fixtures.MonkeyPatch(

@@ -9,7 +9,6 @@ import fixtures
 from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import lock_waits
-from nova_aggregate_mirror.journal import stored_rows
 from nova_aggregate_mirror.placement import workers
 from nova_aggregate_mirror.reconcile import reconciler
 from tests.unit.agent import case
@@ -145,7 +144,7 @@ class TestDrain(case.AgentTest):
         self.hand_over('h1', ['n1'])
         stopping = reconciler.Reconciler(
             self.journal.ledger, self.nova, self.placement, self.journal.rows,
-            each=workers.Workers(stopping=lambda: True).each)
+            each=workers.each(stopping=lambda: True))
         stopped = drain.Drain(self.conf, self.journal.rows, stopping,
                               self.figures, stopping=lambda: True)
         before = self.left()

@@ -244,8 +244,8 @@ class TestSync(case.AgentTest):
 
     def test_sync_that_is_interrupted(self):
         """It is neither a success nor a failure, and not in the history."""
-        stopping = workers.Workers(stopping=lambda: True)
-        self.assertIsNone(self.new_sync(each=stopping.each).step())
+        stopping = workers.each(stopping=lambda: True)
+        self.assertIsNone(self.new_sync(each=stopping).step())
         self.assertEqual([], self.noted)
         self.assertEqual([], [call for call in self.figures.calls
                               if call[0] == 'observe_sync'])

@@ -37,7 +37,7 @@ class Placement:
 
 def narrow(placement, *queries, sharing=frozenset()):
     return funnel.read(
-        placement, sharing, workers.Workers().each, queries, NODES)
+        placement, sharing, workers.each(), queries, NODES)
 
 
 class TestNarrow(testtools.TestCase):

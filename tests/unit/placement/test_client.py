@@ -158,7 +158,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
                              memberships.read(
                                  self.client, frozenset(used),
                                  frozenset(rare),
-                                 workers.Workers().each).current)
+                                 workers.each()).current)
             self.assertEqual(requests, len(self.placement.requests))
 
     def test_read_and_write_are_two_requests(self) -> None:
@@ -359,7 +359,7 @@ class KeystoneTestCase(servers.LoopbackTestCase):
         error = self.assertRaises(
             exceptions.NotAuthorized, memberships.read, self.client,
             frozenset({AGGREGATE, PROVIDER}), frozenset(),
-            workers.Workers(2).each)
+            workers.each(2))
         self.assertEqual(1, self.cloud.count('/v3/auth/tokens'))
         self.assertNotIn('s3cret', str(error))
         self.cloud.grant(self.cloud.url)

@@ -27,7 +27,7 @@ class TestRead(testtools.TestCase):
         self.placement.provider_count = count
         return memberships.read(
             self.placement, frozenset(used), frozenset(unused),
-            workers.Workers().each)
+            workers.each())
 
     def test_by_aggregate(self):
         """As long as it is not known that there are few providers."""

@@ -167,7 +167,7 @@ class TestSync(SyncTest):
             row_drain.drain(reconciler.Reconciler(
                 self.journal.ledger, self.nova, self.placement,
                 self.journal.rows,
-                each=workers.Workers(stopping=lambda: stopping).each
+                each=workers.each(stopping=lambda: stopping)
             ), [dataclasses.replace(row, running=False)])
             row, = self.journal.rows.all()
             self.assertEqual(cleared, row.mirrored_at is None)
@@ -287,7 +287,7 @@ class TestSync(SyncTest):
         stopped = []
         self.reconciler = reconciler.Reconciler(
             self.journal.ledger, self.nova, self.placement, self.journal.rows,
-            each=workers.Workers(stopping=lambda: bool(stopped)).each)
+            each=workers.each(stopping=lambda: bool(stopped)))
         self.after_first(self.placement, 'get', lambda: stopped.append(True))
         result = self.sync(foreign=True, write=False)
         self.assertEqual([('n1', 'other')],
@@ -510,7 +510,7 @@ class TestSync(SyncTest):
                 self.log.clear()
                 outcome = full_sync.run(reconciler.Reconciler(
                     self.journal.ledger, self.nova, self.placement,
-                    each=workers.Workers(count).each)).outcome
+                    each=workers.each(count))).outcome
                 self.assertEqual({'m005'}, {
                     node for node in nodes
                     if self.placement.aggregates[node] != {'a'}})

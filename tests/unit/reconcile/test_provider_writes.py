@@ -275,7 +275,7 @@ class TestHosts(doubles.TestCase):
         self.placement.before_put = lambda _provider: stopped.append(True)
         mirror = reconciler.Reconciler(
             self.journal.ledger, self.nova, self.placement,
-            each=workers.Workers(stopping=lambda: bool(stopped)).each)
+            each=workers.each(stopping=lambda: bool(stopped)))
         dirty = journal.Dirty('h1', frozenset(self.nova.nodes))
         outcome = mirror.converge([dirty])
         self.assertEqual({'n1'}, outcome.done)
@@ -535,7 +535,7 @@ class TestDeleted(doubles.TestCase):
         """The rest is reported as not done, without any request."""
         stopping = reconciler.Reconciler(
             self.journal.ledger, self.nova, self.placement,
-            each=workers.Workers(stopping=lambda: True).each)
+            each=workers.each(stopping=lambda: True))
         failed = stopping.remove(['gone']).failed
         self.assertIsInstance(
             failed[Subject(AGGREGATE, 'gone')], exceptions.Stopped)
