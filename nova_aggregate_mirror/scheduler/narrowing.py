@@ -76,13 +76,12 @@ class Narrowing(query_filter.QueryFilter):
         if not keys:
             return [], constraints.MemberOf(), 0
         texts = [texts for keys, texts in inputs if keys]
-        aggregates = self._source.read(
+        metadata, overlaps = self._source.read(
             keys, _union(keys for keys, texts in inputs if texts),
             frozenset().union(*texts))
-        rules = metadata_rules.rules(
-            self._filters, request, aggregates.metadata)
+        rules = metadata_rules.rules(self._filters, request, metadata)
         return rules, *constraints.narrow(
-            rules, aggregates.overlaps, request_spec.member_of(spec),
+            rules, overlaps, request_spec.member_of(spec),
             self._budget)
 
 

@@ -2,7 +2,6 @@
 """Metadata of host aggregates: of some keys in one query, or all of it."""
 
 from collections import abc
-import dataclasses
 import functools
 from typing import Any
 
@@ -26,15 +25,10 @@ _VALUES = sa.select(
 _EXTRA_SPECS = sa.select(nova_tables.flavor_extra_specs.c.key)
 
 
-@dataclasses.dataclass(frozen=True)
-class MatchingAggregates:
-    """Aggregates that have any of the requested keys."""
-
-    metadata: abc.Mapping[str, abc.Mapping[str, str]]
-    """Key of an aggregate to the requested keys and their values."""
-
-    overlaps: frozenset[frozenset[str]]
-    """Pairs of aggregates with a key and a host in common."""
+Matching = tuple[
+    abc.Mapping[str, abc.Mapping[str, str]], frozenset[frozenset[str]]]
+"""The aggregates that have any of the requested keys, each to these keys and
+their values; and pairs of aggregates with a key and a host in common."""
 
 
 class MetadataSource:
@@ -44,7 +38,7 @@ class MetadataSource:
         self._api = connections.ApiDatabase()
 
     def read(self, keys: Keys, paired: Keys = Keys(),
-             texts: abc.Iterable[str] = ()) -> MatchingAggregates:
+             texts: abc.Iterable[str] = ()) -> Matching:
         """Read aggregates and their values of ``keys``, in one statement.
 
         :param paired: the keys for which to find pairs: one aggregate of a
@@ -67,7 +61,7 @@ class MetadataSource:
             # MySQL's collation ignores case, nova's filters do not.
             elif key in keys:
                 metadata.setdefault(aggregate, {})[key] = value
-        return MatchingAggregates(metadata, frozenset(overlaps))
+        return metadata, frozenset(overlaps)
 
     def known(self, uuids: abc.Iterable[str]) -> frozenset[str]:
         """Return those of the UUIDs that are host aggregates of nova."""

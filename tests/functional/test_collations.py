@@ -112,9 +112,10 @@ class TestStatements(testscenarios.WithScenarios, testtools.TestCase):
             self.read_members_without_nodes(nova)
             nova.galera()
             keys = keyed_aggregates.Keys(frozenset({'availability_zone'}))
-            found = metadata.MetadataSource().read(keys, keys, ['az1'])
-            self.assertEqual({AGGREGATE, OTHER}, set(found.metadata))
-            self.assertEqual({frozenset({AGGREGATE, OTHER})}, found.overlaps)
+            found, overlaps = metadata.MetadataSource().read(
+                keys, keys, ['az1'])
+            self.assertEqual({AGGREGATE, OTHER}, set(found))
+            self.assertEqual({frozenset({AGGREGATE, OTHER})}, overlaps)
             self.assertEqual({AGGREGATE}, metadata.MetadataSource().known(
                 [AGGREGATE]))
             self.assertEqual({AGGREGATE: 'zone', OTHER: 'rack'},

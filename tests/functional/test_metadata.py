@@ -63,10 +63,10 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
                     api_models.Aggregate.id == number).values(uuid=text))
         self.aggregate('good', 'h1', ssd='true')
         keys = {'ID %d' % number for number in ids}
-        found = self.source.read(names('ssd'), names('ssd'), ['true'])
-        self.assertEqual({*keys, uuids.good}, found.metadata.keys())
-        self.assertIn(frozenset({'ID %d' % ids[0], uuids.good}),
-                      found.overlaps)
+        found, overlaps = self.source.read(
+            names('ssd'), names('ssd'), ['true'])
+        self.assertEqual({*keys, uuids.good}, found.keys())
+        self.assertIn(frozenset({'ID %d' % ids[0], uuids.good}), overlaps)
         every = metadata.read_all()
         self.assertEqual({*keys, uuids.good}, every.names.keys())
         self.assertEqual({*keys, uuids.good}, every.of_host('h1'))
@@ -76,12 +76,9 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
         self.aggregate('fast', ssd='true', color='red')
         self.aggregate('slow', ssd='false')
         self.aggregate('other', color='blue')
-        found = self.source.read(names('ssd', 'gpu'))
         self.assertEqual(
-            metadata.MatchingAggregates({
-                uuids.fast: {'ssd': 'true'}, uuids.slow: {'ssd': 'false'},
-            }, frozenset()),
-            found)
+            ({uuids.fast: {'ssd': 'true'}, uuids.slow: {'ssd': 'false'}},
+             frozenset()), self.source.read(names('ssd', 'gpu')))
 
     def test_keys_with_a_beginning(self):
         """A key prefix is literal: an underscore is not a wildcard."""
@@ -89,12 +86,12 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
         self.aggregate('like', filter_tenantXid='a', filterXtenant_id='a')
         self.assertEqual(
             {uuids.own: {'filter_tenant_id': 'a', 'filter_tenant_id_2': 'b'}},
-            self.source.read(TENANT).metadata)
+            self.source.read(TENANT)[0])
 
     def test_case_of_keys(self):
         """Keys are case-sensitive, as in nova's filters."""
         self.aggregate('upper', SSD='true', FILTER_TENANT_ID='a')
-        self.assertEqual({}, self.source.read(names('ssd') | TENANT).metadata)
+        self.assertEqual({}, self.source.read(names('ssd') | TENANT)[0])
 
     def test_pairs_of_aggregates_with_a_host_in_common(self):
         """Only aggregates with the keys to be paired are paired."""
@@ -102,11 +99,12 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
         self.aggregate('theirs', 'h2', 'h3', filter_tenant_id_2='b')
         self.aggregate('third', 'h3', 'h4', filter_tenant_id='c')
         self.aggregate('fast', 'h1', 'h2', 'h3', 'h4', ssd='true')
-        found = self.source.read(names('ssd') | TENANT, TENANT, ['b'])
+        found, overlaps = self.source.read(
+            names('ssd') | TENANT, TENANT, ['b'])
         self.assertEqual(
             {frozenset({uuids.mine, uuids.theirs}),
-             frozenset({uuids.theirs, uuids.third})}, found.overlaps)
-        self.assertEqual(4, len(found.metadata))
+             frozenset({uuids.theirs, uuids.third})}, overlaps)
+        self.assertEqual(4, len(found))
 
     def test_pairs_have_a_key_in_common(self):
         """Two aggregates are paired only if they share a key."""
@@ -118,7 +116,7 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
         keys = names('instance_type', 'availability_zone')
         self.assertEqual(
             {frozenset({uuids.east, uuids.west})},
-            self.source.read(keys, keys, ['a']).overlaps)
+            self.source.read(keys, keys, ['a'])[1])
 
     def test_pairs_with_a_text(self):
         """Hosts without any aggregate that can match are skipped."""
@@ -127,9 +125,9 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
         self.aggregate('others', 'h2', filter_tenant_id='tenant-c')
         self.assertEqual(
             {frozenset({uuids.mine, uuids.theirs})},
-            self.source.read(TENANT, TENANT, ['tenant_a']).overlaps)
+            self.source.read(TENANT, TENANT, ['tenant_a'])[1])
         self.assertEqual(frozenset(), self.source.read(
-            TENANT, TENANT, ['tenant-d']).overlaps)
+            TENANT, TENANT, ['tenant-d'])[1])
 
     def test_text_that_a_database_refuses(self):
         """Image properties may contain any text."""
@@ -139,7 +137,7 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
         for text in '\N{PENGUIN}', 'deb\0', 'debian\\', '%':
             self.assertEqual(
                 {frozenset({uuids.mine, uuids.theirs})},
-                self.source.read(distro, distro, [text]).overlaps)
+                self.source.read(distro, distro, [text])[1])
 
     def test_one_statement(self):
         """A read is a single statement."""

@@ -56,7 +56,7 @@ class World:
 
     def read(self, keys: keyed_aggregates.Keys,
              paired: keyed_aggregates.Keys = keyed_aggregates.Keys(),
-             texts: abc.Iterable[str] = ()) -> metadata.MatchingAggregates:
+             texts: abc.Iterable[str] = ()) -> metadata.Matching:
         """Return aggregates and pairs as MetadataSource does."""
         kinds = [keyed_aggregates.Keys(names=frozenset({name}))
                  for name in paired.names]
@@ -69,8 +69,7 @@ class World:
                 if any(text in value for value, text in looked):
                     named.append(uuid)
             pairs |= set(map(frozenset, itertools.product(named, others)))
-        return metadata.MatchingAggregates(
-            _matching(self.metadata, keys), self.overlaps & pairs)
+        return _matching(self.metadata, keys), self.overlaps & pairs
 
     def known(self, uuids: abc.Iterable[str]) -> frozenset[str]:
         """Return known UUIDs as MetadataSource does."""

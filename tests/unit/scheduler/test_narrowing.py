@@ -13,7 +13,6 @@ from nova_aggregate_mirror.scheduler import narrowing
 from nova_aggregate_mirror.scheduler import request_filters
 from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror.source import keyed_aggregates
-from nova_aggregate_mirror.source import metadata
 from tests.scheduling import process
 from tests.scheduling import worlds
 
@@ -33,7 +32,7 @@ class Source:
         self.reads.append((keys, paired, texts))
         if self.error:
             raise self.error
-        return metadata.MatchingAggregates(self.aggregates, frozenset())
+        return self.aggregates, frozenset()
 
 
 class NarrowingTest(testtools.TestCase):
