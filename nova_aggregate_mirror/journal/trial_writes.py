@@ -11,10 +11,6 @@ from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import transactions
 
 
-class _RolledBackError(Exception):
-    """Ends a transaction without committing it."""
-
-
 def write(database: transactions.Transactions) -> None:
     """Write to every table, and commit a lease with an unused name.
 
@@ -30,12 +26,9 @@ def write(database: transactions.Transactions) -> None:
                         and column.autoincrement is not True]
             connection.execute(sa.insert(table), {
                 column.name: _value(column, name) for column in required})
-        raise _RolledBackError
+        connection.get_transaction().rollback()
 
-    try:
-        database.run(insert)
-    except _RolledBackError:
-        pass
+    database.run(insert)
     # To lock a name writes its row in the table of leases.
     database.run(lambda connection: binding.lock(connection, name))
     delete = sa.delete(models.lease).where(models.lease.c.name == name)
