@@ -58,6 +58,11 @@ class Cause:
         """Return the row with a detail in its phrase."""
         return dataclasses.replace(self, phrase=self.phrase % detail)
 
+    def with_step(self, detail: object) -> 'Cause':
+        """Return the row with a detail in its step."""
+        literal = str(detail).replace('{', '{{').replace('}', '}}')
+        return dataclasses.replace(self, step=self.step % literal)
+
     def in_call(self) -> 'Cause':
         """Return the row for the time of a request to nova-api."""
         return dataclasses.replace(
@@ -103,9 +108,9 @@ _CERTIFICATES = {
     **dict.fromkeys((2, 18, 19, 20, 21), _AUTHORITY),
     **dict.fromkeys((62, 64), _OTHER_NAME)}
 """Steps by OpenSSL's codes."""
-_PROXY = Cause('proxy_failed', 'is behind the proxy %s, which %s',
-               'if this host reaches {address} without a proxy, name its host '
-               'in no_proxy; otherwise correct %s; both ' + ENVIRONMENT)
+PROXY = Cause('proxy_failed', 'is behind the proxy %s, which %s',
+              'if this host reaches {address} without a proxy, name its host '
+              'in no_proxy; otherwise correct %s; both ' + ENVIRONMENT)
 DESCRIPTORS = Cause(
     'no_descriptor', 'was not asked: this process has too many open files',
     'raise the limit of open files of this process')
@@ -218,6 +223,17 @@ FAILED = _log('failed', 'failed: %s')
 MOVE = 'move %s* to another directory, and restart nova-api and the agent'
 """The step for an SQLite journal that nothing repairs: nova-api creates one,
 and the next full sync mirrors what was to be mirrored."""
+FILE_FULL = Cause('no_space', 'has no space left', 'free space in %s')
+FILE_DENIED = Cause('access_denied', 'cannot use %s: Permission denied',
+                    'run "chmod u+rwX %s"')
+FILE_OF_ANOTHER = Cause('access_denied', 'cannot use %s: Permission denied',
+                        'run this as its owner, user %s')
+FILE_LOCKED = Cause('locked', 'is locked by another process',
+                    'find it with "fuser -v %s"')
+FILE_DAMAGED = Cause('damaged', 'is not an SQLite database, or is damaged',
+                     MOVE)
+IO_ERROR = Cause('io_error', 'had an I/O error in %s',
+                 'see the kernel log of this host')
 
 
 def catalog(service: str) -> str:
@@ -259,12 +275,6 @@ def cell(name: str, mapping: str = '') -> Party:
         'database_connection of the cell mapping', 'run "nova-manage db sync"')
 
 
-def proxy(url: str, variable: str, phrase: str) -> Cause:
-    """Return the row for what a proxy did, which a variable names."""
-    return dataclasses.replace(
-        _PROXY.with_detail((url, phrase)), step=_PROXY.step % variable)
-
-
 def lacking(cause: Cause, name: str) -> Cause:
     """Return the row for a table or a column whose name is known."""
     return dataclasses.replace(cause, phrase='lacks the ' + name)
@@ -274,50 +284,6 @@ def user_limit(name: str) -> Cause:
     """Return the row for a limit of the user that is used up."""
     return dataclasses.replace(
         USED_UP, phrase='refused the user, whose %s is used up' % name)
-
-
-def file_full(directory: object) -> Cause:
-    """Return the row for a file system without space."""
-    return _of_path('no_space', 'has no space left', 'free space in %s',
-                    directory)
-
-
-def file_denied(path: object, owner: str) -> Cause:
-    """Return the row for a path that its owner lets no other user use.
-
-    :param owner: empty if it is the user of this process
-    """
-    return _of_path(
-        'access_denied', 'cannot use %s: Permission denied' % path,
-        'run this as its owner, user %s' if owner else 'run "chmod u+rwX %s"',
-        owner or path)
-
-
-def file_locked(file: str) -> Cause:
-    """Return the row for an SQLite file, quoted for a shell."""
-    return _of_path('locked', 'is locked by another process',
-                    'find it with "fuser -v %s"', file)
-
-
-def file_damaged(file: str) -> Cause:
-    """Return the row for an SQLite file, quoted for a shell."""
-    return _of_path('damaged', 'is not an SQLite database, or is damaged',
-                    MOVE, file)
-
-
-def io_error(directory: object) -> Cause:
-    """Return the row for an I/O error in a directory."""
-    return Cause('io_error', 'had an I/O error in %s' % directory,
-                 'see the kernel log of this host')
-
-
-def _of_path(kind: str, phrase: str, step: str, path: object) -> Cause:
-    return Cause(kind, phrase, step % _literal(path))
-
-
-def _literal(text: object) -> str:
-    """Return a text that stays the same in ``Cause.step_for``."""
-    return str(text).replace('{', '{{').replace('}', '}}')
 
 
 def not_again(cause: Cause) -> Cause:
@@ -337,8 +303,8 @@ def url_unusable(driver: str, parameters: str, reason: str) -> Cause:
     cause = _URL.with_detail((driver, reason and ': ' + reason))
     if not parameters:
         return cause
-    return dataclasses.replace(cause, step='correct or remove %s in {address}'
-                               % _literal(parameters))
+    return dataclasses.replace(
+        cause, step='correct or remove %s in {address}').with_step(parameters)
 
 
 def certificate_refused(code: int, reason: str) -> Cause:

@@ -169,7 +169,9 @@ def cause(exc: Exception, waited: float, handled: BaseException | None
     if observed is None:
         return causes.UNASKED.with_detail(type(_wrapped(exc)).__name__)
     if isinstance(exc, requests_exceptions.ProxyError):
-        return causes.proxy(*_proxy(exc), observed.phrase)
+        url, variable = _proxy(exc)
+        return causes.PROXY.with_detail(
+            (url, observed.phrase)).with_step(variable)
     return observed
 
 

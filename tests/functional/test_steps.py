@@ -56,6 +56,8 @@ UNFOLLOWED = {
         PACKAGES + 'tests.unit.checks.test_nova',
     'find it with "fuser -v %s"': LISTS,
     'free space in %s': 'needs a full disk: tests.unit.journal.db.test_sqlite',
+    'run "chmod u+rwX %s"': 'tests.unit.checks.test_nova',
+    'run this as its owner, user %s': USERS,
     'Run nova-api, the agent and the commands as %s, then run': USERS,
     'Restart nova-api on each controller':
         'the matrix runs no nova-api: tests.unit.checks.test_journal',
@@ -151,8 +153,6 @@ def steps() -> abc.Iterator[str]:
     """List the texts of all steps: those of errors, and those of checks."""
     for cause in (*filter(is_cause, vars(causes).values()),
                   *map(causes.module_missing, ('MySQLdb', 'pymysql', 'x')),
-                  causes.file_full('%s'), causes.file_locked('%s'),
-                  causes.io_error('%s'),
                   *(causes.certificate_refused(code, '')
                     for code in (0, 9, 18, 62)), causes.OUT_OF_TIME.in_call()):
         # What is a step of the party alone is below.

@@ -109,25 +109,28 @@ def failure(error: OSError, path: pathlib.Path) -> OSError:
     """Return the error to raise instead, about a path that may not exist."""
     place = existing(path)
     if error.errno in _FULL:
-        return FileFailure(causes.file_full(
+        return FileFailure(causes.FILE_FULL.with_step(
             place if place.is_dir() else place.parent))
     owner = place.stat().st_uid
     # A file of root is no reason to run this as root.
     if error.errno == errno.EACCES and owner:
-        user = accounts.user(owner) if owner != os.geteuid() else ''
-        return FileFailure(causes.file_denied(place, user))
+        cause = causes.FILE_DENIED.with_step(place)
+        if owner != os.geteuid():
+            cause = causes.FILE_OF_ANOTHER.with_step(accounts.user(owner))
+        return FileFailure(cause.with_detail(place))
     return OSError(error.errno, error.strerror, str(path))
 
 
 def _raise_cause(file: pathlib.Path, error: BaseException) -> None:
     """Raise the cause of an error of SQLite, if it lies in the file."""
     kind = getattr(error, 'sqlite_errorcode', 0) & _KIND
+    quoted = shlex.quote(str(file))
     if kind == sqlite3.SQLITE_FULL:
-        raise FileFailure(causes.file_full(file.parent))
+        raise FileFailure(causes.FILE_FULL.with_step(file.parent))
     if kind == sqlite3.SQLITE_BUSY:
-        raise FileFailure(causes.file_locked(shlex.quote(str(file))))
+        raise FileFailure(causes.FILE_LOCKED.with_step(quoted))
     if kind in _DAMAGED:
-        raise DamagedFile(causes.file_damaged(shlex.quote(str(file))))
+        raise DamagedFile(causes.FILE_DAMAGED.with_step(quoted))
     if kind in _OF_SYSTEM:
         # What SQLite could not do fails again, and the system says why.
         try:
@@ -136,7 +139,7 @@ def _raise_cause(file: pathlib.Path, error: BaseException) -> None:
             raise failure(exc, file) from exc
         try_write(file.parent)
     if kind == sqlite3.SQLITE_IOERR:
-        raise FileFailure(causes.io_error(file.parent))
+        raise FileFailure(causes.IO_ERROR.with_detail(file.parent))
 
 
 def _forget_connections() -> None:
