@@ -24,7 +24,6 @@ from nova_aggregate_mirror.reconcile import result
 
 LOG = logging.getLogger(__name__)
 
-PROVIDER = outcome.PROVIDER
 LISTING = commands.SYNC + ' --dry-run'
 
 Note = abc.Callable[[float, result.Result], None]
@@ -101,18 +100,18 @@ class PeriodicSync:
             sync = full_sync.run(self._reconciler, request=request)
         except exceptions.MirrorError as exc:
             sync = full_sync.without_comparison(exc, request)
-        outcome = sync.outcome
+        failed = sync.outcome.failed
         errors = [sync.not_compared] if sync.not_compared else [
-            *outcome.failed.values()]
+            *failed.values()]
         if any(isinstance(exc, exceptions.Stopped) for exc in errors):
             return None
         if not sync.not_compared:
             # The frames of an error would live as long as it.
             self._failing = {
                 subject.name: exc.with_traceback(None)
-                for subject, exc in outcome.failed.items()
-                if subject.kind == PROVIDER and exc.is_of_provider
-                and exc is not outcome.outage}
+                for subject, exc in failed.items()
+                if subject.kind == outcome.PROVIDER and exc.is_of_provider
+                and exc is not sync.outcome.outage}
         return sync
 
     def _remember(self, sync: result.Result, seconds: float) -> None:

@@ -4,8 +4,7 @@
 from collections import abc
 import os
 import time
-import typing
-from typing import cast
+from typing import Any
 
 from oslo_config import cfg
 from oslo_log import log as logging
@@ -21,11 +20,7 @@ from nova_aggregate_mirror.limits import backoff
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import reconciler
-from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import host_database
-
-if typing.TYPE_CHECKING:
-    from nova_aggregate_mirror.journal import stored_rows
 
 LOG = logging.getLogger(__name__)
 
@@ -95,14 +90,12 @@ class Process:
         self.source = host_database.HostSource(self.limits)
         self.placement = client.Client(conf, announces=True)
         self._has_checked_nova = False
-        # Only drains and full syncs, which nova-api never makes, read all of
-        # nova, of the ledger and of the rows.
-        nova = cast(source.Source, self.source)
-        recorded = cast('stored_rows.StoredRows', self.rows)
-        self.reconciler = reconciler.Reconciler(
-            cast(journal.Ledger, self.ledger), nova, self.placement, recorded)
-        self.unrecorded = reconciler.Reconciler(
-            journal.Ledger(), nova, self.placement, recorded)
+        # Narrower than the types of a reconciler: only drains and full syncs,
+        # which nova-api never makes, read all of nova, ledger and rows.
+        parts: list[Any] = [self.source, self.placement, self.rows]
+        ledger_part: Any = self.ledger
+        self.reconciler = reconciler.Reconciler(ledger_part, *parts)
+        self.unrecorded = reconciler.Reconciler(journal.Ledger(), *parts)
         """For operations without a confirmed row; reads no ledger."""
         self.breaker = PlacementBreaker(options.inline_backoff)
 

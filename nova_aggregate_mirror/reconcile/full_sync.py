@@ -28,7 +28,6 @@ from nova_aggregate_mirror import source
 
 LOG = logging.getLogger(__name__)
 
-Association = associations.Association
 Comparison = comparison.Comparison
 UNLIMITED = brake.UNLIMITED
 Outcome = outcome.Outcome

@@ -44,7 +44,7 @@ REBUILT = ('if that is nova\'s placement, correct [placement_database] '
 
 
 @dataclasses.dataclass(frozen=True)
-class Selection:
+class _Selection:
     """UUIDs of the aggregates to query in placement."""
 
     used: frozenset[str]
@@ -56,7 +56,7 @@ class Selection:
 
 
 def select(context: context.Context,
-           requested: frozenset[str] = frozenset()) -> Selection:
+           requested: frozenset[str] = frozenset()) -> _Selection:
     """Return the aggregates to query in placement."""
     ledgered = frozenset(context.ledger.entries())
     aggregates = context.nova.aggregates()
@@ -65,10 +65,10 @@ def select(context: context.Context,
     every = ledgered.union(aggregates, used)
     if only:
         used, every = used & only, every & only
-    return Selection(used, every - used, only)
+    return _Selection(used, every - used, only)
 
 
-def read(context: context.Context, selection: Selection,
+def read(context: context.Context, selection: _Selection,
          hosts: frozenset[str] = frozenset()) -> comparison.Comparison:
     """Read placement, then nova.
 
