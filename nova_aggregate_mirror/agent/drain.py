@@ -181,9 +181,9 @@ class Drain:
         self._read_at = now
         pending = [now - row.since for row in self._known.values()
                    if row.brief.pending and not row.lock]
-        self._figures.set_backlog(stored_rows.Backlog(
+        self._figures.set_backlog(
             len(pending), len(self._known) - len(pending),
-            max(pending, default=0.0)))
+            max(pending, default=0.0))
 
     def _update(self, briefs: abc.Iterable[stored_rows.Brief]) -> None:
         """Update what is known with the rows that are in the journal now."""

@@ -10,7 +10,6 @@ import time
 import prometheus_client
 
 from nova_aggregate_mirror.journal import api_processes
-from nova_aggregate_mirror.journal import stored_rows
 
 PREFIX = 'nova_aggregate_mirror_'
 AUDIT = 'audit'
@@ -142,12 +141,15 @@ class Metrics:
             self._success.labels(AUDIT)
         self._show_audit()
 
-    def set_backlog(self, backlog: stored_rows.Backlog) -> None:
-        """Record the backlog; with nothing pending, the drain succeeds."""
-        self._pending.set(backlog.pending)
-        self._waiting.set(backlog.waiting)
-        self._oldest.set(backlog.oldest_age)
-        if not backlog.pending:
+    def set_backlog(self, pending: int, waiting: int, oldest: float) -> None:
+        """Record the backlog; with nothing pending, the drain succeeds.
+
+        :param oldest: age of the oldest pending operation, in seconds
+        """
+        self._pending.set(pending)
+        self._waiting.set(waiting)
+        self._oldest.set(oldest)
+        if not pending:
             self._set_success('drain')
 
     def observe_drain(self, result: str, seconds: float, added: int,

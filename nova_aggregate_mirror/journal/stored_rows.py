@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import rows
-from nova_aggregate_mirror.journal import seen_processes
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import uuids
 
@@ -31,9 +30,6 @@ _ROWS_OF = _ROWS.where(_IDS)
 _BRIEFS = sa.select(_DIRTY.id, _DIRTY.running, _DIRTY.attempts,
                     _DIRTY.mirrored_at).order_by(*_ORDER)
 _HOSTS = sa.select(_DIRTY.host)
-_BACKLOG = sa.select(
-    sa.func.count(), sa.func.count(_DIRTY.mirrored_at),
-    sa.func.min(sa.case((_DIRTY.mirrored_at.is_(None), _DIRTY.created_at))))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,19 +44,6 @@ class Brief:
     attempts: int
     pending: bool
     """Whether placement may not reflect the operation yet."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Backlog:
-    """Numbers of operations that are still in the journal."""
-
-    pending: int
-    """Operations that placement may not reflect yet."""
-    waiting: int
-    """Operations that are mirrored but may still run."""
-    oldest_age: float
-    """Age of the oldest pending operation in seconds; 0 if none is pending.
-    It is negative if its host's clock was more than an hour ahead."""
 
 
 class StoredRows(rows.Rows):
@@ -115,19 +98,6 @@ class StoredRows(rows.Rows):
         return [Brief(row.id, row.running, row.attempts,
                       row.mirrored_at is None)
                 for row in self._read(_BRIEFS)]
-
-    def backlog(self) -> Backlog:
-        """Count the operations that are still in the journal.
-
-        The age depends on the clocks of the hosts that wrote the rows.
-        """
-        [(count, mirrored, oldest)] = self._read(_BACKLOG)
-        age = 0.0 if oldest is None else self._now() - oldest
-        # Clocks differ a little; one that is further ahead is to be seen.
-        if age >= -seen_processes.AHEAD:
-            age = max(0.0, age)
-        return Backlog(
-            pending=count - mirrored, waiting=mirrored, oldest_age=age)
 
 
 def _row(row: Any) -> journal.Row:

@@ -72,7 +72,7 @@ def _nova_api(process: seen_processes.ProcessRecord, clause: str, step: str
 def _waiting_operations(journal: store.Journal, reason: str, command: str
                         ) -> list[Problem]:
     """Describe operations that no agent mirrors, if there are any."""
-    if not journal.rows.backlog().pending:
+    if not any(brief.pending for brief in journal.rows.briefs()):
         return []
     return [Problem(
         'Operations', 'Operations wait in the journal, and ' + reason,

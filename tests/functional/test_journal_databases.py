@@ -58,7 +58,7 @@ def write(kept: store.Journal, number: int, turns: int) -> int:
         rows.set_failed(dict.fromkeys(ids[:2], 'failed'))
         rows.set_mirrored(ids[2:4])
         closed += rows.close(ids[4:8])
-        rows.backlog()
+        rows.all()
     return closed
 
 

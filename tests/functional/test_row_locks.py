@@ -14,7 +14,6 @@ from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import lock_waits
-from nova_aggregate_mirror.journal import stored_rows
 from nova_aggregate_mirror.reconcile import reconciler
 from tests import databases
 from tests.functional import test_journal_databases
@@ -97,8 +96,7 @@ class TestRowLocks(test_journal_databases.DatabaseTest):
         self.assertEqual(0, self.lost)
         self.assertEqual(['h3'], self.step(2))
         self.assertEqual(1, self.lost)
-        self.assertEqual(stored_rows.Backlog(0, 1, 0.0),
-                         self.figures.last('set_backlog')[0])
+        self.assertEqual((0, 1, 0.0), self.figures.last('set_backlog'))
         self.locker.rollback()
         self.assertEqual([], self.step(4))
         self.assertEqual(1, len(self.messages.output.splitlines()))

@@ -12,7 +12,6 @@ from testtools import matchers
 import yaml
 
 from nova_aggregate_mirror.agent import metrics
-from nova_aggregate_mirror.journal import stored_rows
 
 ROOT = pathlib.Path(__file__).parents[3]
 RULES = ROOT / 'etc' / 'prometheus' / 'nova-aggregate-mirror.rules.yaml'
@@ -33,7 +32,7 @@ class TestAlerts(testtools.TestCase):
         figures = metrics.Metrics()
         figures.expect_audits(['zone'])
         # A metric with a label exists only after something was counted.
-        figures.set_backlog(stored_rows.Backlog(0, 0, 0.0))
+        figures.set_backlog(0, 0, 0.0)
         figures.observe_sync('success', 0.0)
         shown = exposition.generate_latest(figures.registry).decode()
         names = {name for rule in alerts() for name in re.findall(

@@ -22,7 +22,6 @@ import testtools
 from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror.agent import metrics_server
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.journal import stored_rows
 from tests import patience
 
 DRIFT = {('az1', 'missing'): 3, ('az1', 'stale'): 1}
@@ -88,7 +87,7 @@ class TestMetrics(testtools.TestCase):
 
     def test_journal(self):
         """Pending rows, the age of the oldest, and waiting rows."""
-        self.metrics.set_backlog(stored_rows.Backlog(3, 2, 17.5))
+        self.metrics.set_backlog(3, 2, 17.5)
         figures = self.figures()
         self.assertEqual(3, figures['journal_pending_rows',])
         self.assertEqual(2, figures['journal_waiting_rows',])
@@ -158,7 +157,7 @@ class TestMetrics(testtools.TestCase):
 
     def test_journal_without_pending_rows_is_a_success(self):
         """Without work the drain is successful, so that no alert fires."""
-        self.metrics.set_backlog(stored_rows.Backlog(0, 2, 0.0))
+        self.metrics.set_backlog(0, 2, 0.0)
         self.assertEqual(1234.5, self.figures()[
             'last_success_timestamp_seconds', 'drain'])
 
@@ -235,7 +234,7 @@ class TestMetrics(testtools.TestCase):
         self.metrics.set_leader(True)
         self.assertEqual(1, self.figures()['leader',])
         for _step in 'before', 'after':
-            self.metrics.set_backlog(stored_rows.Backlog(3, 2, 17.5))
+            self.metrics.set_backlog(3, 2, 17.5)
             self.metrics.observe_sync(
                 'partial', 2.0, drift=DRIFT, refused=True)
             self.metrics.set_leader(False)

@@ -157,26 +157,3 @@ class TestProgress(RowsTest):
         self.assertEqual('K\\xf6ln\\udc80\\x00', self.stored()[0].last_error)
         self.rows.hand_over(row, '\u00f6' * 100000)
         self.assertEqual(rows.ERROR_LENGTH, len(self.stored()[0].last_error))
-
-
-class TestBacklog(RowsTest):
-
-    def test_empty_journal(self):
-        """Nothing is pending, and the age is zero."""
-        self.assertEqual(stored_rows.Backlog(0, 0, 0.0), self.rows.backlog())
-
-    def test_pending_and_waiting(self):
-        """The age is that of the oldest pending row."""
-        self.rows.set_mirrored([self.recorded().id])
-        self.now += 10
-        self.recorded()
-        self.now += 5
-        self.recorded()
-        self.now += 20
-        self.assertEqual(stored_rows.Backlog(2, 1, 25.0), self.rows.backlog())
-
-    def test_row_of_a_host_whose_clock_is_ahead(self):
-        """No age is negative."""
-        self.recorded()
-        self.now -= 60
-        self.assertEqual(0.0, self.rows.backlog().oldest_age)
