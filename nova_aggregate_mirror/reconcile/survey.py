@@ -110,8 +110,8 @@ def _with_providers(context: context.Context, current: source.Memberships,
     """
     nodes = nova.compute_nodes()
     lacking = []
-    for node, aggregates in nova.desired().items():
-        related = aggregates | nova.disputed(node)
+    for node in nova.nodes:
+        related = nova.wanted(node) | nova.disputed(node)
         if only:
             related &= only
         if related and node not in current and node not in unread:

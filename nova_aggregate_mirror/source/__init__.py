@@ -200,10 +200,6 @@ class Nova:
         return any(aggregate.hosts & hosts
                    for aggregate in self.invalid_aggregates)
 
-    def desired(self) -> Memberships:
-        """Return provider to aggregates, for every node with a host."""
-        return {node: self.wanted(node) for node in self.nodes}
-
     def nodes_of(self, hosts: abc.Collection[str]) -> frozenset[str]:
         return frozenset(node for node in self.nodes
                          if self.hosts_of(node).intersection(hosts))

@@ -19,6 +19,11 @@ from tests import fixtures
 from tests import functional
 
 
+def wanted(nova):
+    """Return each compute node with the aggregates that it must be in."""
+    return {node: nova.wanted(node) for node in nova.nodes}
+
+
 class SourceTest(testtools.TestCase):
 
     def setUp(self):
@@ -46,7 +51,7 @@ class TestRead(SourceTest):
         nova = self.source.read(['h1', 'h2'])
         self.assertEqual(
             {one.nodes[0]: {self.zone.uuid, self.other.uuid},
-             two.nodes[0]: {self.other.uuid}}, nova.desired())
+             two.nodes[0]: {self.other.uuid}}, wanted(nova))
         self.assertEqual({self.zone.uuid: 'zone', self.other.uuid: 'other'},
                          nova.aggregates)
         self.assertEqual(frozenset(), nova.unmapped)
@@ -80,14 +85,14 @@ class TestRead(SourceTest):
         """It is reported, and has no provider."""
         self.host('h1', self.zone, nodes=0)
         nova = self.source.read_all()
-        self.assertEqual({}, nova.desired())
+        self.assertEqual({}, wanted(nova))
         self.assertEqual(frozenset({'h1'}), nova.nodeless())
 
     def test_host_without_mapping_is_found_in_any_cell(self):
         """Its nodes are mirrored, and the host is reported."""
         host = self.host('h1', self.zone, cell='cell2', mapped=False)
         for nova in (self.source.read(['h1']), self.source.read_all()):
-            self.assertEqual({host.nodes[0]: {self.zone.uuid}}, nova.desired())
+            self.assertEqual({host.nodes[0]: {self.zone.uuid}}, wanted(nova))
             self.assertEqual(frozenset({'h1'}), nova.unmapped)
 
     def test_host_that_is_mapped_to_another_cell(self):
@@ -97,7 +102,7 @@ class TestRead(SourceTest):
             nova_context.get_admin_context(), host='h1',
             cell_mapping=self.cloud.nova.cell('cell1')).create()
         nova = self.source.read_all()
-        self.assertEqual({host.nodes[0]: {self.zone.uuid}}, nova.desired())
+        self.assertEqual({host.nodes[0]: {self.zone.uuid}}, wanted(nova))
         self.assertEqual(frozenset({'h1'}), nova.unmapped)
         cells = [self.cloud.nova.cell(name) for name in ('cell1', 'cell2')]
         text, step = nova.obstacle('h1')
@@ -159,7 +164,7 @@ class TestRead(SourceTest):
     def test_host_of_another_case_is_another_host(self):
         """MySQL returns it too; the scheduler treats it as another host."""
         self.host('h1', self.zone)
-        self.assertEqual({}, self.source.read(['H1']).desired())
+        self.assertEqual({}, wanted(self.source.read(['H1'])))
 
     def test_unknown_host_and_aggregate(self):
         """Hosts and aggregates that nova does not have are not returned."""
