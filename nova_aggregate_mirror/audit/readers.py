@@ -36,7 +36,7 @@ class DatabaseAudit:
                  history: abc.Iterable[full_syncs.Entry] = (),
                  zone: str = '', can_unpin: bool = False,
                  settings: rules.Settings | None = None) -> None:
-        self._database = connections.ApiDatabase()
+        self._database = connections.api_database()
         aggregates = metadata.read_all(self._database)
         selected = list(dict.fromkeys(names))
         settings = settings or read_settings(conf, selected)

@@ -114,7 +114,7 @@ def count_pinned(zone: str) -> int:
     pinned = sa.select(_NEWEST.c.instance_uuid).where(
         _NEWEST.c.spec.contains(text, autoescape=True),
         _NEWEST.c.spec != sa.func.replace(_NEWEST.c.spec, text, ''))
-    with connections.ApiDatabase().reading() as api:
+    with connections.api_database().reading() as api:
         uuids = api.execute(pinned).scalars().all()
         # The request of a deleted server remains until it is archived.
         return sum(api.execute(_EXISTING, {'some': some}).scalar_one()

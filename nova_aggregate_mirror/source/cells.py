@@ -84,8 +84,8 @@ class Cells:
             self._limits_some = dataclasses.replace(
                 limits, answer=min(limits.answer, SOON))
         self._read_cells = read
-        self._pools: dict[tuple[str, bool], connections.Pool] = {}
-        """Connection URL, and whether whole cells are read, to the pool."""
+        self._pools: dict[tuple[Cell, bool], connections.Pool] = {}
+        """Cell, and whether it is read as a whole, to the pool."""
 
     def all(self, connection: Any) -> list[Cell]:
         """Read every cell except cell0, oldest first."""
@@ -130,19 +130,13 @@ class Cells:
 
     def _read(self, cell: Cell, query: abc.Callable[[Any], Any],
               full: bool) -> Any:
-        """Run a query in a cell, and translate its errors."""
-        with engines.translated(
-                cell.party, lambda _error: exceptions.CellUnavailable,
-                connections.ERRORS):
-            return self._query(cell, query, full)
-
-    def _query(self, cell: Cell, query: abc.Callable[[Any], Any],
-               full: bool) -> Any:
+        """Run a query in a cell; raise CellUnavailable if that fails."""
         if not cell.connection.strip():
             raise exceptions.CellUnavailable.of(
                 causes.UNASKED.with_detail('it has no URL'), cell.party)
         pool = self._pools.setdefault(
-            (cell.connection, full), connections.Pool(
+            (cell, full), connections.Pool(
+                cell.party, exceptions.CellUnavailable,
                 lambda: cell.connection, CONF.database,
                 self._limits if full else self._limits_some))
         with pool.reading() as connection:

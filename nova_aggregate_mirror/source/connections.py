@@ -30,10 +30,15 @@ class Pool:
 
     Nova's own connections wait without a limit. At most one connection stays
     open while it is not in use.
+
+    :param kind: the class of all failures
     """
 
-    def __init__(self, find_url: abc.Callable[[], str], settings: Any,
+    def __init__(self, party: causes.Party, kind: type[exceptions.Retriable],
+                 find_url: abc.Callable[[], str], settings: Any,
                  limits: engines.Limits) -> None:
+        self._party = party
+        self._kind = kind
         self._find_url = find_url
         self._settings = settings
         self._limits = limits
@@ -43,11 +48,13 @@ class Pool:
 
     @contextlib.contextmanager
     def reading(self) -> abc.Iterator[Any]:
-        """Open a new transaction on the writer; raises one of ``ERRORS``.
+        """Open a new transaction on the writer, for reading.
 
         It sees everything committed before it.
         """
-        with engines.attempt(self._limits, self._silence), (
+        with engines.translated(
+                self._party, lambda _error: self._kind, ERRORS
+        ), engines.attempt(self._limits, self._silence), (
                 self._opened().begin()) as connection:
             yield connection
 
@@ -66,24 +73,12 @@ class Pool:
             return self._engine
 
 
-class ApiDatabase:
-    """Nova's API database.
+def api_database(answer: float = engines.Limits.answer) -> Pool:
+    """Return nova's API database; its readers raise NovaUnavailable.
 
     There is no back-off after a silence: nova itself needs this database for
     every request.
     """
-
-    def __init__(self, answer: float = engines.Limits.answer) -> None:
-        self._pool = Pool(lambda: CONF.api_database.connection or '',
-                          CONF.api_database, engines.Limits(answer))
-
-    @contextlib.contextmanager
-    def reading(self) -> abc.Iterator[Any]:
-        """Open a new transaction on the writer, for reading.
-
-        :raises NovaUnavailable: when the database cannot be read
-        """
-        with engines.translated(
-                PARTY, lambda _error: exceptions.NovaUnavailable, ERRORS
-        ), self._pool.reading() as connection:
-            yield connection
+    return Pool(PARTY, exceptions.NovaUnavailable,
+                lambda: CONF.api_database.connection or '',
+                CONF.api_database, engines.Limits(answer))

@@ -71,7 +71,7 @@ class CellReader:
     """
 
     def __init__(self, limits: engines.Limits) -> None:
-        self._api = connections.ApiDatabase(limits.answer)
+        self._api = connections.api_database(limits.answer)
         self._cells = cells.Cells(
             limits, read=cell_threads.reader(limits, skip_late=False))
         self.cells_down: dict[str, exceptions.Failure] = {}

@@ -63,7 +63,7 @@ class HostSource:
     def __init__(self, limits: engines.Limits = engines.Limits(answer=60.0),
                  skip_late: bool = False,
                  read: cells.Read = cells.read_in_order) -> None:
-        self._api = connections.ApiDatabase(
+        self._api = connections.api_database(
             min(limits.answer, cells.SOON) if skip_late else limits.answer)
         self._cells = cells.Cells(limits, skip_late, read)
 

@@ -35,7 +35,7 @@ class MetadataSource:
     """Nova's API database; ``NovaUnavailable`` when it cannot be read."""
 
     def __init__(self) -> None:
-        self._api = connections.ApiDatabase()
+        self._api = connections.api_database()
 
     def read(self, keys: Keys, paired: Keys = Keys(),
              texts: abc.Iterable[str] = ()) -> Matching:
@@ -70,7 +70,7 @@ class MetadataSource:
                 statements.EXISTING, {'some': sorted(uuids)}))
 
 
-def read_all(database: connections.ApiDatabase | None = None,
+def read_all(database: connections.Pool | None = None,
              hosts: abc.Collection[str] | None = None
              ) -> keyed_aggregates.Aggregates:
     """Read every aggregate of nova's API database.
@@ -79,7 +79,7 @@ def read_all(database: connections.ApiDatabase | None = None,
     """
     statement = _MEMBERS if hosts is None else _MEMBERS.where(
         _MEMBER.host.in_(sorted(hosts)))
-    with (database or connections.ApiDatabase()).reading() as api:
+    with (database or connections.api_database()).reading() as api:
         rows = api.execute(statements.AGGREGATES).all()
         keys = {row.id: keyed_aggregates.key_of(row.id, row.uuid)
                 for row in rows}
@@ -102,7 +102,7 @@ def read_all(database: connections.ApiDatabase | None = None,
 
 def extra_specs() -> frozenset[str]:
     """Read the names of the extra specs that any flavor has."""
-    with connections.ApiDatabase().reading() as api:
+    with connections.api_database().reading() as api:
         return frozenset(api.execute(_EXTRA_SPECS).scalars())
 
 

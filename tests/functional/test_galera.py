@@ -272,7 +272,9 @@ class TestGalera(testtools.TestCase):
         used, node = self.open(2), self.nodes[2]
         self.connect(2)
         unused = store.Journal(self.conf)
-        nova = connections.Pool(lambda: self.url(2), {}, engines.Limits())
+        nova = connections.Pool(
+            connections.PARTY, exceptions.NovaUnavailable,
+            lambda: self.url(2), {}, engines.Limits())
         with nova.reading():
             pass
 
@@ -286,7 +288,7 @@ class TestGalera(testtools.TestCase):
             self.assertEqual(2, len(self.sessions(2)))
             self.fails_once(used)
             self.assertRaises(exceptions.JournalUnavailable, unused.rows.all)
-            self.assertRaises(connections.ERRORS, self.read, nova)
+            self.assertRaises(exceptions.NovaUnavailable, self.read, nova)
             self.assertTrue(galera.wait(lambda: not self.sessions(2)))
             row = self.record(self.open(0))
         self.assertTrue(galera.wait(node.is_synced))

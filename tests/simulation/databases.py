@@ -49,7 +49,7 @@ class Connection:
 
 
 class Api:
-    """Nova's API database, as ``connections.ApiDatabase``."""
+    """Nova's API database, as ``connections.api_database``."""
 
     def __init__(self, world: simulated.World, nova: simulated_nova.Nova
                  ) -> None:
@@ -124,6 +124,12 @@ class Cells(cells.Cells):
         self._clock.world.give_way('read of cells')
         self._clock.catch_up()
         return super().rows(*arguments, **options)
+
+    def _read(self, cell: cells.Cell, query: abc.Callable[[Any], Any],
+              full: bool) -> Any:
+        with engines.translated(
+                cell.party, lambda _error: exceptions.CellUnavailable):
+            return self._query(cell, query, full)
 
     def _query(self, cell: cells.Cell, query: abc.Callable[[Any], Any],
                full: bool) -> Any:

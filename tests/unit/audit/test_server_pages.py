@@ -24,10 +24,10 @@ class TestPages(testtools.TestCase):
             mock.Mock(spec=cells.Cell), mock.Mock(spec=cells.Cell)]
         for cell, name in zip(self.cells.all(), ('cell1', 'cell2')):
             cell.name = name
-        api = mock.Mock(spec=connections.ApiDatabase)
+        api = mock.Mock(spec=connections.Pool)
         api.reading.side_effect = contextlib.nullcontext
         for module, name, double in (
-                (connections, 'ApiDatabase', api),
+                (connections, 'api_database', api),
                 (cells, 'Cells', self.cells)):
             self.useFixture(fixtures.MockPatchObject(
                 module, name, return_value=double))

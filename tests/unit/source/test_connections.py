@@ -29,5 +29,5 @@ class TestApiDatabase(testtools.TestCase):
                 'nova\'s API database ' + text, str(error))
 
     def read(self) -> None:
-        with connections.ApiDatabase().reading():
+        with connections.api_database().reading():
             pass
