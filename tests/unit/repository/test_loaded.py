@@ -24,7 +24,7 @@ HOOK = 'hooks.attach', 'hooks.mirror'
 AGENT = 'cmd.agent',
 SCHEDULER = ('scheduler.filters', 'scheduler.request_filters',
              'scheduler.segment_addresses')
-MOST_LINES = {HOOK: 8000, SCHEDULER: 6800, AGENT: 12800}
+MOST_LINES = {HOOK: 7910, SCHEDULER: 6680, AGENT: 12600}
 """Lines that each loads at most; these figures only fall."""
 README = pathlib.Path(__file__).parents[3] / 'README.rst'
 
