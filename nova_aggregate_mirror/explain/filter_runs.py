@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of nova's host filters, one by one, with what they log."""
+"""Runs of one of nova's host filters, with what it logs."""
 
 from collections import abc
 import contextlib
@@ -111,52 +111,36 @@ def _without_names(text: str, state: host_manager.HostState) -> str:
     return _NAME.sub(general, text.replace(str(state), state.host))
 
 
-class Recorder:
-    """Runs nova's host filters one by one, over all hosts that are left.
+def run(handler: Any, host_filter: Any, states: list[Any],
+        named: abc.Iterable[Any], spec: Any
+        ) -> tuple[facts.FilterRun, list[Any]]:
+    """Run a filter; record what it rejects, and logs about that.
 
-    :param named: hosts to run each filter for, whatever other filters say
+    :param handler: nova's, of host filters
+    :param named: hosts to run it for, whatever other filters say
+    :returns: the record, and the hosts among ``states`` that pass
     """
-
-    def __init__(self, handler: Any, named: abc.Sequence[Any]) -> None:
-        self._handler = handler
-        self._named = named
-        self.runs: list[facts.FilterRun] = []
-        self.requested: abc.Sequence[Any] | None = None
-        """The hosts that nova filters; None until it does."""
-
-    def get_filtered_objects(
-            self, enabled: abc.Iterable[Any], objs: abc.Iterable[Any],
-            spec_obj: Any, index: int = 0) -> list[Any]:
-        states = self.requested = list(objs)
-        for host_filter in enabled:
-            if host_filter.run_filter_for_index(index):
-                states = self._run(host_filter, states, spec_obj, index)
-        return states
-
-    def _run(self, host_filter: Any, states: list[Any], spec: Any, index: int
-             ) -> list[Any]:
-        """Run one filter; record what it rejects, and logs about that."""
-        others = _without(self._named, states)
-        if isinstance(host_filter, nova_filters.CandidateFilterMixin):
-            # Only a candidate passes these.
-            others = [state for state in others if state.allocation_candidates]
-        with listening([*states, *others]) as messages:
-            with failures_of(host_filter):
-                passed = list(self._handler.get_filtered_objects(
-                    [host_filter], states, spec, index) or [])
-            passing_others = _pass(host_filter, others, spec)
-        rejected = _without([*states, *others], [*passed, *passing_others])
-        module = type(host_filter).__module__
-        broken_rules: frozenset[str] = frozenset()
-        if isinstance(host_filter, filters.AggregateMembershipFilter):
-            broken_rules = frozenset(
-                state.uuid for state, subjects
-                in host_filter.broken_rules(rejected, spec) if subjects)
-        self.runs.append(facts.FilterRun(
-            type(host_filter).__name__,
-            {state.uuid: messages.last_message(state) for state in rejected},
-            broken_rules, '' if module.startswith(NOVA_FILTERS) else module))
-        return passed
+    others = _without(named, states)
+    if isinstance(host_filter, nova_filters.CandidateFilterMixin):
+        # Only a candidate passes these.
+        others = [state for state in others if state.allocation_candidates]
+    with listening([*states, *others]) as messages:
+        with failures_of(host_filter):
+            passed = list(handler.get_filtered_objects(
+                [host_filter], states, spec) or [])
+        passing_others = _pass(host_filter, others, spec)
+    rejected = _without([*states, *others], [*passed, *passing_others])
+    module = type(host_filter).__module__
+    broken_rules: frozenset[str] = frozenset()
+    if isinstance(host_filter, filters.AggregateMembershipFilter):
+        broken_rules = frozenset(
+            state.uuid for state, subjects
+            in host_filter.broken_rules(rejected, spec) if subjects)
+    return facts.FilterRun(
+        type(host_filter).__name__,
+        {state.uuid: messages.last_message(state) for state in rejected},
+        broken_rules,
+        '' if module.startswith(NOVA_FILTERS) else module), passed
 
 
 def _without(states: abc.Iterable[Any], others: abc.Iterable[Any]

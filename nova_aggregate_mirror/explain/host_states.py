@@ -123,21 +123,18 @@ class HostManager(host_manager.HostManager):
         :returns: the nodes of the hosts that the request names or does not
             ignore, the result of each filter, and the hosts that pass all
         """
-        handler: Any = self.filter_handler
-        recorder = filter_runs.Recorder(handler, named)
-        self.filter_handler: Any = recorder
+        enabled: Any = self.enabled_filters
+        self.enabled_filters: Any = []
         try:
-            passed = list(self.get_filtered_hosts(states, spec) or [])
+            requested = list(self.get_filtered_hosts(states, spec) or [])
         finally:
-            self.filter_handler = handler
-        if recorder.requested is None and not request_spec.names_host(spec):
-            # Nova runs no filter, as the request leaves out all these hosts.
-            recorder.get_filtered_objects(self.enabled_filters, [], spec)
-        # Nova runs no filter if the request forces a host.
-        requested = passed if recorder.requested is None else (
-            recorder.requested)
-        return (frozenset(state.uuid for state in requested), recorder.runs,
-                passed)
+            self.enabled_filters = enabled
+        runs, passed = list[facts.FilterRun](), requested
+        for host_filter in [] if request_spec.forced(spec) else enabled:
+            run, passed = filter_runs.run(
+                self.filter_handler, host_filter, passed, named, spec)
+            runs.append(run)
+        return frozenset(state.uuid for state in requested), runs, passed
 
     def scores(self, states: abc.Sequence[host_manager.HostState], spec: Any
                ) -> abc.Mapping[str, abc.Mapping[str, float]]:

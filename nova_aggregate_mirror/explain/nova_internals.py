@@ -3,7 +3,6 @@
 
 import contextlib
 
-from nova import filters
 from nova.objects import request_spec as objects
 from nova.scheduler import host_manager
 from nova.scheduler import manager
@@ -12,8 +11,7 @@ from nova_aggregate_mirror import nova_signatures
 from nova_aggregate_mirror.scheduler import free_addresses
 from nova_aggregate_mirror.scheduler import request_spec
 
-# Methods that are called or overridden and are not public in nova, and those
-# whose caller is replaced.
+# Methods that are called or overridden and are not public in nova.
 PARAMETERS = {
     host_manager.HostManager: {
         '_get_computes_for_cells': [
@@ -21,10 +19,6 @@ PARAMETERS = {
         '_get_host_states': ['self', 'context', 'compute_nodes', 'services'],
         '_get_instance_info': ['self', 'context', 'compute'],
         '_init_instance_info': ['self', 'computes_by_cell'],
-    },
-    filters.BaseFilterHandler: {
-        'get_filtered_objects': [
-            'self', 'filters', 'objs', 'spec_obj', 'index'],
     },
     manager.SchedulerManager: {
         '_consume_selected_host': [

@@ -67,7 +67,6 @@ NAMES = {
     'nova.block_device': 'whether an image boots from a volume',
     'nova.compute.utils': 'whether a stored request boots from a volume',
     'nova.compute.vm_states': 'the operation that a state suggests',
-    'nova.filters': 'a host filter of its own',
     'nova.network.neutron': 'the resources of ports',
     'nova.objects.instance_pci_requests': 'devices in what a filter logs',
     'nova.pci.request': 'the devices of a flavor',
