@@ -56,11 +56,16 @@ def run(conf: cfg.ConfigOpts) -> int:
     args = conf.command
     words: Any = departures if args.servers_of else rendering
     try:
-        if args.html is not None:
-            answer = _write_page(conf, args.html, words)
-        else:
+        if args.html is None:
             answer = _explain(conf)
             _show(args.format, answer, words)
+        else:
+            # Imported here, so that tables do not need the template engine.
+            from nova_aggregate_mirror.html_report import answer as page
+            with output.replaced(args.html) as write:
+                answer = _explain(conf)
+                write(page.render(answer, time.time()))
+            report.summarize(args.html, words.sentence(answer))
     except exceptions.CellUnavailable as exc:
         formats.tell([str(exc)])
         return exit_status.NO_NODE
@@ -69,22 +74,6 @@ def run(conf: cfg.ConfigOpts) -> int:
     if answer.cells_down:
         return exit_status.NO_NODE
     return exit_status.OK if answer.possible else exit_status.NO_HOST
-
-
-def _write_page(conf: cfg.ConfigOpts, name: str, words: Any) -> Answer:
-    """Write a page to the file of this name, and print the summary.
-
-    :param words: as for ``_show``
-    """
-    # Imported here, so that the tables do not need the template engine.
-    from nova_aggregate_mirror.html_report import answer as page
-    with output.replaced(name) as write:
-        answer = _explain(conf)
-        render: Any = (page.render_departures if conf.command.servers_of
-                       else page.render)
-        write(render(answer, time.time()))
-    report.summarize(name, words.sentence(answer))
-    return answer
 
 
 def _explain(conf: cfg.ConfigOpts) -> Answer:
@@ -118,7 +107,6 @@ def _show(form: str, answer: Answer, words: Any) -> None:
         print(words.text(answer))
         return
     if form in formats.LINES:
-        print('\n\n'.join([*words.head(answer), *words.notes(answer)]),
-              file=sys.stderr)
+        print(words.text(answer, tables=False), file=sys.stderr)
     formats.show(form, words.document(answer), words.COLUMNS,
                  words.rows(answer))

@@ -66,9 +66,8 @@ class Answer:
     host: str
     departures: abc.Sequence[Departure]
     remarks: abc.Sequence[str] = ()
-    notes: abc.Sequence[str] = ()
     cells_down: bool = False
-    interrupted: bool = False
+    interrupted = False
     """An answer is whole."""
 
     @property
@@ -104,30 +103,21 @@ def sentence(answer: Answer) -> str:
     return text
 
 
-def text(answer: Answer) -> str:
-    """Render remarks, the sentence, a row for each server, and the notes."""
-    parts = head(answer)
-    if answer.departures:
-        parts.append(terminal_tables.render(
-            TABLE, map(_cells, answer.departures)))
-    return '\n\n'.join(parts + notes(answer))
+def text(answer: Answer, tables: bool = True) -> str:
+    """Render the answer.
 
-
-def head(answer: Answer) -> list[str]:
-    """Render remarks, the sentence, and what was not looked at."""
-    return [*map(rendering.paragraph, answer.remarks),
-            printable.line(sentence(answer)),
-            rendering.paragraph('Not looked at: %s.' % NOT_LOOKED_AT),
-            rendering.paragraph(ORDER)]
-
-
-def notes(answer: Answer) -> list[str]:
-    return [rendering.paragraph('Note: ' + note) for note in answer.notes]
-
-
-def _cells(server: Departure) -> abc.Sequence[str]:
-    return (server.name, server.state, server.operation or '-', server.flavor,
-            server.destination or server.reason)
+    :param tables: whether with a row for each server
+    """
+    parts = [*map(rendering.paragraph, answer.remarks),
+             printable.line(sentence(answer)),
+             rendering.paragraph('Not looked at: %s.' % NOT_LOOKED_AT),
+             rendering.paragraph(ORDER)]
+    if tables and answer.departures:
+        cells = [(server.name, server.state, server.operation or '-',
+                  server.flavor, server.destination or server.reason)
+                 for server in answer.departures]
+        parts.append(terminal_tables.render(TABLE, cells))
+    return '\n\n'.join(parts)
 
 
 def rows(answer: Answer) -> list[abc.Sequence[str]]:
@@ -143,5 +133,4 @@ def document(answer: Answer) -> dict[str, Any]:
         'remarks': list(answer.remarks), 'summary': sentence(answer),
         'not_looked_at': NOT_LOOKED_AT, 'host': answer.host,
         'servers': [{**dataclasses.asdict(server), 'kind': server.kind}
-                    for server in answer.departures],
-        'notes': list(answer.notes)}
+                    for server in answer.departures]}

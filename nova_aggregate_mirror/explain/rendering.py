@@ -89,18 +89,11 @@ def names(hosts: abc.Iterable[str], limit: int) -> str:
     return plurals.first(texts, limit)
 
 
-def text(answer: explanation.Answer) -> str:
-    """Render the sentence, the funnel, the hosts and the notes."""
-    parts = head(answer)
-    if answer.zones:
-        parts.append(terminal_tables.render(ZONES, answer.zones.items()))
-    hosts = [_table_row(*row) for row in rows(answer)]
-    parts.append(terminal_tables.render(TABLE, hosts))
-    return '\n\n'.join(parts + notes(answer))
+def text(answer: explanation.Answer, tables: bool = True) -> str:
+    """Render the answer.
 
-
-def head(answer: explanation.Answer) -> list[str]:
-    """Render remarks, the server, the sentence, request and funnel."""
+    :param tables: whether with the tables of zones and hosts
+    """
     parts = [paragraph(remark) for remark in answer.remarks]
     if answer.record:
         parts.append(paragraph(state(answer.record)))
@@ -111,8 +104,15 @@ def head(answer: explanation.Answer) -> list[str]:
     if answer.not_looked_at:
         parts.append(paragraph('Not looked at: %s.' % answer.not_looked_at))
     request = ', '.join('%s %s' % field for field in answer.request.items())
-    return [*parts, paragraph('Request: ' + request),
-            terminal_tables.render(FUNNEL, funnel(answer))]
+    parts += [paragraph('Request: ' + request),
+              terminal_tables.render(FUNNEL, funnel(answer))]
+    if tables and answer.zones:
+        parts.append(terminal_tables.render(ZONES, answer.zones.items()))
+    if tables:
+        hosts = [_table_row(*row) for row in rows(answer)]
+        parts.append(terminal_tables.render(TABLE, hosts))
+    parts += [paragraph('Note: ' + note) for note in answer.notes]
+    return '\n\n'.join(parts)
 
 
 def state(server: explanation.ServerRecord) -> str:
@@ -120,10 +120,6 @@ def state(server: explanation.ServerRecord) -> str:
     return 'The server is in state %s%s%s' % (
         server.state, ' (%s)' % server.task if server.task else '',
         ': ' + server.fault if server.fault else '')
-
-
-def notes(answer: explanation.Answer) -> list[str]:
-    return [paragraph('Note: ' + note) for note in answer.notes]
 
 
 def document(answer: explanation.Answer) -> dict[str, Any]:

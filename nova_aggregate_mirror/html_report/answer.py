@@ -11,8 +11,14 @@ from nova_aggregate_mirror.explain import rendering
 from nova_aggregate_mirror.html_report import page
 
 
-def render(answer: explanation.Answer, now: float) -> abc.Iterator[str]:
+def render(answer: explanation.Answer | departures.Answer, now: float
+           ) -> abc.Iterator[str]:
     """Render the page, part by part."""
+    if isinstance(answer, departures.Answer):
+        return page.generate(
+            'departures', now, answer=answer,
+            sentence=departures.sentence(answer), columns=departures.TABLE,
+            not_looked_at=departures.NOT_LOOKED_AT, order=departures.ORDER)
     nodes = collections.Counter(verdict.host for verdict in answer.verdicts)
     return page.generate(
         'answer', now, answer=answer, sentence=rendering.sentence(answer),
@@ -34,12 +40,3 @@ def _rows(answer: explanation.Answer) -> abc.Iterator[abc.Mapping[str, Any]]:
         yield {'verdicts': verdicts, 'first': verdicts[0], 'reason': reason,
                'others': others, 'anchor': anchor}
         conditions.add(condition)
-
-
-def render_departures(answer: departures.Answer, now: float
-                      ) -> abc.Iterator[str]:
-    """Render the page of the servers of a host, part by part."""
-    return page.generate(
-        'departures', now, answer=answer,
-        sentence=departures.sentence(answer), columns=departures.TABLE,
-        not_looked_at=departures.NOT_LOOKED_AT, order=departures.ORDER)

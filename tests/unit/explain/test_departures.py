@@ -38,12 +38,11 @@ class TestAnswer(testtools.TestCase):
     def test_text(self):
         """Each server has its host, or why it has none."""
         text = departures.text(departures.Answer(
-            'h1', [WEB, BROKEN], ['No nova-scheduler is up'], ['A note']))
+            'h1', [WEB, BROKEN], ['No nova-scheduler is up']))
         self.assertTrue(text.startswith('No nova-scheduler is up\n\n1 of 2'))
         self.assertIn('| web    | active | live-migrate | small  | h2', text)
         self.assertIn('| broken | error  | -            | small  | in ERROR',
                       text)
-        self.assertTrue(text.endswith('Note: A note'))
 
     def test_document(self):
         """A program tells the kinds apart."""
