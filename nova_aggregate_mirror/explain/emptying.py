@@ -16,6 +16,7 @@ from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filling
 from nova_aggregate_mirror.explain import gather
+from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.explain import rehearsal
 from nova_aggregate_mirror.explain import rendering
@@ -32,102 +33,77 @@ LEFT = ('no host%s is left after %s before it (%s); if it goes first it takes '
         '%s, and another may find none')
 
 
-class Emptying:
-    """The servers of one host, and what each is asked for.
+def _read(context: Any, host: str) -> list[Any]:
+    """Read the servers on a host, and those that may come back."""
+    try:
+        cell = objects.HostMapping.get_by_host(context, host).cell_mapping
+    except nova_exception.HostMappingNotFound as exc:
+        raise exceptions.UnknownName(
+            'host %s is mapped to no cell; run "nova-manage cell_v2 '
+            'discover_hosts --verbose"' % host) from exc
+    with requests.reading(context, cell) as target:
+        nodes = objects.ComputeNodeList.get_all_by_host(target, host)
+        if any(node.hypervisor_type == IRONIC for node in nodes):
+            raise exceptions.UnknownName(
+                'the servers of %s are of ironic, and there are no moves for '
+                'them. Nova: %s' % (
+                    host, nova_exception.InstanceEvacuateNotSupported()))
+        servers = list(objects.InstanceList.get_by_host(
+            target, host, expected_attrs=['flavor']))
+        unconfirmed = objects.MigrationList.get_by_filters(
+            target, {'source_compute': host, 'status': 'finished'})
+        elsewhere = {migration.instance_uuid for migration in unconfirmed}
+        elsewhere.difference_update(server.uuid for server in servers)
+        if elsewhere:
+            servers += list(objects.InstanceList.get_by_filters(
+                target, {'uuid': sorted(elsewhere), 'vm_state': RESIZED,
+                         'deleted': False}, expected_attrs=['flavor']))
+        return servers
 
-    :param operation: the move; by default that of each server's state
+
+def _row(server: Any, operation: str) -> Departure:
+    """Return a server with its move, or with why there is none.
+
+    :param operation: as for ``explain``
     """
+    state = server.vm_state or ''
+    row = Departure(
+        server.uuid, server.display_name, state,
+        operation or moving.of_state(state), server.flavor.name)
+    if server.task_state:
+        why = 'with task %s' % server.task_state
+    elif state == RESIZED:
+        why = 'resize not confirmed'
+    elif row.operation and state in moving.STATES[row.operation]:
+        return row
+    else:
+        why = 'in %s' % state.upper()
+    return dataclasses.replace(row, operation='', reason=why)
+
+
+class Emptying:
+    """The moves from one host, and what each is asked for."""
 
     def __init__(self, cloud: gather.Cloud, nova: source.Nova, host: str,
-                 operation: str) -> None:
+                 manager: host_states.HostManager) -> None:
         self._cloud = cloud
         self._nova = nova
         self._host = host
-        self._operation = operation
-        self._manager, down = gather.manager_of(cloud, nova)
-        self.cells_down = {**nova.cells_down, **down}
-        self.remarks = gather.remarks(self.cells_down, self._manager)
+        self._manager = manager
         self._reader = candidates.CandidateReader(cloud.placement)
         self._answers: dict[Any, candidates.Candidates] = {}
         """What placement has responded, by the parameters of the query."""
         self._alone: dict[str, explanation.Answer] = {}
         """Where a server goes if it goes first, by all that decides it."""
         self._filling: filling.Filling | None = None
-        self._held: abc.Mapping[str, filling.Amounts] = {}
+        self._held = _held(self._reader, nova.nodes_of({host}).union(
+            cloud.placement.sharing()))
 
-    def run(self, order: str) -> list[Departure]:
-        """Place each server that nova moves.
+    def place(self, row: Departure) -> Departure:
+        """Return a server with its host, or with why it has none.
 
-        :raises UnknownName: when nova moves no server of the host
+        :raises Refusal: nova fails the request whatever hosts there are
         """
-        servers = sorted(self._read(), key=departures.ORDERS[order])
-        rows = [self._row(server) for server in servers]
-        nodes = self._nova.nodes_of({self._host})
-        self._held = _held(
-            self._reader, nodes.union(self._cloud.placement.sharing()))
-        leaving = [row for row in rows if row.operation]
-        placed = list[Departure]()
-        for row in leaving:
-            self._cloud.display.tell('%d of %d servers placed' % (
-                len(placed), len(leaving)))
-            try:
-                placed.append(self._asked(row))
-            except facts.Refusal as refusal:
-                placed.append(
-                    dataclasses.replace(row, reason=refusal.reason))
-        return placed + [row for row in rows if not row.operation]
-
-    def _read(self) -> list[Any]:
-        """Read the servers on the host, and those that may come back."""
-        context = self._cloud.context
-        try:
-            cell = objects.HostMapping.get_by_host(
-                context, self._host).cell_mapping
-        except nova_exception.HostMappingNotFound as exc:
-            raise exceptions.UnknownName(
-                'host %s is mapped to no cell; run "nova-manage cell_v2 '
-                'discover_hosts --verbose"' % self._host) from exc
-        with requests.reading(context, cell) as target:
-            nodes = objects.ComputeNodeList.get_all_by_host(
-                target, self._host)
-            if any(node.hypervisor_type == IRONIC for node in nodes):
-                raise exceptions.UnknownName(
-                    'the servers of %s are of ironic, and there are no moves '
-                    'for them. Nova: %s' % (
-                        self._host,
-                        nova_exception.InstanceEvacuateNotSupported()))
-            servers = list(objects.InstanceList.get_by_host(
-                target, self._host, expected_attrs=['flavor']))
-            unconfirmed = objects.MigrationList.get_by_filters(target, {
-                'source_compute': self._host, 'status': 'finished'})
-            elsewhere = {migration.instance_uuid for migration in unconfirmed}
-            elsewhere.difference_update(server.uuid for server in servers)
-            if elsewhere:
-                resized = objects.InstanceList.get_by_filters(
-                    target, {'uuid': sorted(elsewhere), 'deleted': False},
-                    expected_attrs=['flavor'])
-                servers += [server for server in resized
-                            if server.vm_state == RESIZED]
-            return servers
-
-    def _row(self, server: Any) -> Departure:
-        """Return a server with its move, or with why there is none."""
-        state = server.vm_state or ''
-        row = Departure(
-            server.uuid, server.display_name, state,
-            self._operation or moving.of_state(state), server.flavor.name)
-        if server.task_state:
-            why = 'with task %s' % server.task_state
-        elif state == RESIZED:
-            why = 'resize not confirmed'
-        elif row.operation and state in moving.STATES[row.operation]:
-            return row
-        else:
-            why = 'in %s' % state.upper()
-        return dataclasses.replace(row, operation='', reason=why)
-
-    def _asked(self, row: Departure) -> Departure:
-        """Return a server with its host, or with why it has none."""
         request = self._request(row)
         spec = request.spec
         trial = rehearsal.Rehearsal(
@@ -138,8 +114,10 @@ class Emptying:
             self._filling = filling.Filling(
                 self._manager, trial.states(None, frozenset()))
         if spec.instance_group:
-            spec.instance_group.hosts += self._filling.hosts(
-                spec.instance_group.members)
+            spec.instance_group.hosts += [
+                self._filling.servers[server]
+                for server in spec.instance_group.members
+                if server in self._filling.servers]
         weighed = self._filling.choose(spec, answers)
         if not weighed:
             return self._lost(row, spec, answers, self._filling)
@@ -219,6 +197,20 @@ def explain(cloud: gather.Cloud, host: str, operation: str, order: str
     :raises MirrorError: placement or nova could not be read
     """
     nova = gather.read_nova(cloud, [host])
-    run = Emptying(cloud, nova, host, operation)
-    return departures.Answer(
-        host, run.run(order), run.remarks, cells_down=bool(run.cells_down))
+    manager, down = gather.manager_of(cloud, nova)
+    down = {**nova.cells_down, **down}
+    servers = sorted(_read(cloud.context, host), key=departures.ORDERS[order])
+    rows = [_row(server, operation) for server in servers]
+    run = Emptying(cloud, nova, host, manager)
+    leaving = [row for row in rows if row.operation]
+    placed = list[Departure]()
+    for row in leaving:
+        cloud.display.tell('%d of %d servers placed' % (
+            len(placed), len(leaving)))
+        try:
+            placed.append(run.place(row))
+        except facts.Refusal as refusal:
+            placed.append(dataclasses.replace(row, reason=refusal.reason))
+    staying = [row for row in rows if not row.operation]
+    return departures.Answer(host, placed + staying, gather.remarks(
+        down, manager), cells_down=bool(down))

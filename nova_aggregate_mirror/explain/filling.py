@@ -92,11 +92,6 @@ class Filling:
         self.servers: dict[str, str] = {}
         """Each server that was placed, to its host."""
 
-    def hosts(self, servers: abc.Iterable[str]) -> list[str]:
-        """Return the new hosts of those of some servers that were placed."""
-        return [self.servers[server] for server in servers
-                if server in self.servers]
-
     def choose(self, spec: request_spec.RequestSpec,
                answers: abc.Sequence[candidates.Candidates],
                hosts: abc.Iterable[State] | None = None) -> list[Any]:
