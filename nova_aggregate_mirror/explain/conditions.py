@@ -205,10 +205,8 @@ def explain(facts: Facts) -> explanation.Answer:
 
 def _verdict(node: str, facts: Facts, condition: int, reason: Reason,
              *also: Reason) -> explanation.Verdict:
-    scores = facts.scores.get(node)
-    return explanation.Verdict(
-        node, facts.host(node), reason, condition,
-        None if scores is None else sum(scores.values()), scores or {}, also)
+    return explanation.Verdict(node, facts.host(node), reason, condition,
+                               facts.scores.get(node, {}), also)
 
 
 def _rank(verdict: explanation.Verdict) -> tuple[Any, ...]:

@@ -66,12 +66,15 @@ class Verdict:
     reason: Reason
     condition: int
     """Number of the first one that it fails, from 0; of all if none."""
-    weight: float | None = None
-    """Of an acceptable node: the sum of nova's weighers."""
     scores: abc.Mapping[str, float] = dataclasses.field(default_factory=dict)
-    """Weigher of nova to its part of the sum."""
+    """Weigher of nova to its part of the weight, of an acceptable node."""
     also: tuple[Reason, ...] = ()
     """Further conditions that the node is known not to meet, in order."""
+
+    @property
+    def weight(self) -> float | None:
+        """The sum of nova's weighers; None if the node is not weighed."""
+        return sum(self.scores.values()) if self.scores else None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -130,7 +130,6 @@ def run(handler: Any, host_filter: Any, states: list[Any],
                 [host_filter], states, spec) or [])
         passing_others = _pass(host_filter, others, spec)
     rejected = _without([*states, *others], [*passed, *passing_others])
-    module = type(host_filter).__module__
     broken_rules: frozenset[str] = frozenset()
     if isinstance(host_filter, filters.AggregateMembershipFilter):
         broken_rules = frozenset(
@@ -139,8 +138,7 @@ def run(handler: Any, host_filter: Any, states: list[Any],
     return facts.FilterRun(
         type(host_filter).__name__,
         {state.uuid: messages.last_message(state) for state in rejected},
-        broken_rules,
-        '' if module.startswith(NOVA_FILTERS) else module), passed
+        broken_rules, type(host_filter).__module__), passed
 
 
 def _without(states: abc.Iterable[Any], others: abc.Iterable[Any]

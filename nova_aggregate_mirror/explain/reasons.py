@@ -289,7 +289,7 @@ def of_filter(run: facts.FilterRun, node: str, facts: Facts) -> Reason:
         key = 'broken_rules'
     return reason(
         key, facts, '%s: %s' % (run.name, message) if message else run.name,
-        filter=run.name, module=run.module or 'nova.scheduler.filters')
+        filter=run.name, module=run.module)
 
 
 def _membership(condition: Condition, nova: source.Nova) -> str:

@@ -33,7 +33,7 @@ def explained(hosts, excluded, reason=OFF, **options):
         start = end
     left = [explanation.Verdict(
         nodes[at], 'cmp-%04d' % at, GOOD, len(conditions),
-        weight=float(hosts - at)) for at in range(start, hosts)]
+        scores={'RAM': float(hosts - at)}) for at in range(start, hosts)]
     return explanation.Answer(
         {'flavor': 'm1'}, conditions, [*left, *verdicts], **options)
 
