@@ -3,6 +3,7 @@
 
 from collections import abc
 import dataclasses
+import functools
 from typing import Any
 
 from nova import exception as nova_exception
@@ -17,7 +18,6 @@ from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filling
 from nova_aggregate_mirror.explain import gather
 from nova_aggregate_mirror.explain import host_states
-from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.explain import rehearsal
 from nova_aggregate_mirror.explain import rendering
 from nova_aggregate_mirror.explain import request as requests
@@ -90,13 +90,13 @@ class Emptying:
         self._nova = nova
         self._host = host
         self._manager = manager
-        self._reader = candidates.CandidateReader(cloud.placement)
-        self._answers: dict[Any, candidates.Candidates] = {}
-        """What placement has responded, by the parameters of the query."""
+        reader = candidates.CandidateReader(cloud.placement)
+        # Servers with the same query share its response.
+        self._candidates = functools.cache(reader.candidates)
         self._alone: dict[str, explanation.Answer] = {}
         """Where a server goes if it goes first, by all that decides it."""
         self._filling: filling.Filling | None = None
-        self._held = _held(self._reader, nova.nodes_of({host}).union(
+        self._held = _held(reader, nova.nodes_of({host}).union(
             cloud.placement.sharing()))
 
     def place(self, row: Departure) -> Departure:
@@ -108,7 +108,9 @@ class Emptying:
         spec = request.spec
         trial = rehearsal.Rehearsal(
             self._cloud.context, spec, self._manager, request.tenant)
-        answers = list(map(self._ask, trial.queries()))
+        answers = [
+            self._candidates(tuple(query.parameters()), query.limit)
+            for query in trial.queries()]
         if self._filling is None:
             # Those of the cell, which a server does not leave.
             self._filling = filling.Filling(
@@ -157,13 +159,6 @@ class Emptying:
         return stored.of_server(
             self._cloud.context, self._cloud.placement, row.server,
             row.operation)
-
-    def _ask(self, query: placement_query.PlacementQuery
-             ) -> candidates.Candidates:
-        key = tuple(query.parameters())
-        if key not in self._answers:
-            self._answers[key] = self._reader.candidates(key, query.limit)
-        return self._answers[key]
 
 
 def _key(row: Departure, spec: Any) -> str:

@@ -148,23 +148,20 @@ def read_figures(reader: candidates.CandidateReader, for_each: parallel.Each,
 
     :param nodes: all compute nodes; the first of them are read
     """
-    figures: dict[str, Inventories] = {}
+    wanted: dict[str, None] = {}
     remaining = funnel.existing
     for condition, passed in zip(
             funnel.conditions, funnel.passed, strict=True):
         if condition.kind == placement_query.RESOURCES:
             failing = [node for node in nodes if node not in passed
-                       and node not in figures and funnel.readable(node)]
+                       and node not in wanted and funnel.readable(node)]
             failing.sort(key=lambda node: node not in remaining)
-            del failing[MAX_FIGURES:]
-            responses = for_each(
-                lambda node: _inventories(reader, funnel.trees[node]), failing)
-            figures |= {
-                node: inventories for node, inventories
-                in zip(failing, responses, strict=True)
-                if inventories is not None}
+            wanted |= dict.fromkeys(failing[:MAX_FIGURES])
         remaining = remaining & passed
-    return figures
+    responses = for_each(
+        lambda node: _inventories(reader, funnel.trees[node]), wanted)
+    return {node: inventories for node, inventories
+            in zip(wanted, responses, strict=True) if inventories is not None}
 
 
 def scarce_providers(funnel: Funnel, figures: abc.Mapping[str, Inventories]

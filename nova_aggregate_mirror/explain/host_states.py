@@ -47,7 +47,7 @@ class _Instances(collections.UserDict[str, Any]):
 def _reading(table: str) -> abc.Iterator[None]:
     """Translate what nova's objects raise for a row that they cannot read.
 
-    Nova-scheduler reads the same rows when it starts.
+    :raises NovaUnavailable: nova-scheduler fails with it when it starts
     """
     try:
         yield
@@ -89,10 +89,6 @@ class HostManager(host_manager.HostManager):
         which may have one that is up."""
 
     def refresh_cells_caches(self) -> None:
-        """Read the cell mappings.
-
-        :raises NovaUnavailable: a row cannot be read by nova
-        """
         with _reading('cell_mappings'):
             super().refresh_cells_caches()
 

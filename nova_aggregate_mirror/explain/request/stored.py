@@ -2,6 +2,7 @@
 """Requests of servers that exist, as nova has stored and prepares them."""
 
 from collections import abc
+import contextlib
 from typing import Any
 
 from nova.compute import vm_states
@@ -22,6 +23,9 @@ CREATE, UNSHELVE, REBUILD = (
     explanation.CREATE, explanation.UNSHELVE, explanation.REBUILD)
 DELETED = ('The server was deleted or is in no cell yet, so that its ports '
            'are not known and not explained.')
+ACCELERATORS = 'Accelerators of the device profile are not explained.'
+NAMED = ('Nova does not store a host that was named for the operation; it '
+         'does for an evacuation only.')
 UNREAD = '%s; the server is in that cell: this is about its creation'
 FAILED = ('The newest operation of the server, %s, failed at %s: this is '
           'about it.')
@@ -81,7 +85,10 @@ def of_server(context: Any, placement: client.Client, server: str,
         spec.requested_networks = request.networks
     if instance:
         request.record = record.read(request.cell_context, instance)
-    request.notes += _notes(request)
+    if (spec.flavor.extra_specs or {}).get('accel:device_profile'):
+        request.notes.append(ACCELERATORS)
+    if request.operation not in ('evacuate', UNSHELVE, REBUILD):
+        request.notes.append(NAMED)
     request.about = {
         'server': server, 'operation': request.operation,
         'host': instance and instance.host, 'flavor': spec.flavor.name,
@@ -132,15 +139,6 @@ def _new_flavor(context: Any, migration: Any) -> Any:
         'with --for resize FLAVOR')
 
 
-def _notes(request: preparations.PreparedRequest) -> abc.Iterator[str]:
-    """Note what of a server is not known."""
-    if (request.spec.flavor.extra_specs or {}).get('accel:device_profile'):
-        yield 'Accelerators of the device profile are not explained.'
-    if request.operation not in ('evacuate', UNSHELVE, REBUILD):
-        yield ('Nova does not store a host that was named for the operation; '
-               'it does for an evacuation only.')
-
-
 class _ReadOnly(request_spec.RequestSpec):
     """A request that nova cannot save: reading an old one may do so."""
 
@@ -173,16 +171,12 @@ def _instance(context: Any, server: str, operation: str) -> tuple[Any, Any]:
     if operation not in (CREATE, explanation.MIGRATE, UNSHELVE):
         # For these nova reads the image of the server.
         attributes.append('system_metadata')
-    try:
+    with contextlib.suppress(nova_exception.InstanceMappingNotFound,
+                             nova_exception.InstanceNotFound):
         cell = objects.InstanceMapping.get_by_instance_uuid(
             context, server).cell_mapping
-    except nova_exception.InstanceMappingNotFound:
-        return None, None
-    if not cell:
-        return None, None
-    try:
-        with requests.reading(context, cell) as target:
-            return objects.Instance.get_by_uuid(
-                target, server, expected_attrs=attributes), cell
-    except nova_exception.InstanceNotFound:
-        return None, None
+        if cell:
+            with requests.reading(context, cell) as target:
+                return objects.Instance.get_by_uuid(
+                    target, server, expected_attrs=attributes), cell
+    return None, None
