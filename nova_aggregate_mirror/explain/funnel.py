@@ -65,12 +65,9 @@ def read(reader: candidates.CandidateReader, sharing: frozenset[str],
     answers: list[candidates.Candidates] = for_each(
         lambda query: reader.candidates(
             query.parameters(), query.limit), queries)
-    by_query = dict(zip(queries, answers, strict=True))
 
     def candidates_of(query: placement_query.PlacementQuery,
                       conditions: Conditions) -> frozenset[str]:
-        if len(conditions) == len(query.conditions):
-            return by_query[query].providers
         return reader.candidates(query.parameters(conditions)).providers
 
     def providers_of(query: placement_query.PlacementQuery,
@@ -88,10 +85,10 @@ def read(reader: candidates.CandidateReader, sharing: frozenset[str],
     single_answers = _ask(
         providers_of, for_each, queries,
         [[condition] for condition in conditions], single)
+    # All conditions together are a complete query.
+    joint = [conditions[:count] for count in range(1, len(conditions))]
     joint_answers = _ask(
-        candidates_of, for_each, queries,
-        [conditions[:count + 1] for count in range(len(conditions))],
-        remaining)
+        candidates_of, for_each, queries, [*joint, ()], remaining)
     passed = []
     for by_itself, together in zip(
             single_answers, joint_answers, strict=True):
