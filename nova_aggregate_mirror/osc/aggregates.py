@@ -91,17 +91,16 @@ class ShowAggregate(command.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         [uuid] = self.clients.aggregates([parsed_args.aggregate])
-        rows = [(association.host, association.provider, association.in_nova,
-                 association.in_placement, association.state.value)
+        rows = [(association.host, association.provider,
+                 association.state.value)
                 for association in sync_result.complete(self.compare())
                 if association.aggregate_uuid == uuid]
         if not rows:
             command.tell(['Aggregate %s has no host in nova, and no provider '
                           'in placement' % parsed_args.aggregate])
         self.below = sync_result.effect(row[-1] for row in rows)
-        return ('Host', 'Provider', 'In Nova', 'In Placement', 'State'), rows
+        return ('Host', 'Provider', 'State'), rows
 
     def in_table(self, columns: Any, rows: Any) -> command.Table:
         return ('Host, provider', 'State'), [
-            ((host, provider), state)
-            for host, provider, _in_nova, _in_placement, state in rows]
+            ((host, provider), state) for host, provider, state in rows]

@@ -112,20 +112,19 @@ class TestList(ClientTest):
         self.placement.set_aggregates(stale.nodes[0], [self.zone.uuid])
         waiting = self.host('waiting', providers=False)
         expected = [
-            ('', storage, False, True, 'foreign_provider'),
-            *(('bad', node, True, False, 'missing')
-              for node in self.bad.nodes),
-            ('good', self.good.nodes[0], True, True, 'in_sync'),
-            ('stale', stale.nodes[0], False, True, 'stale'),
-            ('waiting', waiting.nodes[0], True, False, 'pending')]
+            ('', storage, 'foreign_provider'),
+            *(('bad', node, 'missing') for node in self.bad.nodes),
+            ('good', self.good.nodes[0], 'in_sync'),
+            ('stale', stale.nodes[0], 'stale'),
+            ('waiting', waiting.nodes[0], 'pending')]
         for name in 'zone', str(self.zone.id):
             rows, _errors = self.mirror('show', name)
             self.assertEqual(
                 sorted(expected), [tuple(row.values()) for row in rows])
         # The provider may be a compute node of a host that is not mapped.
         self.host('nodeless', nodes=0)
-        expected[0] = ('', storage, False, True, 'unknown_provider')
-        expected.append(('nodeless', '', True, False, 'without_compute_node'))
+        expected[0] = ('', storage, 'unknown_provider')
+        expected.append(('nodeless', '', 'without_compute_node'))
         rows, _errors = self.mirror('show', 'zone')
         self.assertEqual(
             sorted(expected), [tuple(row.values()) for row in rows])
