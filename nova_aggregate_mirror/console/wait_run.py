@@ -53,14 +53,14 @@ def add_timeout(parser: argparse.ArgumentParser, metavar: str) -> None:
 
 
 def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
-        timeout: float, repair: str, quiet: bool = False,
+        timeout: float, repair: str,
         now: abc.Callable[[], float] = time.monotonic,
         sleep: abc.Callable[[float], None] = time.sleep) -> int:
     """Wait until every compute node is in all aggregates of its host.
 
-    What is newly missing is printed at once, unless ``quiet``. Retriable
-    errors are retried until the timeout; only once if the account is refused,
-    in case of a token that expired, and not if it lacks a role.
+    What is newly missing is printed at once. Retriable errors are retried
+    until the timeout; only once if the account is refused, in case of a token
+    that expired, and not if it lacks a role.
 
     :param timeout: seconds after which no further attempt is made
     :param repair: a command that syncs the host that is appended
@@ -87,17 +87,16 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
         missing = _missing(sync, hosts, repair)
         if not missing or seconds >= timeout:
             break
-        if not quiet:
-            # Another attempt decides whether these are raised.
-            undecided = [error.failure for error in errors if error.is_refusal]
-            # A failure stays the same while its text changes.
-            news = {(problem.subject, problem.key): problem
-                    for problem in missing if problem.failure not in undecided}
-            formats.tell(plurals.lines(
-                str(problem) if problem.failure else problem.text
-                for identity, problem in news.items()
-                if identity not in reported))
-            reported = news.keys()
+        # Another attempt decides whether these are raised.
+        undecided = [error.failure for error in errors if error.is_refusal]
+        # A failure stays the same while its text changes.
+        news = {(problem.subject, problem.key): problem
+                for problem in missing if problem.failure not in undecided}
+        formats.tell(plurals.lines(
+            str(problem) if problem.failure else problem.text
+            for identity, problem in news.items()
+            if identity not in reported))
+        reported = news.keys()
         was_refused = any(error.is_refusal for error in errors)
         # Nova need not be read before placement is asked about these. One that
         # nova does not have any more is searched for in all cells, but once.

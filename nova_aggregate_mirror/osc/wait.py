@@ -52,8 +52,7 @@ class Wait(osc_command.Command):
         self.status = wait_run.run(
             api_clients.nova, api_clients.placement,
             frozenset(parsed_args.hosts), parsed_args.timeout,
-            'openstack aggregate mirror sync --host',
-            quiet=not self.app.options.verbose_level)
+            'openstack aggregate mirror sync --host')
         if parsed_args.enable and self.status == exit_status.OK:
             self.status = _enable(api_clients.nova, parsed_args.hosts)
 

@@ -45,7 +45,7 @@ class WaitTest(testtools.TestCase):
         self.out, self.err = [], []
         """The lines on standard output and on standard error."""
 
-    def wait(self, *hosts, timeout=10, **options):
+    def wait(self, *hosts, timeout=10):
         """Wait, and return the exit status."""
         end = self.clock + 2 * timeout
 
@@ -64,7 +64,7 @@ class WaitTest(testtools.TestCase):
                 return wait_run.run(
                     self.nova, self.placement, frozenset(hosts or ['h1']),
                     timeout, 'sync --host', now=lambda: self.clock,
-                    sleep=sleep, **options)
+                    sleep=sleep)
         finally:
             self.out = out.getvalue().splitlines()
             self.err = err.getvalue().splitlines()
@@ -190,13 +190,6 @@ class TestEnd(WaitTest):
         self.assertEqual(
             ['Stale: host h1 (provider n1): aggregate name of c (c): run a '
              'full sync with --prune'], self.err)
-
-    def test_quiet(self):
-        """Only the result is printed."""
-        self.later = {2: self.mirror}
-        self.assertEqual(exit_status.OK, self.wait(quiet=True))
-        self.assertEqual([], self.err)
-        self.assertEqual(1, len(self.out))
 
     def test_node_that_is_deleted_meanwhile(self):
         """It is searched for once, in a cell that is down as well."""
@@ -399,8 +392,6 @@ class TestErrors(WaitTest):
                 'start it')
         self.assertEqual([text, UNREAD, text], self.err[-3:])
         self.assertEqual(2, self.err.count(text))
-        self.wait(quiet=True)
-        self.assertEqual([UNREAD, text], self.err)
 
     def test_provider_that_fails(self):
         """The others are compared."""
