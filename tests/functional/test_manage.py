@@ -203,8 +203,8 @@ class TestJournal(ManageTest):
         done = self.run_command('journal', 'forget', row.id, 'unknown')
         self.assertEqual((255, '1 row forgotten\n'),
                          (done.returncode, done.stdout))
-        self.assertEqual('The journal has no row unknown; it has none\n',
-                         done.stderr)
+        self.assertEqual('The journal has no row unknown; see "nova-aggregate-'
+                         'mirror-manage journal list"\n', done.stderr)
 
     def test_missing_journal_is_not_created(self):
         """With nova-api's configuration it is empty; else it is an error."""
