@@ -165,8 +165,9 @@ def _missing(sync: result.Result, hosts: frozenset[str], repair: str
     for host in sorted(memberless):
         missing.append(Problem(
             host, 'Nova has no host %s in any aggregate' % host,
-            'run "openstack aggregate add host AGGREGATE %s"'
-            % shlex.quote(host), exit_status.COULD_NOT_RUN))
+            status=exit_status.COULD_NOT_RUN,
+            step='run "openstack aggregate add host AGGREGATE %s"'
+            % shlex.quote(host)))
     return missing + [
         Problem(str(association), 'Missing: %s' % association,
                 'run "%s %s"' % (repair, shlex.quote(association.hosts[0])),

@@ -30,7 +30,7 @@ FINDINGS = {'failure': 0, 'warning': 0}
 CLIENT = 'of the openstack client, whose user the matrix does not change: '
 LISTS = 'it lists more, and cures nothing'
 PACKAGES = 'the tests have this package: '
-USERS = 'needs the files of two users: tests.unit.checks.test_journal'
+USERS = 'needs the files of two users: tests.unit.journal.db.test_sqlite'
 AGENT = 'the matrix runs no agent of its own: tests.unit.checks.test_journal'
 OPTIONS = 'the status check has the lines: tests.unit.test_option_values'
 LIMITED = 'needs other users: tests.functional.test_journal_databases'
@@ -59,6 +59,8 @@ UNFOLLOWED = {
     'run "chmod u+rwX %s"': 'tests.unit.checks.test_nova',
     'run this as its owner, user %s': USERS,
     'Run nova-api, the agent and the commands as %s, then run': USERS,
+    'run the program as the user of nova-api':
+        'needs another user: tests.unit.cmd.test_unreadable_files',
     'Restart nova-api on each controller':
         'the matrix runs no nova-api: tests.unit.checks.test_journal',
     'Set this for all of nova\'s services, and restart them':
