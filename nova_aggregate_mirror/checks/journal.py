@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of the journal: access, writes, schema, owner, agent and backlog.
-
-Long because all of them read one database, and name the files of SQLite.
-"""
+"""Checks of the journal: access, writes, schema, owner, agent and backlog."""
 
 import contextlib
 import math
@@ -129,7 +126,9 @@ def ownership(deployment: inputs.Deployment) -> checks.Findings:
     if deployment.journal is None:
         return checks.skipped(NO_JOURNAL)
     # The command in the step of its error is not to be copied unread.
-    _check_owner(deployment)
+    nova_identity.check(
+        deployment.journal.database, deployment.source.cell_mappings,
+        deployment.source.aggregates)
     return []
 
 
@@ -138,18 +137,10 @@ def unrelated(deployment: inputs.Deployment) -> str:
 
     They run, but use no journal that belongs to another nova.
     """
-    error = exceptions.failure_of(lambda: _check_owner(deployment))
+    error = exceptions.failure_of(lambda: ownership(deployment))
     # Other checks report another error; the journal can be shown nevertheless.
     return ('the journal belongs to another nova'
             if isinstance(error, exceptions.WrongNova) else '')
-
-
-def _check_owner(deployment: inputs.Deployment) -> None:
-    """Raise WrongNova if the journal belongs to another nova."""
-    if deployment.journal:
-        nova_identity.check(
-            deployment.journal.database, deployment.source.cell_mappings,
-            deployment.source.aggregates)
 
 
 def writes(deployment: inputs.Deployment) -> checks.Findings:
