@@ -72,9 +72,8 @@ class Lister(command.Lister):
     def clients(self) -> clients.Clients:
         return clients_of(self.app)
 
-    def mirror(self, stopping: abc.Callable[[], bool] = lambda: False,
-               display: context.Progress = context.Progress(),
-               ) -> reconciler.Reconciler:
+    def mirror(self, stopping: abc.Callable[[], bool],
+               display: context.Progress) -> reconciler.Reconciler:
         """Build a reconciler without a journal."""
         return reconciler.Reconciler(
             journal.Ledger(), self.clients.nova, self.clients.placement,
