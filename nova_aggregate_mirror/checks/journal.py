@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of the journal: access, writes, schema, owner, agent and backlog."""
+"""Checks of the journal: access, writes, schema, owner, agent and backlog.
+
+Long because all of them read one database, and name the files of SQLite.
+"""
 
 import contextlib
 import math
