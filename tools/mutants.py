@@ -36,14 +36,6 @@ EXCUSED = ROOT / 'tests' / 'mutants.csv'
 # The tests of each module, which alone decide, in some groups: the next is for
 # what the one before it has not noticed.
 TESTS = {
-    'limits/engines': [
-        ['unit.limits.test_engines', 'unit.journal.db.test_engine'],
-        ['functional.test_journal_databases', 'functional.test_row_locks']],
-    'hooks/mirror': [
-        ['unit.hooks.test_mirror', 'unit.hooks.test_processes'],
-        ['functional.test_topology', 'functional.test_invalid_aggregates',
-         'functional.test_budget', 'functional.test_outage']],
-    'agent/drain': [['unit.agent.test_drain', 'unit.agent.test_waiting']],
     'reconcile/provider_writes': [
         ['unit.reconcile.test_provider_writes',
          'unit.reconcile.test_provider_requests'],

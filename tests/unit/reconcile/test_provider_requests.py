@@ -97,7 +97,8 @@ class TestRequests(doubles.TestCase):
         self.placement.broken['GET', 'n1'] = exceptions.ServiceFailed('503')
         answer = self.converge()
         self.assertEqual({'n0'}, answer.missing)
-        self.assertIn(self.failed(), answer.failed)
+        self.assertIsInstance(
+            answer.failed[self.failed()], exceptions.ServiceFailed)
 
     def test_few_endless_conflicts(self):
         """Three are tried in each round, more only once more."""
