@@ -60,7 +60,8 @@ def run(conf: cfg.ConfigOpts) -> int:
     options, stop = conf.command, interruption.Interruption()
     display = progress.shown(options.quiet)
     try:
-        with stop.watched(), output.replaced(options.html) as write:
+        with stop.watched(), \
+                output.replaced(options.html, stop.cleanup) as write:
             content = collect.collect(
                 conf, components.source(), stop.stopping, display,
                 functools.partial(_audit, conf, stop.stopping, display)

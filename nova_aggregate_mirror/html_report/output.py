@@ -20,7 +20,8 @@ Write = abc.Callable[[abc.Iterable[str]], None]
 
 
 @contextlib.contextmanager
-def replaced(name: str) -> abc.Iterator[Write]:
+def replaced(name: str, cleanup: contextlib.ExitStack | None = None
+             ) -> abc.Iterator[Write]:
     """Open a file before the work that produces its content.
 
     Until the new content is complete, and if the block raises, readers get the
@@ -28,6 +29,7 @@ def replaced(name: str) -> abc.Iterator[Write]:
     them.
 
     :param name: name of the file, or ``-`` for standard output
+    :param cleanup: for a process that ends at once: removes what is incomplete
     :returns: a function that writes the whole content, with escaped controls
     :raises InvalidConfiguration: when the file cannot be written
     """
@@ -41,6 +43,8 @@ def replaced(name: str) -> abc.Iterator[Write]:
         stack.callback(os.close, directory_fd)
         previous = _previous(name, directory_fd, file)
         temporary = '%s.%s' % (file, uuid.uuid4().hex)
+        if cleanup:
+            cleanup.callback(_remove, temporary, directory_fd)
         # Private until it has the access of the previous file.
         out = open(temporary, 'xb', opener=functools.partial(
             os.open, dir_fd=directory_fd, mode=0o666 if previous is None
