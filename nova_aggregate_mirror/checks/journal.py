@@ -171,6 +171,11 @@ def agent(deployment: inputs.Deployment) -> checks.Findings:
             return checks.good(
                 'The leader is the agent on %s, which took the lease on %s.'
                 % (leader.host, dates.in_sentence(leader.taken_at)))
+        if row.seconds > LONGEST_WATCH:
+            return checks.warning(
+                'Not checked: the agent on %s has not renewed its lease for '
+                '%g seconds, and it lasts %g seconds.'
+                % (row.host, LONGEST_WATCH, row.seconds))
     else:
         other = next(other for other in lease.NAMES if other != mode)
         leader = lease.read(database, other)
@@ -183,9 +188,8 @@ def agent(deployment: inputs.Deployment) -> checks.Findings:
             'No agent has ever used this journal in mode %s. Start one with '
             'the [aggregate_mirror_database] of nova-api:' % mode, START_AGENT)
     return checks.warning(
-        'No agent has renewed the lease while this check watched it; the last '
-        'leader was the agent on %s, which took it on %s. Start an agent, '
-        'unless that one runs:' % (
+        'No agent leads; the last leader was the agent on %s, which took the '
+        'lease on %s. Start an agent:' % (
             row.host, dates.in_sentence(row.taken_at)), START_AGENT)
 
 

@@ -259,7 +259,7 @@ class TestJournal(doubles.TestCase):
         lease.Lease(self.journal.database, 3600).step()
         finding = self.agent()
         self.assertEqual(checks.Code.WARNING, finding.code)
-        self.assertIn('Start an agent, unless that one runs', finding.text)
+        self.assertIn('Not checked', finding.text)
 
     def test_row_of_a_process_that_cannot_be_written(self):
         """Each try costs a record: they become rarer until one succeeds."""
