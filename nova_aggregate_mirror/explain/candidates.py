@@ -9,6 +9,7 @@ from typing import TypeVar
 import urllib.parse
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.placement import client
 
 Answer = dict[str, Any]
@@ -159,12 +160,14 @@ class CandidateReader:
 
         :param otherwise: what the answer has if it cannot be parsed
         """
-        call, answer = self._placement.read(
-            path, lambda *response: response, provider)
-        try:
-            return parse(answer)
-        except (LookupError, TypeError, ValueError, AttributeError) as exc:
-            raise call.malformed(otherwise) from exc
+        def checked(call: errors.Call, answer: Answer) -> Result:
+            try:
+                return parse(answer)
+            except (LookupError, TypeError, ValueError, AttributeError
+                    ) as exc:
+                raise call.malformed(otherwise) from exc
+
+        return self._placement.read(path, checked, provider)
 
 
 def _encoded(parameters: Parameters) -> str:

@@ -40,8 +40,8 @@ class FilterRun:
     broken_rules: frozenset[str] = frozenset()
     """Compute nodes whose aggregates, as nova has them, exclude the request;
     the guard reports them."""
-    module: str = 'nova.scheduler.filters'
-    """The module of its class."""
+    module: str = ''
+    """The module of its class; empty for one of nova."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,6 +103,18 @@ class Facts:
     """Compute node to the number of builds that failed since the last one."""
     unmapped: frozenset[str] = frozenset()
     """Compute nodes of hosts that are mapped to no cell."""
+
+    def staying_on(self, host: str, node: str) -> 'Facts':
+        """Return the facts of a server for which nova-scheduler is not asked.
+
+        It needs no nova-compute service that nova-scheduler would find.
+        """
+        nodes = self.nova.nodes_of({host})
+        # The names of ironic's, of which a host has many, are their UUIDs.
+        return dataclasses.replace(
+            self, requested=nodes & {node} or nodes,
+            states=frozenset(self.nova.nodes), serviceless=frozenset(),
+            cells_disabled=frozenset())
 
     def host(self, node: str) -> str:
         return self.nova.nodes.get(node, node)

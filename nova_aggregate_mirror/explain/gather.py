@@ -12,6 +12,7 @@ import functools
 import itertools
 import time
 from typing import Any
+from typing import Protocol
 
 from nova.conf import CONF
 from nova import servicegroup
@@ -73,12 +74,31 @@ class Cloud:
         return workers.each(CONF.aggregate_mirror.sync_workers)
 
 
-def explain(cloud: Cloud, args: argparse.Namespace, names: Any,
+class Names(Protocol):
+    """Look-up of IDs by name; raises UnknownName unless one has it."""
+
+    def server(self, name: str) -> str:
+        """Return the ID of a server; of an empty name, an empty one."""
+
+    def project(self, name: str) -> str:
+        """Return the ID of a project, like those below."""
+
+    def network(self, name: str) -> str:
+        """Return the ID of a network."""
+
+    def image(self, name: str) -> str:
+        """Return the ID of an image."""
+
+    def hints(self, pairs: abc.Iterable[tuple[str, str]]
+              ) -> dict[str, list[str]]:
+        """Return the values of each hint, servers and groups as IDs."""
+
+
+def explain(cloud: Cloud, args: argparse.Namespace, names: Names,
             open_journal: abc.Callable[[], store.Journal]
             ) -> explanation.Answer:
     """Explain the request of these arguments, of ``cmd/explain_arguments``.
 
-    :param names: looks up IDs by name, as ``cmd/identifiers``
     :raises UnknownName: nova has no such host, server or flavor
     :raises MirrorError: placement or nova could not be read
     """
@@ -128,7 +148,7 @@ def _read_journal(open_journal: abc.Callable[[], store.Journal]) -> tuple[
                         % exc]
 
 
-def _of_arguments(cloud: Cloud, args: argparse.Namespace, names: Any
+def _of_arguments(cloud: Cloud, args: argparse.Namespace, names: Names
                   ) -> requests.SchedulingRequest:
     """Return the request of a described server, or of an existing one."""
     server, project = names.server(args.server), names.project(args.project)
@@ -175,10 +195,12 @@ def gather(cloud: Cloud, nova: source.Nova,
     facts = dataclasses.replace(
         _before_scheduling(nova, request, manager, down, hosts),
         pending=pending or {})
+    if request.stays_on:
+        return facts.staying_on(*request.stays_on)
     trial = rehearsal.Rehearsal(
         cloud.context, request.spec, manager, request.tenant)
     try:
-        queries = [] if request.stays else trial.queries()
+        queries = trial.queries()
         if queries:
             facts = _ask_placement(cloud, queries, facts)
         if trial.cell:

@@ -131,6 +131,7 @@ class TestConditions(explaining.ExplainingTest):
              for entry in answer.record.entries})
         self.assertEqual(['good'], explaining.accepted(answer))
         text = rendering.text(answer)
+        self.assertIn('nova-compute.log of each host', text)
         self.assertLess(text.index('Exceeded'),
                         text.index('nova-scheduler finds'))
 

@@ -39,8 +39,11 @@ class SchedulingRequest:
     """Parts of the request that are not explained."""
     remarks: list[str] = dataclasses.field(default_factory=list)
     record: explanation.ServerRecord | None = None
+    stays_on: tuple[str, str] | None = None
+    """The host and node of a server that does not leave them: nova-scheduler
+    is not asked."""
     stays: str = ''
-    """Why nova-scheduler is not asked, and the server stays on its host."""
+    """Why it is not asked."""
     tenant: str = ''
     """The name of the project, if the request was given with one."""
     fills: bool = False

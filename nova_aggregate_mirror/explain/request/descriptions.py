@@ -7,6 +7,7 @@ from typing import Any
 from nova import availability_zones
 from nova import block_device
 from nova.conf import CONF
+from nova import exception as nova_exception
 from nova import objects
 from nova.scheduler import utils
 from nova.virt import hardware
@@ -34,7 +35,7 @@ def of_description(context: Any, flavor: str, image: abc.Mapping[str, Any],
     :param zone: as nova-api takes it: a host and a node may follow
     :param count: number of servers
     :param tenant: the name of the project, if it is known
-    :raises UnknownName: when nova has no such flavor
+    :raises UnknownName: when nova has no such flavor or server group
     :raises InvalidConfiguration: an option of nova needs a further argument
     """
     image, hints = requests.decoded(image), hints or {}
@@ -49,8 +50,6 @@ def of_description(context: Any, flavor: str, image: abc.Mapping[str, Any],
     requested = network_requests.requested_networks(networks, ports)
     resources, parameters = network_requests.port_resources(
         context, requested, None, notes)
-    group = 'group' in hints and objects.InstanceGroup.get_by_uuid(
-        context, hints['group'][0]) or None
     spec = objects.RequestSpec.from_components(
         context, uuidutils.generate_uuid(), image, wanted,
         hardware.numa_get_constraints(
@@ -59,7 +58,7 @@ def of_description(context: Any, flavor: str, image: abc.Mapping[str, Any],
         utils.build_filter_properties({
             name: list(values) for name, values in hints.items()},
             host, node, wanted),
-        group, zone_name or None, project_id=project,
+        _group(context, hints), zone_name or None, project_id=project,
         port_resource_requests=resources, request_level_params=parameters)
     utils.setup_instance_group(context, spec)
     spec.num_instances = count
@@ -153,3 +152,15 @@ def _require_inputs(project: str, from_volume: bool, image: dict[str, Any]
             'with [scheduler] query_placement_for_image_type_support the '
             'hosts depend on the format of the image: give --image, or '
             '--volume for a server that boots from a volume')
+
+
+def _group(context: Any, hints: abc.Mapping[str, abc.Sequence[str]]) -> Any:
+    if 'group' not in hints:
+        return None
+    uuid = hints['group'][0]
+    try:
+        return objects.InstanceGroup.get_by_uuid(context, uuid)
+    except nova_exception.InstanceGroupNotFound as exc:
+        raise exceptions.UnknownName(
+            'nova has no server group %s; see "openstack server group list '
+            '--all-projects"' % uuid) from exc

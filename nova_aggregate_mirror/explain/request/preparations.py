@@ -37,8 +37,10 @@ class PreparedRequest(requests.SchedulingRequest):
 
     context: Any
     """Nova's context of an administrator."""
+    cell_context: Any
+    """The same, targeted at the cell of the server, as in nova-conductor."""
     instance: Any
-    """With the context of its cell; None if it is in no cell."""
+    """None if it is in no cell."""
     cell: Any
     networks: Any
     """Those that replace the server's, of ``networks``."""
@@ -54,15 +56,10 @@ class PreparedRequest(requests.SchedulingRequest):
     has_failed: bool = False
     """Whether it was made before: the stored request has image and zone."""
 
-    @property
-    def cell_context(self) -> Any:
-        """Nova's context, targeted at the cell, as in nova-conductor."""
-        return self.instance._context
-
-    def force_host(self) -> None:
-        """Keep the server on its host."""
-        self.spec.force_hosts = [self.instance.host]
-        self.spec.force_nodes = [self.instance.node]
+    def stay(self, why: str) -> None:
+        """Keep the server on its host, without nova-scheduler."""
+        self.stays_on = self.instance.host, self.instance.node
+        self.stays = why
 
 
 def read_again(request: PreparedRequest) -> None:
@@ -111,8 +108,7 @@ def leave_host(request: PreparedRequest) -> None:
 def offloaded(request: PreparedRequest) -> None:
     """Set the zone: ``API.unshelve`` and ``unshelve_instance``."""
     if request.instance.vm_state == vm_states.SHELVED:
-        request.stays = ON_ITS_HOST
-        request.force_host()
+        request.stay(ON_ITS_HOST)
     elif request.zone:
         request.spec.availability_zone = request.zone
         if not CONF.cinder.cross_az_attach:
@@ -123,14 +119,13 @@ def offloaded(request: PreparedRequest) -> None:
 def new_image(request: PreparedRequest) -> None:
     """Set the new image, and require the host: ``API.rebuild``."""
     spec, instance, image = request.spec, request.instance, request.image
-    request.force_host()
     if not request.has_failed:
         if image is None or image.get('id') == instance.image_ref:
-            request.stays = KEPT_IMAGE
-            return
+            return request.stay(KEPT_IMAGE)
         spec.image = objects.ImageMeta.from_dict(image)
     if spec.is_bfv:
         request.notes.append(VOLUME_IMAGE)
+    spec.force_hosts, spec.force_nodes = [instance.host], [instance.node]
     spec.scheduler_hints = {**(spec.scheduler_hints or {}),
                             '_nova_check_type': ['rebuild']}
 
@@ -183,7 +178,7 @@ PREPARATIONS: abc.Mapping[str, tuple[Step, ...]] = {
     'resize': (new_flavor, move),
     'live-migrate': (leave_host, move),
     'evacuate': (leave_host, move),
-    'unshelve': (move, offloaded),
+    'unshelve': (offloaded, move),
     'rebuild': (stay_in_cell, new_image),
 }
 """Operation to its steps, in nova's order."""

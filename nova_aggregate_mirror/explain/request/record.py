@@ -79,6 +79,13 @@ def later_syncs(answer: explanation.Answer,
     return [CHANGED % (max(failures), dates.iso(last), changes)]
 
 
+def newest_operation(context: Any, server: str) -> Any:
+    """Read the newest action of ``OPERATIONS``; None if there is none."""
+    actions = objects.InstanceActionList.get_by_instance_uuid(context, server)
+    return next((action for action in actions
+                 if action.action in OPERATIONS), None)
+
+
 def newest_migration(context: Any, action: Any) -> Any:
     """Read the newest migration since an action; None if there is none."""
     # Both are whole seconds in MySQL, which rounds.

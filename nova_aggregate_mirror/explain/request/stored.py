@@ -6,6 +6,7 @@ import contextlib
 from typing import Any
 
 from nova.compute import vm_states
+from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
 
@@ -23,14 +24,13 @@ CREATE, UNSHELVE, REBUILD = (
     explanation.CREATE, explanation.UNSHELVE, explanation.REBUILD)
 DELETED = ('The server was deleted or is in no cell yet, so that its ports '
            'are not known and not explained.')
-ACCELERATORS = 'Accelerators of the device profile are not explained.'
-NAMED = ('Nova does not store a host that was named for the operation; it '
-         'does for an evacuation only.')
 UNREAD = '%s; the server is in that cell: this is about its creation'
 FAILED = ('The newest operation of the server, %s, failed at %s: this is '
           'about it.')
 CHOSEN = ('The newest operation of the server did not fail: this is about %s, '
           'chosen by its state; --for chooses another.')
+# The event of a host that builds a server.
+BUILD = 'compute__do_build_and_run_instance'
 
 
 def of_server(context: Any, placement: client.Client, server: str,
@@ -50,8 +50,7 @@ def of_server(context: Any, placement: client.Client, server: str,
     :raises CellUnavailable: when its cell did not answer
     """
     spec = _stored(context, server)
-    # Nova does not store these.
-    spec.requested_resources, spec.num_instances = [], 1
+    _set_defaults(spec)
     instance, cell, remarks = None, None, list[str]()
     try:
         instance, cell = _instance(context, server, operation)
@@ -62,7 +61,7 @@ def of_server(context: Any, placement: client.Client, server: str,
         remarks.append(UNREAD % exc)
     request = preparations.PreparedRequest(
         spec=spec, operation=operation, context=context,
-        instance=instance, cell=cell,
+        cell_context=_targeted(context, cell), instance=instance, cell=cell,
         networks=network_requests.requested_networks(networks, ports),
         placement=placement, zone=zone, remarks=remarks,
         notes=[] if instance or remarks else [DELETED])
@@ -85,10 +84,7 @@ def of_server(context: Any, placement: client.Client, server: str,
         spec.requested_networks = request.networks
     if instance:
         request.record = record.read(request.cell_context, instance)
-    if (spec.flavor.extra_specs or {}).get('accel:device_profile'):
-        request.notes.append(ACCELERATORS)
-    if request.operation not in ('evacuate', UNSHELVE, REBUILD):
-        request.notes.append(NAMED)
+    request.notes += _notes(request)
     request.about = {
         'server': server, 'operation': request.operation,
         'host': instance and instance.host, 'flavor': spec.flavor.name,
@@ -101,10 +97,7 @@ def _choose(request: preparations.PreparedRequest) -> None:
     instance, request.operation = request.instance, CREATE
     if instance is None:
         return
-    actions = objects.InstanceActionList.get_by_instance_uuid(
-        request.cell_context, instance.uuid)
-    newest = next((action for action in actions
-                   if action.action in record.OPERATIONS), None)
+    newest = record.newest_operation(request.cell_context, instance.uuid)
     if newest and newest.message == record.ERROR:
         request.operation = record.OPERATIONS[newest.action]
         request.has_failed = True
@@ -139,6 +132,24 @@ def _new_flavor(context: Any, migration: Any) -> Any:
         'with --for resize FLAVOR')
 
 
+def _notes(request: preparations.PreparedRequest) -> abc.Iterator[str]:
+    """Note what of a server is not known, and what misleads."""
+    spec, instance = request.spec, request.instance
+    if instance and not request.networks:
+        yield from network_requests.missing_notes(spec, instance)
+    if request.record and not instance.host and any(
+            entry.event.endswith(BUILD) and entry.result != record.UNFINISHED
+            for entry in request.record.entries):
+        yield ('Nova-compute built the server on hosts above and gave up. '
+               'Nova calls that a success if it tried another host: see the '
+               'nova-compute.log of each host for the reason.')
+    if (spec.flavor.extra_specs or {}).get('accel:device_profile'):
+        yield 'Accelerators of the device profile are not explained.'
+    if request.operation not in ('evacuate', UNSHELVE, REBUILD):
+        yield ('Nova does not store a host that was named for the operation; '
+               'it does for an evacuation only.')
+
+
 class _ReadOnly(request_spec.RequestSpec):
     """A request that nova cannot save: reading an old one may do so."""
 
@@ -162,6 +173,28 @@ def _stored(context: Any, server: str) -> request_spec.RequestSpec:
             'nova cannot read its request of server %s (%s). %s'
             % (server, type(exc).__name__, instead)) from exc
     return spec
+
+
+def _set_defaults(spec: Any) -> None:
+    """Set the fields that nova does not store, or that an old one lacked."""
+    for name, value in (
+            ('requested_destination', None), ('requested_resources', []),
+            ('request_level_params', objects.RequestLevelParams()),
+            ('ignore_hosts', None), ('retry', None), ('force_hosts', None),
+            ('force_nodes', None), ('limits', None), ('scheduler_hints', {}),
+            ('instance_group', None),
+            ('requested_networks', objects.NetworkRequestList(objects=[]))):
+        if name not in spec:
+            setattr(spec, name, value)
+    spec.requested_resources = spec.requested_resources or []
+    spec.num_instances = 1
+
+
+def _targeted(context: Any, cell: Any) -> Any:
+    """Return a context that is targeted at a cell for good."""
+    targeted = nova_context.RequestContext.from_dict(context.to_dict())
+    nova_context.set_target_cell(targeted, cell)
+    return targeted
 
 
 def _instance(context: Any, server: str, operation: str) -> tuple[Any, Any]:

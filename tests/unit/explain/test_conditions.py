@@ -175,6 +175,16 @@ class TestFilters(testtools.TestCase):
         self.assertEqual({'acceptable'}, {
             verdict.reason.kind for verdict in verdicts})
 
+    def test_server_that_stays(self):
+        """Its node is left, or those of its host, whatever their service."""
+        nova = dataclasses.replace(NOVA, nodes={**NOVA.nodes, 'b': 'host-a'})
+        staying = facts.Facts(
+            nova, scope=NODES, serviceless=NODES, cells_disabled=NODES)
+        for node, left in ('b', 'b'), ('name', 'ab'):
+            self.assertEqual({*left}, {
+                verdict.node for verdict in conditions.explain(
+                    staying.staying_on('host-a', node)).acceptable})
+
     def test_filter_that_got_no_host(self):
         """It is left out, unless it would reject hosts."""
         runs = [facts.FilterRun(name, rejected) for name, rejected in (
