@@ -65,11 +65,11 @@ class Metrics:
         prometheus_client.Info(
             PREFIX + 'build', 'The release of the agent.',
             registry=self.registry).info({'version': api_processes.VERSION})
-        self._create_journal_families()
-        self._create_sync_families()
+        self._create_work_families()
+        self._create_state_families()
         self._show_zeros()
 
-    def _create_journal_families(self) -> None:
+    def _create_work_families(self) -> None:
         self._pending = self._gauge(
             'journal_pending_rows',
             'Operations that placement may not show yet.')
@@ -94,7 +94,7 @@ class Metrics:
             'placement_conflicts',
             'Writes that placement refused because the provider had changed.')
 
-    def _create_sync_families(self) -> None:
+    def _create_state_families(self) -> None:
         self._drift = self._gauge(
             'drift_associations',
             'Associations that the last full sync found missing or stale.',
@@ -127,7 +127,10 @@ class Metrics:
         self._audited_servers = 0
         if not rules:
             self._beats.pop(AUDIT, None)
-        elif self._misplaced is None:
+        if self._misplaced:
+            # A rule that is not enforced any more must not keep its value.
+            self._misplaced.clear()
+        elif rules:
             self._misplaced = self._gauge(
                 'misplaced_servers',
                 'Servers that the last audit found on a host that contradicts '
@@ -272,8 +275,6 @@ class Metrics:
     def _show_audit(self) -> None:
         if self._misplaced is None:
             return
-        if not self._misplaced_by_rule:
-            self._misplaced.clear()
         # Before the first election (None), nothing is stale.
         is_stale = self._leads is False
         for rule, count in self._misplaced_by_rule.items():

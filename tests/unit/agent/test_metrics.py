@@ -226,6 +226,15 @@ class TestMetrics(testtools.TestCase):
         self.metrics.expect_audits(['zone'])
         self.assertEqual(0, self.figures()['misplaced_servers', 'zone'])
 
+    def test_rule_that_is_not_enforced_any_more(self):
+        """After a reload, an alert must not fire for its last count."""
+        self.metrics.expect_audits(['zone', 'segment'])
+        self.metrics.observe_audit('success', 3.0, 100, {'segment': 2})
+        self.metrics.expect_audits(['zone'])
+        figures = self.figures()
+        self.assertNotIn(('misplaced_servers', 'segment'), figures)
+        self.assertEqual(0, figures['misplaced_servers', 'zone'])
+
     def test_figures_of_a_former_leader(self):
         """Only the new leader shows the backlog and the drift.
 
