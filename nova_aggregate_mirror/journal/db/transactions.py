@@ -85,7 +85,7 @@ class Transactions:
         raise error
 
     def _open(self) -> engine.Database:
-        """Return the database; try to open it until that succeeds once."""
+        """Return the database; each call tries to open it until one has."""
         if self._database is not None:
             return self._database
         with self._mutex:
@@ -95,19 +95,20 @@ class Transactions:
         database = unchecked or engine.Database(
             self._conf, limits=self._limits)
         with contextlib.ExitStack() as cleanup:
-            # After a failure, the next attempt opens it again.
+            # After a failure, the next attempt opens it again; if another
+            # thread has opened it meanwhile, that is used.
             cleanup.callback(database.close)
             try:
                 database.prepare()
             except exceptions.JournalNotAsked:
                 # The next attempt continues with its connection.
                 with self._mutex:
-                    if self._unchecked is None:
+                    if not (self._database or self._unchecked):
                         self._unchecked = database
                         cleanup.pop_all()
                 raise
-            cleanup.pop_all()
-        with self._mutex:
-            # Another thread may have opened it meanwhile.
-            self._database = self._database or database
-        return self._database
+            with self._mutex:
+                if self._database is None:
+                    self._database = database
+                    cleanup.pop_all()
+                return self._database

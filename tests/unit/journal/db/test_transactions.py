@@ -156,6 +156,30 @@ class TestTransactions(testtools.TestCase):
         self.assertEqual('done', late.run(self.fails()))
         self.assertEqual(opened_first, len(opened))
 
+    def test_threads_that_open_it_at_once(self):
+        """One of their databases is used, and the others are closed."""
+        met, closed = threading.Barrier(CALLERS), []
+        prepare, close = engine.Database.prepare, engine.Database.close
+
+        def meet(database):
+            prepare(database)
+            met.wait(servers.PATIENCE)
+
+        def count(database):
+            closed.append(database)
+            close(database)
+
+        for name, method in ('prepare', meet), ('close', count):
+            self.useFixture(fixtures.MonkeyPatch(
+                'nova_aggregate_mirror.journal.db.engine.Database.' + name,
+                method))
+        engine.Database(self.conf).migrate()
+        with concurrent.futures.ThreadPoolExecutor(CALLERS) as pool:
+            done = [pool.submit(self.transactions.run, self.fails())
+                    for _ in range(CALLERS)]
+        self.assertEqual(['done'] * CALLERS, [each.result() for each in done])
+        self.assertEqual(CALLERS - 1, len(closed))
+
     def test_server_that_hangs_is_met_by_all_callers_at_once(self):
         """Requests of a process wait in parallel, not in turn."""
         met = threading.Barrier(CALLERS)
