@@ -38,6 +38,8 @@ class Answers(Generic[Item, Result]):
         default_factory=dict)
     outage: exceptions.MirrorError | None = None
     """Why items were not asked about: with it, all of them would fail."""
+    silence: exceptions.MirrorError | None = None
+    """The last item without an answer: the reason, if it is no outage."""
 
     def unasked(self, items: abc.Iterable[Item]) -> list[Item]:
         """Return those of the items that were not asked about."""
@@ -81,8 +83,6 @@ class _Run(Generic[Item, Result]):
         """When the last probe began that was answered."""
         self._began = time.monotonic()
         self._slowest = 0.0
-        self._silence: exceptions.MirrorError | None = None
-        """The last wait without an answer."""
         self._silent = self._failed_in_a_row = 0
         # What was read in time is also to be written in time.
         self._reserve = deadline.remaining() / 2
@@ -156,9 +156,10 @@ class _Run(Generic[Item, Result]):
         is_silent = error.is_outage
         if isinstance(error, exceptions.OutOfTime):
             # What took the time is the cause.
-            error = self._silence or error
-        elif isinstance(error, exceptions.DeadlineExceeded):
-            self._silence = error
+            error = self.answers.silence or error
+        if is_silent:
+            self.answers.silence = error
+        # Others, such as a 404, are answers about the item.
         if error.is_repeatable:
             self._failed_in_a_row += 1
         is_unchecked = patience == self._patience and self._probed < began
@@ -169,7 +170,7 @@ class _Run(Generic[Item, Result]):
         return not (is_silent and self._patience > patience)
 
     def _check(self, error: exceptions.MirrorError) -> None:
-        """Ask something else; without an answer, the error is an outage."""
+        """Ask something else; no answer, even with patience, is an outage."""
         if self.answers.outage:
             return
         self._failed_in_a_row, began = 0, time.monotonic()

@@ -125,10 +125,10 @@ def _ask(placement: client.Client, request: abc.Callable[[Item], Result],
          ) -> isolation.Answers[Item, Result]:
     """Send the requests; raise an error if not all of them were sent."""
     items = list(items)
-    # A long list takes time: each has all that a request may take.
+    # A long answer takes time: each request has all of the deadline.
     answers = isolation.ask(request, items, each, placement.probe, math.inf)
     if answers.outage:
         raise answers.outage
-    if answers.unasked(items):
-        raise next(iter(answers.failures.values()))
+    if answers.silence and answers.unasked(items):
+        raise answers.silence
     return answers

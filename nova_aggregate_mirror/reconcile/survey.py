@@ -214,7 +214,8 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
     This takes a request per provider.
 
     :param result: gets the aggregates, in ``kept``, and the failures
-    :returns: those of compute nodes only, and of no sharing provider
+    :returns: those that only compute nodes are in, none of which shares; none
+        if that could not be read
     """
     nodes = sorted(compared.nodes)
     context.display.step('Reading the aggregates of %s' % plurals.count(
@@ -233,7 +234,7 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
         batch = nodes[start:start + context.batch]
         answers = context.placement.ask(read, batch, context.each, math.inf)
         failures, outage = answers.failures, answers.outage
-        reason = outage or next(iter(failures.values()), None)
+        reason = outage or answers.silence
         if reason:
             failures |= dict.fromkeys(
                 answers.unasked(nodes[start:] if outage else batch),

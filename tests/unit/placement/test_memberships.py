@@ -5,6 +5,7 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import memberships
+from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.placement import workers
 from tests.unit import doubles
 
@@ -99,6 +100,19 @@ class TestRead(testtools.TestCase):
         self.assertIs(FAILED, self.assertRaises(
             exceptions.ServiceFailed, self.read, 'abcdefgh'))
         self.assertEqual(4, len(self.log))
+
+    def test_providers_without_an_answer(self):
+        """They end the read, not another failure before them."""
+        self.placement.create('other')
+        error = exceptions.DeadlineExceeded('was silent')
+        self.broken['GET', 'disk'] = exceptions.ProviderNotFound('deleted')
+        for name in 'idle', 'n1', 'n2':
+            self.broken['GET', name] = error
+        self.placement.provider_count = 5
+        self.assertIs(error, self.assertRaises(
+            exceptions.MirrorError, memberships.read, self.placement,
+            frozenset('abcdefgh'), frozenset(), parallel.in_turn))
+        self.assertNotIn(('GET', 'other'), self.log)
 
     def test_aggregates_without_an_answer(self):
         """Each takes the time of a request: a few of them end the read."""

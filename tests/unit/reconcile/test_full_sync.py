@@ -278,6 +278,18 @@ class TestSync(SyncTest):
         self.assertIn((nodes[-1], 'last'), self.among(
             self.sync(foreign=True, write=False), 'foreign_aggregate'))
 
+    def test_foreign_aggregates_that_were_not_searched_for(self):
+        """What was silent is the reason, not another failure before it."""
+        failed, *silent, last = self.add_hosts(5)
+        self.sync()
+        self.placement.broken['GET', failed] = FAILED
+        for node in silent:
+            self.placement.broken['GET', node] = (
+                exceptions.DeadlineExceeded('was silent'))
+        error = self.sync(foreign=True, write=False).outcome.failed[
+            Subject(FOREIGN, last)]
+        self.assertIn('was silent', str(error))
+
     def test_interrupted_search_for_foreign_aggregates(self):
         """What was not read is reported, and not taken for clean."""
         self.sync()
