@@ -48,7 +48,7 @@ class Agent:
             'and changes nothing there' if observes else
             'is the leader: it drains the journal and runs the full syncs')
         self._role = ''
-        self._leads = self._bound = False
+        self._holds = self._leads = self._bound = False
         self._troubles = dict.fromkeys(('drain', 'lease'), '')
         """Why a loop cannot work, per loop; empty when it can."""
         self._lasting = lasting.Lasting(
@@ -96,7 +96,7 @@ class Agent:
             LOG.warning('After %d s these loops have not ended: %s. The lease '
                         'is not released and will expire', seconds,
                         ', '.join(sorted(late)))
-        elif self._leads:
+        elif self._holds:
             failure = exceptions.failure_of(
                 self._lease.release, exceptions.JournalUnavailable)
             if failure:
@@ -151,13 +151,13 @@ class Agent:
         try:
             if not self._bound:
                 self._bound = self._binding.bind(self._leads)
-            has_lease = self._lease.step()
-            if has_lease and not self._leads:
+            self._holds = self._lease.step()
+            if self._holds and not self._leads:
                 # Another nova may have bound a journal without content since.
                 self._bound = False
                 self._bound = self._binding.bind(leads=True)
             # Last: after an error above, this agent does not lead.
-            leads = has_lease
+            leads = self._holds
         except exceptions.MirrorError as exc:
             trouble = str(exc)
         self._log_trouble('lease', trouble)

@@ -184,6 +184,10 @@ class TestAgent(case.AgentTest):
         self.assert_idle()
         self.assertIn('the journal belongs to another nova',
                       self.messages.output)
+        # The next agent need not wait for the lease, which this one has.
+        self.assertNotEqual('', self.holder())
+        self.running.stop(case.TIMEOUT)
+        self.assertEqual('', self.holder())
 
     def test_journal_that_is_unavailable_for_a_while(self):
         """It is logged once, and the agent leads as soon as possible."""
