@@ -5,11 +5,13 @@ import argparse
 import shlex
 from typing import Any
 
+from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror.osc import sync
+from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 
 
@@ -29,17 +31,16 @@ class Diff(command.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         result = sync.run(self, parsed_args, full_sync.Request(
-            full_sync.UNLIMITED, write=False,
+            conf.MAX_REMOVED_SHARE, write=False,
             hosts=frozenset(parsed_args.hosts)))
-        summary = result.summary()
+        summary, refused = result.summary(), result.refused
         if result.not_compared:
             # An empty list would mean that nothing differs.
             raise (exceptions.Stopped(summary) if summary
                    else result.not_compared)
-        rows = sync_result.rows(
-            result, (sync_result.State.MISSING, sync_result.State.STALE))
-        if rows:
-            # The other rows need no option.
+        rows = sync_result.rows(result, associations.DRIFT)
+        if result.select(sync_result.State.MISSING) or rows and not refused:
+            # The other rows need no option; a refusal has its own step.
             pruning = ['--prune'] if result.select(
                 sync_result.State.STALE) else []
             summary += '\nTo change placement, run "%s".' % _sync(

@@ -385,12 +385,10 @@ NOVA: dict[str, Fault] = {
         (*COMPARED, DIFF), 'partial'),
     'brake': Fault(
         faults.removed, 'removals refused', BRAKED,
-        (STATUS, SYNC, AGENT, DIFF), 'partial', 'associations to remove.',
-        line=APPLY),
+        (STATUS, SYNC, AGENT, DIFF), 'partial', line=APPLY),
     'no members': Fault(
         faults.emptied, 'removals refused', BRAKED,
-        (STATUS, SYNC, AGENT, DIFF), 'partial', 'associations to remove.',
-        line=APPLY),
+        (STATUS, SYNC, AGENT, DIFF), 'partial', line=APPLY),
 }
 TABLES = PLACEMENT, KEYSTONE, JOURNALS, NOVA
 
