@@ -7,6 +7,7 @@ import pathlib
 import re
 
 import testtools
+from testtools import matchers
 import yaml
 
 from nova_aggregate_mirror.agent import metrics
@@ -26,6 +27,12 @@ ROW = re.compile(r'^   \* - (WARNING|ERROR|CRITICAL)\n     - ``(.+?)``$',
 LABEL = re.compile(r'^\.\. _([\w-]+):$', re.MULTILINE)
 VALUE = re.compile(r'%[sdg]')
 WORD = re.compile(r'\b[A-Z]{1,9}\b')
+LITERAL = re.compile('``([^`]+)``')
+LOGS = re.compile(r'\blog(s|ged)?\b[^.`]*$')
+"""The text before what a page says to be logged."""
+OTHERS = {'Got no allocation candidates from the Placement API',
+          'IndexError: list index out of range'}
+"""Logged by nova and neutron."""
 OPERATION = re.compile(r'^Aggregate ID(, host HOST)? \(request REQUEST\)')
 
 
@@ -68,6 +75,24 @@ class TestOperationsPages(testtools.TestCase):
         explained = [(level, plain(OPERATION.sub('%s', text)))
                      for level, text in ROW.findall(LOG)]
         self.assertEqual(sorted(logged()), sorted(explained))
+
+    def test_quoted_lines_are_logged(self):
+        """A reader looks for these words, on any level."""
+        texts = set(OTHERS)
+        for path in (ROOT / 'nova_aggregate_mirror').rglob('*.py'):
+            texts |= {node.value for node in ast.walk(ast.parse(
+                path.read_text())) if isinstance(node, ast.Constant)
+                and isinstance(node.value, str)}
+        quotes = set()
+        for page in PAGES.parent.rglob('*.rst'):
+            text = ' '.join(page.read_text().split())
+            quotes |= {literal[1] for literal in LITERAL.finditer(text)
+                       if LOGS.search(text[:literal.start()])}
+        sentences = {quote for quote in quotes if quote.count(' ') > 2}
+        self.assertThat(sentences, matchers.Not(matchers.HasLength(0)))
+        self.assertEqual(set(), {
+            sentence for sentence in sentences
+            if not any(sentence in text for text in texts)})
 
     def test_each_metric_is_explained(self):
         figures = metrics.Metrics()
