@@ -111,7 +111,7 @@ class Drain:
         """Seconds after which a running row is converged, and then the
         interval at which this is repeated."""
         self._longest = options.max_call_age
-        """Seconds after which no operation can still run."""
+        """Seconds after which an operation counts as ended."""
         self._rows = rows
         self._reconciler = reconciler
         self._figures = figures
@@ -126,8 +126,7 @@ class Drain:
         self._failed: collections.deque[str] = collections.deque()
         """Rows that were due when they were last sorted, next first."""
         self._suspects: set[str] = set()
-        """The suspects, and rows that have been some since they were listed.
-        """
+        """All suspects, and rows that were one since ``_due_suspects``."""
         self._has_more = False
         """Whether the last step left rows that are due."""
         self._read_at = -math.inf
@@ -266,7 +265,7 @@ class Drain:
         ready = [(row.due, id) for id, row in self._known.items()
                  if row.is_ready(now)]
         ready.sort(key=lambda pair: pair[0])
-        for due, id in ready:
+        for _due, id in ready:
             if self._known[id].has_failed:
                 self._failed.append(id)
             else:

@@ -72,7 +72,7 @@ class PeriodicSync:
     def step(self) -> result.Result | None:
         """Run a full sync when it is due, and report its result.
 
-        :returns: None if none was due, or nothing could be compared
+        :returns: None unless one was due, and has compared
         """
         start = self._now()
         if start < self._due:
@@ -85,6 +85,7 @@ class PeriodicSync:
             failing=self._failing,
             time_to_retry=lambda: max(0.0, self._due - self._now()))
         sync = self._run(request)
+        # Otherwise its connections would stay open until the next sync.
         self._reconciler.placement.release()
         if sync is None:
             return None

@@ -25,7 +25,6 @@ from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import cells as nova_cells
 
-
 REQUIRED = 'nova-scheduler', 'nova-conductor'
 """Services without which no server gets a host."""
 

@@ -250,7 +250,7 @@ class Mirror:
         """Converge the host and close its row if there may be one.
 
         :returns: the compute nodes whose resource providers do not exist yet
-        :raises MirrorError: the host is not converged, or its row is open
+        :raises MirrorError: the host is not converged, or its record is open
         """
         process.breaker.check(recorded=state.recorded)
         start, dirty = process.breaker.now(), state.row.dirty

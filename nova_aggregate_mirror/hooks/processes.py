@@ -49,7 +49,7 @@ class PlacementBreaker:
         :param error: why placement could not be asked, if so
         :param began: when the call began, on the clock ``now``
         """
-        # An answer, however slow, keeps no other call waiting for long.
+        # Only for no answer: it is no fault of placement if a call is late.
         if error and error.is_outage and not isinstance(
                 error, exceptions.OutOfTime):
             # A refusal may be slow, too: no route to it, or a slow proxy.
@@ -102,7 +102,7 @@ class Process:
     def check_nova(self) -> None:
         """Raise WrongNova if the journal belongs to another nova.
 
-        If nova cannot be read, that is logged.
+        It raises JournalUnavailable, too; that nova is unavailable, it logs.
         """
         if self._has_checked_nova:
             return

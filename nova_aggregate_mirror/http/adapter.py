@@ -127,10 +127,9 @@ class _FreshPool:
 @functools.cache
 def _bounded_pool(pool: Any) -> Any:
     """Derive a class of connection pools with bounded connections."""
-    connection = type('BoundedConnection', (_Connection, pool.ConnectionCls),
-                      {'__module__': __name__})
-    return type('BoundedPool', (_FreshPool, pool),
-                {'__module__': __name__, 'ConnectionCls': connection})
+    return type('BoundedPool', (_FreshPool, pool), {
+        'ConnectionCls': type('BoundedConnection', (
+            _Connection, pool.ConnectionCls), {})})
 
 
 def _bound_pools(manager: urllib3.PoolManager) -> None:

@@ -58,7 +58,7 @@ class Presence:
         values = {'host': socket.gethostname()[:255], 'mode': self._mode,
                   'version': VERSION, 'seen_at': self._now()}
         update = sa.update(models.processes).where(_PROCESSES.id == self._id)
-        # The row may exist.
+        # An UPDATE that changes nothing may count no row.
         if not connection.execute(update.values(**values)).rowcount:
             connection.execute(sql_parts.insert_new(
                 connection, models.processes), {'id': self._id, **values})

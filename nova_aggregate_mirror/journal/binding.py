@@ -75,9 +75,8 @@ def replace(database: transactions.Transactions,
         if before is not None and nova_identity.cells(connection) != before:
             return False
         connection.execute(sa.delete(models.cells))
-        connection.execute(
-            sql_parts.insert_new(connection, models.cells),
-            [{'cell_uuid': uuid} for uuid in sorted(mappings)])
+        connection.execute(sa.insert(models.cells), [
+            {'cell_uuid': uuid} for uuid in sorted(mappings)])
         return True
 
     return database.run(work)

@@ -89,8 +89,8 @@ class History:
     def note(self, entry: Entry, keep: int = KEEP) -> None:
         """Add a full sync, or count it in the newest entry if that is alike.
 
-        The oldest entries beyond ``keep`` are deleted, and the rows of
-        nova-api processes that have not written for a week, or in the future.
+        The oldest entries beyond ``keep`` are deleted, and of the rows of
+        nova-api processes those that ``seen_processes.forget`` finds.
         """
         entry = dataclasses.replace(
             entry, command=rows.storable(entry.command, NAME_LENGTH),

@@ -88,8 +88,7 @@ class Lease:
         """Release the lease, if this agent holds it."""
         update = sa.update(models.lease).where(
             _LEASE.name == self._name, _LEASE.holder == self._holder)
-        # Those who watch the number see a change.
-        release = update.values(holder='', renewals=_LEASE.renewals + 1)
+        release = update.values(holder='')
         self._database.run(lambda connection: connection.execute(release))
 
     def _take(self, previous: LeaseRow | None) -> bool:

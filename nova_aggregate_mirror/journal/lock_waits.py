@@ -30,7 +30,7 @@ class RowLocks:
 
     def write(self, statement: abc.Callable[[list[str], float], object],
               rows: abc.Iterable[str]) -> None:
-        """Write to those of the rows that no other session locks.
+        """Write to rows; ``locked`` gets those that are, or were not tried.
 
         :param statement: takes IDs, and the seconds to wait for a lock
         :param rows: IDs, in the order in which single rows are written

@@ -96,7 +96,8 @@ class SyncedLedger(ledger.DatabaseLedger, journal.Ledger):
                 connection.execute(_UNMARK, {'uuid': uuid, 'mark': deleted_at})
             return forgotten
 
-        self._cache -= self._database.run(work)
+        forgotten = self._database.run(work)
+        self._cache -= forgotten
 
     def _outdated(self, marks: abc.Mapping[str, float]) -> dict[str, float]:
         """Note new marks; return those older than any running call.

@@ -22,6 +22,7 @@ def write(database: transactions.Transactions) -> None:
 
     def insert(connection: Any) -> None:
         for table in models.metadata.sorted_tables:
+            # The server numbers rows if this is True; the default is 'auto'.
             required = [column for column in table.c if not column.nullable
                         and column.autoincrement is not True]
             connection.execute(sa.insert(table), {

@@ -148,7 +148,7 @@ def of_database(exc: BaseException, waited: float = 0.0,
 
 
 def missing(exc: BaseException) -> str:
-    """Return which table or column a database lacks, after its kind.
+    """Return "table NAME" or "column NAME", which a database lacks.
 
     :returns: empty if no error of the chain says so; the outermost decides
     """

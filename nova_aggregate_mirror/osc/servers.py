@@ -19,7 +19,6 @@ from nova_aggregate_mirror.source import api
 from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import keyed_aggregates
 
-
 LIMITS = 'Only availability zones were checked. Not checked: %s.' % ', '.join(
     name for name in rules.NAMES if name != audit.ZONE)
 

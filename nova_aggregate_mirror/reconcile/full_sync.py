@@ -138,6 +138,7 @@ def without_comparison(error: exceptions.MirrorError, request: Request,
                        outcome: Outcome | None = None) -> Result:
     """Return the result of a sync that ``error`` ended before it compared."""
     outcome, nova = outcome or Outcome(), source.Nova({}, {}, {})
+    # Of the associations, only what the drain has changed is known.
     return Result(
         outcome, nova, associations.after_sync((), outcome, nova),
         not_compared=error, request=request)

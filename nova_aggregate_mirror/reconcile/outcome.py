@@ -9,7 +9,6 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror import source
 
-
 PROVIDER, HOST, AGGREGATE = 'provider', 'host', 'deleted aggregate'
 """Kinds of subjects: a provider that could not be reconciled, a host that
 could not be converged, an aggregate that is left on some provider."""

@@ -254,6 +254,7 @@ class _Requests:
         self._outcome = outcome
         self._end = time.monotonic() + mode.patience
         self._patience = 0.0
+        """Seconds of the last round, which ``late`` begins; 0 before it."""
         self._deciding = threading.Lock()
         self._silent: set[str] = set()
         self.conflicts: frozenset[str] = frozenset()

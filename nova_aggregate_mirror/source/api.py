@@ -210,6 +210,7 @@ def _nova(aggregates: abc.Iterable[api_connection.ListedAggregate],
     located = node_locations.locate(rows, {}, complete=True)
     return dataclasses.replace(
         located, aggregates=collected.names, members=members,
+        # These are looked up for hosts without a node only.
         obstacles=dict.fromkeys(members, UNLISTED),
         unknown=dict.fromkeys(gone, frozenset()),
         cells_down={**cells, **_cells_of_unlisted(gone)},

@@ -59,6 +59,7 @@ class Pool:
             yield connection
 
     def _opened(self) -> sa.engine.Engine:
+        """Return the engine, created at first use; it is not connected."""
         with self._mutex:
             if self._engine is None:
                 try:

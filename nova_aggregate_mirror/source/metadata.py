@@ -107,7 +107,7 @@ def extra_specs() -> frozenset[str]:
 
 
 def _patterns(texts: abc.Iterable[str]) -> dict[str, str]:
-    """Return a pattern of LIKE per text; what is not escaped matches more."""
+    """Map parameters to patterns of LIKE; wildcards in a text match more."""
     comparable = sorted({_comparable(text) for text in texts})
     return {'text%d' % number: '%%%s%%' % text
             for number, text in enumerate(comparable)}

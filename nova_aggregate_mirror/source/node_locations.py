@@ -72,7 +72,7 @@ def _by_node(rows: abc.Iterable[source.NodeRow], nodes: abc.Collection[str]
              ) -> abc.Mapping[str, set[source.NodeRow]]:
     by_node: dict[str, set[source.NodeRow]] = {node: set() for node in nodes}
     for row in rows:
-        # Placement has no provider for another one; no request may name it.
+        # No request may name a text that is no UUID: it has no provider.
         if uuids.is_uuid(row.node):
             by_node.setdefault(row.node, set()).add(row)
     return by_node

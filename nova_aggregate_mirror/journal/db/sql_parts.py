@@ -8,7 +8,6 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects import sqlite
 
-
 _ON_CONFLICT: dict[str, abc.Callable[[sa.Table], Any]] = {
     'sqlite': sqlite.insert, 'postgresql': postgresql.insert}
 
