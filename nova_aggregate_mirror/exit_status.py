@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exit statuses: the one table of what each means, and those of errors.
 
-An error that ends a command on a nova host is always ``COULD_NOT_RUN``.
+An error that ends a command on a nova host is ``COULD_NOT_RUN``, but a cell that
+does not answer to ``scheduling explain``.
 """
 
 from nova_aggregate_mirror import exceptions
@@ -48,9 +49,11 @@ COMPARISON = _select(
     NOT_READ, NOT_UPDATED, NOT_MAPPED, NO_NODE, NO_PROVIDER, DRIFT)
 WAIT = COMPARISON | {REFUSED: 'nova-compute disabled its service itself'}
 SYNC = _select(*COMPARISON, REFUSED)
-LISTING = _select(NOT_READ) | {OK: 'everything could be read'}
+LISTING = _select(NOT_READ, NO_NODE) | {
+    OK: 'everything could be read', NO_NODE: 'a cell did not answer'}
 JOURNAL = _select(REFUSED) | {OK: 'nothing was refused'}
 EXPLANATION = _select(NO_HOST, NO_NODE) | {
+    NO_NODE: 'a cell did not answer, whatever hosts are left',
     OK: 'a host is left; with --count N or --servers-of, for each server'}
 AUDIT = _select(NO_NODE, DRIFT) | {
     OK: 'no server is on a host that contradicts its request',

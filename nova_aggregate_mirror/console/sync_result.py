@@ -85,13 +85,17 @@ def document(result: result.Result) -> dict[str, Any]:
 def complete(result: result.Result) -> list[Association]:
     """List all associations, those in sync as well."""
     nova = result.nova
-    unread = {subject.name for subject in result.outcome.failed
-              if subject.kind == outcome.UNREAD}
-    unknown = unread.union(
+    unknown = unread(result).union(
         not_compared(result), nova.hosts_down, *nova.unknown.values())
     if result.not_compared:
         unknown |= {*nova.compute_nodes(), *nova.members}
     return associations.complete(nova, result.associations, unknown)
+
+
+def unread(result: result.Result) -> frozenset[str]:
+    """Return the aggregates whose providers could not be read."""
+    return frozenset(subject.name for subject in result.outcome.failed
+                     if subject.kind == outcome.UNREAD)
 
 
 def not_compared(result: result.Result) -> list[str]:

@@ -37,6 +37,7 @@ class ListAggregates(command.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         sync = self.compare(parsed_args.foreign)
         nova, compared = sync.nova, sync_result.complete(sync)
+        unread = sync_result.unread(sync)
         by_aggregate = collections.defaultdict(list)
         for association in compared:
             by_aggregate[association.aggregate_uuid].append(association)
@@ -55,6 +56,8 @@ class ListAggregates(command.Lister):
                 in_placement += bool(
                     association.in_placement and association.hosts)
             states = {association.state for association in by_aggregate[uuid]}
+            if uuid in unread:
+                states.add(State.UNKNOWN)
             rows.append((name, uuid, len(hosts), in_nova, in_placement,
                          state(states)))
         if not rows:
@@ -91,11 +94,12 @@ class ShowAggregate(command.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         [uuid] = self.clients.aggregates([parsed_args.aggregate])
+        sync = self.compare()
         rows = [(association.host, association.provider,
                  association.state.value)
-                for association in sync_result.complete(self.compare())
+                for association in sync_result.complete(sync)
                 if association.aggregate_uuid == uuid]
-        if not rows:
+        if not rows and uuid not in sync_result.unread(sync):
             command.tell(['Aggregate %s has no host in nova, and no provider '
                           'in placement' % parsed_args.aggregate])
         self.below = sync_result.effect(row[-1] for row in rows)

@@ -44,6 +44,7 @@ class Lister(command.Lister):
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         with reported_errors(self):
+            check_arguments(parsed_args)
             super().run(parsed_args)
         return self.status
 
@@ -97,8 +98,11 @@ class Lister(command.Lister):
         tell([*sync_result.foreign(sync, sync_result.UNKNOWN),
               *sync.lines('"openstack aggregate mirror sync --dry-run '
                           '-f json"')])
-        if exit_status.NOT_READ in [item.status for item in sync.problems]:
+        statuses = {problem.status for problem in sync.problems}
+        if exit_status.NOT_READ in statuses:
             self.status = self.status or exit_status.NOT_READ
+        if sync.nova.cells_down:
+            self.status = self.status or exit_status.NO_NODE
         return sync
 
 
@@ -125,6 +129,14 @@ def reported_errors(command: Any) -> abc.Iterator[None]:
         tell([str(exc)])
         # A status that was set before the error stays, as of an interruption.
         command.status = command.status or exit_status.of(exc)
+
+
+def check_arguments(parsed_args: argparse.Namespace) -> None:
+    """Refuse empty ones: a variable of a script that is not set."""
+    for name, value in vars(parsed_args).items():
+        if '' in (value if isinstance(value, list) else [value]):
+            raise exceptions.InvalidConfiguration(
+                'the argument %s has no value' % name.rstrip('s'))
 
 
 def epilog(statuses: abc.Mapping[int, str]) -> str:

@@ -35,13 +35,13 @@ class ListServers(command.Lister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
-            '--zone', metavar='<zone>', default='',
+            '--zone', metavar='<zone>',
             help='Only servers that request this availability zone, or are '
                  'on its hosts')
         parser.add_argument(
             '--host', metavar='<host>', action='append', default=[],
             dest='hosts', help='Only servers on this host; may be repeated')
-        parser.add_argument('--project', metavar='<project>', default='',
+        parser.add_argument('--project', metavar='<project>',
                             help='Only servers of this project (name or ID)')
         return parser
 
@@ -53,11 +53,12 @@ class ListServers(command.Lister):
             aggregate.zone for aggregate in aggregates}, default='')
         zone_audit = auditor.Auditor(
             [rule for rule in rules.RULES if rule.name == audit.ZONE],
-            _with_members(aggregates), zone=parsed_args.zone,
+            _with_members(aggregates), zone=parsed_args.zone or '',
             default_zone=default, complete=servers.with_move,
             can_unpin=servers.has(pinning.UNPIN_VERSION))
         self._misplacements = list(zone_audit.run(servers.read(
-            parsed_args.hosts, self.clients.project(parsed_args.project))))
+            parsed_args.hosts,
+            self.clients.project(parsed_args.project or ''))))
         # Nova-api leaves out the servers of a cell that is down.
         down = nova.hosts_down()
         if parsed_args.hosts:
@@ -67,7 +68,7 @@ class ListServers(command.Lister):
         if not down:
             members = [aggregate.hosts for aggregate in aggregates]
             found = lookup.unknown_names(
-                parsed_args.zone, zone_audit.zones, parsed_args.hosts,
+                parsed_args.zone or '', zone_audit.zones, parsed_args.hosts,
                 zone_audit.totals, lambda: nova.hosts().union(*members))
         command.tell([display.summary(zone_audit.totals), LIMITS,
                       *map(str, found)])

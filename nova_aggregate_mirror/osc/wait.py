@@ -44,6 +44,7 @@ class Wait(osc_command.Command):
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         with command.reported_errors(self):
+            command.check_arguments(parsed_args)
             super().run(parsed_args)
         return self.status
 

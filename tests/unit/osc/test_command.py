@@ -15,12 +15,14 @@ from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.osc import aggregates
 from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror.osc import diff
+from nova_aggregate_mirror.osc import servers
 from nova_aggregate_mirror import printable
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import source
+from tests.unit import doubles
 from tests.unit.test_printable import EVIL
 from tests.unit.test_printable import SAFE
 
@@ -97,30 +99,88 @@ class TestCommand(testtools.TestCase):
             command.tell([EVIL])
         self.assertEqual(SAFE + '\n', stderr.new_value.getvalue())
 
-    def diff(self, judged, *arguments):
-        """Run diff with a result; return status, output and errors."""
+    def run_lister(self, kind, judged, *arguments):
+        """Run a command with a result; return status, rows and errors."""
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.console.sync_run.run',
             lambda *_arguments, **_options: judged))
         out, errors = io.StringIO(), io.StringIO()
         self.useFixture(fixtures.MonkeyPatch('sys.stderr', errors))
-        lister = diff.Diff(types.SimpleNamespace(
+        lister = kind(types.SimpleNamespace(
             stdout=out, options=types.SimpleNamespace(verbose_level=1),
             client_manager=types.SimpleNamespace(
                 aggregate_mirror=types.SimpleNamespace(
                     aggregates=frozenset))), None)
         status = lister.run(lister.get_parser('').parse_args(
-            ['-f', 'json', *arguments]))
-        return status, out.getvalue(), errors.getvalue()
+            [*arguments, '-f', 'json']))
+        return status, json.loads(out.getvalue() or '[]'), errors.getvalue()
 
     def test_interrupted_diff(self):
         """No list is printed: an empty one would say that nothing differs."""
-        status, out, errors = self.diff(dataclasses.replace(
+        status, rows, errors = self.run_lister(diff.Diff, dataclasses.replace(
             full_sync.without_comparison(
                 exceptions.Stopped(''), full_sync.Request(write=False)),
             interruption=exit_status.INTERRUPTED))
-        self.assertEqual((exit_status.INTERRUPTED, ''), (status, out))
+        self.assertEqual((exit_status.INTERRUPTED, []), (status, rows))
         self.assertIn('Interrupted before the comparison', errors)
+
+    def test_aggregate_that_was_not_read(self):
+        """It is unknown, also without a host in nova."""
+        nova = source.Nova({'uuid': 'rack'}, {}, {})
+        failed = {outcome.Subject(outcome.UNREAD, 'uuid'):
+                  exceptions.ServiceFailed('answered 500', 'placement')}
+        judged = result.Result(outcome.Outcome(failed=failed), nova,
+                               request=full_sync.Request(write=False))
+        status, [row], _errors = self.run_lister(
+            aggregates.ListAggregates, judged)
+        self.assertEqual((exit_status.NOT_READ, 'unknown'),
+                         (status, row['State']))
+        _status, rows, errors = self.run_lister(
+            aggregates.ShowAggregate, judged, 'uuid')
+        self.assertEqual([], rows)
+        self.assertNotIn('no provider in placement', errors)
+
+    def test_cell_that_is_down(self):
+        """Not everything could be read."""
+        nova = source.Nova({}, {}, {}, cells_down={'c': doubles.SILENT})
+        for failed, expected in (
+                ({}, exit_status.NO_NODE),
+                ({outcome.Subject(outcome.UNREAD, 'uuid'):
+                  exceptions.ServiceFailed('answered 500', 'placement')},
+                 exit_status.NOT_READ)):
+            status, _rows, _errors = self.run_lister(
+                aggregates.ListAggregates, result.Result(
+                    outcome.Outcome(failed=failed), nova,
+                    request=full_sync.Request(write=False)))
+            self.assertEqual(expected, status)
+
+    def test_removals_that_a_sync_refuses(self):
+        """The refusal has its own step; what is missing has one."""
+        missing, stale = (associations.Association(
+            ('h1',), 'n1', 'zone', 'uuid', state) for state in (
+                associations.State.MISSING, associations.State.STALE_KEPT))
+        refused = exceptions.RemovalsRefused('too many', step='look at them')
+        for found in [stale], [stale, missing]:
+            status, rows, errors = self.run_lister(diff.Diff, result.Result(
+                outcome.Outcome(), source.Nova({}, {}, {}), found,
+                refused=refused, request=full_sync.Request(write=False)))
+            self.assertEqual((exit_status.DRIFT, len(found)),
+                             (status, len(rows)))
+            self.assertIn('too many: look at them', errors)
+            self.assertNotIn('--prune', errors)
+            self.assertEqual(missing in found, 'To change' in errors)
+
+    def test_argument_that_is_empty(self):
+        """A variable that a script has not set does not select everything."""
+        judged = result.Result(outcome.Outcome(), source.Nova({}, {}, {}))
+        for kind, *arguments in (
+                (servers.ListServers, '--zone', ''),
+                (servers.ListServers, '--project='),
+                (diff.Diff, '--host', 'h1', '--host', ''),
+                (aggregates.ShowAggregate, '')):
+            status, _rows, errors = self.run_lister(kind, judged, *arguments)
+            self.assertEqual(exit_status.COULD_NOT_RUN, status)
+            self.assertIn(' has no value', errors)
 
     def test_next_step_of_diff(self):
         """A sync of what was compared; agents cannot be seen in the APIs."""
@@ -131,7 +191,7 @@ class TestCommand(testtools.TestCase):
         for state, what, pruning in (
                 (associations.State.MISSING, 'add', ''),
                 (associations.State.STALE, 'remove', '--prune ')):
-            status, _out, errors = self.diff(result.Result(
+            status, _rows, errors = self.run_lister(diff.Diff, result.Result(
                 outcome.Outcome(failed=failed), source.Nova({}, {}, {}),
                 [associations.Association(
                     ('h1',), 'n99', 'zone', 'uuid', state)],
