@@ -61,4 +61,7 @@ class _EscapingFormatter(logging.Formatter):
         escape = (printable.line if record.name.startswith(PACKAGE)
                   else printable.lines)
         record.msg, record.args = escape(record.getMessage()), None
-        return terminal_tables.coloured(self._formatter.format(record))
+        text = self._formatter.format(record)
+        # A formatter for fluentd returns a dictionary of the escaped message.
+        return terminal_tables.coloured(text) if isinstance(
+            text, str) else text

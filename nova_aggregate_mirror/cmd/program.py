@@ -23,7 +23,7 @@ from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import option_values
 from nova_aggregate_mirror import terminal_tables
 
-STDOUT = 1
+STDOUT, STDERR = 1, 2
 UNWRITABLE = (errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC)
 """Errors of standard output; those of an opened file have its name."""
 
@@ -36,6 +36,15 @@ def run(program: str, command: abc.Callable[[], int]) -> int:
     """
     _prepare_streams()
     try:
+        return _run(program, command)
+    except BrokenPipeError:
+        # It may also be that of standard error.
+        _discard(STDOUT, STDERR)
+        return exit_status.BROKEN_PIPE
+
+
+def _run(program: str, command: abc.Callable[[], int]) -> int:
+    try:
         _check_arguments()
         try:
             return command()
@@ -43,12 +52,11 @@ def run(program: str, command: abc.Callable[[], int]) -> int:
             # Also after --help, which exits, and before an error.
             sys.stdout.flush()
     except BrokenPipeError:
-        _discard_output()
-        return exit_status.BROKEN_PIPE
+        raise
     except OSError as exc:
         if exc.filename or exc.errno not in UNWRITABLE:
             raise
-        _discard_output()
+        _discard(STDOUT)
         problem = 'the output could not be written: %s' % exc
     except cfg.ConfigFilesPermissionDeniedError as exc:
         files = cast(Any, exc).config_files
@@ -135,6 +143,7 @@ def _check_arguments() -> None:
                 'such as UTF-8' % ascii(argument)) from exc
 
 
-def _discard_output() -> None:
+def _discard(*descriptors: int) -> None:
     """Discard what was not written; Python must not report that at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)
+    for descriptor in descriptors:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

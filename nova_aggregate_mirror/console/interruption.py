@@ -48,4 +48,6 @@ class Interruption:
 
 def _shout(text: str) -> None:
     # print() is not reentrant, and a signal may arrive during another print.
-    os.write(STDERR, ('\n%s\n' % text).encode())
+    # Ctrl-C may have ended the reader, too.
+    with contextlib.suppress(OSError):
+        os.write(STDERR, ('\n%s\n' % text).encode())

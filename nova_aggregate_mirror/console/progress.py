@@ -2,6 +2,7 @@
 """Progress output of a command."""
 
 from collections import abc
+import contextlib
 import itertools
 import sys
 import time
@@ -38,7 +39,9 @@ class Lines(context.Progress):
 
     def _print(self, text: str) -> None:
         self._printed_at = self._now()
-        print(text, file=sys.stderr, flush=True)
+        # Nothing that is done depends on a reader.
+        with contextlib.suppress(BrokenPipeError):
+            print(text, file=sys.stderr, flush=True)
 
 
 def shown(quiet: bool = False) -> context.Progress:

@@ -43,6 +43,18 @@ class TestLog(testtools.TestCase):
             logging.getLogger(name).warning('Host %s 100%%', EVIL)
             self.assertEqual('Host %s 100%%\n' % text, out.getvalue())
 
+    def test_line_that_is_no_text(self):
+        """As a formatter for fluentd returns: the message is escaped in it."""
+        lines = []
+        handler = logging.Handler()
+        handler.emit = lambda record: lines.append(handler.format(record))
+        handler.setFormatter(formatters.FluentFormatter())
+        self.useFixture(fixtures.MonkeyPatch(
+            'logging.root.handlers', [handler]))
+        log.escape_controls()
+        logging.getLogger(OWN).warning('Host %s', EVIL)
+        self.assertEqual('Host ' + SAFE, lines[0]['message'])
+
     def test_exceptions(self):
         """Their text is escaped in traceback and summary; lines are kept."""
         for name in OWN, NOVA, 'keystoneauth.session':

@@ -30,6 +30,8 @@ PRINTING = """
         sys.stdout.write("\\x07")
         print("b\\x1b", file=sys.stderr)
 """
+FAILING = ('from nova_aggregate_mirror import exceptions; '
+           'raise exceptions.UnknownName("no such host")')
 SHORT, LONG = 'print("text")', 'print("text" * 100000)'
 
 
@@ -60,6 +62,16 @@ class TestProgram(testtools.TestCase):
             with open(writer, 'w') as pipe:
                 self.assertEqual((141, ''), self.run_command(
                     command, stdout=pipe))
+
+    def test_reader_of_the_error_that_ends_first(self):
+        """As with ``2>&1 | head``; 1 would be a result of some commands."""
+        reader, writer = os.pipe()
+        os.close(reader)
+        with open(writer, 'w') as pipe:
+            done = subprocess.run(
+                [sys.executable, '-c', SCRIPT % FAILING], stdout=pipe,
+                stderr=pipe)
+        self.assertEqual(141, done.returncode)
 
     def test_other_error_of_the_system(self):
         """A defect of a command is still reported with its traceback."""

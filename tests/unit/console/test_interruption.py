@@ -14,6 +14,18 @@ from nova_aggregate_mirror.html_report import output
 
 class TestInterruption(testtools.TestCase):
 
+    def test_reader_that_was_interrupted_as_well(self):
+        """As with ``2>&1 | tee``: what is in flight is completed."""
+        reader, writer = os.pipe()
+        os.close(reader)
+        self.addCleanup(os.close, writer)
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.console.interruption.STDERR', writer))
+        stop = interruption.Interruption()
+        with stop.watched():
+            os.kill(os.getpid(), signal.SIGINT)
+        self.assertEqual(130, stop.status)
+
     def test_file_that_was_not_complete(self):
         """It is removed; the previous one is unchanged."""
         page = pathlib.Path(

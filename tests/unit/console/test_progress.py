@@ -3,6 +3,7 @@
 
 import contextlib
 import io
+import os
 
 import testtools
 
@@ -27,6 +28,17 @@ class TestLines(testtools.TestCase):
         self.assertEqual('Reading\n2 of 4 providers done\n'
                          '4 of 4 providers done\nWriting\n',
                          self.sync(4))
+
+    def test_reader_that_has_ended(self):
+        """The command goes on."""
+        reader, writer = os.pipe()
+        os.close(reader)
+        pipe = open(writer, 'w')
+        with contextlib.redirect_stderr(pipe):
+            progress.Lines().step('Reading')
+        # It may still have the line.
+        with contextlib.suppress(BrokenPipeError):
+            pipe.close()
 
     def test_without_a_number_nothing_is_counted(self):
         self.assertEqual('Reading\nWriting\n', self.sync(0))
