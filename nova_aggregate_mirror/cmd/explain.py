@@ -6,12 +6,13 @@ own request filters, query to placement, host filters and weighers. Nothing is
 claimed and nothing is written, and nova-scheduler need not run. Run it with
 the configuration of nova-scheduler, where nova-scheduler is installed.
 
-The first line is the summary. Then each condition follows with the number of
-compute nodes that meet it and all conditions above it, then each host with the
-first condition that it does not meet and, after "also", others that are known.
-Placement itself is asked for each condition, with three more requests.
-Inventories are read for at most 20 hosts per resource class; --host selects
-others, and every filter is run for them.
+The summary comes after what is down, and nova's record of a server. Then each
+condition follows with the number of compute nodes that meet it and all
+conditions above it, then each host with the first condition that it does not
+meet and, after "also", others that are known. Placement itself is asked for
+each condition, with three more requests. Inventories are read for at most 20
+hosts per resource class; --host selects others, and every filter is run for
+them.
 
   # why is this server in ERROR?
   %(prog)s --server web-1

@@ -23,9 +23,11 @@ from oslo_config import cfg
 from nova_aggregate_mirror.cmd import audit_servers
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.console import arguments
+from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror.console import interruption
 from nova_aggregate_mirror.console import progress
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import misplaced
 from nova_aggregate_mirror.html_report import output
@@ -71,7 +73,10 @@ def run(conf: cfg.ConfigOpts) -> int:
         print(INTERRUPTED, file=sys.stderr)
         return stop.status
     summarize(options.html, report.summary(content))
-    return report.status(content)
+    status, trouble = report.status(content), content.journal.trouble
+    if status == exit_status.COULD_NOT_RUN and trouble:
+        formats.tell([str(trouble)])
+    return status
 
 
 def _audit(conf: cfg.ConfigOpts, stopping: abc.Callable[[], bool],

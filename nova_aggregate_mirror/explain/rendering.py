@@ -92,7 +92,7 @@ def names(hosts: abc.Iterable[str], limit: int) -> str:
 def text(answer: explanation.Answer, tables: bool = True) -> str:
     """Render the answer.
 
-    :param tables: whether with the tables of zones and hosts
+    :param tables: whether with the table of hosts
     """
     parts = [paragraph(remark) for remark in answer.remarks]
     if answer.record:
@@ -106,9 +106,9 @@ def text(answer: explanation.Answer, tables: bool = True) -> str:
     request = ', '.join('%s %s' % field for field in answer.request.items())
     parts += [paragraph('Request: ' + request),
               terminal_tables.render(FUNNEL, funnel(answer))]
-    if tables and answer.zones:
+    if answer.zones:
         parts.append(terminal_tables.render(ZONES, answer.zones.items()))
-    if tables:
+    if tables and answer.verdicts:
         hosts = [_table_row(*row) for row in rows(answer)]
         parts.append(terminal_tables.render(TABLE, hosts))
     parts += [paragraph('Note: ' + note) for note in answer.notes]

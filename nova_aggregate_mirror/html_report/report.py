@@ -6,12 +6,14 @@ from typing import Any
 
 from nova_aggregate_mirror import commands
 from nova_aggregate_mirror.console import sync_result
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import matrix
 from nova_aggregate_mirror.html_report import page
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
+from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.reconcile import sync_history
 from nova_aggregate_mirror import source
 
@@ -93,6 +95,7 @@ def values(content: collect.Content) -> dict[str, Any]:
         'good': not status(content) and not misplaced,
         'states': frozenset[State]().union(*counts),
         'compared': not content.sync.not_compared,
+        'nova_read': _is_nova_read(result),
         'problems': problems, 'endpoint': content.endpoint,
         'figures': _figures(content),
         'columns': columns,
@@ -108,10 +111,15 @@ def values(content: collect.Content) -> dict[str, Any]:
         'described': sync_result.foreign(
             result, sync_result.NEVER if journal.has_ledger
             else sync_result.UNKNOWN),
-        'repair': REPAIR if result.select(*associations.DRIFT) else '',
+        'repair': REPAIR if not result.refused and result.select(
+            *associations.DRIFT) else '',
         'observed': next((sync.observed for sync in journal.syncs
                           if sync.mode), content.observes),
         'findings': content.findings, 'audit_command': commands.AUDIT}
+
+
+def _is_nova_read(sync: result.Result) -> bool:
+    return not isinstance(sync.not_compared, exceptions.NovaUnavailable)
 
 
 def _hosts(nova: source.Nova) -> abc.Collection[str]:
@@ -124,7 +132,8 @@ def _figures(content: collect.Content) -> Figures:
     An unknown figure must not look like zero.
     """
     result, journal, nova = content.sync, content.journal, content.sync.nova
-    figures: Figures = [('aggregates', len(nova.aggregates), '')]
+    figures: Figures = [('aggregates', len(nova.aggregates)
+                         if _is_nova_read(result) else '?', '')]
     stale = result.select(*STALE)
     if result.not_compared:
         figures.append(('missing or stale', '?', 'unknown'))

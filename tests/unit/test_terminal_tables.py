@@ -32,6 +32,11 @@ class TestTables(testtools.TestCase):
         self.assertIn(UUID, table)
         self.assertIn('compute-17', table)
 
+    def test_no_row(self):
+        """The columns are shown."""
+        self.assertIn('| Name | Hosts |',
+                      terminal_tables.render(('Name', 'Hosts'), []))
+
     def test_line_of_a_cell_that_is_empty(self):
         """A host without a provider has one line."""
         rows = [(('h1', ''), '')]

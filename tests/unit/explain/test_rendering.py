@@ -118,6 +118,17 @@ class TestText(testtools.TestCase):
         self.assertEqual([OFF, explanation.Reason('resources', 'full'), OFF],
                          rendering.reasons(verdicts[:2]))
 
+    def test_no_compute_node(self):
+        """Nova may have some in a cell that was not read."""
+        self.assertTrue(rendering.text(explanation.Answer()).startswith(
+            'nova-scheduler finds 0 of 0 hosts: nova shows no compute node'))
+
+    def test_zones_beside_rows(self):
+        """No row of csv has how many servers fit into a zone."""
+        answer = explanation.Answer(
+            fills=True, count=1, placed=['h1'], zones={'az-1': 1})
+        self.assertIn('| az-1 | 1 ', rendering.text(answer, tables=False))
+
     def test_name_with_a_space(self):
         """The command can be typed as it is."""
         self.assertEqual("enable 'a b'", OFF.with_host('a b').step)

@@ -57,7 +57,7 @@ class TestBars(testtools.TestCase):
         """There is no bar, and the page says why."""
         text = page(explained(0, [0]))
         self.assertNotIn('style="width', text)
-        self.assertIn('Nova has no compute node.', text)
+        self.assertIn('Nova shows no compute node.', text)
 
     def test_what_is_said_beside_the_answer(self):
         """What is down, and what was not looked at."""

@@ -12,7 +12,9 @@ from nova_aggregate_mirror.html_report import report
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.reconcile import associations
+from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import source
 from tests.unit import doubles
@@ -65,6 +67,44 @@ class TestRepair(doubles.TestCase):
             for text in ('attention: 0 of 0;', 'Provider n11 is not compared',
                          '<b>12 providers without a known host</b>'):
                 self.assertIn(text, page)
+
+
+    def test_refused(self):
+        """The command would refuse it, too; the problem has the step."""
+        comparison = result.Result(
+            outcome.Outcome(), source.Nova({}, {}, {}), [
+                associations.Association(
+                    (), 'n1', '', 'gone', associations.State.STALE_KEPT)],
+            refused=exceptions.RemovalsRefused('too many', step='look'),
+            request=REQUEST)
+        page = ''.join(report.render(collect.Content(
+            comparison, collect.JournalContent(), {}, ''), 2))
+        self.assertNotIn(report.REPAIR, page)
+        self.assertIn('too many: look', page)
+
+
+class TestUnread(doubles.TestCase):
+    """The page claims nothing of what could not be read, and only of it."""
+
+    def page(self, sync, **journal):
+        return ''.join(report.render(collect.Content(
+            sync, collect.JournalContent(**journal), {}, ''), 2))
+
+    def test_nova(self):
+        sync = full_sync.without_comparison(
+            exceptions.NovaUnavailable('was silent'), REQUEST)
+        page = self.page(sync)
+        self.assertIn('<dt>aggregates</dt><dd>?</dd>', page)
+        self.assertIn('nova could not be read', page)
+
+    def test_journal(self):
+        """It may be another nova's: then it was read."""
+        page = self.page(
+            result.Result(outcome.Outcome(), source.Nova({}, {}, {}),
+                          request=REQUEST),
+            trouble=problems.Problem('', 'The journal is another nova\'s'))
+        self.assertIn('nova has no aggregate', page)
+        self.assertNotIn('could not be read', page)
 
 
 class TestForeignAggregates(doubles.TestCase):
