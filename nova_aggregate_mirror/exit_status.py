@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exit statuses: the one table of what each means, and those of errors.
 
-An error that ends a command on a nova host is ``COULD_NOT_RUN``, but a cell that
-does not answer to ``scheduling explain``.
+An error that ends a command on a nova host is ``COULD_NOT_RUN``, but for a cell
+that does not answer to ``scheduling explain``.
 """
 
 from nova_aggregate_mirror import exceptions

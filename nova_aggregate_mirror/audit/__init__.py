@@ -32,9 +32,9 @@ _COLD = ('openstack server migrate --wait %s && openstack server migration '
          'confirm %s')
 _MOVES = {moving.LIVE: _LIVE, moving.COLD: _COLD}
 _COMMANDS = {
-    'resized': 'openstack server resize confirm %s, then audit it again',
+    'resized': 'run "openstack server resize confirm %s", then audit again',
     # The client offloads no server that is shelved already.
-    'shelved': 'openstack server unshelve --wait %s, then audit it again'}
+    'shelved': 'run "openstack server unshelve --wait %s", then audit again'}
 _PIN = ('openstack --os-compute-api-version %s server set '
         '--pinned-availability-zone %%s %%s' % pinning.UNPIN_VERSION)
 

@@ -206,9 +206,11 @@ def _lacking(aggregate: str, trait: str,
     try:
         having = placement.providers(required=trait)
     except exceptions.RequestRejected:
+        isolated += ' placement does not have: its hosts take no servers. '
+        if not trait.startswith('CUSTOM_'):
+            return checks.failure(isolated + 'Correct the key.')
         return checks.failure(
-            isolated + ' placement does not have: its hosts take no servers. '
-            'Create the trait, and add it to each host:',
+            isolated + 'Create the trait, and add it to each host:',
             checks.TRAIT + ' create ' + shlex.quote(trait))
     except exceptions.MirrorError as exc:
         return checks.failed(exc)
@@ -232,19 +234,21 @@ def unread_keys(deployment: inputs.Deployment) -> checks.Findings:
     disabled = filter_table.disabled(conf)
     read = [row.keys or of_flavors for row in filter_table.FILTERS
             if row.host_filter and row not in disabled]
-    readers = []
-    for row in disabled:
-        enabled = [*conf.filter_scheduler.enabled_filters, row.host_filter]
-        readers.append((row.keys or of_flavors, '[filter_scheduler]',
-                        'enabled_filters = ' + ','.join(enabled)))
-    if not conf.scheduler.enable_isolated_aggregate_filtering:
-        readers.append((TRAITS, '[scheduler]',
-                        'enable_isolated_aggregate_filtering = true'))
     having = collections.defaultdict[str, list[str]](list)
     for uuid, metadata in aggregates.metadata.items():
         for key in metadata:
             if not any(key in row for row in read):
                 having[key].append(aggregates.names[uuid])
+    meant = [row for row in disabled
+             if any(key in (row.keys or of_flavors) for key in having)]
+    # One line for all: the last of several would be in effect.
+    enabled = ','.join([*conf.filter_scheduler.enabled_filters,
+                        *(row.host_filter for row in meant)])
+    readers = [(row.keys or of_flavors, '[filter_scheduler]',
+                'enabled_filters = ' + enabled) for row in meant]
+    if not conf.scheduler.enable_isolated_aggregate_filtering:
+        readers.append((TRAITS, '[scheduler]',
+                        'enable_isolated_aggregate_filtering = true'))
     findings: checks.Findings = []
     for unread, *lines in readers:
         texts = ['%s of aggregate %s' % (key, checks.some(names))

@@ -134,7 +134,7 @@ def _judge(arguments: argparse.Namespace, totals: auditor.Totals,
         lines.append('No server is selected: check --zone, --host and '
                      '--project')
     if arguments.format in formats.LINES:
-        lines.append(display.summary(totals))
+        lines.insert(0, display.summary(totals))
     formats.tell(lines)
     return status
 

@@ -42,8 +42,8 @@ class TestRender(testtools.TestCase):
                  'the-uuid'),
                 ('stopped', 'openstack server migrate --wait the-uuid && '
                  'openstack server migration confirm the-uuid'),
-                ('shelved', 'openstack server unshelve --wait the-uuid, then '
-                 'audit it again'),
+                ('shelved', 'run "openstack server unshelve --wait '
+                 'the-uuid", then audit again'),
                 ('error', 'no command moves a server in state error')):
             self.assertEqual(expected, found(state).step)
 

@@ -226,6 +226,12 @@ class TestIsolated(testtools.TestCase):
         self.assertEqual(('openstack --os-placement-api-version 1.29 trait '
                           'create ' + TRAIT,), one.commands)
 
+    def test_name_that_no_trait_can_have(self):
+        """Placement creates none but those that begin with CUSTOM_."""
+        one, = self.find(trait='STORAGE_DISK_SDD', a=['h1'])
+        self.assertEqual((checks.Code.FAILURE, ()), (one.code, one.commands))
+        self.assertIn('Correct the key', one.text)
+
     def test_placement_that_is_away(self):
         self.placement.refuse()
         one, = self.find(a=['h1'])
@@ -268,6 +274,13 @@ class TestUnread(testtools.TestCase):
                         {'request_filters': ['tenant_isolation']},
                         {'host_filters': ['AggregateMultiTenancyIsolation']}):
             self.assertEqual([], self.find(metadata, **enabled))
+
+    def test_keys_for_two_filters(self):
+        """Each finding has the option with both: the last one counts."""
+        lines = {line for _text, line in self.find(
+            {'filter_tenant_id': 'p', 'instance_type': 'm1'})}
+        [line] = lines
+        self.assertEqual(3, len(line.split(',')))
 
     def test_keys_of_flavors_and_images(self):
         """A key that a flavor or an image may have, with any reader."""

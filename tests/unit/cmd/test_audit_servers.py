@@ -25,7 +25,7 @@ NONE = 'No server is selected: check --zone, --host and --project'
 class TestSelection(testtools.TestCase):
 
     def audit(self, cells_down=(), nova=source.Nova({}, {}, {}),
-              journal_error=None, **totals):
+              journal_error=None, form='json', **totals):
         """Audit the servers on the host h1; return what is said of it."""
         audit = mock.Mock(spec=readers.DatabaseAudit, zones=frozenset(),
                           totals=auditor.Totals(**totals))
@@ -51,7 +51,7 @@ class TestSelection(testtools.TestCase):
         self.useFixture(fixtures.MonkeyPatch('sys.stdout', io.StringIO()))
         audit_servers.run(
             mock.Mock(command=argparse.Namespace(
-                hosts=['h1'], zone='', project='', rules=[], format='json',
+                hosts=['h1'], zone='', project='', rules=[], format=form,
                 quiet=True)))
         return errors.getvalue().splitlines()
 
@@ -68,6 +68,11 @@ class TestSelection(testtools.TestCase):
         self.assertIn(
             'The history of full syncs is not used: no answer', self.audit(
                 journal_error=exceptions.JournalUnavailable('no answer')))
+
+    def test_last_line(self):
+        """It has the reason of the exit status, in each format."""
+        for form in 'json', 'csv', 'value':
+            self.assertIn('nova has no host h1', self.audit(form=form)[-1])
 
     def test_host_without_a_compute_node(self):
         """It is reported, unless it may have one in a cell that is down."""

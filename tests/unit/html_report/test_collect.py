@@ -68,7 +68,6 @@ class TestRepair(doubles.TestCase):
                          '<b>12 providers without a known host</b>'):
                 self.assertIn(text, page)
 
-
     def test_refused(self):
         """The command would refuse it, too; the problem has the step."""
         comparison = result.Result(
