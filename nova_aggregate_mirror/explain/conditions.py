@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from nova_aggregate_mirror import commands
+from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import reasons
@@ -88,9 +89,13 @@ def candidate_missing(facts: Facts, nodes: Nodes) -> Exclusions:
         reason = reasons.reason(
             'beyond_limit', facts,
             'nova-scheduler takes %s candidates only' % facts.limit)
-    yield Exclusion(
-        name, asked_by, dict.fromkeys(nodes - facts.candidates, reason),
-        always=False)
+    missing = dict.fromkeys(nodes - facts.candidates, reason)
+    for answer in facts.funnel.answers:
+        own = candidates.by_provider(answer.requests)
+        missing |= dict.fromkeys(
+            (answer.providers & missing.keys()) - own.keys(),
+            reasons.reason('not_own', facts))
+    yield Exclusion(name, asked_by, missing, always=False)
 
 
 def cell_differs(facts: Facts, _nodes: Nodes) -> Exclusions:

@@ -103,6 +103,8 @@ class Emptying:
         """Return a server with its host, or with why it has none.
 
         :raises Refusal: nova fails the request whatever hosts there are
+        :raises UnknownName: nova has no request of it that can be read
+        :raises RequestRejected: placement does not accept its query
         """
         request = self._request(row)
         spec = request.spec
@@ -165,9 +167,10 @@ def _key(row: Departure, spec: Any) -> str:
     """Return all that nova reads of a request, but for the server."""
     group = spec.instance_group
     networks = [network.network_id for network in spec.requested_networks]
-    return str((row.operation, spec.flavor.id, spec.image,
-                spec.scheduler_hints, spec.availability_zone, spec.project_id,
-                group and group.uuid, spec.requested_resources, networks))
+    return str((row.operation, spec.flavor, spec.image, spec.is_bfv,
+                spec.numa_topology, spec.pci_requests, spec.scheduler_hints,
+                spec.availability_zone, spec.project_id, group and group.uuid,
+                spec.requested_resources, networks))
 
 
 def _held(reader: candidates.CandidateReader, providers: abc.Set[str]
@@ -204,8 +207,12 @@ def explain(cloud: gather.Cloud, host: str, operation: str, order: str
             len(placed), len(leaving)))
         try:
             placed.append(run.place(row))
-        except facts.Refusal as refusal:
-            placed.append(dataclasses.replace(row, reason=refusal.reason))
+        except (facts.Refusal, exceptions.UnknownName,
+                exceptions.RequestRejected,
+                nova_exception.NovaException) as exc:
+            # Nova fails this move, and no other.
+            reason = ' '.join(str(exc).split())
+            placed.append(dataclasses.replace(row, reason=reason))
     staying = [row for row in rows if not row.operation]
     return departures.Answer(host, placed + staying, gather.remarks(
         down, manager), cells_down=bool(down))

@@ -146,9 +146,12 @@ class Filling:
 
         :returns: the host of each, at most ``explanation.MAX_SERVERS``
         """
-        addresses, group = (
-            request_spec.get_addresses(spec), spec.instance_group)
+        addresses, group, topology = (
+            request_spec.get_addresses(spec), spec.instance_group,
+            spec.numa_topology)
         for _number in range(explanation.MAX_SERVERS):
+            # The server before this one was fitted to the cells of its host.
+            spec.numa_topology = topology and topology.obj_clone()
             hosts = addresses.passing(self._states) if addresses else None
             server = uuidutils.generate_uuid()
             spec.instance_uuid = server

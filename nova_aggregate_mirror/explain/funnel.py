@@ -188,7 +188,8 @@ def within_limit(reader: candidates.CandidateReader,
             limit = query.limit
             answer = reader.candidates(
                 [*query.parameters(), (placement_query.LIMIT, limit)])
-        providers |= answer.providers
+        # Nova skips a host of which only a child has a candidate.
+        providers |= candidates.by_provider(answer.requests).keys()
     return providers, limit
 
 

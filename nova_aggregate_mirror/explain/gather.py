@@ -200,17 +200,32 @@ def gather(cloud: Cloud, nova: source.Nova,
     trial = rehearsal.Rehearsal(
         cloud.context, request.spec, manager, request.tenant)
     try:
-        queries = trial.queries()
+        queries = _queries(cloud, trial)
         if queries:
             facts = _ask_placement(cloud, queries, facts)
         if trial.cell:
             hosts_of_cell = manager.services.get(trial.cell.uuid, {}).keys()
+            nodes = facts.nova.nodes_of(hosts_of_cell)
+            # Only for a creation nova leaves out cells that are disabled.
             facts = dataclasses.replace(
-                facts, cell=facts.nova.nodes_of(hosts_of_cell))
+                facts, cell=nodes, cells_disabled=facts.cells_disabled - nodes)
         return _run_nova(cloud, request, trial, manager, facts,
                          facts.scope if hosts else frozenset())
     except Refusal as refusal:
         return dataclasses.replace(facts, refusal=refusal)
+
+
+def _queries(cloud: Cloud, trial: rehearsal.Rehearsal
+             ) -> list[placement_query.PlacementQuery]:
+    """Run the request filters, of which some ask placement.
+
+    Nova takes a placement that does not answer for one without aggregates.
+    """
+    try:
+        return trial.queries()
+    except (Refusal, exceptions.MirrorError):
+        cloud.placement.probe()
+        raise
 
 
 def manager_of(cloud: Cloud, nova: source.Nova
@@ -375,6 +390,9 @@ def _run_nova(cloud: Cloud, request: requests.SchedulingRequest,
         ignored=ignored, requested=requested, filter_runs=runs, scores=scores,
         failed_builds={state.uuid: state.failed_builds for state in states})
     if request.fills:
+        # Nova-conductor fails each creation on a host that is mapped to none.
+        states = [state for state in states
+                  if state.uuid not in facts.unmapped]
         return filling.fill(
             filling.Filling(manager, states), spec, facts, cloud.display)
     if spec.num_instances == 1:

@@ -178,6 +178,10 @@ REASONS = {
         'cut', 'not among the candidates of placement', 'raise [placement] '
         'max_allocation_candidates of placement if it is set; if not, '
         'placement has changed meanwhile: run the command again'),
+    'not_own': Row(
+        'not_own', 'without a requested resource of its own',
+        'nova-scheduler takes no host of which only child providers have what '
+        'is requested: use a flavor that requests VCPU, memory or disk'),
     'cell': Row(
         'cell', 'in another cell than the server', 'nova moves servers to '
         'another cell only in a resize or cold migration, if its policy '

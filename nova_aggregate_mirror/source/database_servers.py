@@ -103,7 +103,8 @@ class DatabaseServers(CellReader):
             return {}
         consumers = {}
         with self._api.reading() as api:
-            existing = self._cells.all(api)
+            # Cell0 has the servers whose creation nova-conductor failed.
+            existing = [*map(cells.cell_of, api.execute(cells.EVERY))]
             for some in chunks:
                 # Resources are claimed before a cell has the server. What
                 # reaches a cell meanwhile is found there, below.

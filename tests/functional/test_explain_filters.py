@@ -12,6 +12,7 @@ import fixtures
 from nova.cmd import manage
 from nova.compute import instance_actions
 from nova import context as nova_context
+from nova import exception as nova_exception
 from nova import objects
 from nova.tests.functional import test_routed_networks
 from oslo_db import exception as db_exception
@@ -19,6 +20,7 @@ from oslo_db import exception as db_exception
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.explain import rendering
+from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import workers
 from tests.scheduling import cloud
 from tests.scheduling import explaining
@@ -317,6 +319,32 @@ class TestCells(FiltersTest):
             'first': 'acceptable', 'second': 'acceptable',
             'far': 'in a disabled cell'}, self.reasons(set_disabled(True)))
         self.assertEqual(3, len(set_disabled(False).acceptable))
+
+    def test_move_in_a_cell_that_is_disabled(self):
+        """Only for a creation nova leaves the cell out."""
+        server = self.boot(host='first')
+        cell = self.cell_mappings['cell1']
+        cell.disabled = True
+        cell.save()
+        self.assertEqual(
+            'acceptable', self.reasons(
+                self.compared_server(server, 'migrate'))['second'])
+
+    def test_placement_that_fails_a_request_filter(self):
+        """Nova takes no answer for one without aggregates."""
+        def fail(_context, _spec):
+            raise nova_exception.RequestFilterFailed(
+                reason='Aggregates not found')
+
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.scheduler.request_filter.ALL_REQUEST_FILTERS', [fail]))
+        self.assertEqual('Aggregates not found', self.explain_flavor(
+            self.wanted).failure)
+        self.useFixture(fixtures.MockPatchObject(
+            client.Client, 'probe', side_effect=(
+                exceptions.ServiceUnreachable('refused', 'placement'))))
+        self.assertRaises(exceptions.ServiceUnreachable,
+                          self.explain_flavor, self.wanted)
 
     def test_host_that_is_mapped_to_no_cell(self):
         """Nova-scheduler finds it, and nova-conductor fails the creation.

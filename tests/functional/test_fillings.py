@@ -108,6 +108,16 @@ class TestTogether(FillingTest):
             self._get_provider_uuid_by_host('h2'))['VCPU']
         self.reserve('h2', 'VCPU', inventory['total'] - 2)
 
+    def test_server_whose_request_cannot_be_read(self):
+        """Nova fails its move; the others find their hosts."""
+        lost = self.server('lost')
+        self.server('web')
+        objects.RequestSpec._destroy_in_db(self.context, lost)
+        by_name = {one.name: one for one in self.predicted()}
+        self.assertEqual('', by_name['lost'].destination)
+        self.assertIn('nova has no request of server', by_name['lost'].reason)
+        self.assertNotEqual('', by_name['web'].destination)
+
     def test_two_servers_and_one_gap(self):
         """The larger one goes first; the other would have found its host."""
         self.boot_both(large='a', small='b')
@@ -262,6 +272,15 @@ class TestAll(FillingTest):
             created.append(1)
         self.assertEqual(5, len(created))
         self.assertEqual({'nova': 5}, answer.zones)
+
+    def test_host_that_is_mapped_to_no_cell(self):
+        """Nova-conductor fails the servers that get it."""
+        for host in 'h1', 'h3':
+            self.provide(host, PARTS, 2)
+        self.resources(**{PARTS: 1})
+        objects.HostMapping.get_by_host(self.context, 'h3').destroy()
+        answer = self.filled(PARTS)
+        self.assertEqual(['h1', 'h1'], answer.placed)
 
     def test_time_passes(self):
         """Nova-computes that were up stay so, however long it takes."""

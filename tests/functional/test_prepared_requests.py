@@ -219,6 +219,14 @@ class TestRefusals(PreparedRequestsTest):
         self.assertIn('[pci] alias', str(error))
         self.assertIn('further --config-file', str(error))
 
+    def test_zone_that_does_not_exist(self):
+        """Nova-api refuses to unshelve to it."""
+        self._shelve_server(self.server, 'SHELVED_OFFLOADED')
+        error = self.assertRaises(
+            exceptions.UnknownName, self.of_server, self.server, 'unshelve',
+            zone='typo')
+        self.assertIn('no availability zone typo', str(error))
+
     def test_image_of_the_server(self):
         """Only another image is scheduled."""
         server = self.admin_api.get_server(self.server['id'])
@@ -278,6 +286,25 @@ class TestNewestOperation(PreparedRequestsTest):
         self._shelve_server(self.server, 'SHELVED_OFFLOADED')
         self.assertEqual('unshelve', self.of_server(self.server).operation)
         self.failed({'unshelve': {'availability_zone': OTHER}}, 'unshelve')
+
+    def test_move_that_another_host_took(self):
+        """Nova's action keeps its error; the server has moved."""
+        self.failed({'os-migrateLive': {
+            'host': None, 'block_migration': 'auto'}}, 'live-migrate')
+        with nova_context.target_cell(
+                self.context, self.cell_mappings['cell1']) as target:
+            objects.Migration(
+                target, instance_uuid=self.server['id'], status='completed',
+                migration_type='live-migration', source_compute='first',
+                dest_compute='second').create()
+        [remark] = self.of_server(self.server).remarks
+        self.assertIn('did not fail', remark)
+
+    def test_server_that_is_shelved_since(self):
+        """It is on no host that it could leave."""
+        self.failed({'migrate': None}, 'migrate')
+        self._shelve_server(self.server, 'SHELVED_OFFLOADED')
+        self.assertEqual('unshelve', self.of_server(self.server).operation)
 
     def test_flavor_that_is_gone(self):
         """The flavor has to be given."""

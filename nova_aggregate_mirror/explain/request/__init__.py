@@ -17,6 +17,7 @@ from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.limits import driver_failures
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import connections
@@ -87,14 +88,33 @@ def decoded(image: abc.Mapping[str, Any]) -> dict[str, Any]:
         for name, value in image['properties'].items()}}
 
 
-def pci_requests(flavor: Any, notes: list[str]) -> Any:
+def check_zone(context: Any, zone: str) -> None:
+    """Raise UnknownName if nova has no such zone; an empty one is any."""
+    names = {aggregate.metadata['availability_zone'] for aggregate
+             in objects.AggregateList.get_by_metadata_key(
+                 context, 'availability_zone')}
+    # The second is that of nova's other services.
+    names |= {CONF.default_availability_zone,
+              CONF.internal_service_availability_zone}
+    if zone and zone not in names:
+        option = (' ([DEFAULT] default_schedule_zone)'
+                  if zone == CONF.default_schedule_zone else '')
+        raise exceptions.UnknownName(
+            'nova has no availability zone %s%s, and refuses servers for it; '
+            'it has %s' % (zone, option, plurals.some(names)))
+
+
+def pci_requests(flavor: Any, notes: list[str], affinity: str | None = None
+                 ) -> Any:
     """Return what PCI devices a flavor requests, by nova-api's aliases.
 
     :param notes: gets one if the flavor requests any
+    :param affinity: their policy, between devices and NUMA cells
     :raises InvalidConfiguration: when an alias is not defined
     """
     try:
-        requested = pci_request.get_pci_requests_from_flavor(flavor)
+        requested = pci_request.get_pci_requests_from_flavor(
+            flavor, affinity_policy=affinity)
     except nova_exception.PciRequestAliasNotDefined as exc:
         raise exceptions.InvalidConfiguration(
             'nova cannot build this request: %s' % exc,
@@ -102,6 +122,12 @@ def pci_requests(flavor: Any, notes: list[str]) -> Any:
     if requested.requests:
         notes.append(option_note('alias', 'pci'))
     return requested
+
+
+def accelerator_notes(flavor: Any) -> list[str]:
+    """Note the accelerators of a flavor, for which nova asks cyborg."""
+    return ['Accelerators of the device profile are not explained.'] if (
+        flavor.extra_specs or {}).get('accel:device_profile') else []
 
 
 def option_note(name: str, group: str = 'DEFAULT') -> str:

@@ -17,7 +17,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror.explain.request import networks as network_requests
-from nova_aggregate_mirror import plurals
 
 
 def of_description(context: Any, flavor: str, image: abc.Mapping[str, Any],
@@ -44,17 +43,19 @@ def of_description(context: Any, flavor: str, image: abc.Mapping[str, Any],
     zone_name, host, node = _zone(context, zone)
     if host is None:
         # Nova-api checks no other.
-        _check_zone(context, zone_name)
+        requests.check_zone(context, zone_name)
     wanted = requests.flavor(context, flavor)
-    notes = list(_zone_notes(zone, zone_name, from_volume))
+    notes = [*_zone_notes(zone, zone_name, from_volume),
+             *requests.accelerator_notes(wanted)]
     requested = network_requests.requested_networks(networks, ports)
-    resources, parameters = network_requests.port_resources(
-        context, requested, None, notes)
+    image_meta = objects.ImageMeta.from_dict(image)
+    affinity = hardware.get_pci_numa_policy_constraint(wanted, image_meta)
+    pci_requests = requests.pci_requests(wanted, notes, affinity)
+    metadata, resources, parameters = network_requests.port_resources(
+        context, requested, None, notes, pci_requests, affinity)
     spec = objects.RequestSpec.from_components(
         context, uuidutils.generate_uuid(), image, wanted,
-        hardware.numa_get_constraints(
-            wanted, objects.ImageMeta.from_dict(image)),
-        requests.pci_requests(wanted, notes),
+        hardware.numa_get_constraints(wanted, image_meta), pci_requests,
         utils.build_filter_properties({
             name: list(values) for name, values in hints.items()},
             host, node, wanted),
@@ -64,6 +65,8 @@ def of_description(context: Any, flavor: str, image: abc.Mapping[str, Any],
     spec.num_instances = count
     spec.is_bfv = from_volume
     spec.requested_networks = requested
+    if metadata:
+        spec.network_metadata = metadata
     values = list[str]()
     for name in sorted(hints):
         values += ['%s=%s' % (name, value) for value in hints[name]]
@@ -88,22 +91,6 @@ def _zone_notes(argument: str, zone: str, from_volume: bool
         yield ('Nova-api requests the zone of a volume that exists already: '
                'give it with --zone. ' + requests.option_note(
                    'cross_az_attach', 'cinder'))
-
-
-def _check_zone(context: Any, zone: str) -> None:
-    """Raise UnknownName if nova has no such zone; an empty one is any."""
-    names = {aggregate.metadata['availability_zone'] for aggregate
-             in objects.AggregateList.get_by_metadata_key(
-                 context, 'availability_zone')}
-    # The second is that of nova's other services.
-    names |= {CONF.default_availability_zone,
-              CONF.internal_service_availability_zone}
-    if zone and zone not in names:
-        option = (' ([DEFAULT] default_schedule_zone)'
-                  if zone == CONF.default_schedule_zone else '')
-        raise exceptions.UnknownName(
-            'nova has no availability zone %s%s, and refuses servers for it; '
-            'it has %s' % (zone, option, plurals.some(names)))
 
 
 def _zone(context: Any, zone: str) -> tuple[str, str | None, str | None]:

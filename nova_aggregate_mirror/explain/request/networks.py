@@ -25,23 +25,28 @@ def requested_networks(networks: abc.Iterable[str], ports: abc.Iterable[str]
 
 
 def port_resources(context: Any, networks: Any, server: str | None,
-                   notes: list[str]) -> tuple[Any, Any]:
+                   notes: list[str], pci_requests: Any = None,
+                   affinity: str | None = None) -> tuple[Any, Any, Any]:
     """Read the resources that ports request; add a note if neutron fails.
 
     :param networks: requested networks and ports, instead of the server's
     :param server: None if it has no ports yet
-    :returns: a group for each port, and parameters of the whole request
+    :param pci_requests: those of a new server, to which nova adds the ports'
+    :param affinity: the policy of these, between devices and NUMA cells
+    :returns: the physical networks, a group for each port, and parameters of
+        the whole request
     """
-    groups, parameters = [], None
+    metadata, groups, parameters = None, [], None
     # Without a port, nova asks nothing.
     ports = [port for port in networks if port.port_id]
     try:
         with translated('reading ports'):
             if networks or server is None:
-                _metadata, groups, parameters = (
+                metadata, groups, parameters = (
                     neutron.API().create_resource_requests(
                         context, objects.NetworkRequestList(objects=ports),
-                        objects.InstancePCIRequests(requests=[])))
+                        pci_requests or objects.InstancePCIRequests(
+                            requests=[]), affinity_policy=affinity))
             else:
                 groups, parameters = (
                     neutron.API().get_requested_resource_for_instance(
@@ -49,7 +54,7 @@ def port_resources(context: Any, networks: Any, server: str | None,
     except (nova_exception.NovaException, exceptions.MirrorError) as exc:
         reason = ' '.join(errors.without_secrets(str(exc)).split())
         notes.append('The resources of ports are not explained: ' + reason)
-    return groups, parameters or objects.RequestLevelParams()
+    return metadata, groups, parameters or objects.RequestLevelParams()
 
 
 def missing_notes(spec: Any, instance: Any) -> abc.Iterator[str]:

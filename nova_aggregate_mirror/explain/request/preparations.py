@@ -110,6 +110,7 @@ def offloaded(request: PreparedRequest) -> None:
     if request.instance.vm_state == vm_states.SHELVED:
         request.stay(ON_ITS_HOST)
     elif request.zone:
+        requests.check_zone(request.context, request.zone)
         request.spec.availability_zone = request.zone
         if not CONF.cinder.cross_az_attach:
             request.notes.append(
@@ -157,7 +158,7 @@ def stay_in_cell(request: PreparedRequest) -> None:
 
 def _read_port_resources(request: PreparedRequest) -> None:
     spec = request.spec
-    spec.requested_resources, spec.request_level_params = (
+    _metadata, spec.requested_resources, spec.request_level_params = (
         networks.port_resources(
             request.context, request.networks,
             request.instance and request.instance.uuid, request.notes))

@@ -29,6 +29,7 @@ FAILED = ('The newest operation of the server, %s, failed at %s: this is '
           'about it.')
 CHOSEN = ('The newest operation of the server did not fail: this is about %s, '
           'chosen by its state; --for chooses another.')
+DONE = 'finished', 'confirmed', 'completed', 'done'
 # The event of a host that builds a server.
 BUILD = 'compute__do_build_and_run_instance'
 
@@ -53,7 +54,7 @@ def of_server(context: Any, placement: client.Client, server: str,
     _set_defaults(spec)
     instance, cell, remarks = None, None, list[str]()
     try:
-        instance, cell = _instance(context, server, operation)
+        instance, cell = _instance(context, server)
     except exceptions.CellUnavailable as exc:
         if operation not in ('', CREATE):
             raise
@@ -84,7 +85,8 @@ def of_server(context: Any, placement: client.Client, server: str,
         spec.requested_networks = request.networks
     if instance:
         request.record = record.read(request.cell_context, instance)
-    request.notes += _notes(request)
+    request.notes += [*_notes(request),
+                      *requests.accelerator_notes(spec.flavor)]
     request.about = {
         'server': server, 'operation': request.operation,
         'host': instance and instance.host, 'flavor': spec.flavor.name,
@@ -98,12 +100,13 @@ def _choose(request: preparations.PreparedRequest) -> None:
     if instance is None:
         return
     newest = record.newest_operation(request.cell_context, instance.uuid)
-    if newest and newest.message == record.ERROR:
+    moved = newest and record.newest_migration(request.cell_context, newest)
+    if newest and newest.message == record.ERROR and _is_unfinished(
+            instance, record.OPERATIONS[newest.action], moved):
         request.operation = record.OPERATIONS[newest.action]
         request.has_failed = True
         request.remarks.append(FAILED % (
             request.operation, record.utc(newest.start_time)))
-        moved = record.newest_migration(request.cell_context, newest)
         if request.operation == 'resize':
             request.flavor = _new_flavor(request.context, moved)
         # Nova-compute of the new host may have set it since.
@@ -117,6 +120,15 @@ def _choose(request: preparations.PreparedRequest) -> None:
         request.operation = (
             moving.of_state(instance.vm_state) or explanation.MIGRATE)
     request.remarks.append(CHOSEN % request.operation)
+
+
+def _is_unfinished(instance: Any, operation: str, migration: Any) -> bool:
+    """Check whether a failed operation is still what the server waits for."""
+    if migration and migration.status in DONE:
+        # A host refused it, and another one took it.
+        return False
+    # What is shelved since is on no host to be moved from.
+    return bool(instance.host or operation in (CREATE, UNSHELVE))
 
 
 def _new_flavor(context: Any, migration: Any) -> Any:
@@ -143,8 +155,6 @@ def _notes(request: preparations.PreparedRequest) -> abc.Iterator[str]:
         yield ('Nova-compute built the server on hosts above and gave up. '
                'Nova calls that a success if it tried another host: see the '
                'nova-compute.log of each host for the reason.')
-    if (spec.flavor.extra_specs or {}).get('accel:device_profile'):
-        yield 'Accelerators of the device profile are not explained.'
     if request.operation not in ('evacuate', UNSHELVE, REBUILD):
         yield ('Nova does not store a host that was named for the operation; '
                'it does for an evacuation only.')
@@ -197,13 +207,9 @@ def _targeted(context: Any, cell: Any) -> Any:
     return targeted
 
 
-def _instance(context: Any, server: str, operation: str) -> tuple[Any, Any]:
+def _instance(context: Any, server: str) -> tuple[Any, Any]:
     """Read a server and its cell; None if nova has it in no cell."""
-    attributes = [
-        'flavor', 'info_cache', 'numa_topology', 'pci_requests', 'services']
-    if operation not in (CREATE, explanation.MIGRATE, UNSHELVE):
-        # For these nova reads the image of the server.
-        attributes.append('system_metadata')
+    attributes = ['flavor', 'info_cache', 'system_metadata']
     with contextlib.suppress(nova_exception.InstanceMappingNotFound,
                              nova_exception.InstanceNotFound):
         cell = objects.InstanceMapping.get_by_instance_uuid(

@@ -40,6 +40,18 @@ def narrow(placement, *queries, sharing=frozenset()):
         placement, sharing, workers.each(), queries, NODES)
 
 
+class TestLimit(testtools.TestCase):
+
+    def test_host_without_a_candidate_of_its_own(self):
+        """Nova skips it, though placement lists its tree."""
+        answer = candidates.Candidates(
+            [{'allocations': {'child': {'resources': {'CUSTOM_X': 1}}}}],
+            {'root': {}, 'child': {}})
+        self.assertEqual(
+            (frozenset({'child'}), ''),
+            funnel.within_limit(Placement({}), [QUERY], [answer]))
+
+
 class TestNarrow(testtools.TestCase):
 
     def test_one_query_per_condition(self):
