@@ -226,19 +226,13 @@ class JournalUnavailable(Retriable):
 
 
 class JournalLocked(JournalUnavailable):
-    """A write waited in vain for a lock that another session holds.
-
-    Its database is available: other rows can be written meanwhile.
-    """
+    """A write waited in vain for a lock; other rows can be written."""
 
     is_unwritten = True
 
 
 class JournalNotAsked(JournalUnavailable):
-    """This process had no time or no connection left for the journal.
-
-    It says nothing about its database; nothing was written.
-    """
+    """This process had no time or connection left for the journal."""
 
 
 class JournalDamaged(JournalUnavailable):

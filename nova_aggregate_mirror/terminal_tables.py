@@ -63,8 +63,10 @@ def fit(columns: abc.Sequence[str], rows: abc.Iterable[abc.Sequence[Cell]]
         for row in cells:
             lines += row[place]
         words = re.split(r'\s+|(?<=_)', ' '.join(lines))
-        widths.append(max(map(len, [column, *lines])))
-        floors.append(max(map(len, [column, *words])))
+        longest, word = (max([column, *texts], key=len)
+                         for texts in (lines, words))
+        widths.append(len(longest))
+        floors.append(len(word))
     # A border and two spaces for each column.
     borders = 3 * len(columns) + 1
     terminal = shutil.get_terminal_size((WIDTH, 0)).columns

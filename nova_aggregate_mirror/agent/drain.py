@@ -213,12 +213,12 @@ class Drain:
 
     def _mirror_due(self) -> bool:
         """Mirror what is due; return whether to go on at once."""
+        if self._outage and not self._probe():
+            return False
         locks, has_progress = lock_waits.RowLocks(), False
         for ids, is_alone in self._batches():
             if not ids:
                 continue
-            if self._outage and not self._probe():
-                return False
             has_progress |= self._mirror(ids, locks, is_alone)
             if self._outage or locks.locked or self._stopping():
                 # Further rows would wait in vain, or for locks once more.
@@ -338,12 +338,18 @@ class Drain:
                 self._settle(row, locks)
         self._update_cells(
             cells, errors, _silent_cells(outcome.failed.values()), start)
-        self._handle_errors(errors, outcome.waiting, locks, start, is_alone)
-        result = 'failure' if errors or locks.locked else 'success'
-        if self._outage:
-            result = 'unavailable'
-        self._figures.observe_drain(
-            result, self._now() - start, *outcome.counts(), outcome.conflicts)
+        result = 'failure'
+        try:
+            self._handle_errors(
+                errors, outcome.waiting, locks, start, is_alone)
+            if not (errors or locks.locked):
+                result = 'success'
+        finally:
+            if self._outage:
+                result = 'unavailable'
+            self._figures.observe_drain(
+                result, self._now() - start, *outcome.counts(),
+                outcome.conflicts)
         own_failures = {row for row, error in errors.items()
                         if not _is_shared(error)}
         return bool((set(rows) - errors.keys()) | (fresh & own_failures))
@@ -421,6 +427,7 @@ class Drain:
         """Record why rows are not in sync, and let them wait.
 
         :param errors: loses those that say nothing about their row
+        :raises JournalUnavailable: hosts are in sync, but no row is closed
         """
         failed = {row: error for row, error in errors.items()
                   if not _silent_cells([error])}
@@ -428,6 +435,12 @@ class Drain:
             for row in failed:
                 self._known[row.id].wait(self._now())
             return
+        unusable = [error for error in failed.values()
+                    if isinstance(error, exceptions.JournalUnavailable)]
+        if unusable:
+            for row in failed:
+                self._known[row.id].wait(self._now() + RETRIABLE_BACKOFF)
+            raise unusable[0]
         for row, error in list(failed.items()):
             if isinstance(error, exceptions.NotTried):
                 self._known[row.id].wait(self._now())
@@ -467,7 +480,7 @@ class Drain:
             self._reconciler.placement.probe) or exceptions.failure_of(
                 self._reconciler.nova.aggregates)
         self._outage = bool(failure)
-        self._suspension.update(self._outage, failure)
+        self._suspension.follow(failure.failure if failure else None)
         return not self._outage
 
 

@@ -6,6 +6,8 @@ from collections import abc
 
 from oslo_log import log as logging
 
+from nova_aggregate_mirror import exceptions
+
 LOG = logging.getLogger(__name__)
 
 
@@ -23,6 +25,8 @@ class Lasting:
         self._begin = begin
         self._end = end
         self._state: abc.Hashable = None
+        self._kinds = frozenset[tuple[str, str]]()
+        """Of the failures that were followed since there was none."""
 
     def update(self, state: abc.Hashable, text: object) -> None:
         """Log what has changed.
@@ -35,3 +39,9 @@ class Lasting:
         elif self._state and not state and self._end:
             LOG.info(self._end)
         self._state = state
+
+    def follow(self, *failures: exceptions.Failure | None) -> None:
+        """Log failures if a kind is new since there was none."""
+        texts = {failure.key: str(failure) for failure in failures if failure}
+        self._kinds = self._kinds.union(texts) if texts else frozenset()
+        self.update(self._kinds, '; '.join(dict.fromkeys(texts.values())))

@@ -56,7 +56,7 @@ class Metrics:
         self._misplaced_by_rule: abc.Mapping[str, int] = {}
         self._audited_servers = 0
         self._drift_labels: frozenset[tuple[str, str]] = frozenset()
-        self._leads: bool | None = None  # None before the first election
+        self._leads: bool | None = None  # None before the mode is set
         self._is_observer = False
         self.last_sync: str | None = None
         """The result of the last full sync; None before the first."""
@@ -75,8 +75,8 @@ class Metrics:
             'Operations that placement may not show yet.')
         self._waiting = self._gauge(
             'journal_waiting_rows',
-            'Mirrored operations that stay in the journal because they may '
-            'still be running.')
+            'Mirrored operations that stay in the journal until the agent '
+            'closes them.')
         self._oldest = self._gauge(
             'journal_oldest_pending_seconds',
             'Age of the oldest pending operation, from when this agent first '
@@ -125,7 +125,9 @@ class Metrics:
         rules = list(rules)
         self._misplaced_by_rule = dict.fromkeys(rules, 0)
         self._audited_servers = 0
-        if not rules:
+        if rules:
+            self._beats.setdefault(AUDIT, self._clock())
+        else:
             self._beats.pop(AUDIT, None)
         if self._misplaced:
             # A rule that is not enforced any more must not keep its value.
@@ -242,6 +244,9 @@ class Metrics:
         now, beats = self._clock(), dict(self._beats)
         late = []
         for loop, limit in sorted(limits.items()):
+            if loop not in beats and loop == AUDIT:
+                # A reload has just begun it, or its imports of nova.
+                continue
             if loop not in beats:
                 late.append('the %s loop has not started' % loop)
             elif now - beats[loop] > limit:
@@ -275,7 +280,7 @@ class Metrics:
     def _show_audit(self) -> None:
         if self._misplaced is None:
             return
-        # Before the first election (None), nothing is stale.
+        # Before the mode is set (None), nothing is stale.
         is_stale = self._leads is False
         for rule, count in self._misplaced_by_rule.items():
             self._misplaced.labels(rule).set(0 if is_stale else count)

@@ -99,14 +99,17 @@ class Server(socketserver.ThreadingTCPServer):
 
     def _serve(self) -> None:
         """Accept clients, and read their requests, until the server closes."""
-        while not self._closing.is_set():
-            for key, _events in self._selector.select(INTERVAL):
-                if key.fileobj is self.socket:
-                    self._accept()
-                elif key.data in self._requests:
-                    self._read(key.data)
-            self._disconnect_overdue()
-        self._ended.set()
+        try:
+            while not self._closing.is_set():
+                for key, _events in self._selector.select(INTERVAL):
+                    if key.fileobj is self.socket:
+                        self._accept()
+                    elif key.data in self._requests:
+                        self._read(key.data)
+                self._disconnect_overdue()
+        finally:
+            # Otherwise a defect here would keep the process from its end.
+            self._ended.set()
 
     def _accept(self) -> None:
         """Accept a client; disconnect the slowest if there are too many."""

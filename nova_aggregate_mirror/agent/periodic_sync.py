@@ -3,6 +3,7 @@
 
 from collections import abc
 import contextlib
+import dataclasses
 import itertools
 import time
 
@@ -14,6 +15,7 @@ from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror import commands
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
@@ -87,16 +89,24 @@ class PeriodicSync:
         sync = self._run(request)
         # Otherwise its connections would stay open until the next sync.
         self._reconciler.placement.release()
-        if sync is None:
-            return None
         seconds = self._now() - start
+        if sync.interruption:
+            if sync.outcome.changes:
+                self._figures.observe_sync(
+                    'partial', seconds, *sync.outcome.counts())
+                self._remember(sync, seconds)
+            return None
         self._report(sync, seconds)
         self._remember(sync, seconds)
         self._compare_modes()
         return None if sync.not_compared else sync
 
-    def _run(self, request: full_sync.Request) -> result.Result | None:
-        """Run a full sync; None when this process stops during it."""
+    def hasten(self) -> None:
+        """Let a full sync be due at once: what the metrics show is stale."""
+        self._due = min(self._due, self._now())
+
+    def _run(self, request: full_sync.Request) -> result.Result:
+        """Run a full sync, which this process may interrupt by its stop."""
         try:
             sync = full_sync.run(self._reconciler, request=request)
         except exceptions.MirrorError as exc:
@@ -105,7 +115,8 @@ class PeriodicSync:
         errors = [sync.not_compared] if sync.not_compared else [
             *failed.values()]
         if any(isinstance(exc, exceptions.Stopped) for exc in errors):
-            return None
+            return dataclasses.replace(
+                sync, interruption=exit_status.TERMINATED)
         if not sync.not_compared:
             # The frames of an error would live as long as it.
             self._failing = {
@@ -122,7 +133,7 @@ class PeriodicSync:
         # A failure of the whole journal is logged by the drain loop.
         if not isinstance(
                 sync.not_compared, exceptions.JournalUnavailable):
-            self._history.update(bool(failure), failure)
+            self._history.follow(failure.failure if failure else None)
 
     def _compare_modes(self) -> None:
         """Log with which nova-api processes this mode does not agree."""

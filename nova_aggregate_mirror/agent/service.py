@@ -49,8 +49,9 @@ class Agent:
             'is the leader: it drains the journal and runs the full syncs')
         self._role = ''
         self._holds = self._leads = self._bound = False
-        self._troubles = dict.fromkeys(('drain', 'lease'), '')
-        """Why a loop cannot work, per loop; empty when it can."""
+        self._troubles = dict[str, exceptions.Failure | None].fromkeys(
+            ('drain', 'lease'))
+        """Why a loop cannot work, per loop; None when it can."""
         self._lasting = lasting.Lasting(
             LOG.error, 'The journal cannot be processed: %s',
             'The journal can be processed again')
@@ -109,7 +110,7 @@ class Agent:
         state = {'leader': str(self._leads),
                  'journal belongs to this nova': str(self._bound)}
         for name, trouble in self._troubles.items():
-            state['trouble of the %s loop' % name] = trouble or 'none'
+            state['trouble of the %s loop' % name] = str(trouble or 'none')
         for thread in self._threads:
             ended = self._ended[thread.name].is_set() or not thread.is_alive()
             state['thread of the %s loop' % thread.name] = (
@@ -134,7 +135,7 @@ class Agent:
             self._ended[name].set()
 
     def _drain_step(self) -> float:
-        seconds, trouble = STEP_INTERVAL, ''
+        seconds, trouble = STEP_INTERVAL, None
         try:
             if self._leads:
                 if self._drain.step():
@@ -142,12 +143,12 @@ class Agent:
                 elif self._drain.is_idle():
                     seconds = IDLE_INTERVAL
         except exceptions.JournalUnavailable as exc:
-            trouble = str(exc)
+            trouble = exc.failure
         self._log_trouble('drain', trouble)
         return seconds
 
     def _lease_step(self) -> float:
-        leads, trouble = False, ''
+        leads, trouble = False, None
         try:
             if not self._bound:
                 self._bound = self._binding.bind(self._leads)
@@ -156,10 +157,11 @@ class Agent:
                 # Another nova may have bound a journal without content since.
                 self._bound = False
                 self._bound = self._binding.bind(leads=True)
+                self._sync.hasten()
             # Last: after an error above, this agent does not lead.
             leads = self._holds
         except exceptions.MirrorError as exc:
-            trouble = str(exc)
+            trouble = exc.failure
         self._log_trouble('lease', trouble)
         self._log_role(leads)
         self._leads = leads
@@ -198,7 +200,9 @@ class Agent:
             LOG.info('This agent %s', role)
         self._role = role
 
-    def _log_trouble(self, loop: str, trouble: str) -> None:
+    def _log_trouble(self, loop: str, trouble: exceptions.Failure | None
+                     ) -> None:
         """Log a lasting problem once, whichever loop finds it first."""
-        self._troubles[loop] = trouble
-        self._lasting.update(any(self._troubles.values()), trouble)
+        with self._mutex:
+            self._troubles[loop] = trouble
+            self._lasting.follow(*self._troubles.values())

@@ -239,8 +239,10 @@ def unread_keys(deployment: inputs.Deployment) -> checks.Findings:
         for key in metadata:
             if not any(key in row for row in read):
                 having[key].append(aggregates.names[uuid])
-    meant = [row for row in disabled
-             if any(key in (row.keys or of_flavors) for key in having)]
+    meant = []
+    for row in disabled:
+        keys = row.keys or of_flavors
+        meant += [row] if any(key in keys for key in having) else []
     # One line for all: the last of several would be in effect.
     enabled = ','.join([*conf.filter_scheduler.enabled_filters,
                         *(row.host_filter for row in meant)])

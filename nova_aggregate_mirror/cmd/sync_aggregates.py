@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--force', action='store_true',
         help='remove even more than [aggregate_mirror] max_removed_share '
-             'allows, and even if nova reports no host in any aggregate')
+             'allows, and even if nova has no compute node in any aggregate')
     arguments.add_foreign(parser)
     formats.add_argument(parser)
     parser.add_argument('--quiet', action='store_true',

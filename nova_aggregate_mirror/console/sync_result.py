@@ -60,7 +60,7 @@ def document(result: result.Result) -> dict[str, Any]:
         'foreign_aggregates': entries(State.FOREIGN_AGGREGATE),
         'foreign_providers': entries(State.FOREIGN_PROVIDER),
         'unknown_providers': [
-            {**entry, 'detail': nova.owners}
+            {**entry, 'detail': problems.owner(nova)}
             for entry in entries(State.UNKNOWN_PROVIDER)],
         'absent': [
             {**_entry(association), 'absent_for': association.absent_for}
@@ -126,7 +126,8 @@ def summary(result: result.Result, never: str = NEVER,
     if unknown:
         count = plurals.count(
             len(unknown), 'resource provider', 'resource providers, each of')
-        lines.append('Unchanged: %s, which %s.' % (count, result.nova.owners))
+        lines.append('Unchanged: %s, which %s.' % (
+            count, problems.owner(result.nova)))
     return [*lines, *foreign(result, never)]
 
 

@@ -13,6 +13,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 import nova_aggregate_mirror.conf
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.hooks import contract
 from nova_aggregate_mirror.hooks import requirements
 from nova_aggregate_mirror import option_values
@@ -40,6 +41,11 @@ def load(conf: cfg.ConfigOpts) -> list[contract.Hook]:
     """Load the hooks that ``[aggregate_mirror] hooks`` names, in order."""
     hooks = plugins.load(NAMESPACE, '[aggregate_mirror] hooks',
                          conf.aggregate_mirror.hooks, conf)
+    for name, hook in hooks.items():
+        if not isinstance(hook, contract.Hook):
+            raise exceptions.InvalidConfiguration(
+                '[aggregate_mirror] hooks: %s lacks what each hook has; see '
+                'nova_aggregate_mirror.hooks.contract' % name)
     return list(hooks.values())
 
 
@@ -54,7 +60,8 @@ def install(conf: cfg.ConfigOpts) -> None:
     :raises MissingCredentials: when ``missing_credentials = fail``
     """
     api = compute_api.AggregateAPI
-    if isinstance(api.placement_client, _ClientProperty):
+    if isinstance(inspect.getattr_static(api, 'placement_client', None),
+                  _ClientProperty):
         return
     option_values.check(conf)
     requirements.check()

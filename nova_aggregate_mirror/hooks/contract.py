@@ -9,6 +9,7 @@ use the network, a database or a thread then, because the process may fork.
 import dataclasses
 from typing import Any
 from typing import Protocol
+from typing import runtime_checkable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Operation:
             self.request_id)
 
 
+@runtime_checkable
 class Hook(Protocol):
     """A hook around an aggregate operation.
 

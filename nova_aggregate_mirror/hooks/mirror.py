@@ -176,7 +176,7 @@ class Mirror:
         """Converge the host and close its row, or hand the row over."""
         process, locked = self._process(), None
         # This remains for what is no error of this package.
-        error: str | None = 'the operation was interrupted'
+        error: str | None = 'it ended unexpectedly'
         may_be_mirrored = False
         try:
             # What is not in the journal has no other attempt.

@@ -9,6 +9,7 @@ from typing import Any
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import api_processes
@@ -53,8 +54,12 @@ class PlacementBreaker:
         if error and error.is_outage and not isinstance(
                 error, exceptions.OutOfTime):
             # A refusal may be slow, too: no route to it, or a slow proxy.
+            waited = self.now() - began
+            if error.failure.kind == causes.REFUSED.kind:
+                # The time was that of other parties.
+                waited = 0.0
             is_slow = (isinstance(error, exceptions.DeadlineExceeded)
-                       or self.now() - began > REFUSED_PAUSE)
+                       or waited > REFUSED_PAUSE)
             pause = self._hung if is_slow else self._refused
             pause.extend(self.now(), error.failure)
 

@@ -13,6 +13,7 @@ from nova_aggregate_mirror.html_report import matrix
 from nova_aggregate_mirror.html_report import page
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
+from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.reconcile import sync_history
 from nova_aggregate_mirror import source
@@ -80,9 +81,9 @@ def values(content: collect.Content) -> dict[str, Any]:
     rows = matrix.rows(nova, compared, collect.marks(content))
     columns = matrix.columns(nova, compared)
     places = {column.uuid: place for place, column in enumerate(columns)}
-    problems = [*journal.disagreements, *result.problems]
+    found = [*journal.disagreements, *result.problems]
     if journal.trouble:
-        problems.insert(0, journal.trouble)
+        found.insert(0, journal.trouble)
     names = {column.uuid: column.name or 'deleted ' + column.uuid
              for column in columns}
     counts = [column.counts for column in columns]
@@ -96,7 +97,7 @@ def values(content: collect.Content) -> dict[str, Any]:
         'states': frozenset[State]().union(*counts),
         'compared': not content.sync.not_compared,
         'nova_read': _is_nova_read(result),
-        'problems': problems, 'endpoint': content.endpoint,
+        'problems': found, 'endpoint': content.endpoint,
         'figures': _figures(content),
         'columns': columns,
         'names': names, 'zones': content.zones, 'meanings': exit_status.TEXTS,
@@ -107,7 +108,8 @@ def values(content: collect.Content) -> dict[str, Any]:
         'foreign': result.select(
             State.FOREIGN_AGGREGATE, State.FOREIGN_PROVIDER,
             State.UNKNOWN_PROVIDER, State.ABSENT),
-        'unknown': nova.owners if nova.unread else 'no compute node',
+        'unknown': problems.owner(
+            nova) if nova.unread else 'no compute node',
         'described': sync_result.foreign(
             result, sync_result.NEVER if journal.has_ledger
             else sync_result.UNKNOWN),
@@ -140,7 +142,8 @@ def _figures(content: collect.Content) -> Figures:
     else:
         figures += [
             ('hosts', len(_hosts(nova)), ''),
-            ('compute nodes' + nova.extent, len(nova.compute_nodes()), ''),
+            ('compute nodes' + problems.extent(nova),
+             len(nova.compute_nodes()), ''),
             ('missing', len(result.select(State.MISSING)), 'missing'),
             ('stale', len(stale), 'stale'),
             ('pending', len(result.select(State.PENDING)), 'pending')]

@@ -185,7 +185,8 @@ class Adapter(session.TCPKeepAliveAdapter):
             self._auth_url + '/')
         # Keystone redirects the request for a token to its own URL, which may
         # not be below ``auth_url``.
-        is_login = is_below or url.endswith('/auth/tokens')
+        is_login = url.endswith('/auth/tokens') or (
+            is_below and 'X-Auth-Token' not in request.headers)
         with exchanges.observed(
                 request.method or '', url, is_login) as exchange:
             response = self._send(request, stream, timeout, *args, **kwargs)

@@ -152,7 +152,7 @@ def missing(conf: cfg.ConfigOpts, group: str) -> list[str]:
     :raises MissingCredentials: when the auth_type does not exist
     :raises InvalidConfiguration: when none is missing, but one is invalid
     """
-    with _reading(conf, group):
+    with reading(conf, group):
         values = conf[section(conf, group)]
         if not values.auth_type:
             return ['auth_type']
@@ -194,7 +194,7 @@ def load(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin:
 def session(conf: cfg.ConfigOpts, group: str) -> ks_session.Session:
     """Create a session with bounded adapters, without network access."""
     auth = load(conf, group)
-    with _reading(conf, group):
+    with reading(conf, group):
         session = loading.load_session_from_conf_options(
             conf, group, session=_Transport(), auth=auth,
             # The list of timings would grow for the lifetime of the process.
@@ -204,7 +204,7 @@ def session(conf: cfg.ConfigOpts, group: str) -> ks_session.Session:
 
 
 @contextlib.contextmanager
-def _reading(conf: cfg.ConfigOpts, group: str) -> abc.Iterator[None]:
+def reading(conf: cfg.ConfigOpts, group: str) -> abc.Iterator[None]:
     """Translate the errors of reading a section."""
     with errors.translated(errors.Call(
             lambda: Account(conf, group).party, 'reading [%s]' % group)):

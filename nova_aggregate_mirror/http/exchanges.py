@@ -107,9 +107,7 @@ def record_answer(exchange: Exchange, response: requests.Response) -> None:
     sent = response.request
     # Keystone's version document is requested without credentials, and a 401
     # for it does not refuse them.
-    has_credentials = (
-        sent.method == 'POST' or 'X-Auth-Token' in sent.headers
-        or 'Authorization' in sent.headers)
+    has_credentials = sent.method == 'POST' or 'Authorization' in sent.headers
     if exchange.is_login and response.status_code == 401 and has_credentials:
         exchange.cause = causes.LOGIN
     elif response.status_code >= 400:

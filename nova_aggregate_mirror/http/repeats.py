@@ -27,23 +27,30 @@ def repeating(read: abc.Callable[Parameters, Result]
     one. The deadline of the caller bounds all of it, and a ``Retry-After``
     that does not fit in it ends the repetition.
 
-    It raises the error of the last attempt.
+    It raises the error of the last attempt that had time.
     """
     @functools.wraps(read)
     def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         connections: abc.Callable[[], contextlib.AbstractContextManager[
             None]] = contextlib.nullcontext
-        for _ in range(REPEATS):
+        left, earlier = REPEATS, None
+        while True:
             try:
                 with connections():
                     return read(*args, **kwargs)
+            except exceptions.OutOfTime as exc:
+                # What took the time is the cause.
+                raise earlier or exc from None
             except exceptions.MirrorError as exc:
                 pause = exc.retry_after
-                if not exc.is_repeatable or pause >= deadline.remaining():
+                if not left:
+                    # The caller need not pause for it once more.
+                    exc.retry_after = 0.0
+                if not (left and exc.is_repeatable) or (
+                        pause >= deadline.remaining()):
                     raise
+                earlier = exc.with_traceback(None)
             time.sleep(pause)
-            connections = adapter.new_connections
-        with connections():
-            return read(*args, **kwargs)
+            left, connections = left - 1, adapter.new_connections
 
     return call

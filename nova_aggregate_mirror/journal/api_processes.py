@@ -17,8 +17,9 @@ from nova_aggregate_mirror.limits import backoff
 
 INTERVAL = 3600.0
 """Seconds between two writes of a process."""
-RETRY = 60.0
-"""Seconds after a write that failed; each further failure doubles them."""
+RETRY, LONGEST = 60.0, 600.0
+"""Seconds after a write that failed; each further failure doubles them. It may
+have been the whole journal that failed, and a row shows that it works."""
 _PROCESSES = models.processes.c
 VERSION = metadata.version(conf.PACKAGE)[:64]
 """The version that this process runs, also after an upgrade."""
@@ -34,7 +35,7 @@ class Presence:
         self._mode = mode
         self._now = now
         self._clock = clock
-        self._pause = backoff.Backoff(RETRY, INTERVAL)
+        self._pause = backoff.Backoff(RETRY, LONGEST)
         """Until the row is to be written next."""
 
     def begin_write(self) -> bool:
@@ -51,7 +52,7 @@ class Presence:
     def set_written(self) -> None:
         """Begin the ``INTERVAL`` after a transaction that wrote the row."""
         self._pause = backoff.Backoff(
-            RETRY, INTERVAL, self._clock() + INTERVAL)
+            RETRY, LONGEST, self._clock() + INTERVAL)
 
     def write(self, connection: Any) -> None:
         """Write the row in a transaction of the caller."""

@@ -39,13 +39,14 @@ ERRORS = (*LIBRARY_ERRORS, ImportError, OSError)
 
 # Timeout parameters per driver, and their units per second; by default a hung
 # server hangs the caller.
+_LIBPQ = {'connect_timeout': 1, 'tcp_user_timeout': 1000,
+          'keepalives_idle': 1, 'keepalives_interval': 1}
 TIMEOUTS = {
     'pymysql': {'connect_timeout': 1, 'read_timeout': 1, 'write_timeout': 1},
     'mysqldb': {'connect_timeout': 1, 'read_timeout': 1, 'write_timeout': 1},
-    # libpq has no read timeout: a server that acknowledges data but does not
-    # answer is not detected.
-    'psycopg': {'connect_timeout': 1, 'tcp_user_timeout': 1000},
-    'psycopg2': {'connect_timeout': 1, 'tcp_user_timeout': 1000}}
+    # libpq has no read timeout: of a server that does not answer, keepalives
+    # detect only that its host is gone.
+    'psycopg': _LIBPQ, 'psycopg2': _LIBPQ}
 
 # Seconds that the last statement of a call may take after its deadline, and
 # that a healthy database needs for a transaction.
@@ -114,10 +115,7 @@ class Limits:
 
 
 class NotAsked(driver_failures.Observed):
-    """This process had no time or no connection left to ask a database.
-
-    It says nothing about the database, and nothing was written.
-    """
+    """This process had no time or connection left; nothing was written."""
 
 
 class LostLock(driver_failures.Observed):

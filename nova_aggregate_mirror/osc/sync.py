@@ -48,7 +48,7 @@ class Sync(command.Lister):
         parser.add_argument(
             '--force', action='store_true',
             help='With --prune: remove even more than %d %%%% of the '
-                 'associations, and even if nova reports no host in any '
+                 'associations, and even if nova has no compute node in any '
                  'aggregate' % (100 * conf.MAX_REMOVED_SHARE))
         arguments.add_foreign(parser)
         return parser

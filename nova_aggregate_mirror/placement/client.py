@@ -155,10 +155,9 @@ class Client:
         except exceptions.ProviderNotFound:
             return frozenset()
 
-    def put(self, provider: Provider, aggregates: frozenset[str]) -> Provider:
+    def put(self, provider: Provider, aggregates: frozenset[str]) -> None:
         """Write a provider's aggregates unless its generation has changed.
 
-        :returns: the provider as written, with its new generation
         :raises GenerationConflict: the generation has changed
         :raises ProviderNotFound: placement does not have the provider
         :raises Retriable: any other failure; the write may have succeeded
@@ -170,17 +169,18 @@ class Client:
                     'PUT', _path(provider.uuid), provider.uuid, json={
                         'aggregates': sorted(aggregates),
                         'resource_provider_generation': provider.generation})
-                written = responses.provider(call, answer, provider.uuid)
-                responses.check_written(call, written, provider, aggregates)
+                responses.check_written(call, responses.provider(
+                    call, answer, provider.uuid), provider, aggregates)
             except exceptions.MirrorError as exc:
                 # For the next request: the write begins again at its GET.
                 self._follow_catalog(exc, target)
                 raise
-        return written
 
     def endpoint(self) -> str:
         """Describe where placement is expected; never raise."""
-        region, interfaces, url = self._access.place()
+        region = interfaces = url = ''
+        with contextlib.suppress(exceptions.InvalidConfiguration):
+            region, interfaces, url = self._access.place()
         url = self._slot().endpoint or url or 'unknown'
         return '%s, endpoint %s' % (errors.selection(region, interfaces),
                                     errors.without_secrets(url))
@@ -287,16 +287,17 @@ class Client:
                 return slot.target is not None
             if not slot.may_look():
                 return False
-            # Half of the time is left to the request.
+            sdk = self._access.renew()
+            # Half of the time is left to the request. Nothing else closes the
+            # connection of a look that finds the same.
             with deadline.within(deadline.remaining() / 2), errors.translated(
                     errors.Call(lambda: self._access.party,
-                                'looking at the catalog')):
-                sdk = self._access.renew()
-                with errors.parsing():
-                    if target.catalog_url == connection.catalog_url(
-                            sdk, target.client):
-                        return False
-                    slot.target = connection.connect(sdk)
+                                'looking at the catalog')), \
+                    contextlib.closing(sdk.session.session), errors.parsing():
+                if target.catalog_url == connection.catalog_url(
+                        sdk, target.client):
+                    return False
+                slot.target = connection.connect(sdk)
         except exceptions.MirrorError as exc:
             # The failure that led here is the one to report.
             LOG.debug('The catalog could not be looked at: %s', exc)

@@ -105,10 +105,11 @@ class Configured:
 
     def place(self) -> tuple[str, str, str]:
         """Return the configured region, interfaces and endpoint, or empty."""
-        group = self._conf[_GROUP]
-        return (group.region_name or '',
-                ','.join(group.valid_interfaces or ('public',)),
-                group.endpoint_override or '')
+        with auth.reading(self._conf, _GROUP):
+            group = self._conf[_GROUP]
+            return (group.region_name or '',
+                    ','.join(group.valid_interfaces or ('public',)),
+                    group.endpoint_override or '')
 
 
 def connect(sdk: openstack.connection.Connection) -> Target:

@@ -37,7 +37,7 @@ def refusal(compared: comparison.Comparison, max_removed_share: float | None
     if not any(map(nova.wanted, nova.nodes)) and not nova.hosts_down:
         # An empty answer from nova looks exactly like "remove everything".
         return exceptions.RemovalsRefused(
-            'nova reports no host in any aggregate; %s would be removed'
+            'nova has no compute node in any aggregate; %s would be removed'
             % plurals.count(removed, 'association'), step=STEP)
     # The whole counts what the part counts, so that no share exceeds 1.
     ours = expired

@@ -19,6 +19,7 @@ from nova_aggregate_mirror.reconcile import brake
 from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
@@ -65,6 +66,8 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
         compared = survey.read(mirror, selection, request.hosts)
     except exceptions.MirrorError as exc:
         return without_comparison(exc, request, outcome)
+    # Nova-compute may have created them since the drain.
+    outcome.missing, outcome.pending = set(), set()
     if not request.write:
         # The drain has only computed what placement would have by now.
         compared = compared.with_changes(outcome.changes)
@@ -72,14 +75,16 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     prune = request.max_removed_share is not None and not refused
     differences = associations.compare(compared, prune)
     if request.feeds_ledger:
-        outcome.write_journal(lambda: mirror.ledger.remember(
+        row_drain.write_journal(outcome, lambda: mirror.ledger.remember(
             compared.nova.aggregates))
     mode = provider_writes.Mode(
         prune=prune, write=request.write, only=compared.only,
         down=compared.nova.cells_down)
     outcome.failed |= unread(compared)
-    outcome.add(mirror.remove(compared.deleted, mode))
+    removal = mirror.remove(compared.deleted, mode)
+    outcome.add(removal)
     _repair(mirror, compared, request, mode, outcome)
+    _keep_unremoved(outcome, removal, compared)
     pending = {association.provider for association in differences
                if association.state is associations.State.PENDING}
     # Neither a sync nor nova-compute can repair these.
@@ -91,7 +96,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     removable = (survey.find_foreign(mirror, compared, outcome)
                  if request.foreign else frozenset[str]())
     if request.feeds_ledger and not compared.hosts and not compared.only:
-        outcome.write_journal(lambda: mirror.ledger.observe(
+        row_drain.write_journal(outcome, lambda: mirror.ledger.observe(
             compared.nova.aggregates, compared.without_provider()))
     return Result(
         outcome, compared.requested_nova(),
@@ -196,7 +201,8 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
     nova = compared.nova
     text = 'Nova has %s and %s%s' % (
         plurals.count(len(nova.aggregates), 'aggregate'),
-        plurals.count(len(nova.compute_nodes()), 'compute node'), nova.extent)
+        plurals.count(len(nova.compute_nodes()), 'compute node'),
+        problems.extent(nova))
     if nodes:
         text += '; ' + plurals.count(len(nodes), 'differs', 'differ')
     mirror.display.step(text, len(nodes))
@@ -213,7 +219,7 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
     retried = _retry_failing(mirror, compared, failing, request, mode)
     if failing:
         # ``_retry_failing`` has left those that it did not try.
-        LOG.info('%s that failed before: no time to try them again',
+        LOG.info('%s that failed before: not tried again',
                  plurals.count(len(failing), 'provider'))
         repaired.failed |= {
             Subject(PROVIDER, node): exc for node, exc in failing.items()}
@@ -223,6 +229,22 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
         repaired.add(mirror.remove(compared.expired, mode))
     # This takes out what failed in the drain and is in sync now, too.
     outcome.add(repaired)
+
+
+def _keep_unremoved(outcome: Outcome, removal: Outcome,
+                    compared: Comparison) -> None:
+    """Restore failures of removals that a later success did not make up for.
+
+    It may have been about other aggregates of the provider.
+    """
+    removed: dict[str, set[str]] = {}
+    for change in outcome.changes:
+        removed.setdefault(change.provider, set()).update(change.remove)
+    for subject, error in removal.failed.items():
+        present = compared.current.get(subject.name, frozenset())
+        if present & compared.deleted - removed.get(subject.name, set()):
+            outcome.failed[subject] = error
+            outcome.unwritten |= removal.unwritten & {subject}
 
 
 def _groups(mirror: reconciler.Reconciler, hosts: list[journal.Dirty]

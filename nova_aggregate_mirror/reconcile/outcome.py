@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Result of a converge: what is in sync, pending or failed."""
 
-from collections import abc
 import dataclasses
 
 from nova_aggregate_mirror import exceptions
@@ -131,13 +130,6 @@ class Outcome:
             isinstance(error, exceptions.JournalUnavailable),
             isinstance(error, exceptions.CellUnavailable)
             and error is not self.failed.get(host)))
-
-    def write_journal(self, write: abc.Callable[[], None]) -> None:
-        """Write to the journal; record a failure without aborting the run."""
-        try:
-            write()
-        except exceptions.JournalUnavailable as exc:
-            self.failed[JOURNAL] = exc
 
     def add(self, later: 'Outcome') -> None:
         """Add a later converge, which may have repaired what failed before.

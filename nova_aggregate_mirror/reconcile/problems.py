@@ -8,6 +8,7 @@ from typing import Any
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import source
 
 MOST_LISTED = 10
@@ -89,3 +90,18 @@ def lines(problems: abc.Iterable[Problem], listing: str) -> list[str]:
     """Return a line for each, but few of those of one kind."""
     shown = itertools.chain.from_iterable(shortened(problems, listing))
     return list(map(str, shown))
+
+
+def owner(nova: source.Nova) -> str:
+    """Say of a provider what it may be: a node of what was not read."""
+    return 'may be a compute node of %s' % plurals.some(nova.unread)
+
+
+def extent(nova: source.Nova) -> str:
+    """Say which cells a count of compute nodes leaves out, if any."""
+    down = len(nova.cells_down)
+    if not down:
+        return ''
+    # The number of cells is 0 if unknown.
+    cells = plurals.count(max(nova.cells, down), 'cell')
+    return ' (%s, %s not read)' % (cells, 'one' if down == 1 else down)

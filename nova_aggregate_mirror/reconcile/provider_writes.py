@@ -206,12 +206,13 @@ def remove(context: context.Context, uuid: str, mode: Mode,
     answers = context.placement.ask(
         context.placement.members, [uuid], context.each, math.inf)
     outcome.outage = answers.outage
-    error = answers.outage or answers.failures.get(uuid)
+    error = answers.failures.get(uuid)
     try:
         for members in answers.results.values():
             _rounds(context, members - silent, decide, mode, outcome)
     except exceptions.MirrorError as exc:
         error = exc
+    error = error or outcome.outage
     if error:
         outcome.failed[Subject(AGGREGATE, uuid)] = error
     return outcome
@@ -302,7 +303,11 @@ class _Requests:
                         # A short pause is made by ``isolation.ask``, which
                         # then calls this function again.
                         raise
-            self._put_again(provider, decide_again, refusals[provider])
+            try:
+                self._put_again(provider, decide_again, refusals[provider])
+            except exceptions.OutOfTime:
+                # What took the time is the cause.
+                raise refusals[provider] from None
 
         failures = self._ask(write, change_of).failures
         self._outcome.unwritten |= {

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A full sync as it was requested, its result, and the judgement of it."""
+"""A full sync as it was requested, its result, and the judgement of it.
+
+Long because all that a sync came to is judged and worded here.
+"""
 
 from collections import abc
 import dataclasses
@@ -196,7 +199,8 @@ class Result:
                     _capitalized(str(row)), row.node)
                 yield Problem(row.host, text, NODE_UUID, exit_status.NO_NODE)
         for host in nova.lost():
-            text, step = nova.obstacle(host)
+            text, step = nova.obstacles.get(
+                host, ('nova does not find its compute node', ''))
             yield Problem(host, 'Host %s: %s' % (host, text), step,
                           exit_status.NOT_MAPPED if host in nova.unmapped
                           else exit_status.NO_NODE)

@@ -33,7 +33,7 @@ def drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
         provider_writes.Mode(patience=patience))
     ids = [row.id for row in running if not converged.hosts[row.dirty]]
     if mirror.rows and ids:
-        converged.write_journal(functools.partial(
+        write_journal(converged, functools.partial(
             locks.write, mirror.rows.set_mirrored, ids))
     result.add(converged)
     # A failure clears ``mirrored_at``; a stop or another cell does not.
@@ -43,8 +43,17 @@ def drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
     unmirrored = [row.id for row in rows if row.mirrored_at is not None
                   and row.dirty in differing]
     if mirror.rows and unmirrored:
-        result.write_journal(functools.partial(
+        write_journal(result, functools.partial(
             locks.write, mirror.rows.set_pending, unmirrored))
     for error in locks.locked.values():
         result.failed.setdefault(outcome.JOURNAL, error)
     return result
+
+
+def write_journal(result: outcome.Outcome, write: abc.Callable[[], None]
+                  ) -> None:
+    """Write to the journal; record a failure without aborting the run."""
+    try:
+        write()
+    except exceptions.JournalUnavailable as exc:
+        result.failed[outcome.JOURNAL] = exc

@@ -19,6 +19,7 @@ from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror import source
 
 LOG = logging.getLogger(__name__)
@@ -164,7 +165,8 @@ def name_conflicts(names_of: source.Source, placement: client.Client,
                 if other in nova.compute_nodes():
                     owner = 'that of another compute node, %s,' % other
                 elif nova.unread:
-                    owner = 'another one, %s, which %s,' % (other, nova.owners)
+                    owner = 'another one, %s, which %s,' % (
+                        other, problems.owner(nova))
                 else:
                     step = REPLACE.format(
                         name=shlex.quote(name + '-old'), other=other)

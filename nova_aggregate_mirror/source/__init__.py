@@ -9,7 +9,6 @@ import dataclasses
 from typing import Protocol
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import plurals
 
 Memberships = abc.Mapping[str, frozenset[str]]
 Down = abc.Mapping[str, exceptions.Failure]
@@ -138,21 +137,6 @@ class Nova:
         return [*('cell ' + name for name in sorted(self.cells_down)),
                 *('host ' + host for host in sorted(hosts))]
 
-    @property
-    def owners(self) -> str:
-        """Say of a provider what it may be: a node of what is ``unread``."""
-        return 'may be a compute node of %s' % plurals.some(self.unread)
-
-    @property
-    def extent(self) -> str:
-        """Say which cells a count of compute nodes leaves out, if any."""
-        down = len(self.cells_down)
-        if not down:
-            return ''
-        # The number of cells is 0 if unknown.
-        cells = plurals.count(max(self.cells, down), 'cell')
-        return ' (%s, %s not read)' % (cells, 'one' if down == 1 else down)
-
     def hosts_of(self, node: str) -> frozenset[str]:
         """Return the hosts of a compute node that exists and is known."""
         if node in self.shared:
@@ -221,11 +205,6 @@ class Nova:
     def lost(self) -> list[str]:
         """List the member hosts that are unmapped or have no node."""
         return sorted(self.unmapped | self.nodeless())
-
-    def obstacle(self, host: str) -> tuple[str, str]:
-        """Return what is wrong with a host that is lost, and the step."""
-        return self.obstacles.get(
-            host, ('nova does not find its compute node', ''))
 
     def hosts_of_invalid_nodes(self) -> frozenset[str]:
         """Return the member hosts with a compute node whose UUID is none."""

@@ -133,11 +133,10 @@ class ApiSource:
                     down = self.hosts_down()
                 if not down:
                     raise
-                raise exceptions.NovaUnavailable(
-                    exc.failure.observation, exc.failure.party,
-                    exc.failure.occasion, consequence='it lists no compute '
-                    'nodes while a cell is down, and reports status UNKNOWN '
-                    'for %s' % plurals.some(down)) from exc
+                raise exceptions.NovaUnavailable.again(dataclasses.replace(
+                    exc.failure, consequence='it lists no compute nodes while '
+                    'a cell is down, and reports status UNKNOWN for %s'
+                    % plurals.some(down))) from exc
             # Nova-api omits nodes without a service, so a page may be short
             # or lack a link to the next: only an empty page is the last.
             if nodes.issuperset(page):

@@ -55,7 +55,7 @@ class HostSource:
     compared in Python: MySQL's collation ignores case and trailing spaces, the
     scheduler does not.
 
-    :param limits: of each database; 60 seconds are what nova-api waits
+    :param limits: of each database; 60 seconds are nova's own limit for a cell
     :param skip_late: whether hosts of other cells wait for a slow one only a
         little; then the API database has as long as a cell
     """

@@ -147,6 +147,9 @@ class TestUnseen(ApiSourceTest):
         self.cloud.nova.break_cell('cell2')
         error = self.assertRaises(
             exceptions.NovaUnavailable, self.api.read_all)
+        self.assertEqual(
+            ('answered', 'see the log of nova-api'),
+            (error.failure.kind, error.failure.step))
         self.assertIn('500', str(error))
         self.assertIn('UNKNOWN for far', str(error))
 

@@ -105,7 +105,7 @@ class TestRead(SourceTest):
         self.assertEqual({host.nodes[0]: {self.zone.uuid}}, wanted(nova))
         self.assertEqual(frozenset({'h1'}), nova.unmapped)
         cells = [self.cloud.nova.cell(name) for name in ('cell1', 'cell2')]
-        text, step = nova.obstacle('h1')
+        text, step = nova.obstacles['h1']
         self.assertEqual(
             'mapped to cell cell1 (%s), and its nova-compute is in cell cell2 '
             '(%s)' % tuple(cell.uuid for cell in cells), text)

@@ -82,6 +82,46 @@ class TestDrain(case.AgentTest):
         self.assertEqual([], self.left())
         self.assertEqual('success', self.figures.last('observe_drain')[0])
 
+    def test_journal_that_fails_after_the_write(self):
+        """The hosts are mirrored: no row is called a failure or a suspect."""
+        for host in 'h1', 'h2':
+            self.hand_over(host)
+        log = self.useFixture(fixtures.FakeLogger())
+        with fixtures.MockPatchObject(
+                self.journal.rows, 'close',
+                side_effect=exceptions.JournalUnavailable('closed')):
+            self.assertRaises(exceptions.JournalUnavailable, self.drain.step)
+        self.assertNotIn('not mirrored yet', log.output)
+        self.assertEqual({'a'}, self.placement.aggregates['n2'])
+        self.assertEqual(2, self.figures.last('observe_drain')[2])
+        self.assertEqual([0, 0], [row.attempts - 1 for row in self.left()])
+        self.clock += drain.RETRIABLE_BACKOFF
+        self.drain.step()
+        self.assertEqual([], self.left())
+
+    def test_outage_that_ends_when_no_row_is_left(self):
+        """The log has that mirroring is resumed."""
+        self.hand_over('h1')
+        self.break_all()
+        log = self.useFixture(fixtures.FakeLogger(level=logging.INFO))
+        self.drain.step()
+        self.placement.broken.clear()
+        self.journal.rows.close([row.id for row in self.left()])
+        self.drain.step()
+        self.assertIn('Mirroring is resumed', log.output)
+
+    def test_outage_that_changes(self):
+        """Each kind of failure is logged once, with its step."""
+        self.hand_over('h1')
+        log = self.useFixture(fixtures.FakeLogger(level=logging.INFO))
+        for error in REFUSED, exceptions.NotAuthorized('401'), REFUSED:
+            self.break_all(error)
+            self.drain.step()
+        self.assertEqual(
+            ['refused', '401'], [
+                text.rpartition(': ')[2] for text in log.output.splitlines()
+                if 'is suspended' in text])
+
     def test_failure_of_a_row_that_was_locked_before(self):
         """It is logged once, though no batch with new rows had this row."""
         rows = {self.hand_over(host).id: host

@@ -226,6 +226,14 @@ class TestMetrics(testtools.TestCase):
         self.metrics.expect_audits(['zone'])
         self.assertEqual(0, self.figures()['misplaced_servers', 'zone'])
 
+    def test_audit_that_a_reload_begins(self):
+        """No loop is stuck while nova is imported for it."""
+        limits = {'audit': 90.0}
+        self.assertEqual([], self.metrics.late(limits))
+        self.metrics.expect_audits(['zone'])
+        self.assertEqual([], self.metrics.late(limits))
+        self.assertNotEqual([], self.metrics.late({'audit': -1.0}))
+
     def test_rule_that_is_not_enforced_any_more(self):
         """After a reload, an alert must not fire for its last count."""
         self.metrics.expect_audits(['zone', 'segment'])

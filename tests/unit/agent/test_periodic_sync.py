@@ -44,6 +44,22 @@ class TestSync(case.AgentTest):
         self.assertIsNotNone(self.sync.step())
         self.assertEqual(2, len(self.noted))
 
+    def test_stop_after_a_change(self):
+        """History and metrics have what was changed."""
+        stopped = []
+        self.placement.before_put = stopped.append
+        self.sync = self.new_sync(
+            each=workers.each(1, lambda: bool(stopped)))
+        self.assertIsNone(self.sync.step())
+        self.assertEqual(('partial', 0.0, 1, 0),
+                         self.figures.last('observe_sync'))
+        [noted] = self.noted
+        self.assertEqual(143, noted.status())
+        # Without a change, nothing is noted.
+        self.clock += self.options.sync_interval
+        self.assertIsNone(self.sync.step())
+        self.assertEqual(1, len(self.noted))
+
     def test_drift_is_repaired_both_ways(self):
         """Missing associations are added, stale owned associations removed."""
         self.placement.create('n3', 'a', 'foreign')

@@ -14,6 +14,7 @@ from nova_aggregate_mirror.agent import periodic_audit
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror.agent import service
 from nova_aggregate_mirror.audit import auditor
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import full_syncs
@@ -204,6 +205,38 @@ class TestAgent(case.AgentTest):
         self.assertEqual(1, len([line for line in lines
                                  if 'cannot be processed' in line]))
         self.assertIn('The journal can be processed again', lines)
+
+    def test_figures_after_a_failure_of_the_journal(self):
+        """They were reset with the lease, and are compared at once."""
+        self.start()
+        self.wait_for_loops()
+        step, failures = self.lease.step, [
+            exceptions.JournalUnavailable('closed')]
+
+        def fail():
+            if failures:
+                raise failures.pop()
+            return step()
+
+        self.useFixture(fixtures.MockPatchObject(self.lease, 'step', fail))
+        self.figures.wait_for(('set_leader', False), ('set_leader', True))
+        synced = len([call for call in self.figures.calls
+                      if call[0] == 'observe_sync'])
+        self.wait_for_loops()
+        self.assertLess(1, len([call for call in self.figures.calls
+                                if call[0] == 'observe_sync']), synced)
+
+    def test_trouble_that_changes(self):
+        """Each cause is logged once, with its step, until none is left."""
+        self.start()
+        refused, wrong = (exceptions.JournalUnavailable(
+            text, 'the journal', kind=text).failure
+            for text in ('refused', 'is not a journal'))
+        for loop, trouble in (('lease', refused), ('drain', refused),
+                              ('lease', wrong), ('lease', refused)):
+            self.running._log_trouble(loop, trouble)
+        self.assertEqual(2, self.messages.output.count(
+            'The journal cannot be processed'))
 
     def test_audit_that_hangs(self):
         """It holds up neither a stop nor the agent after a reload."""

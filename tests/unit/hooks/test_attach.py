@@ -14,6 +14,7 @@ from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.hooks import attach
 from nova_aggregate_mirror.hooks import contract
+from nova_aggregate_mirror.hooks import requirements
 from tests.unit import doubles
 
 API = 'nova.compute.api.AggregateAPI'
@@ -85,10 +86,10 @@ class TestLoad(HooksTest):
     def test_order_is_as_configured(self):
         """The hook named first runs first."""
         for name in ('a', 'b', 'c'):
-            self.offer(name, lambda conf, name=name: (name, conf))
+            self.offer(name, lambda conf, name=name: StandIn(conf, name))
         self.configure('c', 'a')
-        self.assertEqual([('c', self.conf), ('a', self.conf)],
-                         attach.load(self.conf))
+        self.assertEqual([('c', self.conf), ('a', self.conf)], [
+            (hook.name, hook.log) for hook in attach.load(self.conf)])
 
     def test_hook_that_cannot_be_used(self):
         """A typing error does not silently omit a hook.
@@ -110,6 +111,29 @@ class TestLoad(HooksTest):
             self.configure(name)
             self.assertEqual(text, str(self.assertRaises(
                 error, attach.load, self.conf)))
+
+    def test_hook_without_a_part(self):
+        """It is refused at load: no user gets its AttributeError."""
+        for part in 'before', 'after', 'replaces_mirroring':
+            class Half(StandIn):
+                def __getattribute__(self, name, part=part):
+                    if name == part:
+                        raise AttributeError(name)
+                    return super().__getattribute__(name)
+
+            self.entry_points.clear()
+            self.offer('half', lambda conf, kind=Half: kind(self.log))
+            self.configure('half')
+            self.assertIn('hooks: half lacks', str(self.assertRaises(
+                exceptions.InvalidConfiguration, attach.load, self.conf)))
+
+    def test_nova_without_the_property(self):
+        """One clear error, whatever nova has in its place."""
+        self.useFixture(fixtures.MonkeyPatch(API, type('AggregateAPI', (), {
+            name: getattr(compute_api.AggregateAPI, name)
+            for name in requirements.PARAMETERS})))
+        self.assertRaises(
+            exceptions.UnexpectedNova, attach.install, self.conf)
 
 
 class InstalledTest(HooksTest):

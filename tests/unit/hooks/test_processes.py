@@ -7,6 +7,7 @@ import logging
 import fixtures
 import testtools
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.hooks import processes
 from nova_aggregate_mirror.journal import binding
@@ -103,6 +104,12 @@ class TestBreaker(testtools.TestCase):
         """To the caller a slow refusal is like a timeout."""
         self.fail_with(exceptions.ServiceUnreachable('reason'), after=3)
         self.assert_lasts(BACKOFF)
+
+    def test_refusal_after_a_slow_nova(self):
+        """What nova took of the call is no slowness of placement."""
+        self.fail_with(exceptions.ServiceUnreachable(
+            'reason', kind=causes.REFUSED.kind), after=3)
+        self.assert_lasts(processes.REFUSED_PAUSE)
 
     def test_refusal_at_once(self):
         """By placement, or by keystone in front of it."""

@@ -2,6 +2,7 @@
 """Answers of one sick backend of many: reads are sent again."""
 
 import json
+import math
 import socket
 
 import fixtures
@@ -14,6 +15,7 @@ from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror import openstack_options
 from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.source import api
 from tests import documents
 from tests.unit import servers
@@ -23,6 +25,10 @@ SICK = (503, b'<html>No server is available</html>')
 PAGE = (200, b'<html>Welcome</html>')
 PROVIDER = 'c2a1c1f4-62c5-4ac4-b1a5-5a5b6a0c1d11'
 PATH = '/resource_providers/%s/aggregates' % PROVIDER
+
+
+def raising(errors: list[exceptions.MirrorError]) -> None:
+    raise errors.pop(0)
 
 
 class RepeatsTest(servers.LoopbackTestCase):
@@ -49,6 +55,28 @@ class RepeatsTest(servers.LoopbackTestCase):
         self.cloud.answers[LIST] = SICK
         self.assertRaises(exceptions.ServiceFailed, self.client.providers)
         self.assertEqual(1 + repeats.REPEATS, self.cloud.count(LIST))
+
+    def test_answer_that_took_the_time(self) -> None:
+        """It is the cause, not that no time is left for another."""
+        failures = [exceptions.ServiceFailed('answered 504'),
+                    exceptions.OutOfTime('no time is left')]
+        with deadline.within(60.0):
+            error = self.assertRaises(
+                exceptions.ServiceFailed, repeats.repeating(raising), failures)
+        self.assertEqual('answered 504', str(error))
+        self.assertRaises(exceptions.OutOfTime, repeats.repeating(raising),
+                          [exceptions.OutOfTime('no time is left')])
+
+    def test_service_that_asks_for_pauses(self) -> None:
+        """It is asked as often as any other, whoever waits."""
+        self.client.providers()
+        self.cloud.answers[PATH] = 429, b'slow down'
+        self.cloud.headers = {'Retry-After': '1'}
+        self.useFixture(fixtures.MonkeyPatch('time.sleep', lambda _s: None))
+        answers = self.client.ask(
+            self.client.get, [PROVIDER], parallel.in_turn, math.inf)
+        self.assertIn(PROVIDER, answers.failures)
+        self.assertEqual(1 + repeats.REPEATS, self.cloud.count(PATH))
 
     def test_answer_of_placement(self) -> None:
         """It would be the same again."""

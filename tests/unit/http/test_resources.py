@@ -47,8 +47,8 @@ class ResourcesTest(servers.LoopbackTestCase):
 
 class TestIdentifiers(ResourcesTest):
 
-    def find(self, kind, name='demo'):
-        with deadline.within(servers.PATIENCE):
+    def find(self, kind, name='demo', seconds=servers.PATIENCE):
+        with deadline.within(seconds):
             return resources.identifiers(
                 lambda: resources.adapter(self.conf, kind),
                 resources.party(self.conf, kind), kind, name)
@@ -91,6 +91,14 @@ class TestIdentifiers(ResourcesTest):
                  'looking up %s demo' % kind.noun),
                 (error.failure.party, error.failure.observation,
                  error.failure.occasion))
+
+    def test_keystone_that_is_silent_about_a_project(self):
+        """It has issued the token: the look-up is what it does not answer."""
+        self.cloud.hanging |= {'/v3/projects', '/v3/projects/demo'}
+        error = self.assertRaises(
+            exceptions.DeadlineExceeded, self.find, resources.PROJECT,
+            seconds=1.5)
+        self.assertIn('(looking up project demo)', str(error))
 
     def test_no_deadline(self):
         """The service could be silent for ever."""

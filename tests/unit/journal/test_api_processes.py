@@ -54,6 +54,15 @@ class TestClocks(doubles.TestCase):
         self.sync()
         self.assertEqual([conf.MIRROR], self.modes_in_database())
 
+    def test_journal_that_works_again(self) -> None:
+        """A process is shown ten minutes later, however long it failed."""
+        clock = 0.0
+        presence = api_processes.Presence(clock=lambda: clock)
+        for _failure in range(7):
+            self.assertTrue(presence.begin_write())
+            self.assertFalse(presence.begin_write())
+            clock += api_processes.LONGEST
+
     def test_clocks_that_differ_by_seconds(self) -> None:
         """They are those of any two hosts."""
         self.record_by_clock(-30.0, conf.MIRROR)

@@ -83,7 +83,9 @@ class TestEngines(testtools.TestCase):
                 ('mysql+pymysql', {'connect_timeout': '3', 'read_timeout': '3',
                                    'write_timeout': '3'}),
                 *((driver, {'connect_timeout': '3',
-                            'tcp_user_timeout': '3000'})
+                            'tcp_user_timeout': '3000',
+                            'keepalives_idle': '3',
+                            'keepalives_interval': '3'})
                   for driver in test_engine.DRIVERS[1:])):
             engine = engines.create(
                 sa.engine.make_url(driver + '://user@127.0.0.1:1/name'), {},

@@ -63,19 +63,23 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.assertEqual({PROVIDER, other}, self.client.providers())
 
     def test_written_aggregates_are_read_back(self) -> None:
-        """A PUT returns the provider with its new generation."""
+        """With a new generation; the last one may be written no more."""
         provider = self.client.get(PROVIDER)
         self.assertEqual(client.Provider(PROVIDER, frozenset(), 0), provider)
-        provider = self.client.put(provider, frozenset({AGGREGATE}))
-        self.assertEqual(self.client.get(PROVIDER), provider)
-        provider = self.client.put(provider, frozenset())
+        self.client.put(provider, frozenset({AGGREGATE}))
+        self.assertRaises(exceptions.GenerationConflict, self.client.put,
+                          provider, frozenset())
+        written = self.client.get(PROVIDER)
+        self.assertEqual({AGGREGATE}, written.aggregates)
+        self.client.put(written, frozenset())
         self.assertEqual(frozenset(), self.placement.aggregates(PROVIDER))
 
     def test_write_that_changes_nothing_raises_the_generation(self) -> None:
         """A PUT of the same aggregates invalidates every older write."""
         before = self.client.get(PROVIDER)
-        after = self.client.put(before, before.aggregates)
-        self.assertGreater(after.generation, before.generation)
+        self.client.put(before, before.aggregates)
+        self.assertGreater(
+            self.client.get(PROVIDER).generation, before.generation)
 
     def test_failed_attempts_leave_no_connection(self) -> None:
         """The agent probes an unavailable placement every second."""

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A placement client on an existing connection."""
 
+import gc
 import json
+import os
+import pathlib
+from unittest import mock
 
 import fixtures
 from keystoneauth1 import session
@@ -29,6 +33,51 @@ class Broken(connection.Configured):
 
     def connect(self) -> openstack.connection.Connection:
         raise self._error
+
+
+class TestConfigured(servers.LoopbackTestCase):
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.cloud = self.useFixture(servers.Cloud())
+
+    def test_option_that_cannot_be_read(self) -> None:
+        """The error names it; the endpoint is described nevertheless."""
+        for name in 'region_name', 'valid_interfaces', 'endpoint_override':
+            conf = servers.make_conf(**self.cloud.account())
+            conf.clear_override(name, 'placement')
+            path = pathlib.Path(
+                self.useFixture(fixtures.TempDir()).path, 'nova.conf')
+            path.write_text('[placement]\n%s = http://$nope\n' % name)
+            conf([], default_config_files=[str(path)])
+            placement = client.Client(conf)
+            error = self.assertRaises(
+                exceptions.InvalidConfiguration, placement.providers)
+            self.assertIn(name.replace('_', '-'),
+                          str(error).replace('_', '-'))
+            self.assertIn('unknown', placement.endpoint())
+
+    def test_looks_at_the_catalog(self) -> None:
+        """One that finds the same address leaves no connection open."""
+        placement = client.Client(
+            servers.make_conf(**self.cloud.account(region_name='R')))
+        placement.providers()
+        self.cloud.answers['/resource_providers'] = 503, b'no'
+        # Otherwise the server closes each connection.
+        self.useFixture(fixtures.MonkeyPatch(
+            'http.server.BaseHTTPRequestHandler.protocol_version',
+            'HTTP/1.1'))
+        gc.collect()
+        gc.disable()
+        self.addCleanup(gc.enable)
+        counts = []
+        with mock.patch.object(connection, 'REDISCOVERY', 0.0):
+            for _look in range(10):
+                self.assertRaises(
+                    exceptions.ServiceFailed, placement.providers)
+                counts.append(len(os.listdir('/proc/self/fd')))
+        # The test's own server closes its ends a little later.
+        self.assertLess(counts[-1] - counts[0], 5)
 
 
 class ConnectedTest(servers.LoopbackTestCase):

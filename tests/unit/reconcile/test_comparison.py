@@ -98,7 +98,7 @@ class TestRefusal(testtools.TestCase):
                 (11, 10, 0.3,
                  '52.38% of the associations would be removed, which is over '
                  '30.00% (11 of 21)'),
-                (1, 0, 1.0, 'nova reports no host in any aggregate; '
+                (1, 0, 1.0, 'nova has no compute node in any aggregate; '
                  '1 association would be removed')):
             refusal = self.check(stale, right, share).failure
             self.assertEqual((text, brake.STEP),

@@ -278,6 +278,65 @@ class TestSync(SyncTest):
         self.assertIn((nodes[-1], 'last'), self.among(
             self.sync(foreign=True, write=False), 'foreign_aggregate'))
 
+    def mark_deleted(self, *aggregates):
+        """Let a user delete aggregates that each node is in."""
+        for node in 'n1', 'n2', 'n3':
+            self.placement.aggregates[node] |= {*aggregates}
+        self.journal.ledger.remember(aggregates)
+        for uuid in aggregates:
+            self.journal.ledger.mark(uuid)
+
+    def test_removal_that_fails(self):
+        """Another success with its provider does not make up for it."""
+        error = exceptions.DeadlineExceeded('was silent')
+        self.sync()
+        self.mark_deleted('gone')
+        self.nova.hosts_of['c'] = {'h1'}
+        for share, failed in ((None, {Subject(PROVIDER, 'n1'): error}),
+                              (0.5, {})):
+            self.placement.broken = Once({('PUT', 'n1'): error})
+            self.placement.aggregates['n1'].discard('c')
+            result = self.sync(max_removed_share=share)
+            self.assertEqual(failed, result.outcome.failed)
+            self.assertEqual(bool(failed),
+                             'gone' in self.placement.aggregates['n1'])
+        # Nor does the removal of another aggregate.
+        self.mark_deleted('g1', 'g2')
+        self.placement.broken = Once(
+            {('PUT', 'n1'): exceptions.RequestRejected('400')})
+        self.assertEqual([Subject(PROVIDER, 'n1')],
+                         [*self.sync().outcome.failed])
+        self.assertEqual({'a', 'c', 'g1'}, self.placement.aggregates['n1'])
+
+    def test_stop_of_a_removal(self):
+        """What is left is reported, and no sync is called a success."""
+        self.sync()
+        self.mark_deleted('gone')
+        stopped = []
+        self.placement.before_put = stopped.append
+        self.reconciler = reconciler.Reconciler(
+            self.journal.ledger, self.nova, self.placement, self.journal.rows,
+            each=workers.each(1, lambda: bool(stopped)))
+        result = self.sync()
+        self.assertEqual(['gone'], result.unprocessed)
+        self.assertIn('Interrupted; 1 host', result.summary())
+
+    def test_provider_that_is_created_during_the_drain(self):
+        """That it did not exist is no contradiction."""
+        del self.placement.aggregates['n1']
+        self.hand_over('h1', ['n1'])
+        read_all, reads = self.nova.read_all, []
+
+        def create():
+            reads.append(1)
+            if len(reads) == 2:
+                self.placement.create('n1')
+            return read_all()
+
+        self.nova.read_all = create
+        self.assertEqual({}, self.sync().outcome.failed)
+        self.assertEqual({'a'}, self.placement.aggregates['n1'])
+
     def test_foreign_aggregates_that_were_not_searched_for(self):
         """What was silent is the reason, not another failure before it."""
         failed, *silent, last = self.add_hosts(5)
@@ -799,7 +858,7 @@ class TestMarked(SyncTest):
         self.placement.write('storage', {'gone', 'foreign'})
         self.nova.hosts_of = {}
         result = self.sync(max_removed_share=0.3)
-        self.assertIn('no host in any aggregate', str(result.refused))
+        self.assertIn('no compute node in any', str(result.refused))
         self.assertEqual(({'a'}, {'foreign'}), (
             self.placement.aggregates['n1'],
             self.placement.aggregates['storage']))
