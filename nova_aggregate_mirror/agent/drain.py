@@ -427,7 +427,6 @@ class Drain:
         """Record why rows are not in sync, and let them wait.
 
         :param errors: loses those that say nothing about their row
-        :raises JournalUnavailable: hosts are in sync, but no row is closed
         """
         failed = {row: error for row, error in errors.items()
                   if not _silent_cells([error])}
@@ -435,27 +434,21 @@ class Drain:
             for row in failed:
                 self._known[row.id].wait(self._now())
             return
-        unusable = [error for error in failed.values()
-                    if isinstance(error, exceptions.JournalUnavailable)]
-        if unusable:
-            for row in failed:
-                self._known[row.id].wait(self._now() + RETRIABLE_BACKOFF)
-            raise unusable[0]
         for row, error in list(failed.items()):
             if isinstance(error, exceptions.NotTried):
                 self._known[row.id].wait(self._now())
                 del errors[row], failed[row]
-        for row, error in errors.items():
-            known = self._known[row.id]
-            if row.dirty not in waiting and not known.is_logged:
-                known.is_logged = True
-                LOG.warning('Host %s (request %s) is not mirrored yet: %s',
-                            row.dirty.host, row.dirty.request_id or '-', error)
         if errors:
             texts = {row.id: str(error) for row, error in errors.items()}
             in_sync = [row.id for row in errors if row.dirty in waiting]
             locks.write(lambda ids, lock_wait: self._rows.set_failed(
                 {id: texts[id] for id in ids}, lock_wait, in_sync), texts)
+        for row, error in errors.items():
+            known = self._known[row.id]
+            if row.dirty not in waiting and not known.is_logged:
+                known.is_logged = True
+                LOG.warning('Host %s (request %s) stays in the journal: %s',
+                            row.dirty.host, row.dirty.request_id or '-', error)
         for row, error in failed.items():
             known, now = self._known[row.id], self._now()
             seconds = _backoff(row, error)

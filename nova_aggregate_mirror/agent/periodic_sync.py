@@ -74,7 +74,7 @@ class PeriodicSync:
     def step(self) -> result.Result | None:
         """Run a full sync when it is due, and report its result.
 
-        :returns: None unless one was due, and has compared
+        :returns: None unless one was due, has compared, and was not stopped
         """
         start = self._now()
         if start < self._due:
@@ -91,9 +91,10 @@ class PeriodicSync:
         self._reconciler.placement.release()
         seconds = self._now() - start
         if sync.interruption:
-            if sync.outcome.changes:
+            if sync.outcome.changes and sync.request.write:
                 self._figures.observe_sync(
-                    'partial', seconds, *sync.outcome.counts())
+                    'partial', seconds, *sync.outcome.counts(),
+                    conflicts=sync.outcome.conflicts)
                 self._remember(sync, seconds)
             return None
         self._report(sync, seconds)

@@ -56,7 +56,7 @@ class Agent:
             LOG.error, 'The journal cannot be processed: %s',
             'The journal can be processed again')
         self._mutex = threading.Lock()
-        """Held to stop, and to report who leads to the metrics."""
+        """Held to stop, and to report who leads, and troubles."""
         steps = {'drain': self._drain_step, 'lease': self._lease_step,
                  'sync': self._sync_step}
         if audit:

@@ -66,8 +66,8 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
         compared = survey.read(mirror, selection, request.hosts)
     except exceptions.MirrorError as exc:
         return without_comparison(exc, request, outcome)
-    # Nova-compute may have created them since the drain.
-    outcome.missing, outcome.pending = set(), set()
+    # Nova-compute may have created providers since the drain.
+    outcome.missing, outcome.pending, outcome.current = set(), set(), {}
     if not request.write:
         # The drain has only computed what placement would have by now.
         compared = compared.with_changes(outcome.changes)
@@ -82,7 +82,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
         down=compared.nova.cells_down)
     outcome.failed |= unread(compared)
     removal = mirror.remove(compared.deleted, mode)
-    outcome.add(removal)
+    outcome.add(removal, whole=False)
     _repair(mirror, compared, request, mode, outcome)
     _keep_unremoved(outcome, removal, compared)
     pending = {association.provider for association in differences
@@ -226,7 +226,7 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
     # Last: the next sync tries them in the order of ``failed``.
     repaired.add(retried)
     if mode.prune:
-        repaired.add(mirror.remove(compared.expired, mode))
+        repaired.add(mirror.remove(compared.expired, mode), whole=False)
     # This takes out what failed in the drain and is in sync now, too.
     outcome.add(repaired)
 
@@ -241,7 +241,8 @@ def _keep_unremoved(outcome: Outcome, removal: Outcome,
     for change in outcome.changes:
         removed.setdefault(change.provider, set()).update(change.remove)
     for subject, error in removal.failed.items():
-        present = compared.current.get(subject.name, frozenset())
+        present = outcome.current.get(
+            subject.name, compared.current.get(subject.name, frozenset()))
         if present & compared.deleted - removed.get(subject.name, set()):
             outcome.failed[subject] = error
             outcome.unwritten |= removal.unwritten & {subject}

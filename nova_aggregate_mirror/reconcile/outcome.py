@@ -63,7 +63,7 @@ class Outcome:
     """Nova as a single converge read it last; None if it could not."""
     current: dict[str, frozenset[str]] = dataclasses.field(
         default_factory=dict)
-    """Aggregates of the providers that a single converge has read."""
+    """Aggregates of the providers as they were read last."""
 
     @property
     def silent(self) -> frozenset[str]:
@@ -131,19 +131,23 @@ class Outcome:
             isinstance(error, exceptions.CellUnavailable)
             and error is not self.failed.get(host)))
 
-    def add(self, later: 'Outcome') -> None:
+    def add(self, later: 'Outcome', whole: bool = True) -> None:
         """Add a later converge, which may have repaired what failed before.
 
         What is only of a single one, is not added.
+
+        :param whole: whether it was about all aggregates of its providers
         """
-        for subject in [Subject(PROVIDER, node) for node in later.done]:
-            self.failed.pop(subject, None)
-            self.unwritten.discard(subject)
+        if whole:
+            repaired = {Subject(PROVIDER, node) for node in later.done}
+            self.unwritten -= repaired
+            for subject in repaired:
+                self.failed.pop(subject, None)
         self.changes += later.changes
         self.conflicts += later.conflicts
         self.outage = self.outage or later.outage
         for name in ('kept', 'done', 'skipped_writes', 'missing', 'pending',
-                     'failed', 'unwritten', 'hosts'):
+                     'failed', 'unwritten', 'hosts', 'current'):
             getattr(self, name).update(getattr(later, name))
 
 

@@ -88,10 +88,8 @@ class Reconciler(context.Context):
                 continue
             removal = provider_writes.remove(
                 self, uuid, mode, silent=outcome.silent)
-            outage, earlier = removal.outage, outcome.failed.copy()
-            outcome.add(removal)
-            # Its success with a provider is about this aggregate only.
-            outcome.failed = earlier | outcome.failed
+            outage = removal.outage
+            outcome.add(removal, whole=False)
         return outcome
 
     def converge(self, dirty: abc.Iterable[journal.Dirty],

@@ -70,7 +70,7 @@ class Placement:
                                generation=self.generations[provider])
 
     def put(self, provider: client.Provider,
-            aggregates: frozenset[str]) -> client.Provider:
+            aggregates: frozenset[str]) -> None:
         # Another process, which has no deadline of this one.
         contextvars.Context().run(self.before_put, provider.uuid)
         self._ask('PUT', provider.uuid)
@@ -79,8 +79,6 @@ class Placement:
         if provider.generation != self.generations[provider.uuid]:
             raise exceptions.GenerationConflict('%s changed' % provider.uuid)
         self.write(provider.uuid, aggregates)
-        return client.Provider(uuid=provider.uuid, aggregates=aggregates,
-                               generation=self.generations[provider.uuid])
 
     def members(self, *aggregates: str) -> frozenset[str]:
         self._ask('MEMBERS', ','.join(aggregates))

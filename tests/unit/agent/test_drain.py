@@ -83,21 +83,44 @@ class TestDrain(case.AgentTest):
         self.assertEqual('success', self.figures.last('observe_drain')[0])
 
     def test_journal_that_fails_after_the_write(self):
-        """The hosts are mirrored: no row is called a failure or a suspect."""
+        """The hosts are mirrored; the log has each row once."""
         for host in 'h1', 'h2':
             self.hand_over(host)
         log = self.useFixture(fixtures.FakeLogger())
         with fixtures.MockPatchObject(
                 self.journal.rows, 'close',
                 side_effect=exceptions.JournalUnavailable('closed')):
-            self.assertRaises(exceptions.JournalUnavailable, self.drain.step)
-        self.assertNotIn('not mirrored yet', log.output)
+            self.drain.step()
+            self.assertEqual(('failure', 0.0, 2, 0, 0),
+                             self.figures.last('observe_drain'))
+            for _step in range(10):
+                self.drain.step()
         self.assertEqual({'a'}, self.placement.aggregates['n2'])
-        self.assertEqual(2, self.figures.last('observe_drain')[2])
-        self.assertEqual([0, 0], [row.attempts - 1 for row in self.left()])
-        self.clock += drain.RETRIABLE_BACKOFF
+        self.assertEqual(
+            ['Host %s (request -) stays in the journal: closed' % host
+             for host in ('h1', 'h2')],
+            sorted(line for line in log.output.splitlines()
+                   if 'stays in the journal' in line))
+        self.clock += drain.LONGEST_BACKOFF
         self.drain.step()
         self.assertEqual([], self.left())
+
+    def test_row_that_cannot_be_closed(self):
+        """It keeps no other row of its batch open."""
+        odd = self.hand_over('h1').id
+        self.hand_over('h2')
+        close = self.journal.rows.close
+
+        def close_others(ids, *arguments):
+            if odd in ids:
+                raise exceptions.JournalUnavailable('odd')
+            return close(ids, *arguments)
+
+        with fixtures.MockPatchObject(
+                self.journal.rows, 'close', close_others):
+            for _step in range(5):
+                self.drain.step()
+        self.assertEqual([odd], [row.id for row in self.left()])
 
     def test_outage_that_ends_when_no_row_is_left(self):
         """The log has that mirroring is resumed."""
@@ -138,10 +161,10 @@ class TestDrain(case.AgentTest):
             self.clock += drain.LONGEST_BACKOFF
             self.drain.step()
         self.assertEqual(
-            sorted('Host %s (request -) is not mirrored yet: 400' % host
+            sorted('Host %s (request -) stays in the journal: 400' % host
                    for host in rows.values()),
             sorted(line for line in log.output.splitlines()
-                   if 'not mirrored yet' in line))
+                   if 'stays in the journal' in line))
 
     def test_row_that_stays_locked(self):
         """It is tried less and less often, as each attempt waits."""

@@ -2,6 +2,7 @@
 """The periodic full sync, with an in-memory nova and placement."""
 
 import logging
+import types
 
 import fixtures
 
@@ -51,7 +52,7 @@ class TestSync(case.AgentTest):
         self.sync = self.new_sync(
             each=workers.each(1, lambda: bool(stopped)))
         self.assertIsNone(self.sync.step())
-        self.assertEqual(('partial', 0.0, 1, 0),
+        self.assertEqual(('partial', 0.0, 1, 0, 0),
                          self.figures.last('observe_sync'))
         [noted] = self.noted
         self.assertEqual(143, noted.status())
@@ -59,6 +60,19 @@ class TestSync(case.AgentTest):
         self.clock += self.options.sync_interval
         self.assertIsNone(self.sync.step())
         self.assertEqual(1, len(self.noted))
+
+    def test_stop_of_an_observer(self):
+        """It has changed nothing, and counts nothing."""
+        self.conf.set_override('mode', 'observe', 'aggregate_mirror')
+        stopped = []
+        self.sync = self.new_sync(
+            each=workers.each(1, lambda: bool(stopped)),
+            display=types.SimpleNamespace(
+                step=lambda *_texts: None,
+                advance=lambda: stopped.append(True)))
+        self.assertIsNone(self.sync.step())
+        self.assertNotIn('observe_sync', [
+            name for name, *_arguments in self.figures.calls])
 
     def test_drift_is_repaired_both_ways(self):
         """Missing associations are added, stale owned associations removed."""

@@ -304,9 +304,26 @@ class TestSync(SyncTest):
         self.mark_deleted('g1', 'g2')
         self.placement.broken = Once(
             {('PUT', 'n1'): exceptions.RequestRejected('400')})
-        self.assertEqual([Subject(PROVIDER, 'n1')],
-                         [*self.sync().outcome.failed])
+        result = self.sync()
+        self.assertEqual(({Subject(PROVIDER, 'n1')}, exit_status.NOT_UPDATED),
+                         (result.outcome.failed.keys(), result.status()))
         self.assertEqual({'a', 'c', 'g1'}, self.placement.aggregates['n1'])
+
+    def test_removal_that_was_made_without_an_answer(self):
+        """The repair of the provider finds that, and nothing has failed."""
+        self.sync()
+        self.mark_deleted('gone')
+        self.nova.hosts_of['c'] = {'h1'}
+        put, errors = self.placement.put, [
+            exceptions.DeadlineExceeded('was silent')]
+
+        def late(provider, aggregates):
+            put(provider, aggregates)
+            if provider.uuid == 'n1' and errors:
+                raise errors.pop()
+
+        self.placement.put = late
+        self.assertEqual({}, self.sync().outcome.failed)
 
     def test_stop_of_a_removal(self):
         """What is left is reported, and no sync is called a success."""
@@ -928,6 +945,16 @@ class TestUnmarked(SyncTest):
         self.assertEqual({'gone', 'foreign'}, self.placement.aggregates['n3'])
         self.assert_storage_has('gone', 'foreign')
         self.assertEqual([('n3', 'gone')], self.among(result, 'stale_kept'))
+
+    def test_removal_that_succeeds(self):
+        """It makes up for no other failure of its provider."""
+        self.sync()
+        self.placement.aggregates['n1'] = {'gone'}
+        self.placement.broken = Once(
+            {('PUT', 'n1'): exceptions.RequestRejected('400')})
+        result = self.later(comparison.FOREIGN_AFTER, max_removed_share=1.0)
+        self.assertEqual(set(), self.placement.aggregates['n1'])
+        self.assertIn(Subject(PROVIDER, 'n1'), result.outcome.failed)
 
     def test_with_prune_it_is_removed_from_compute_nodes_only(self):
         """Other providers keep it, and are reported."""
