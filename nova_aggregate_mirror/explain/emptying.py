@@ -112,7 +112,7 @@ class Emptying:
             self._cloud.context, spec, self._manager, request.tenant)
         answers = [
             self._candidates(tuple(query.parameters()), query.limit)
-            for query in trial.queries()]
+            for query in gather.read_queries(self._cloud, trial)]
         if self._filling is None:
             # Those of the cell, which a server does not leave.
             self._filling = filling.Filling(

@@ -200,7 +200,7 @@ def gather(cloud: Cloud, nova: source.Nova,
     trial = rehearsal.Rehearsal(
         cloud.context, request.spec, manager, request.tenant)
     try:
-        queries = _queries(cloud, trial)
+        queries = read_queries(cloud, trial)
         if queries:
             facts = _ask_placement(cloud, queries, facts)
         if trial.cell:
@@ -215,8 +215,8 @@ def gather(cloud: Cloud, nova: source.Nova,
         return dataclasses.replace(facts, refusal=refusal)
 
 
-def _queries(cloud: Cloud, trial: rehearsal.Rehearsal
-             ) -> list[placement_query.PlacementQuery]:
+def read_queries(cloud: Cloud, trial: rehearsal.Rehearsal
+                 ) -> list[placement_query.PlacementQuery]:
     """Run the request filters, of which some ask placement.
 
     Nova takes a placement that does not answer for one without aggregates.

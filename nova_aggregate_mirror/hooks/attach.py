@@ -42,10 +42,10 @@ def load(conf: cfg.ConfigOpts) -> list[contract.Hook]:
     hooks = plugins.load(NAMESPACE, '[aggregate_mirror] hooks',
                          conf.aggregate_mirror.hooks, conf)
     for name, hook in hooks.items():
-        if not isinstance(hook, contract.Hook):
-            raise exceptions.InvalidConfiguration(
-                '[aggregate_mirror] hooks: %s lacks what each hook has; see '
-                'nova_aggregate_mirror.hooks.contract' % name)
+        for part in 'before', 'after', 'replaces_mirroring':
+            if not hasattr(hook, part):
+                raise exceptions.InvalidConfiguration(
+                    '[aggregate_mirror] hooks: %s has no %s' % (name, part))
     return list(hooks.values())
 
 

@@ -9,7 +9,6 @@ use the network, a database or a thread then, because the process may fork.
 import dataclasses
 from typing import Any
 from typing import Protocol
-from typing import runtime_checkable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +34,6 @@ class Operation:
             self.request_id)
 
 
-@runtime_checkable
 class Hook(Protocol):
     """A hook around an aggregate operation.
 

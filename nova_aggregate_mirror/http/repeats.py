@@ -39,8 +39,12 @@ def repeating(read: abc.Callable[Parameters, Result]
                 with connections():
                     return read(*args, **kwargs)
             except exceptions.OutOfTime as exc:
-                # What took the time is the cause.
-                raise earlier or exc from None
+                try:
+                    # What took the time is the cause.
+                    raise earlier or exc from None
+                finally:
+                    # Its traceback has this frame.
+                    earlier = None
             except exceptions.MirrorError as exc:
                 pause = exc.retry_after
                 if not left:

@@ -287,13 +287,15 @@ class Client:
                 return slot.target is not None
             if not slot.may_look():
                 return False
-            sdk = self._access.renew()
-            # Half of the time is left to the request. Nothing else closes the
-            # connection of a look that finds the same.
+            # Half of the time is left to the request.
             with deadline.within(deadline.remaining() / 2), errors.translated(
                     errors.Call(lambda: self._access.party,
                                 'looking at the catalog')), \
-                    contextlib.closing(sdk.session.session), errors.parsing():
+                    contextlib.ExitStack() as stack, errors.parsing():
+                sdk = self._access.renew()
+                if sdk is not target.sdk:
+                    # Nothing else closes what this look opens.
+                    stack.callback(sdk.session.session.close)
                 if target.catalog_url == connection.catalog_url(
                         sdk, target.client):
                     return False

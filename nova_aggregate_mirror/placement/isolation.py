@@ -156,7 +156,9 @@ class _Run(Generic[Item, Result]):
         is_silent = error.is_outage
         if isinstance(error, exceptions.OutOfTime):
             # What took the time is the cause.
-            error = self.answers.silence or error
+            silence = self.answers.silence
+            error = silence if isinstance(
+                silence, exceptions.DeadlineExceeded) else error
         if is_silent:
             self.answers.silence = error
         # Others, such as a 404, are answers about the item.

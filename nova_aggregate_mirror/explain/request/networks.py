@@ -37,7 +37,7 @@ def port_resources(context: Any, networks: Any, server: str | None,
         the whole request
     """
     metadata, groups, parameters = None, [], None
-    # Without a port, nova asks nothing.
+    # Of other networks nova reads the physical one: not looked at.
     ports = [port for port in networks if port.port_id]
     try:
         with translated('reading ports'):

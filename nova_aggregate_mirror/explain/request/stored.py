@@ -29,7 +29,8 @@ FAILED = ('The newest operation of the server, %s, failed at %s: this is '
           'about it.')
 CHOSEN = ('The newest operation of the server did not fail: this is about %s, '
           'chosen by its state; --for chooses another.')
-DONE = 'finished', 'confirmed', 'completed', 'done'
+DONE = ('finished', 'confirming', 'confirmed', 'reverting', 'reverted',
+        'completed', 'done')
 # The event of a host that builds a server.
 BUILD = 'compute__do_build_and_run_instance'
 
@@ -54,7 +55,7 @@ def of_server(context: Any, placement: client.Client, server: str,
     _set_defaults(spec)
     instance, cell, remarks = None, None, list[str]()
     try:
-        instance, cell = _instance(context, server)
+        instance, cell = _instance(context, server, operation)
     except exceptions.CellUnavailable as exc:
         if operation not in ('', CREATE):
             raise
@@ -207,9 +208,12 @@ def _targeted(context: Any, cell: Any) -> Any:
     return targeted
 
 
-def _instance(context: Any, server: str) -> tuple[Any, Any]:
+def _instance(context: Any, server: str, operation: str) -> tuple[Any, Any]:
     """Read a server and its cell; None if nova has it in no cell."""
-    attributes = ['flavor', 'info_cache', 'system_metadata']
+    attributes = ['flavor', 'info_cache']
+    if operation == 'resize':
+        # For this nova reads the image of the server.
+        attributes.append('system_metadata')
     with contextlib.suppress(nova_exception.InstanceMappingNotFound,
                              nova_exception.InstanceNotFound):
         cell = objects.InstanceMapping.get_by_instance_uuid(

@@ -124,7 +124,7 @@ class TestLoad(HooksTest):
             self.entry_points.clear()
             self.offer('half', lambda conf, kind=Half: kind(self.log))
             self.configure('half')
-            self.assertIn('hooks: half lacks', str(self.assertRaises(
+            self.assertIn('hooks: half has no ' + part, str(self.assertRaises(
                 exceptions.InvalidConfiguration, attach.load, self.conf)))
 
     def test_nova_without_the_property(self):
