@@ -22,9 +22,15 @@ function members {
 function wait_for_members {
     local uuid=$1
     local wanted=$2
-    local found until
+    local found providers until
     until=$((SECONDS + SERVICE_TIMEOUT))
-    while found=$(members "$uuid" | wc -l); [[ $found -ne $wanted ]]; do
+    while true; do
+        # A failure is not an empty list.
+        providers=$(members "$uuid")
+        found=$(wc -w <<< "$providers")
+        if [[ $found -eq $wanted ]]; then
+            return
+        fi
         if [[ $SECONDS -gt $until ]]; then
             die $LINENO "placement has $found providers in aggregate $uuid"
         fi
@@ -35,7 +41,7 @@ function wait_for_members {
 function create {
     local host uuid
     host=$(openstack compute service list --service nova-compute \
-        -f value -c Host | sort | head -n 1)
+        -f value -c Host | sort | sed -n 1p)
     uuid=$(openstack aggregate create "$NAME" -f value -c uuid)
     resource_save aggregate_mirror host "$host"
     resource_save aggregate_mirror uuid "$uuid"

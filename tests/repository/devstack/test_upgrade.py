@@ -135,3 +135,13 @@ class TestUpgrade(testtools.TestCase):
             'resources.sh', 'verify_noapi', 'pre-upgrade', expected=1)
         self.assertIn('does not have aggregate uuid-of-aggregate',
                       played.output)
+
+    def test_providers_that_cannot_be_listed(self):
+        """They are not gone: the removal is not verified."""
+        self.play('shutdown.sh')
+        (self.saved.parent / 'grenade_db.ini').write_text(
+            '[aggregate_mirror]\nuuid = uuid-of-aggregate\nhost = h1\n')
+        self.sandbox.record(self.sandbox.path / 'bin', 'openstack')
+        self.sandbox.answer('openstack', '[[ "$*" != *provider* ]]')
+        played = self.run_script('resources.sh', 'destroy', expected=1)
+        self.assertNotIn('aggregate delete', played.output)

@@ -4,6 +4,7 @@
 import configparser
 import itertools
 import json
+import os
 import pathlib
 import re
 
@@ -100,6 +101,10 @@ class TestJournal(testtools.TestCase):
     def test_compute_hosts_do_not_get_the_password(self):
         self.assertNotIn(
             'secret', openstack_ansible('nova_all', 'nova_compute'))
+        self.assertIn(
+            'aggregate_mirror_database',
+            yaml.safe_load(VALUES.read_text())['conf'][
+                'nova_compute_redactions'])
 
 
 class TestDashboard(testtools.TestCase):
@@ -224,7 +229,10 @@ class TestKolla(testtools.TestCase):
 
     def test_the_container_starts_the_agent_with_nova_apis_options(self):
         start = self.play['vars']['agent_start']
-        self.assertTrue(program(start['command']))
+        command, log = start['command'].split(' --log-file ')
+        self.assertTrue(program(command))
+        # Kolla collects the logs of this directory.
+        self.assertEqual('/var/log/kolla/nova', os.path.dirname(log))
         sources = {path['dest']: path['source']
                    for path in start['config_files']}
         self.assertEqual('{{ nova_api_config }}/nova.conf',
@@ -245,8 +253,7 @@ class TestKolla(testtools.TestCase):
         handler, = self.play['handlers']
         self.assertEqual(handler['name'], self.play['tasks'][-1]['notify'])
         started = dict(handler['kolla_container'])
-        for only in ('action', 'graceful_timeout'):
-            started.pop(only)
+        started.pop('action')
         self.assertEqual({**started, 'action': 'compare_container'}, compared)
 
 
