@@ -24,7 +24,8 @@ PACKAGE = 'nova-aggregate-mirror'
 CONSTRAINTS = os.environ.get('TOX_CONSTRAINTS_FILE',
                              str(ROOT / 'constraints.txt'))
 SHARED = {'aggregate-mirror.conf', 'kolla-agent.yml', 'kolla-build.conf',
-          'kolla-nova-api.conf', 'kolla-template-override.j2',
+          'kolla-nova-api.conf', 'kolla-proxysql-user.yaml',
+          'kolla-template-override.j2',
           'nova-aggregate-mirror-agent.service',
           'nova-aggregate-mirror-agent.yaml', 'nova-aggregate-mirror.json',
           'nova-aggregate-mirror.rules.yaml', 'openstack-ansible-agent.yml',

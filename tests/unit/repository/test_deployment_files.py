@@ -12,6 +12,7 @@ import fixtures
 import jinja2
 from oslo_config import cfg
 from prometheus_client import exposition
+from sqlalchemy import engine
 import testtools
 import yaml
 
@@ -54,9 +55,10 @@ def ini(sections):
 
 def render(text, **variables):
     """Render a template; a variable that is not given is an error."""
-    return jinja2.Environment(
-        undefined=jinja2.StrictUndefined, autoescape=False).from_string(
-            text).render(variables)
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined, autoescape=False)
+    environment.filters['bool'] = bool
+    return environment.from_string(text).render(variables)
 
 
 def program(line):
@@ -74,18 +76,20 @@ def helm(case):
     return load(case, ini(values['conf']['nova']))
 
 
-def kolla(case):
+def kolla(case, tls=False):
     return load(case, render(
         (KOLLA / 'kolla-nova-api.conf').read_text(),
         nova_api_database_address='192.0.2.1:3306',
+        nova_database_enable_tls_internal=tls, openstack_cacert='ca.pem',
         nova_aggregate_mirror_database_password='secret'))
 
 
-def openstack_ansible(*groups):
+def openstack_ansible(*groups, tls=False, ca=''):
     variables = yaml.safe_load(
         (OSA / 'user_nova_aggregate_mirror.yml').read_text())
     return render(ini(variables['nova_nova_conf_overrides']),
                   galera_address='192.0.2.1', group_names=groups,
+                  nova_galera_use_ssl=tls, nova_galera_ssl_ca_cert=ca,
                   nova_aggregate_mirror_galera_password='secret')
 
 
@@ -97,6 +101,27 @@ class TestJournal(testtools.TestCase):
                 'nova_all', 'nova_api_os_compute')):
             self.assertThat(options.aggregate_mirror_database.connection,
                             testtools.matchers.StartsWith('mysql'))
+
+    def test_connections_are_encrypted_if_those_of_nova_are(self):
+        def query(options):
+            url = engine.make_url(options.aggregate_mirror_database.connection)
+            return dict(url.query)
+
+        self.assertEqual({}, query(kolla(self)))
+        self.assertEqual({'ssl_ca': 'ca.pem'}, query(kolla(self, tls=True)))
+        for ca, expected in (('', {}), ('ca.pem', {'ssl_ca': 'ca.pem'})):
+            options = load(self, openstack_ansible(
+                'nova_api_os_compute', tls=True, ca=ca))
+            self.assertEqual({'ssl_verify_cert': 'true', **expected},
+                             query(options))
+
+    def test_the_proxy_admits_the_user(self):
+        user, = yaml.safe_load(
+            (KOLLA / 'kolla-proxysql-user.yaml').read_text())['mysql_users']
+        url = engine.make_url(
+            kolla(self).aggregate_mirror_database.connection)
+        self.assertEqual((url.username, url.password),
+                         (user['username'], user['password']))
 
     def test_compute_hosts_do_not_get_the_password(self):
         self.assertNotIn(
