@@ -342,7 +342,7 @@ class Drain:
         try:
             self._handle_errors(
                 errors, outcome.waiting, locks, start, is_alone)
-            if not (errors or locks.locked):
+            if self._stopping() or not (errors or locks.locked):
                 result = 'success'
         finally:
             if self._outage:
@@ -445,9 +445,13 @@ class Drain:
                 {id: texts[id] for id in ids}, lock_wait, in_sync), texts)
         for row, error in errors.items():
             known = self._known[row.id]
-            if row.dirty not in waiting and not known.is_logged:
+            # The agent logs that the journal cannot be used, once.
+            is_of_all = row.id in locks.locked and isinstance(
+                error, exceptions.JournalUnavailable)
+            if row.dirty not in waiting and not known.is_logged and (
+                    not is_of_all):
                 known.is_logged = True
-                LOG.warning('Host %s (request %s) stays in the journal: %s',
+                LOG.warning('Host %s (request %s) is not mirrored yet: %s',
                             row.dirty.host, row.dirty.request_id or '-', error)
         for row, error in failed.items():
             known, now = self._known[row.id], self._now()

@@ -8,6 +8,7 @@ import time
 from typing import ParamSpec
 from typing import TypeVar
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import adapter
 from nova_aggregate_mirror.limits import deadline
@@ -38,14 +39,13 @@ def repeating(read: abc.Callable[Parameters, Result]
             try:
                 with connections():
                     return read(*args, **kwargs)
-            except exceptions.OutOfTime as exc:
-                try:
-                    # What took the time is the cause.
-                    raise earlier or exc from None
-                finally:
-                    # Its traceback has this frame.
-                    earlier = None
             except exceptions.MirrorError as exc:
+                if exc.failure.kind == causes.OUT_OF_TIME.kind:
+                    # What took the time is the cause; it has this frame.
+                    try:
+                        raise earlier or exc from None
+                    finally:
+                        earlier = None
                 pause = exc.retry_after
                 if not left:
                     # The caller need not pause for it once more.

@@ -28,14 +28,14 @@ def drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
     result = mirror.converge_and_close(
         (row for row in rows if not row.running), None, close, patience)
     running = [row for row in rows if row.running]
-    converged = mirror.converge(
-        (row.dirty for row in running),
-        provider_writes.Mode(patience=patience))
-    ids = [row.id for row in running if not converged.hosts[row.dirty]]
+    # What several operations of a request have in common is converged.
+    result.add(mirror.converge(
+        {row.dirty for row in running} - result.hosts.keys(),
+        provider_writes.Mode(patience=patience)))
+    ids = [row.id for row in running if not result.hosts[row.dirty]]
     if mirror.rows and ids:
-        write_journal(converged, functools.partial(
+        write_journal(result, functools.partial(
             locks.write, mirror.rows.set_mirrored, ids))
-    result.add(converged)
     # A failure clears ``mirrored_at``; a stop or another cell does not.
     differing = {
         dirty for dirty, error in result.unfinished.items()

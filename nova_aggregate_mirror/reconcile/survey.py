@@ -245,6 +245,16 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
                           for node, error in failures.items()}
         if outage:
             return frozenset()
+    try:
+        # Users may have created some meanwhile.
+        known: abc.Set[str] = {
+            *context.nova.aggregates(), *context.ledger.entries()}
+    except exceptions.MirrorError as exc:
+        result.failed |= {outcome.Subject(outcome.FOREIGN, node): exc
+                          for node in result.kept}
+        known = frozenset().union(*result.kept.values())
+    result.kept = {node: unknown for node, aggregates in result.kept.items()
+                   if (unknown := aggregates - known)}
     return _removable(context, compared.nova,
                       frozenset().union(*result.kept.values()))
 

@@ -213,8 +213,8 @@ class TestAgentLog(case.AgentTest):
             row = self.hand_over('h1', ['n1'])
             self.placement.broken = {('GET', 'n1'): error}
             self.assertEqual(
-                'Host h1 (request -) stays in the journal: %s' % error,
-                self.logged('stays in the journal'))
+                'Host h1 (request -) is not mirrored yet: %s' % error,
+                self.logged('not mirrored'))
             self.assertEqual([str(error)], [
                 left.last_error for left in self.left()])
             self.journal.rows.close([row.id])

@@ -97,7 +97,8 @@ class TestDrain(case.AgentTest):
                 self.drain.step()
         self.assertEqual({'a'}, self.placement.aggregates['n2'])
         self.assertEqual(
-            ['Host %s (request -) stays in the journal: closed' % host
+            ['Host %s (request -) is mirrored, but its row stays in the '
+             'journal: closed' % host
              for host in ('h1', 'h2')],
             sorted(line for line in log.output.splitlines()
                    if 'stays in the journal' in line))
@@ -161,10 +162,10 @@ class TestDrain(case.AgentTest):
             self.clock += drain.LONGEST_BACKOFF
             self.drain.step()
         self.assertEqual(
-            sorted('Host %s (request -) stays in the journal: 400' % host
+            sorted('Host %s (request -) is not mirrored yet: 400' % host
                    for host in rows.values()),
             sorted(line for line in log.output.splitlines()
-                   if 'stays in the journal' in line))
+                   if 'not mirrored yet' in line))
 
     def test_row_that_stays_locked(self):
         """It is tried less and less often, as each attempt waits."""

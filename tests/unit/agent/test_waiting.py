@@ -342,7 +342,7 @@ class TestOutage(WaitingTest):
             left, = self.left()
             self.assertEqual('%s007' % method, left.dirty.host)
             self.assertEqual(
-                ['Host %s (request -) stays in the journal: was silent'
+                ['Host %s (request -) is not mirrored yet: was silent'
                  % left.dirty.host], log.output.splitlines())
             self.assertEqual(
                 [left.dirty.host],
@@ -363,7 +363,7 @@ class TestOutage(WaitingTest):
 
         self.placement.probe = flap
         self.drain.step()
-        self.assertEqual(['Host row000 (request -) stays in the journal: '
+        self.assertEqual(['Host row000 (request -) is not mirrored yet: '
                           'refused'], log.output.splitlines())
         self.assertEqual(
             {'row000': 2, 'row001': 1, 'row002': 1},

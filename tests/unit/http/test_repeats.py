@@ -8,6 +8,7 @@ import socket
 import fixtures
 from keystoneauth1 import adapter as ks_adapter
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import repeats
@@ -63,6 +64,15 @@ class RepeatsTest(servers.LoopbackTestCase):
         with deadline.within(60.0):
             error = self.assertRaises(
                 exceptions.ServiceFailed, repeats.repeating(raising), failures)
+        self.assertEqual('answered 504', str(error))
+        failures = [exceptions.NovaUnavailable('answered 504'),
+                    exceptions.NovaUnavailable(
+                        'no time is left', kind=causes.OUT_OF_TIME.kind)]
+        failures[0].is_repeatable = True
+        with deadline.within(60.0):
+            error = self.assertRaises(
+                exceptions.NovaUnavailable, repeats.repeating(raising),
+                failures)
         self.assertEqual('answered 504', str(error))
         self.assertRaises(exceptions.OutOfTime, repeats.repeating(raising),
                           [exceptions.OutOfTime('no time is left')])

@@ -278,6 +278,30 @@ class TestSync(SyncTest):
         self.assertIn((nodes[-1], 'last'), self.among(
             self.sync(foreign=True, write=False), 'foreign_aggregate'))
 
+    def test_aggregate_that_a_user_creates_meanwhile(self):
+        """Nova has it: what was read before is no reason to remove it."""
+        self.sync()
+        get = self.placement.get
+
+        def created(node):
+            self.nova.hosts_of['new'] = {'h1'}
+            self.placement.aggregates['n1'] |= {'new'}
+            return get(node)
+
+        self.placement.get = created
+        result = self.sync(foreign=True, write=False)
+        self.assertEqual([], self.among(result, 'foreign_aggregate'))
+        self.assertEqual(frozenset(), result.removable)
+        # Whether it has others cannot be said if nova does not answer.
+        self.placement.aggregates['n1'] |= {'other'}
+        error = exceptions.NovaUnavailable('no answer')
+        self.placement.get = lambda node: (
+            setattr(self.nova, 'broken', error), get(node))[1]
+        result = self.sync(foreign=True, write=False)
+        self.assertEqual([], self.among(result, 'foreign_aggregate'))
+        self.assertEqual({Subject(FOREIGN, 'n1'): error},
+                         result.outcome.failed)
+
     def mark_deleted(self, *aggregates):
         """Let a user delete aggregates that each node is in."""
         for node in 'n1', 'n2', 'n3':

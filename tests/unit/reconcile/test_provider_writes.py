@@ -397,6 +397,18 @@ class TestHosts(doubles.TestCase):
         self.assertIn(row.dirty, self.drain().unfinished)
         self.assertEqual([row], self.journal.rows.all())
 
+    def test_operations_of_one_request(self):
+        """What one of them may still do does not hide how another failed."""
+        self.hand_over('h1', ['n1'])
+        self.record('h1', ['n1'])
+        self.placement.create('n1', 'a')
+        self.placement.broken['PUT', 'n1'] = exceptions.ServiceFailed('500')
+        outcome = self.drain()
+        self.assertEqual([journal.Dirty('h1', frozenset({'n1'}))],
+                         list(outcome.unfinished))
+        self.assertEqual([None, None], [
+            row.mirrored_at for row in self.journal.rows.all()])
+
     def test_row_that_cannot_be_closed_is_a_failure(self):
         """Changes written to placement are still reported."""
         row = self.hand_over('h1', ['n1'])
