@@ -148,7 +148,8 @@ class CandidateReader:
             '/resource_classes', 'no resource classes', parse)
         known: list[str] = []
         if traits:
-            path = '/traits?name=in:' + ','.join(sorted(traits))
+            path = '/traits?' + _encoded([
+                ('name', 'in:' + ','.join(sorted(traits)))])
             known = self._read(
                 path, 'no traits', lambda answer: list(answer['traits']))
         return sorted(classes - {*existing}), sorted(traits - {*known})

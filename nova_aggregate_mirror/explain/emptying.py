@@ -167,10 +167,15 @@ def _key(row: Departure, spec: Any) -> str:
     """Return all that nova reads of a request, but for the server."""
     group = spec.instance_group
     networks = [network.network_id for network in spec.requested_networks]
-    return str((row.operation, spec.flavor, spec.image, spec.is_bfv,
-                spec.numa_topology, spec.pci_requests, spec.scheduler_hints,
-                spec.availability_zone, spec.project_id, group and group.uuid,
-                spec.requested_resources, networks))
+    # The text of an object lacks the content of others in it. The topology
+    # follows from flavor and image.
+    image = spec.image and spec.image.obj_to_primitive()
+    devices = [
+        {**pci.obj_to_primitive()['nova_object.data'], 'request_id': None}
+        for pci in spec.pci_requests and spec.pci_requests.requests or ()]
+    return str((row.operation, spec.flavor, image, spec.is_bfv, devices,
+                spec.scheduler_hints, spec.availability_zone, spec.project_id,
+                group and group.uuid, spec.requested_resources, networks))
 
 
 def _held(reader: candidates.CandidateReader, providers: abc.Set[str]

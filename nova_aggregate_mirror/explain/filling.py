@@ -236,6 +236,8 @@ def fill(filling: Filling, spec: request_spec.RequestSpec, facts: facts.Facts,
     except KeyboardInterrupt:
         interrupted = True
     left = filling.exhausted(spec, answers, facts.scores.keys())
+    left |= dict.fromkeys(facts.unmapped & facts.scores.keys(),
+                          'no host mapping')
     zones = collections.Counter(sorted(
         facts.zones.get(host, CONF.default_availability_zone)
         for host in hosts))

@@ -30,7 +30,7 @@ def sentence(answer: explanation.Answer) -> str:
     acceptable = [verdict.host for verdict in answer.acceptable]
     if answer.stays:
         return 'nova-scheduler is not asked: %s' % answer.stays
-    if answer.fills and answer.placed:
+    if answer.fills and (answer.placed or answer.ran_out):
         return _filled(answer)
     start = 'nova-scheduler finds %d of %d %s' % (
         len(acceptable), len(answer.verdicts), answer.noun)

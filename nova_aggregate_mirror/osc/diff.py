@@ -41,7 +41,7 @@ class Diff(command.Lister):
         rows = sync_result.rows(result, associations.DRIFT)
         if result.select(sync_result.State.MISSING) or rows and not refused:
             # The other rows need no option; a refusal has its own step.
-            pruning = ['--prune'] if result.select(
+            pruning = ['--prune'] if not refused and result.select(
                 sync_result.State.STALE) else []
             summary += '\nTo change placement, run "%s".' % _sync(
                 parsed_args, *pruning)

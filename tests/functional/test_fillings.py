@@ -133,6 +133,22 @@ class TestTogether(FillingTest):
         self.boot_both(large='b', small='a')
         self.assertMoves({'a': 'h2', 'b': ''}, self.predicted())
 
+    def test_images_of_volumes(self):
+        """The answer about one server is not that about another one."""
+        for name, traits in ('a', ['CUSTOM_GPU']), ('b', []):
+            spec = objects.RequestSpec.get_by_instance_uuid(
+                self.context, self.server(name))
+            # Nova stores no ID of the image of a volume.
+            spec.image = objects.ImageMeta(
+                properties=objects.ImageMetaProps(traits_required=traits))
+            spec.save()
+        self.placement.put('/traits/CUSTOM_GPU', None, version='1.6')
+        for host in 'h2', 'h3':
+            self.reserve(host, 'VCPU')
+        first, second = self.predicted()
+        self.assertIn('CUSTOM_GPU', first.reason)
+        self.assertNotIn('CUSTOM_GPU', second.reason)
+
     def test_anti_affinity(self):
         """Two members, which one host could take alone."""
         group = self.admin_api.post_server_groups(
@@ -281,6 +297,7 @@ class TestAll(FillingTest):
         objects.HostMapping.get_by_host(self.context, 'h3').destroy()
         answer = self.filled(PARTS)
         self.assertEqual(['h1', 'h1'], answer.placed)
+        self.assertEqual({PARTS: 1, 'no host mapping': 1}, answer.ran_out)
 
     def test_time_passes(self):
         """Nova-computes that were up stay so, however long it takes."""

@@ -15,6 +15,7 @@ from oslo_utils.fixture import uuidsentinel as uuids
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.explain.request import preparations
 from tests.scheduling import cloud
 from tests.scheduling import explaining
 
@@ -280,6 +281,23 @@ class TestNewestOperation(PreparedRequestsTest):
         self.failed({'evacuate': {'host': 'second'}}, 'evacuate')
         destination = self.of_server(self.server).spec.requested_destination
         self.assertEqual('second', destination.host)
+        self.execute('cell1', "UPDATE compute_nodes SET deleted = id "
+                     "WHERE host = 'second'")
+        error = self.assertRaises(
+            exceptions.UnknownName, self.of_server, self.server)
+        self.assertIn('nova has no longer host second', str(error))
+
+    def test_rebuild_that_failed_on_its_host(self):
+        """Nova-scheduler has accepted the image, or was not asked."""
+        image = self.glance.create(self.context, {
+            'name': 'other', 'properties': {}, 'status': 'active',
+            'min_ram': 0, 'min_disk': 0})
+        self.failed({'rebuild': {'imageRef': image['id']}}, 'rebuild')
+        self.assertEqual('', self.of_server(self.server).stays)
+        self.execute('cell1', "UPDATE instances SET image_ref = '%s'"
+                     % image['id'])
+        self.assertEqual(preparations.KEPT_IMAGE,
+                         self.of_server(self.server).stays)
 
     def test_unshelve_to_a_zone(self):
         """The stored request has the zone."""

@@ -13,10 +13,12 @@ from typing import Any
 from nova.compute import utils as compute_utils
 from nova.compute import vm_states
 from nova.conf import CONF
+from nova import exception as nova_exception
 from nova import objects
 from nova.scheduler import utils
 from nova.virt import hardware
 
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror.explain.request import networks
 from nova_aggregate_mirror.placement import client
@@ -28,6 +30,8 @@ KEPT_IMAGE = ('with the image that it has, nova rebuilds the server on its '
               'host; give another one with --image')
 ON_ITS_HOST = ('the server is shelved and not offloaded, and nova starts it '
                'on its host')
+LOST_HOST = ('nova has no longer host %s, which the evacuation that failed '
+             'named; explain one without it: --for evacuate')
 SAME_HOST = 'COMPUTE_SAME_HOST_COLD_MIGRATE'
 
 
@@ -120,9 +124,15 @@ def offloaded(request: PreparedRequest) -> None:
 def new_image(request: PreparedRequest) -> None:
     """Set the new image, and require the host: ``API.rebuild``."""
     spec, instance, image = request.spec, request.instance, request.image
+    if request.has_failed:
+        # An image that nova-scheduler refuses is the server's no longer.
+        is_kept = spec.image and 'id' in spec.image and (
+            spec.image.id == instance.image_ref)
+    else:
+        is_kept = image is None or image.get('id') == instance.image_ref
+    if is_kept:
+        return request.stay(KEPT_IMAGE)
     if not request.has_failed:
-        if image is None or image.get('id') == instance.image_ref:
-            return request.stay(KEPT_IMAGE)
         spec.image = objects.ImageMeta.from_dict(image)
     if spec.is_bfv:
         request.notes.append(VOLUME_IMAGE)
@@ -147,8 +157,11 @@ def stay_in_cell(request: PreparedRequest) -> None:
     request.spec.requested_destination = objects.Destination(
         allow_cross_cell_move=False, cell=request.cell)
     if request.host:
-        nodes = objects.ComputeNodeList.get_all_by_host(
-            request.cell_context, request.host)
+        try:
+            nodes = objects.ComputeNodeList.get_all_by_host(
+                request.cell_context, request.host)
+        except nova_exception.ComputeHostNotFound as exc:
+            raise exceptions.UnknownName(LOST_HOST % request.host) from exc
         request.spec.requested_destination.host = request.host
         # As ``API.evacuate``: only ironic has several, which evacuates none.
         request.spec.requested_destination.node = nodes[0].hypervisor_hostname

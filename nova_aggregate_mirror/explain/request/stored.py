@@ -156,7 +156,7 @@ def _notes(request: preparations.PreparedRequest) -> abc.Iterator[str]:
         yield ('Nova-compute built the server on hosts above and gave up. '
                'Nova calls that a success if it tried another host: see the '
                'nova-compute.log of each host for the reason.')
-    if request.operation not in ('evacuate', UNSHELVE, REBUILD):
+    if request.operation not in ('evacuate', REBUILD):
         yield ('Nova does not store a host that was named for the operation; '
                'it does for an evacuation only.')
 
@@ -211,8 +211,8 @@ def _targeted(context: Any, cell: Any) -> Any:
 def _instance(context: Any, server: str, operation: str) -> tuple[Any, Any]:
     """Read a server and its cell; None if nova has it in no cell."""
     attributes = ['flavor', 'info_cache']
-    if operation == 'resize':
-        # For this nova reads the image of the server.
+    if operation in ('', 'resize'):
+        # For a resize nova reads the image of the server.
         attributes.append('system_metadata')
     with contextlib.suppress(nova_exception.InstanceMappingNotFound,
                              nova_exception.InstanceNotFound):

@@ -55,6 +55,15 @@ class TestReader(testtools.TestCase):
             ['/resource_providers', '/resource_providers?resources=VCPU:1'],
             self.client.paths)
 
+    def test_name_that_no_trait_can_have(self):
+        """It is one value of the query."""
+        reader = self.reader(
+            resource_classes={'resource_classes': [{'name': 'VCPU'}]},
+            traits={'traits': []})
+        self.assertEqual((['CUSTOM_X'], ['A&B']), reader.unknown(
+            {'VCPU', 'CUSTOM_X'}, {'A&B'}))
+        self.assertEqual('/traits?name=in:A%26B', self.client.paths[-1])
+
     def test_inventories(self):
         """What is free over several servers, never less than 0."""
         for used, free in ((0, 150), (149, 1), (200, 0)):

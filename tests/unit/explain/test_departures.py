@@ -78,6 +78,12 @@ class TestAll(testtools.TestCase):
             '2 more; then VCPU on 1 of 2 hosts of az-1, 1 disabled',
             self.filled(['h1', 'h1'], ran_out={'VCPU': 1}))
 
+    def test_host_in_no_cell(self):
+        """Nova creates no server on it."""
+        self.assertEqual(
+            '0 more; then no host mapping on 1 of 2 hosts of az-1, 1 disabled',
+            self.filled([], ran_out={'no host mapping': 1}))
+
     def test_end_without_a_reason(self):
         for placed, interrupted in (
                 (['h1'], True), (['h1'] * explanation.MAX_SERVERS, False)):

@@ -130,6 +130,9 @@ class TestHosts(testtools.TestCase):
         self.assertIn('Requested at once: 4; with a host: 3.', text)
         self.assertIn('2 on <bdi>cmp-0001</bdi>', text)
         self.assertNotIn('id="servers"', page(explained(3, [1])))
+        text = page(explained(3, [1], placed=['cmp-0001'], fills=True,
+                              zones={'az-1': 1}))
+        self.assertIn('1 in zone <bdi>az-1</bdi>', text)
 
 
 class TestEscaping(testtools.TestCase):

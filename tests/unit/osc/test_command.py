@@ -156,11 +156,12 @@ class TestCommand(testtools.TestCase):
 
     def test_removals_that_a_sync_refuses(self):
         """The refusal has its own step; what is missing has one."""
-        missing, stale = (associations.Association(
+        missing, stale, deleted = (associations.Association(
             ('h1',), 'n1', 'zone', 'uuid', state) for state in (
-                associations.State.MISSING, associations.State.STALE_KEPT))
+                associations.State.MISSING, associations.State.STALE_KEPT,
+                associations.State.STALE))
         refused = exceptions.RemovalsRefused('too many', step='look at them')
-        for found in [stale], [stale, missing]:
+        for found in [stale], [stale, missing], [deleted, missing]:
             status, rows, errors = self.run_lister(diff.Diff, result.Result(
                 outcome.Outcome(), source.Nova({}, {}, {}), found,
                 refused=refused, request=full_sync.Request(write=False)))
