@@ -25,11 +25,12 @@ function wait_for_members {
     local found providers until
     until=$((SECONDS + SERVICE_TIMEOUT))
     while true; do
-        # A failure is not an empty list.
-        providers=$(members "$uuid")
-        found=$(wc -w <<< "$providers")
-        if [[ $found -eq $wanted ]]; then
-            return
+        found='an unknown number of'
+        if providers=$(members "$uuid"); then
+            found=$(wc -w <<< "$providers")
+            if [[ $found -eq $wanted ]]; then
+                return
+            fi
         fi
         if [[ $SECONDS -gt $until ]]; then
             die $LINENO "placement has $found providers in aggregate $uuid"

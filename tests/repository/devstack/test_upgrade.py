@@ -58,12 +58,13 @@ class TestUpgrade(testtools.TestCase):
                 program, '[[ $MYSQL_PWD == secret ]] && %s "%s"' % (
                     action, self.database))
 
-    def run_script(self, *command, expected=0):
+    def run_script(self, *command, expected=0, localrc=''):
         """Run a script of the plugin."""
         script, *arguments = command
         played = self.sandbox.run(
             [self.sandbox.plugin / 'devstack/upgrade' / script, *arguments],
-            GRENADE_DIR=GRENADE_DIR, STACK_ROOT=str(self.sandbox.dest))
+            localrc, GRENADE_DIR=GRENADE_DIR,
+            STACK_ROOT=str(self.sandbox.dest))
         self.assertEqual(expected, played.returncode, played.output)
         self.assertNotIn('secret', played.output)
         return played
@@ -143,5 +144,7 @@ class TestUpgrade(testtools.TestCase):
             '[aggregate_mirror]\nuuid = uuid-of-aggregate\nhost = h1\n')
         self.sandbox.record(self.sandbox.path / 'bin', 'openstack')
         self.sandbox.answer('openstack', '[[ "$*" != *provider* ]]')
-        played = self.run_script('resources.sh', 'destroy', expected=1)
+        played = self.run_script('resources.sh', 'destroy', expected=1,
+                                 localrc='SERVICE_TIMEOUT=0')
+        self.assertIn('an unknown number of providers', played.output)
         self.assertNotIn('aggregate delete', played.output)

@@ -77,11 +77,13 @@ def helm(case):
 
 
 def kolla(case, tls=False):
+    # Older releases have no such variable.
+    variables = {} if tls is None else {
+        'nova_database_enable_tls_internal': tls, 'openstack_cacert': 'ca.pem'}
     return load(case, render(
         (KOLLA / 'kolla-nova-api.conf').read_text(),
         nova_api_database_address='192.0.2.1:3306',
-        nova_database_enable_tls_internal=tls, openstack_cacert='ca.pem',
-        nova_aggregate_mirror_database_password='secret'))
+        nova_aggregate_mirror_database_password='secret', **variables))
 
 
 def openstack_ansible(*groups, tls=False, ca=''):
@@ -108,6 +110,7 @@ class TestJournal(testtools.TestCase):
             return dict(url.query)
 
         self.assertEqual({}, query(kolla(self)))
+        self.assertEqual({}, query(kolla(self, tls=None)))
         self.assertEqual({'ssl_ca': 'ca.pem'}, query(kolla(self, tls=True)))
         for ca, expected in (('', {}), ('ca.pem', {'ssl_ca': 'ca.pem'})):
             options = load(self, openstack_ansible(
