@@ -342,7 +342,9 @@ class Drain:
         try:
             self._handle_errors(
                 errors, outcome.waiting, locks, start, is_alone)
-            if self._stopping() or not (errors or locks.locked):
+            if not locks.locked and all(
+                    isinstance(error, exceptions.Stopped)
+                    for error in errors.values()):
                 result = 'success'
         finally:
             if self._outage:
@@ -427,6 +429,7 @@ class Drain:
         """Record why rows are not in sync, and let them wait.
 
         :param errors: loses those that say nothing about their row
+        :raises JournalUnavailable: hosts are in sync, but no row is closed
         """
         failed = {row: error for row, error in errors.items()
                   if not _silent_cells([error])}
@@ -434,25 +437,27 @@ class Drain:
             for row in failed:
                 self._known[row.id].wait(self._now())
             return
+        unusable = [error for error in failed.values()
+                    if isinstance(error, exceptions.JournalUnavailable)]
+        if unusable:
+            for row in failed:
+                self._known[row.id].wait(self._now() + RETRIABLE_BACKOFF)
+            raise unusable[0]
         for row, error in list(failed.items()):
             if isinstance(error, exceptions.NotTried):
                 self._known[row.id].wait(self._now())
                 del errors[row], failed[row]
+        for row, error in errors.items():
+            known = self._known[row.id]
+            if row.dirty not in waiting and not known.is_logged:
+                known.is_logged = True
+                LOG.warning('Host %s (request %s) is not mirrored yet: %s',
+                            row.dirty.host, row.dirty.request_id or '-', error)
         if errors:
             texts = {row.id: str(error) for row, error in errors.items()}
             in_sync = [row.id for row in errors if row.dirty in waiting]
             locks.write(lambda ids, lock_wait: self._rows.set_failed(
                 {id: texts[id] for id in ids}, lock_wait, in_sync), texts)
-        for row, error in errors.items():
-            known = self._known[row.id]
-            # The agent logs that the journal cannot be used, once.
-            is_of_all = row.id in locks.locked and isinstance(
-                error, exceptions.JournalUnavailable)
-            if row.dirty not in waiting and not known.is_logged and (
-                    not is_of_all):
-                known.is_logged = True
-                LOG.warning('Host %s (request %s) is not mirrored yet: %s',
-                            row.dirty.host, row.dirty.request_id or '-', error)
         for row, error in failed.items():
             known, now = self._known[row.id], self._now()
             seconds = _backoff(row, error)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes to many journal rows, some of which cannot be written."""
+"""Writes to many journal rows, some of them locked by other sessions."""
 
 from collections import abc
 
@@ -15,18 +15,18 @@ class RowLocks:
     """Writes of one step to many rows; a locked row is only its own failure.
 
     A server keeps the locks of a client that lost its power for hours, and a
-    statement about many rows waits for each of them. If it waits in vain, or
-    fails, each row is written in a transaction of its own.
+    statement about many rows waits for each of them. If it waits in vain, each
+    row is written in a transaction of its own.
     """
 
     def __init__(self) -> None:
-        self.locked: dict[str, exceptions.JournalUnavailable] = {}
+        self.locked: dict[str, exceptions.JournalLocked] = {}
         """Rows that could not be written, to the reason."""
         self.waited: set[str] = set()
-        """Those of them whose own transaction failed; no time was left for
+        """Those of them whose own transaction waited; no time was left for
         the others."""
         self._waits_left = MOST_TIMEOUTS
-        self._last_error: exceptions.JournalUnavailable | None = None
+        self._last_error: exceptions.JournalLocked | None = None
 
     def write(self, statement: abc.Callable[[list[str], float], object],
               rows: abc.Iterable[str]) -> None:
@@ -48,12 +48,12 @@ class RowLocks:
                 self.locked[row] = row_error
 
     def _attempt(self, statement: abc.Callable[[list[str], float], object],
-                 ids: list[str]) -> exceptions.JournalUnavailable | None:
-        """Write to the rows; return the error if that failed."""
+                 ids: list[str]) -> exceptions.JournalLocked | None:
+        """Write to the rows; return the error if the wait timed out."""
         try:
             if ids:
                 statement(ids, LOCK_WAIT)
-        except exceptions.JournalUnavailable as exc:
+        except exceptions.JournalLocked as exc:
             self._waits_left -= 1
             self._last_error = exc
             if len(ids) == 1:  # Of several, it is not known which.

@@ -232,6 +232,7 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
         if foreign:
             result.kept[node] = foreign
 
+    outage: exceptions.MirrorError | None = None
     for start in range(0, len(nodes), context.batch):
         batch = nodes[start:start + context.batch]
         answers = context.placement.ask(read, batch, context.each, math.inf)
@@ -244,7 +245,7 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
         result.failed |= {outcome.Subject(outcome.FOREIGN, node): error
                           for node, error in failures.items()}
         if outage:
-            return frozenset()
+            break
     try:
         # Users may have created some meanwhile.
         known: abc.Set[str] = {
@@ -255,8 +256,8 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
         known = frozenset().union(*result.kept.values())
     result.kept = {node: unknown for node, aggregates in result.kept.items()
                    if (unknown := aggregates - known)}
-    return _removable(context, compared.nova,
-                      frozenset().union(*result.kept.values()))
+    return frozenset() if outage else _removable(
+        context, compared.nova, frozenset().union(*result.kept.values()))
 
 
 def _removable(context: context.Context, nova: source.Nova,
