@@ -180,7 +180,8 @@ class TestOperations(PreparedRequestsTest):
                              'unshelve', zone=OTHER)
         for port in self.neutron._ports.values():
             port.pop('resource_request', None)
-        self.assertEqual([], self.of_server(self.server, 'unshelve').notes)
+        note, = self.of_server(self.server, 'unshelve').notes
+        self.assertIn('Nova does not store a host that was named', note)
 
     def test_rebuild(self):
         # From 2.100 on the answer has hints, which nova 31 and 32 refuse.
