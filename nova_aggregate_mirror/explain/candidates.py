@@ -21,21 +21,20 @@ Result = TypeVar('Result')
 class Candidates:
     """The response to ``GET /allocation_candidates``."""
 
-    requests: abc.Sequence[abc.Mapping[str, Any]] = ()
-    summaries: abc.Mapping[str, abc.Mapping[str, Any]] = dataclasses.field(
-        default_factory=dict)
+    requests: abc.Sequence[abc.Mapping[str, Any]]
+    summaries: abc.Mapping[str, abc.Mapping[str, Any]]
     limit: str = ''
     """How many of the requests nova takes; empty for all."""
 
     @property
     def providers(self) -> frozenset[str]:
-        """Every provider of a tree that has a candidate."""
+        """All of a tree that has a candidate."""
         return frozenset(self.summaries)
 
 
 def by_provider(requests: abc.Iterable[abc.Mapping[str, Any]]
                 ) -> abc.Mapping[str, list[Any]]:
-    """Return the allocation requests that each provider is part of."""
+    """Map each provider to the allocation requests that it is part of."""
     having: dict[str, list[Any]] = {}
     for request in requests:
         for provider in request['allocations']:
@@ -80,35 +79,27 @@ class CandidateReader:
         :param limit: how many of them nova takes
         :raises RequestRejected: placement does not accept the query
         """
-        def parse(answer: Answer) -> Candidates:
-            requests = answer['allocation_requests']
-            summaries = answer['provider_summaries']
-            if not isinstance(requests, list) or not isinstance(
-                    summaries, dict):
-                raise TypeError
-            return Candidates(requests, summaries, limit)
-
-        return self._read('/allocation_candidates?' + _encoded(parameters),
-                          'no allocation candidates', parse)
-
-    def providers(self, parameters: Parameters) -> frozenset[str]:
-        """Read the UUIDs of the providers that alone meet the conditions."""
-        return frozenset(self.trees(parameters))
+        return self._read(
+            '/allocation_candidates?' + _encoded(parameters),
+            lambda answer: Candidates([*answer['allocation_requests']],
+                                      {**answer['provider_summaries']}, limit))
 
     def trees(self, parameters: Parameters = ()) -> abc.Mapping[str, str]:
-        """Read the same providers: UUIDs to the UUIDs of their roots."""
+        """Read the providers that alone meet conditions, with their roots.
+
+        Both are UUIDs.
+        """
         def parse(answer: Answer) -> abc.Mapping[str, str]:
             return {provider['uuid']: provider['root_provider_uuid']
                     for provider in answer['resource_providers']}
 
         query = '?' + _encoded(parameters) if parameters else ''
-        return self._read(
-            '/resource_providers' + query, 'no list of providers', parse)
+        return self._read('/resource_providers' + query, parse)
 
     def inventories(self, provider: str) -> abc.Mapping[str, Inventory]:
         """Read the inventories and usages of a provider, by class."""
         path = '/resource_providers/%s/' % provider
-        records = self._read(path + 'inventories', 'no inventories',
+        records = self._read(path + 'inventories',
                              operator.itemgetter('inventories'), provider)
 
         def parse(usage: Answer) -> abc.Mapping[str, Inventory]:
@@ -120,7 +111,7 @@ class CandidateReader:
                 record['max_unit'], record['step_size'], provider)
                 for name, record in records.items() if name in used}
 
-        return self._read(path + 'usages', 'no inventories', parse, provider)
+        return self._read(path + 'usages', parse, provider)
 
     def allocations(self, provider: str
                     ) -> abc.Mapping[str, abc.Mapping[str, int]]:
@@ -134,39 +125,31 @@ class CandidateReader:
 
         try:
             return self._read('/resource_providers/%s/allocations' % provider,
-                              'no allocations', parse, provider)
+                              parse, provider)
         except exceptions.ProviderNotFound:
             return {}
 
     def unknown(self, classes: abc.Set[str], traits: abc.Set[str]
                 ) -> tuple[list[str], list[str]]:
         """Return the resource classes, and the traits, that do not exist."""
-        def parse(answer: Answer) -> list[str]:
-            return [row['name'] for row in answer['resource_classes']]
-
-        existing = self._read(
-            '/resource_classes', 'no resource classes', parse)
+        existing = self._read('/resource_classes', lambda answer: [
+            row['name'] for row in answer['resource_classes']])
         known: list[str] = []
         if traits:
             path = '/traits?' + _encoded([
                 ('name', 'in:' + ','.join(sorted(traits)))])
-            known = self._read(
-                path, 'no traits', lambda answer: list(answer['traits']))
+            known = self._read(path, lambda answer: [*answer['traits']])
         return sorted(classes - {*existing}), sorted(traits - {*known})
 
-    def _read(self, path: str, otherwise: str,
-              parse: abc.Callable[[Answer], Result],
+    def _read(self, path: str, parse: abc.Callable[[Answer], Result],
               provider: str | None = None) -> Result:
-        """Send a GET, and parse its answer.
-
-        :param otherwise: what the answer has if it cannot be parsed
-        """
+        """Send a GET, and parse its answer."""
         def checked(call: errors.Call, answer: Answer) -> Result:
             try:
                 return parse(answer)
             except (LookupError, TypeError, ValueError, AttributeError
                     ) as exc:
-                raise call.malformed(otherwise) from exc
+                raise call.malformed('an answer of another form') from exc
 
         return self._placement.read(path, checked, provider)
 

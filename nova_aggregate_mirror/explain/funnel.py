@@ -3,6 +3,7 @@
 
 from collections import abc
 import dataclasses
+from typing import Any
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import candidates
@@ -17,7 +18,7 @@ MAX_TREE = 4
 
 Inventories = abc.Mapping[str, candidates.Inventory | None]
 """Of a compute node, by class; None if several providers have the class."""
-Conditions = abc.Sequence[placement_query.Condition]
+Condition = placement_query.Condition
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Funnel:
 
     existing: frozenset[str]
     """Compute nodes that have a resource provider."""
-    conditions: Conditions
+    conditions: abc.Sequence[Condition]
     passed: abc.Sequence[frozenset[str]]
     """For each condition the compute nodes that are not known to fail it: one
     with several providers is not asked about after the first that it fails."""
@@ -56,53 +57,10 @@ def read(reader: candidates.CandidateReader, sharing: frozenset[str],
     those before it for others, which may meet it with several providers.
 
     :param sharing: providers that may use resources of a sharing one
-    :param queries: alternatives; nova takes the candidates of each: the first
-        may have further ones that replace some of its conditions
+    :param queries: alternatives; nova takes the candidates of each: who has
+        none fails conditions of the first
     :raises RequestRejected: placement does not accept the whole query
     """
-    existing, trees = _trees(reader, nodes, sharing)
-    # The whole queries take longest and start first.
-    answers: list[candidates.Candidates] = for_each(
-        lambda query: reader.candidates(
-            query.parameters(), query.limit), queries)
-
-    def candidates_of(query: placement_query.PlacementQuery,
-                      conditions: Conditions) -> frozenset[str]:
-        return reader.candidates(query.parameters(conditions)).providers
-
-    def providers_of(query: placement_query.PlacementQuery,
-                     conditions: Conditions) -> frozenset[str]:
-        parameters = query.parameters(conditions)
-        return reader.providers(placement_query.of_providers(parameters))
-
-    # Placement may cut the response to a part, and then the complete query's
-    # is not within it.
-    complete = frozenset().union(*(answer.providers for answer in answers))
-    plain = all(query.plain for query in queries)
-    single = frozenset(node for node, providers in trees.items()
-                       if plain and not providers[1:])
-    remaining, conditions = existing - single, queries[0].conditions
-    single_answers = _ask(
-        providers_of, for_each, queries,
-        [[condition] for condition in conditions], single)
-    # All conditions together are a complete query.
-    joint = [conditions[:count] for count in range(1, len(conditions))]
-    joint_answers = _ask(
-        candidates_of, for_each, queries, [*joint, ()], remaining)
-    passed = []
-    for by_itself, together in zip(
-            single_answers, joint_answers, strict=True):
-        # Placement may change between two queries.
-        failing = remaining - together - complete
-        passed.append(existing - failing - (single - by_itself - complete))
-        remaining -= failing
-    return Funnel(existing, conditions, passed, answers, trees)
-
-
-def _trees(reader: candidates.CandidateReader, nodes: frozenset[str],
-           sharing: frozenset[str]
-           ) -> tuple[frozenset[str], abc.Mapping[str, abc.Sequence[str]]]:
-    """Read which nodes have a provider, and the trees of the roots."""
     roots = reader.trees()
     existing = nodes.intersection(roots)
     trees: dict[str, list[str]] = {
@@ -110,32 +68,56 @@ def _trees(reader: candidates.CandidateReader, nodes: frozenset[str],
     for provider, root in roots.items():
         if root in trees:
             trees[root].append(provider)
-    return existing, trees
+    # The whole queries take longest and start first.
+    answers: list[candidates.Candidates] = for_each(
+        lambda query: reader.candidates(
+            query.parameters(), query.limit), queries)
+    query = queries[0]
+    conditions = query.conditions
+
+    def candidates_of(part: abc.Sequence[Condition]) -> abc.Iterable[str]:
+        return reader.candidates(query.parameters(part)).providers
+
+    def providers_of(condition: Condition) -> abc.Iterable[str]:
+        # Each provider asked about is a root.
+        key = (placement_query.REQUIRED
+               if condition.kind == placement_query.ROOT else condition.key)
+        return reader.trees([(key, condition.value)])
+
+    single = frozenset(node for node, providers in trees.items()
+                       if query.plain and not providers[1:])
+    remaining = existing - single
+    alone = _ask(providers_of, for_each, conditions, single)
+    together = _ask(
+        candidates_of, for_each,
+        [conditions[:count] for count in range(1, len(conditions))], remaining)
+    # Placement may cut the response to a part, and then the complete query's
+    # is not within it.
+    complete = frozenset().union(*(answer.providers for answer in answers))
+    passed = []
+    # All conditions together are a complete query.
+    for by_itself, joint in zip(
+            alone, [*together, frozenset[str]()], strict=True):
+        # Placement may change between two queries.
+        failing = remaining - joint - complete
+        passed.append(existing - failing - (single - by_itself - complete))
+        remaining -= failing
+    return Funnel(existing, conditions, passed, answers, trees)
 
 
-def _ask(ask: abc.Callable[..., frozenset[str]], for_each: parallel.Each,
-         queries: abc.Sequence[placement_query.PlacementQuery],
-         steps: abc.Iterable[Conditions], nodes: frozenset[str]
-         ) -> list[frozenset[str]]:
-    """Return the nodes that meet some conditions of any query, by step."""
-    def answer(part: tuple[placement_query.PlacementQuery, Conditions]
-               ) -> frozenset[str]:
+def _ask(ask: abc.Callable[[Any], abc.Iterable[str]],
+         for_each: parallel.Each, parts: abc.Sequence[Any],
+         nodes: frozenset[str]) -> list[frozenset[str]]:
+    """Return the nodes that meet each part of a query."""
+    def answer(part: Any) -> frozenset[str]:
         try:
-            return ask(*part)
+            return nodes.intersection(ask(part))
         except exceptions.RequestRejected:
             # A part may not be a query, for example without resources.
             return nodes
 
-    pending, passed = [], []
-    for step, conditions in enumerate(steps):
-        passed.append(frozenset[str]())
-        parts = placement_query.parts(queries, conditions)
-        pending += [(step, query, part) for query, part
-                    in zip(queries, parts, strict=True) if part and nodes]
-    answers = for_each(answer, [(query, part) for _, query, part in pending])
-    for (step, _query, _part), response in zip(pending, answers, strict=True):
-        passed[step] |= nodes.intersection(response)
-    return passed
+    answers: list[frozenset[str]] = for_each(answer, parts if nodes else ())
+    return answers or [nodes for _part in parts]
 
 
 def read_figures(reader: candidates.CandidateReader, for_each: parallel.Each,

@@ -3,14 +3,12 @@
 
 from collections import abc
 import dataclasses
-import re
 
 RESOURCES, REQUIRED, ROOT = 'resources', 'required', 'root_required'
 MEMBER_OF, IN_TREE, SUBTREE = 'member_of', 'in_tree', 'same_subtree'
 LIMIT, POLICY = 'limit', 'group_policy'
 
 _ORDER = (RESOURCES, ROOT, REQUIRED, MEMBER_OF, IN_TREE)
-_KEY = re.compile('(%s)(.*)' % '|'.join(_ORDER))
 TRAITS = REQUIRED, ROOT
 # Parameters with a list of values that must all be met.
 _LISTS = (RESOURCES, *TRAITS)
@@ -56,14 +54,12 @@ class Condition:
     @property
     def kind(self) -> str:
         """The parameter, without the suffix of a group."""
-        match = _KEY.fullmatch(self.key)
-        return match[1] if match else self.key
+        return next(filter(self.key.startswith, _ORDER), self.key)
 
     @property
     def group(self) -> str:
         """The suffix of the group; empty if there is none."""
-        match = _KEY.fullmatch(self.key)
-        return match[2] if match else ''
+        return self.key.removeprefix(self.kind)
 
     @property
     def forbids(self) -> bool:
@@ -137,9 +133,8 @@ def parse(parameters: abc.Iterable[tuple[str, str]],
         is_grouped = whole.kind == RESOURCES and bool(whole.group)
         separate = whole.kind in _LISTS and not is_grouped
         for part in value.split(',') if separate else [value]:
-            condition = Condition(key, part)
             conditions.append(
-                dataclasses.replace(condition, origin=origin(condition)))
+                Condition(key, part, origin(Condition(key, part))))
     conditions.sort(key=_rank)
     return PlacementQuery(tuple(conditions), limits[POLICY], limits[LIMIT])
 
@@ -152,32 +147,3 @@ def _rank(condition: Condition) -> tuple[bool, bool, str, int, int, str]:
             _ORDER.index(condition.kind) if condition.kind in _ORDER else 0,
             0 if origin.zone else 1 if origin.name.startswith(TENANT) else 2,
             origin.name)
-
-
-def of_providers(parameters: Parameters) -> Parameters:
-    """Translate to ``GET /resource_providers``, which has no root traits.
-
-    The result is the same if no provider has a parent and none is shared.
-    """
-    traits = [value for key, value in parameters if key in TRAITS]
-    pairs = [(key, value) for key, value in parameters if key not in TRAITS]
-    return [*pairs, (REQUIRED, ','.join(traits))] if traits else pairs
-
-
-def parts(queries: abc.Sequence[PlacementQuery],
-          conditions: abc.Sequence[Condition]
-          ) -> list[abc.Sequence[Condition]]:
-    """Return the part of each query to ask, for conditions of the first one.
-
-    The conditions that only another query has replace those that only the
-    first has, as soon as any of these is asked; its part is empty before.
-    """
-    first, parts = queries[0].conditions, [conditions]
-    for query in queries[1:]:
-        # The first one has them as well.
-        if set(conditions).issubset(query.conditions):
-            parts.append([])
-            continue
-        parts.append([condition for condition in query.conditions
-                      if condition in conditions or condition not in first])
-    return parts

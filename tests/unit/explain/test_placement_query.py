@@ -66,14 +66,11 @@ class TestQuery(testtools.TestCase):
         first = dict(self.query.parameters(self.query.conditions[:11]))
         self.assertEqual('isolate', first['group_policy'])
 
-    def test_query_of_providers(self):
-        """Root traits are traits there; only plain queries translate."""
+    def test_plain_query(self):
+        """It has no group, so that providers can be asked about."""
         self.assertFalse(self.query.plain)
-        plain = parsed('resources=VCPU%3A1&required=A&root_required=%21B')
-        self.assertTrue(plain.plain)
-        self.assertEqual(
-            [('resources', 'VCPU:1'), ('required', '!B,A')],
-            placement_query.of_providers(plain.parameters()))
+        self.assertTrue(parsed(
+            'resources=VCPU%3A1&required=A&root_required=%21B').plain)
 
     def test_origin_of_a_condition(self):
         """Each condition has its own."""
@@ -87,19 +84,3 @@ class TestQuery(testtools.TestCase):
         """Placement rejects them, as it rejects nova's query."""
         self.assertEqual([('member_of', 'in:a')],
                          parsed('member_of=in%3Aa').parameters())
-
-    def test_alternative_of_pinned_processors(self):
-        """Nova asks for shared processors as well, and takes both."""
-        pinned, shared = (placement_query.parse([
-            ('resources', 'MEMORY_MB:1,%s:1' % processor), ('required', 'X')])
-            for processor in ('PCPU', 'VCPU'))
-        memory, processors, trait = pinned.conditions
-        for conditions, part in (
-                ([memory], []), ([processors], ['resources=VCPU:1']),
-                ([memory, processors],
-                 ['resources=MEMORY_MB:1', 'resources=VCPU:1']),
-                ([memory, processors, trait], list(map(
-                    str, shared.conditions)))):
-            first, second = placement_query.parts([pinned, shared], conditions)
-            self.assertEqual(
-                (conditions, part), (first, list(map(str, second))))
