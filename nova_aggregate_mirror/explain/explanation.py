@@ -61,7 +61,7 @@ class Verdict:
     """The result for one compute node."""
 
     node: str
-    """UUID of the compute node, which is also that of its provider."""
+    """UUID of the compute node, and of its provider."""
     host: str
     reason: Reason
     condition: int
@@ -86,7 +86,7 @@ class RecordEntry:
     event: str
     """``fault``, or the action and its event."""
     host: str
-    """The host that has reported it; empty for nova-conductor."""
+    """Empty for nova-conductor."""
     result: str
     """The message of a fault, or the result of an event."""
 
@@ -96,11 +96,9 @@ class ServerRecord:
     """The state of a server, and what has led to it, as nova stores it."""
 
     state: str
-    """Its ``vm_state``."""
     task: str
-    """Its ``task_state``; empty without one."""
     fault: str
-    """The message of its last fault; empty without one."""
+    """The message of the last one; empty, as ``task``, without one."""
     entries: abc.Sequence[RecordEntry]
     """Oldest first."""
 
@@ -110,7 +108,6 @@ class Answer:
     """The explanation of one request."""
 
     request: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """The arguments of the request, for display."""
     conditions: abc.Sequence[Condition] = ()
     verdicts: abc.Sequence[Verdict] = ()
     """One for each compute node; acceptable nodes first, by weight."""
@@ -143,7 +140,6 @@ class Answer:
 
     @property
     def acceptable(self) -> abc.Sequence[Verdict]:
-        """The verdicts on the nodes that pass every condition."""
         return [verdict for verdict in self.verdicts
                 if verdict.reason.kind == ACCEPTABLE]
 

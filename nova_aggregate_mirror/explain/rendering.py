@@ -32,13 +32,11 @@ def sentence(answer: explanation.Answer) -> str:
         return 'nova-scheduler is not asked: %s' % answer.stays
     if answer.fills and (answer.placed or answer.ran_out):
         return _filled(answer)
-    start = 'nova-scheduler finds %d of %d %s' % (
+    text = 'nova-scheduler finds %d of %d %s' % (
         len(acceptable), len(answer.verdicts), answer.noun)
-    text, why = start, excluded(answer)
-    if answer.failure:
-        return '%s: %s' % (start, why)
     if acceptable:
         text += ' (%s)' % names(acceptable, SENTENCE_HOSTS)
+    why = excluded(answer)
     if why:
         text += ': ' + why
     if answer.count > 1:

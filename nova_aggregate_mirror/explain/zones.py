@@ -46,13 +46,12 @@ def notes(request: requests.SchedulingRequest,
     zone, default = (request.spec.availability_zone,
                      CONF.default_availability_zone)
     existing = {aggregate.metadata.get(ZONE)
-                for aggregate in manager.aggs_by_id.values()} - {None}
-    if not zone or zone in existing:
+                for aggregate in manager.aggs_by_id.values()}
+    if not zone or zone in existing or zone == default and (
+            filter_table.enabled(filter_table.DEFAULT_ZONE, CONF)):
         return
-    if zone != default or not filter_table.enabled(
-            filter_table.DEFAULT_ZONE, CONF):
-        step = unpin(request)
-        yield UNENFORCED % (
-            zone, ', and %s is not in [aggregate_mirror] request_filters'
-            % filter_table.DEFAULT_ZONE if zone == default else '',
-            ' To be rid of it, %s' % step if step else '')
+    step = unpin(request)
+    yield UNENFORCED % (
+        zone, ', and %s is not in [aggregate_mirror] request_filters'
+        % filter_table.DEFAULT_ZONE if zone == default else '',
+        ' To be rid of it, %s' % step if step else '')

@@ -148,10 +148,10 @@ class TestEscaping(testtools.TestCase):
         text = page(what)
         self.assertEqual(1, text.count('<script>'))
         self.assertNotIn('<b title', text)
-        # Title, headline, name and value of the request, note, condition, who
-        # asked, hosts with nodes, two reasons with details and steps, and
-        # host of a server.
-        self.assertEqual(19, text.count('&lt;script&gt;'))
+        # Title and headline with a failure and a host each, name and value of
+        # the request, note, condition, who asked, hosts with nodes, two
+        # reasons with details and steps, and host of a server.
+        self.assertEqual(21, text.count('&lt;script&gt;'))
 
     def test_long_texts_are_folded(self):
         """A condition with many aggregates takes a few lines, not a page."""
