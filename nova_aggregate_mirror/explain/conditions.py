@@ -70,8 +70,7 @@ def provider_missing(facts: Facts, _nodes: Nodes) -> Exclusions:
 
 def condition_unmet(facts: Facts, _nodes: Nodes) -> Exclusions:
     if facts.funnel:
-        for condition, passed in zip(
-                facts.funnel.conditions, facts.funnel.passed, strict=True):
+        for condition, passed in facts.funnel.passed:
             failing = {node: reasons.of_condition(condition, node, facts)
                        for node in facts.funnel.existing - passed}
             yield Exclusion(reasons.title(condition, facts.nova),
@@ -83,13 +82,14 @@ def candidate_missing(facts: Facts, nodes: Nodes) -> Exclusions:
         return
     name, asked_by = 'allocation candidates of placement', ''
     reason = reasons.reason('not_returned', facts, 'it meets each condition')
-    if facts.limit:
-        name = 'among the first %s candidates' % facts.limit
+    limit = facts.funnel.limit
+    if limit:
+        name = 'among the first %s candidates' % limit
         asked_by = 'max_placement_results'
         reason = reasons.reason(
             'beyond_limit', facts,
-            'nova-scheduler takes %s candidates only' % facts.limit)
-    missing = dict.fromkeys(nodes - facts.candidates, reason)
+            'nova-scheduler takes %s candidates only' % limit)
+    missing = dict.fromkeys(nodes - facts.funnel.within_limit, reason)
     for answer in facts.funnel.answers:
         own = candidates.by_provider(answer.requests)
         missing |= dict.fromkeys(
@@ -107,19 +107,18 @@ def cell_differs(facts: Facts, _nodes: Nodes) -> Exclusions:
 
 
 def service_missing(facts: Facts, nodes: Nodes) -> Exclusions:
+    # A compute node that was deleted meanwhile has no host state.
     yield Exclusion('with a nova-compute service', '', {
-        **dict.fromkeys(nodes - facts.states, reasons.reason(
-            'no_state', facts, 'the compute node was deleted meanwhile')),
-        **dict.fromkeys(facts.cells_disabled, reasons.reason(
-            'disabled_cell', facts)),
-        **dict.fromkeys(facts.serviceless, reasons.reason(
-            'no_service', facts))}, always=False)
+        **dict.fromkeys(nodes - facts.states | facts.serviceless,
+                        reasons.reason('no_service', facts)),
+        **dict.fromkeys(facts.cells_disabled - facts.serviceless,
+                        reasons.reason('disabled_cell', facts))}, always=False)
 
 
 def host_not_requested(facts: Facts, nodes: Nodes) -> Exclusions:
     yield Exclusion('requested hosts', 'nova', {
         node: reasons.reason('ignored', facts, 'the server is on it')
-        if node in facts.ignored else reasons.reason('not_named', facts)
+        if node in facts.ignored else reasons.reason('not_requested', facts)
         for node in (nodes - facts.requested) | facts.ignored}, always=False)
 
 
@@ -198,20 +197,18 @@ def explain(facts: Facts) -> explanation.Answer:
     for node in nodes:
         first[node] = len(conditions)
         failures[node] = {'': reasons.acceptable(node, facts)}
-    verdicts = [_verdict(node, facts, first[node], *failures[node].values())
-                for node in facts.scope]
+    verdicts = []
+    for node in facts.scope:
+        reason, *also = failures[node].values()
+        verdicts.append(explanation.Verdict(
+            node, facts.host(node), reason, first[node],
+            facts.scores.get(node, {}), tuple(also)))
     verdicts.sort(key=_rank)
     return dataclasses.replace(
         facts.answer, conditions=conditions, verdicts=verdicts,
         notes=_notes(facts),
         not_looked_at=NOT_LOOKED_AT[facts.operation],
         failure=facts.refusal.reason if facts.refusal else '')
-
-
-def _verdict(node: str, facts: Facts, condition: int, reason: Reason,
-             *also: Reason) -> explanation.Verdict:
-    return explanation.Verdict(node, facts.host(node), reason, condition,
-                               facts.scores.get(node, {}), also)
 
 
 def _rank(verdict: explanation.Verdict) -> tuple[Any, ...]:

@@ -51,7 +51,7 @@ class Facts:
     # The request, and what nova and the journal have about hosts.
     nova: source.Nova
     answer: explanation.Answer = explanation.Answer()
-    """What is known before conditions are; its notes are only the first."""
+    """What is known before conditions are."""
     operation: str = explanation.CREATE
     zones: abc.Mapping[str, str] = _none()
     """Host to its availability zone, if it is in one."""
@@ -61,10 +61,9 @@ class Facts:
     """The compute nodes to explain."""
     disabled: abc.Mapping[str, str] = _none()
     """Host whose nova-compute is disabled, to the reason given for it."""
-    forced_down: frozenset[str] = frozenset()
-    """Hosts whose nova-compute an operator has forced down."""
     down: frozenset[str] = frozenset()
     """Hosts whose nova-compute is down for nova."""
+    forced_down: frozenset[str] = frozenset()
     serviceless: frozenset[str] = frozenset()
     """Compute nodes of hosts without a nova-compute service."""
     cells_disabled: frozenset[str] = frozenset()
@@ -81,11 +80,7 @@ class Facts:
     figures: abc.Mapping[str, Inventories] = _none()
     """Inventories of some compute nodes with too few resources."""
     holders: abc.Mapping[str, Holders] = _none()
-    """Who holds their resources."""
-    candidates: frozenset[str] = frozenset()
-    """Providers within the limit of nova-scheduler."""
-    limit: str = ''
-    """Empty if placement has no more candidates."""
+    """Provider of them with too few resources to who holds these."""
 
     # What nova-scheduler does with the candidates of placement.
     cell: frozenset[str] | None = None

@@ -2,6 +2,7 @@
 """Providers that placement leaves after each condition of a query."""
 
 from collections import abc
+import contextlib
 import dataclasses
 from typing import Any
 
@@ -27,24 +28,25 @@ class Funnel:
 
     existing: frozenset[str]
     """Compute nodes that have a resource provider."""
-    conditions: abc.Sequence[Condition]
-    passed: abc.Sequence[frozenset[str]]
-    """For each condition the compute nodes that are not known to fail it: one
+    passed: abc.Sequence[tuple[Condition, frozenset[str]]]
+    """Each condition with the compute nodes that are not known to fail it: one
     with several providers is not asked about after the first that it fails."""
-    answers: abc.Sequence[candidates.Candidates]
+    answers: abc.Sequence[candidates.Candidates] = ()
     """The response to each query, without its limit."""
-    trees: abc.Mapping[str, abc.Sequence[str]]
+    trees: abc.Mapping[str, abc.Sequence[str]] = dataclasses.field(
+        default_factory=dict)
     """Compute node to the providers of its tree; without those that may use
     sharing providers."""
-
-    def readable(self, node: str) -> bool:
-        """Check whether its inventories take few requests to read."""
-        return 0 < len(self.trees.get(node, ())) <= MAX_TREE
+    within_limit: frozenset[str] = frozenset()
+    """Providers with a candidate that nova-scheduler takes."""
+    limit: str = ''
+    """How many candidates it takes; empty if placement has no more."""
 
     @property
     def left(self) -> frozenset[str]:
         """The compute nodes that meet every condition."""
-        return self.existing.intersection(*self.passed)
+        return self.existing.intersection(
+            *(nodes for _condition, nodes in self.passed))
 
 
 def read(reader: candidates.CandidateReader, sharing: frozenset[str],
@@ -96,13 +98,15 @@ def read(reader: candidates.CandidateReader, sharing: frozenset[str],
     complete = frozenset().union(*(answer.providers for answer in answers))
     passed = []
     # All conditions together are a complete query.
-    for by_itself, joint in zip(
-            alone, [*together, frozenset[str]()], strict=True):
+    for condition, by_itself, joint in zip(
+            conditions, alone, [*together, frozenset[str]()], strict=True):
         # Placement may change between two queries.
         failing = remaining - joint - complete
-        passed.append(existing - failing - (single - by_itself - complete))
+        passed.append((condition, existing - failing - (
+            single - by_itself - complete)))
         remaining -= failing
-    return Funnel(existing, conditions, passed, answers, trees)
+    return Funnel(existing, passed, answers, trees,
+                  *_within_limit(reader, queries, answers))
 
 
 def _ask(ask: abc.Callable[[Any], abc.Iterable[str]],
@@ -120,48 +124,10 @@ def _ask(ask: abc.Callable[[Any], abc.Iterable[str]],
     return answers or [nodes for _part in parts]
 
 
-def read_figures(reader: candidates.CandidateReader, for_each: parallel.Each,
-                 funnel: Funnel, nodes: abc.Sequence[str]
-                 ) -> abc.Mapping[str, Inventories]:
-    """Read the inventories of the nodes with too few resources.
-
-    :param nodes: all compute nodes; the first of them are read
-    """
-    wanted: dict[str, None] = {}
-    remaining = funnel.existing
-    for condition, passed in zip(
-            funnel.conditions, funnel.passed, strict=True):
-        if condition.kind == placement_query.RESOURCES:
-            failing = [node for node in nodes if node not in passed
-                       and node not in wanted and funnel.readable(node)]
-            failing.sort(key=lambda node: node not in remaining)
-            wanted |= dict.fromkeys(failing[:MAX_FIGURES])
-        remaining = remaining & passed
-    responses = for_each(
-        lambda node: _inventories(reader, funnel.trees[node]), wanted)
-    return {node: inventories for node, inventories
-            in zip(wanted, responses, strict=True) if inventories is not None}
-
-
-def scarce_providers(funnel: Funnel, figures: abc.Mapping[str, Inventories]
-                     ) -> abc.Mapping[str, abc.Collection[str]]:
-    """Return node to those of its providers that have too few resources."""
-    providers: dict[str, set[str]] = {}
-    for condition in funnel.conditions:
-        if condition.kind != placement_query.RESOURCES:
-            continue
-        for name, amount in condition.amounts.items():
-            for node, inventories in figures.items():
-                inventory = inventories.get(name)
-                if inventory and amount > inventory.free:
-                    providers.setdefault(node, set()).add(inventory.provider)
-    return providers
-
-
-def within_limit(reader: candidates.CandidateReader,
-                 queries: abc.Sequence[placement_query.PlacementQuery],
-                 answers: abc.Sequence[candidates.Candidates]
-                 ) -> tuple[frozenset[str], str]:
+def _within_limit(reader: candidates.CandidateReader,
+                  queries: abc.Sequence[placement_query.PlacementQuery],
+                  answers: abc.Sequence[candidates.Candidates]
+                  ) -> tuple[frozenset[str], str]:
     """Return the providers within nova's limit, and it if it cuts any."""
     providers: frozenset[str] = frozenset()
     limit = ''
@@ -175,15 +141,48 @@ def within_limit(reader: candidates.CandidateReader,
     return providers, limit
 
 
+def read_figures(reader: candidates.CandidateReader, for_each: parallel.Each,
+                 funnel: Funnel, nodes: abc.Sequence[str]
+                 ) -> abc.Mapping[str, Inventories]:
+    """Read the inventories of the nodes with too few resources.
+
+    :param nodes: all compute nodes; the first of them are read
+    """
+    readable = [node for node in nodes
+                if 0 < len(funnel.trees.get(node, ())) <= MAX_TREE]
+    wanted: dict[str, None] = {}
+    for condition, passed in funnel.passed:
+        if condition.kind == placement_query.RESOURCES:
+            failing = [node for node in readable
+                       if node not in passed and node not in wanted]
+            wanted |= dict.fromkeys(failing[:MAX_FIGURES])
+    responses = for_each(
+        lambda node: _inventories(reader, funnel.trees[node]), wanted)
+    return dict(zip(wanted, responses, strict=True))
+
+
+def scarce_providers(funnel: Funnel, figures: abc.Mapping[str, Inventories]
+                     ) -> abc.Mapping[str, str]:
+    """Return the providers with too few resources, each with its node."""
+    providers: dict[str, str] = {}
+    for condition, _passed in funnel.passed:
+        if condition.kind != placement_query.RESOURCES:
+            continue
+        for name, amount in condition.amounts.items():
+            for node, inventories in figures.items():
+                inventory = inventories.get(name)
+                if inventory and amount > inventory.free:
+                    providers[inventory.provider] = node
+    return providers
+
+
 def _inventories(reader: candidates.CandidateReader,
-                 providers: abc.Sequence[str]) -> Inventories | None:
-    """Read the inventories of a tree; None if one of it was deleted."""
+                 providers: abc.Sequence[str]) -> Inventories:
+    """Read the inventories of a tree."""
     inventories: dict[str, candidates.Inventory | None] = {}
-    try:
-        for provider in providers:
+    for provider in providers:
+        # One that was deleted meanwhile has none.
+        with contextlib.suppress(exceptions.ProviderNotFound):
             for name, inventory in reader.inventories(provider).items():
-                inventories[name] = (
-                    None if name in inventories else inventory)
-    except exceptions.ProviderNotFound:
-        return None
+                inventories[name] = None if name in inventories else inventory
     return inventories

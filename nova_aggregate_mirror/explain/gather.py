@@ -345,7 +345,6 @@ def _ask_placement(cloud: Cloud,
     ordered = sorted(nodes, key=lambda node: (
         node not in facts.scope, facts.host(node)))
     figures = funnel.read_figures(reader, cloud.for_each, narrowed, ordered)
-    returned, limit = funnel.within_limit(reader, queries, narrowed.answers)
     answer = facts.answer
     holders: abc.Mapping[str, resource_holders.Holders] = {}
     try:
@@ -358,8 +357,7 @@ def _ask_placement(cloud: Cloud,
             'known: %s' % exc])
     return dataclasses.replace(
         facts, answer=answer, funnel=narrowed, figures=figures,
-        candidates=returned, limit=limit, name_conflicts=conflicts,
-        holders=holders)
+        name_conflicts=conflicts, holders=holders)
 
 
 def _run_nova(cloud: Cloud, request: requests.SchedulingRequest,
@@ -372,7 +370,7 @@ def _run_nova(cloud: Cloud, request: requests.SchedulingRequest,
     spec = request.spec
     nodes, answers = frozenset(facts.nova.nodes), None
     if facts.funnel:
-        nodes = facts.funnel.left & facts.candidates
+        nodes = facts.funnel.left & facts.funnel.within_limit
         answers = facts.funnel.answers
     if facts.cell is not None:
         nodes &= facts.cell

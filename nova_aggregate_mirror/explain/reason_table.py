@@ -53,10 +53,17 @@ REFUSALS = {
 """Why a request is refused whatever hosts there are, and the step."""
 
 _SYNC_HOST = '%s --host %s' % (commands.SYNC, HOST)
-_ENABLE = ('openstack compute service set --enable %s nova-compute' % HOST)
-_SEE_TREE = ('see "openstack resource provider inventory list" and "usage '
-             'show" of the host and of the providers below it or shared with '
-             'it')
+_SEE_FIGURES = (
+    'see the figures with --host %s; if several providers have it, see '
+    '"openstack resource provider inventory list" and "usage show" of those '
+    'below the host or shared with it' % HOST)
+_RESERVES = ('lower what the host reserves, such as [DEFAULT] '
+             'reserved_host_cpus, reserved_host_memory_mb or '
+             'reserved_host_disk_mb, and restart nova-compute; an ironic node '
+             'may be in use, in maintenance or being cleaned: see "openstack '
+             'baremetal node list"')
+_FULL_SEGMENT = ('if the host reaches one, it is full: delete ports, or add a '
+                 'subnet to it')
 _PENDING = 'the agent mirrors it; if it does not, check its log'
 _SET_TRAIT = ('remove the trait if it is wrong, with "openstack resource '
               'provider trait set" and the other traits')
@@ -86,19 +93,14 @@ REASONS = {
         'see group policy and subtrees in the flavor and in the ports'),
     'not_requested': Row(
         'not_requested', 'not the requested host',
-        'request another host, or none'),
+        'request another host, or none', NONE),
     'no_inventory': Row(
         'no_inventory', 'have no %(name)s', _REPORTS + ', or use another '
         'flavor', _REPORTS),
     'unread': Row(
-        'resources', 'cannot provide %(amount)d %(name)s',
-        'see the figures with --host ' + HOST),
-    'unreadable': Row(
-        'resources', 'cannot provide %(amount)d %(name)s', _SEE_TREE),
-    'all_reserved': Row(
-        'reserved', 'have all %(name)s reserved', '%(step)s'),
+        'resources', 'cannot provide %(amount)d %(name)s', _SEE_FIGURES),
     'reserved': Row(
-        'reserved', 'have too much %(name)s reserved', '%(step)s'),
+        'reserved', 'have too much %(name)s reserved', _RESERVES),
     'max_unit': Row(
         'max_unit', 'allow at most %(largest)d %(name)s for a server',
         'use a smaller flavor, or larger hosts', 'add larger hosts'),
@@ -106,15 +108,11 @@ REASONS = {
         'unit', 'do not allocate %(amount)d %(name)s to a server',
         'use a flavor with another amount', 'resize the server to a flavor '
         'with another amount'),
-    'freed': Row(
-        'resources', 'have fewer than %(amount)d %(name)s free', 'try again'),
     'held': Row(
-        'resources', 'have fewer than %(amount)d %(name)s free', '%(step)s'),
+        'resources', 'have fewer than %(amount)d %(name)s free',
+        '%(step)s; if that is not enough: ' + _ROOM),
     'full': Row(
         'resources', 'have fewer than %(amount)d %(name)s free', _ROOM),
-    'held_partly': Row(
-        'resources', 'have fewer than %(amount)d %(name)s free',
-        '%(step)s; that is not enough: ' + _ROOM),
     'without_owner': Row(
         'trait', 'without trait %(name)s', 'restart nova-compute on the host: '
         'since nova 34 it adds the trait'),
@@ -128,17 +126,13 @@ REASONS = {
     'disabled_trait': Row(
         'trait', 'disabled in placement but not in nova',
         'restart nova-compute on the host: it removes the trait'),
-    'disabled': Row('disabled', 'disabled', _ENABLE),
+    'disabled': Row('disabled', 'disabled', 'openstack compute service set '
+                    '--enable %s nova-compute' % HOST),
     'foreign_aggregate': Row('aggregate', 'not in %(membership)s', NONE),
     'segment': Row(
         'aggregate', 'not in %(membership)s', 'use a host that reaches a '
-        'segment of the networks, or a port or network of its segment; '
-        'neutron adds the hosts that reach a segment', 'neutron adds the '
-        'hosts that reach a segment; the server keeps its addresses'),
-    'full_segment': Row(
-        'aggregate', 'not in %(membership)s', 'if the host reaches a segment '
-        'of the networks, it is full: delete ports, or add a subnet to the '
-        'segment'),
+        'segment, or a port or network of its segment; ' + _FULL_SEGMENT,
+        'neutron adds the hosts that reach a segment; ' + _FULL_SEGMENT),
     'aggregate': Row(
         'aggregate', 'not in %(membership)s',
         'if it should be: openstack aggregate add host %(name)s ' + HOST),
@@ -147,18 +141,18 @@ REASONS = {
         'request that one, or none', '%(unpin)s'),
     'no_zone': Row(
         'aggregate', 'not in %(membership)s', 'if it should be, and has no '
-        'servers: openstack aggregate add host %(name)s ' + HOST,
-        'if it should be, and has no servers: openstack aggregate add host '
-        '%(name)s ' + HOST + '%(or_unpin)s'),
-    'pending': Row('pending', 'in %(membership)s in nova but not yet in '
-                   'placement', _PENDING),
+        'servers: openstack aggregate add host %(name)s ' + HOST
+        + '%(or_unpin)s'),
     'missing': Row('missing', 'in %(membership)s in nova but not in placement',
                    _SYNC_HOST),
-    'pending_stale': Row(
-        'pending', 'still in an aggregate in placement but not in nova',
+    'pending_missing': Row(
+        'pending', 'in %(membership)s in nova but not yet in placement',
         _PENDING),
     'stale': Row('stale', 'in an aggregate in placement but not in nova',
                  _SYNC_HOST + ' --prune'),
+    'pending_stale': Row(
+        'pending', 'still in an aggregate in placement but not in nova',
+        _PENDING),
     'forbidden': Row(
         'forbidden', 'in an aggregate that excludes %(subject)s', 'it is '
         'meant for others; if not, change the metadata of the aggregate, or '
@@ -184,11 +178,7 @@ REASONS = {
         'is requested: use a flavor that requests VCPU, memory or disk'),
     'cell': Row(
         'cell', 'in another cell than the server', 'nova moves servers to '
-        'another cell only in a resize or cold migration, if its policy '
-        'allows that'),
-    'no_state': Row(
-        'no_state', 'without a host state in nova-scheduler',
-        'run the command again'),
+        'another cell only in a resize or cold migration'),
     'disabled_cell': Row(
         'disabled_cell', 'in a disabled cell', 'enable the cell with '
         '"nova-manage cell_v2 update_cell --enable --cell_uuid" and its UUID '
@@ -198,7 +188,6 @@ REASONS = {
         'on the host: it creates its service; if it has servers it does not '
         'start: restore its row in the table services of its cell'),
     'ignored': Row('ignored', 'the host to leave', NONE),
-    'not_named': Row('not_requested', 'not the requested host', NONE),
     # Host filters.
     'down': Row('down', 'down', 'start nova-compute on the host, or check its '
                 'connection to the message broker'),
@@ -215,8 +204,6 @@ REASONS = {
     filter_table.GUARD: Row(
         'filter', 'in other aggregates in nova than in placement',
         commands.SYNC),
-    'AffinityFilter': Row(
-        'filter', 'on the wrong side of an affinity', 'see the hints', NONE),
     'ComputeCapabilitiesFilter': Row(
         'filter', 'without a capability that the flavor requires',
         'compare the flavor\'s extra specs with "openstack hypervisor show"'),
@@ -229,9 +216,6 @@ REASONS = {
     'IoOpsFilter': Row(
         'filter', 'busy with other servers', 'wait until builds, resizes and '
         'snapshots on the host have finished, or raise max_io_ops_per_host'),
-    'IsolatedHostsFilter': Row(
-        'filter', 'isolated for other images', 'see [filter_scheduler] '
-        'isolated_hosts and isolated_images'),
     'JsonFilter': Row('filter', 'excluded by the hint query',
                       'change the hint query', NONE),
     'NumInstancesFilter': Row(
@@ -252,7 +236,4 @@ REASONS = {
         'filter', 'with a server of the same group', 'add hosts, or use '
         'soft-anti-affinity', 'add hosts, or move the other server of the '
         'group away first'),
-    'SimpleCIDRAffinityFilter': Row(
-        'filter', 'in another network', 'change the hint build_near_host_ip',
-        NONE),
 }

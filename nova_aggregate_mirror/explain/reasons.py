@@ -6,7 +6,6 @@ condition has figures or names of its own.
 """
 
 from collections import abc
-import dataclasses
 import shlex
 from typing import Any
 
@@ -26,15 +25,6 @@ Reason = explanation.Reason
 COMPUTE_FILTER = 'ComputeFilter'
 DISABLED = 'COMPUTE_STATUS_DISABLED'
 OWNER = 'OWNER_NOVA'
-ACCEPTABLE = Reason(explanation.ACCEPTABLE, explanation.ACCEPTABLE)
-# Options of nova-compute that reserve a resource of its host.
-_RESERVATIONS = {
-    name: 'lower [DEFAULT] %s of the host, and restart nova-compute' % option
-    for name, option in (('VCPU', 'reserved_host_cpus'),
-                         ('MEMORY_MB', 'reserved_host_memory_mb'),
-                         ('DISK_GB', 'reserved_host_disk_mb'))}
-_OF_IRONIC = ('if it is an ironic node, it is in use, in maintenance or being '
-              'cleaned; see "openstack baremetal node list"')
 
 OF_AGGREGATES = frozenset(
     {filter_table.GUARD, *filter_table.HOST_FILTERS.values()})
@@ -64,26 +54,23 @@ def refusal(key: str, condition: str, **places: Any) -> facts.Refusal:
 
 def acceptable(node: str, facts: Facts) -> Reason:
     """Return that a node is acceptable, and what may be wrong with it."""
-    host = facts.host(node)
+    detail, step, host = '', '', facts.host(node)
+    score = facts.scores.get(node, {}).get('BuildFailureWeigher', 0.0)
     if host in facts.down:
         down = of_down(host, facts)
-        return dataclasses.replace(
-            ACCEPTABLE, detail='but %s, which no filter checks for this '
-            'request' % down.phrase, step=down.step)
-    if node in facts.unmapped:
-        return dataclasses.replace(
-            ACCEPTABLE, detail='but mapped to no cell: nova-conductor fails '
-            'the creation',
-            step='nova-manage cell_v2 discover_hosts --by-service')
-    score = facts.scores.get(node, {}).get('BuildFailureWeigher', 0.0)
-    if score >= 0.0:
-        return ACCEPTABLE
-    count = facts.failed_builds[node]
-    return dataclasses.replace(
-        ACCEPTABLE, detail='but %s: weight %.0f of BuildFailureWeigher' % (
-            plurals.count(count, 'failed build'), score),
-        step='see nova-compute.log of the host; a build that succeeds, or a '
-        'restart of nova-compute, resets the number')
+        detail = 'but %s, which no filter checks for this request' % (
+            down.phrase)
+        step = down.step
+    elif node in facts.unmapped:
+        detail = 'but mapped to no cell: nova-conductor fails the creation'
+        step = 'nova-manage cell_v2 discover_hosts --by-service'
+    elif score < 0.0:
+        detail = 'but %s: weight %.0f of BuildFailureWeigher' % (
+            plurals.count(facts.failed_builds[node], 'failed build'), score)
+        step = ('see nova-compute.log of the host; a build that succeeds, or '
+                'a restart of nova-compute, resets the number')
+    return Reason(
+        explanation.ACCEPTABLE, explanation.ACCEPTABLE, detail, step)
 
 
 def of_provider(node: str, facts: Facts) -> Reason:
@@ -143,52 +130,34 @@ def _of_resource(condition: Condition, node: str, facts: Facts) -> Reason:
         return reason('no_inventory', facts, name=name)
     inventory = inventories[name]
     if inventory is None:
-        readable = node not in facts.figures and facts.funnel and (
-            facts.funnel.readable(node))
-        return reason('unread' if readable else 'unreadable', facts,
-                      name=name, amount=amount)
+        return reason('unread', facts, name=name, amount=amount)
     detail = 'asked %d, free %d of %d x %g%s' % (
         amount, inventory.free, inventory.total, inventory.ratio,
         ', %d reserved' % inventory.reserved if inventory.reserved else '')
     largest = min(inventory.usable, inventory.max_unit)
-    reserving = _RESERVATIONS.get(name, _OF_IRONIC)
-    if inventory.reserved >= inventory.total:
-        return reason('all_reserved', facts, detail, name=name, step=reserving)
     # It would fit into what is reserved.
-    if name in _RESERVATIONS and largest < amount <= min(
-            int(inventory.reserved * inventory.ratio), inventory.max_unit,
-            int(inventory.total * inventory.ratio) - inventory.used):
-        return reason('reserved', facts, detail, name=name, step=reserving)
+    freed = min(int(inventory.reserved * inventory.ratio), inventory.max_unit,
+                int(inventory.total * inventory.ratio) - inventory.used)
+    if inventory.reserved >= inventory.total or largest < amount <= freed:
+        return reason('reserved', facts, detail, name=name)
     if amount > largest:
         return reason('max_unit', facts, detail, largest=largest, name=name)
     if amount < inventory.min_unit or amount % inventory.step_size:
         return reason('unit', facts, '%s; min_unit %d, step_size %d' % (
             detail, inventory.min_unit, inventory.step_size),
             amount=amount, name=name)
-    # Less than 0 if more is allocated than a ratio allows by now.
-    return _of_shortage(name, amount, inventory.usable - inventory.used,
-                        detail, node, facts)
-
-
-def _of_shortage(name: str, amount: int, free: int, detail: str, node: str,
-                 facts: Facts) -> Reason:
-    """Return who holds the resources that are too few, and what frees them."""
-    if amount <= free:
-        return reason('freed', facts, detail + ' now', amount=amount,
-                      name=name)
-    held = facts.holders.get(node, ())
-    named = resource_holders.largest(held, name)
+    if amount <= inventory.usable - inventory.used:
+        # It was freed meanwhile.
+        return reason('unread', facts, detail, name=name, amount=amount)
+    named = resource_holders.largest(
+        facts.holders.get(inventory.provider, ()), name)
     if named:
         amounts = ('%d by %s' % (holder.amounts[name], holder.subject)
                    for holder in named)
         detail += '; held: ' + ', '.join(amounts)
     step = named[0].step if named else ''
-    # The same may free what others hold, those not named as well.
-    freed = sum(holder.amounts.get(name, 0) for holder in held
-                if holder.step == step)
-    key = 'full' if not step else (
-        'held' if amount <= free + freed else 'held_partly')
-    return reason(key, facts, detail, amount=amount, name=name, step=step)
+    return reason('held' if step else 'full', facts, detail, amount=amount,
+                  name=name, step=step)
 
 
 def _of_trait(condition: Condition, node: str, facts: Facts) -> Reason:
@@ -211,36 +180,34 @@ def _of_membership(condition: Condition, node: str, facts: Facts) -> Reason:
     membership = _membership(condition, facts.nova)
     lacking = sorted(required & facts.nova.wanted(node))
     if lacking:
-        detail = 'placement lacks %s; nova has it' % _titles(
-            lacking, facts.nova)
-        return _pending('pending', detail, node, facts, membership) or reason(
-            'missing', facts, detail, membership=membership)
-    names = [aggregates[uuid] for uuid in required if uuid in aggregates]
-    if not names:
+        names = _titles(lacking, facts.nova)
+        return _of_drift('missing', 'placement lacks %s; nova has it' % names,
+                         node, facts, membership)
+    existing = [aggregates[uuid] for uuid in required if uuid in aggregates]
+    if not existing:
         return reason('foreign_aggregate', facts, 'the aggregates are not '
                       'nova\'s', membership=membership)
     key, zone = 'aggregate', facts.zones.get(facts.host(node), '')
-    if condition.origin == placement_query.SEGMENTS:
+    if condition.origin in placement_query.OF_SEGMENTS:
         key = 'segment'
-    elif condition.origin == placement_query.FREE_SEGMENTS:
-        key = 'full_segment'
     elif condition.origin.zone:
         # Nova moves no host that is in a zone to another one.
         key = 'other_zone' if zone else 'no_zone'
     return reason(key, facts, membership=membership, zone=zone,
-                  name=shlex.quote(min(names)), unpin=facts.unpin,
+                  name=shlex.quote(min(existing)), unpin=facts.unpin,
                   or_unpin='; or ' + facts.unpin if facts.unpin else '')
 
 
-def _pending(key: str, detail: str, node: str, facts: Facts,
-             membership: str = '') -> Reason | None:
+def _of_drift(key: str, detail: str, node: str, facts: Facts,
+              membership: str = '') -> Reason:
+    """Return that placement differs from nova, by whether that is pending."""
     hosts = facts.nova.hosts_of(node) & facts.pending.keys()
-    if not hosts:
-        return None
-    # Nova-api's clock may be ahead.
-    age = max(0.0, *(facts.pending[host] for host in hosts))
-    return reason(key, facts, '%s; pending in the journal for %.0f s' % (
-        detail, age), membership=membership)
+    if hosts:
+        key = 'pending_' + key
+        # Nova-api's clock may be ahead.
+        detail += '; pending in the journal for %.0f s' % max(
+            0.0, *(facts.pending[host] for host in hosts))
+    return reason(key, facts, detail, membership=membership)
 
 
 def _of_forbidden_membership(condition: Condition, node: str, facts: Facts
@@ -249,10 +216,8 @@ def _of_forbidden_membership(condition: Condition, node: str, facts: Facts
     common = sorted(frozenset(condition.names) & nova.wanted(node))
     subject = condition.origin.name or 'the request'
     if not common:
-        detail = ('placement has it in an aggregate that excludes %s; nova '
-                  'does not' % subject)
-        return _pending('pending_stale', detail, node, facts) or reason(
-            'stale', facts, detail)
+        return _of_drift('stale', 'placement has it in an aggregate that '
+                         'excludes %s; nova does not' % subject, node, facts)
     key = ('isolated' if condition.origin == placement_query.ISOLATED
            else 'forbidden')
     return reason(key, facts, _titles(common, nova), subject=subject)
@@ -261,7 +226,7 @@ def _of_forbidden_membership(condition: Condition, node: str, facts: Facts
 def stale_memberships(facts: Facts, node: str) -> list[str]:
     """Name the aggregates that a candidate is in in placement, not in nova."""
     nova, stale = facts.nova, []
-    for condition in facts.funnel.conditions if facts.funnel else ():
+    for condition, _passed in facts.funnel.passed if facts.funnel else ():
         if condition.kind == placement_query.MEMBER_OF and not (
                 condition.group or condition.forbids):
             names = frozenset(condition.names)
@@ -297,8 +262,6 @@ def _membership(condition: Condition, nova: source.Nova) -> str:
         return condition.origin.name
     if condition.origin.name:
         return 'an aggregate for %s' % condition.origin.name
-    if condition.names[1:]:
-        return 'one of %d aggregates' % len(condition.names)
     return 'aggregate ' + _titles(condition.names, nova)
 
 

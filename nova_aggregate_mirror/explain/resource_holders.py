@@ -10,17 +10,13 @@ from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database_servers
 
-# Nova's audit skips an allocation that has none of these classes of resources,
-# because another service made it; as in PlacementCommands.
-AUDITED = frozenset({
-    'VCPU', 'MEMORY_MB', 'DISK_GB', 'VGPU', 'NET_BW_EGR_KILOBIT_PER_SEC',
-    'NET_BW_IGR_KILOBIT_PER_SEC', 'PCPU', 'MEM_ENCRYPTION_CONTEXT'})
-# Statuses of migrations that hold nothing any more; nova's audit removes what
-# they have left.
-ENDED = frozenset({'error', 'failed', 'cancelled', 'completed', 'done',
-                   'confirmed', 'reverted'})
 WAIT = ('wait until it has ended; see "openstack server migration list '
         '--server %s"')
+STALE = ('check it with "nova-manage placement audit --verbose '
+         '--resource_provider %s", which removes it with --delete; if it is '
+         'not listed, ask its owner: "openstack resource provider allocation '
+         'show %s"')
+"""Nova's audit skips an allocation without VCPU, memory, disk or the like."""
 MAX_NAMED = 3
 
 
@@ -41,44 +37,37 @@ Holders = abc.Sequence[Holder]
 
 def read(reader: candidates.CandidateReader, for_each: parallel.Each,
          servers: database_servers.DatabaseServers,
-         scarce: abc.Mapping[str, abc.Collection[str]],
-         hosts: abc.Mapping[str, str]) -> abc.Mapping[str, Holders]:
+         scarce: abc.Mapping[str, str], hosts: abc.Mapping[str, str]
+         ) -> abc.Mapping[str, Holders]:
     """Read who holds the resources of providers: one request for each.
 
-    :param scarce: compute node to those of its providers with too few
-        resources: itself, or others of its tree
+    :param scarce: provider with too few resources to its compute node
     :param hosts: compute node to the name of its host
     """
-    providers = sorted(frozenset().union(*scarce.values()))
-    allocations = dict(zip(
-        providers, for_each(reader.allocations, providers), strict=True))
-    consumers = servers.consumers(frozenset().union(*allocations.values()))
-    holders: dict[str, list[Holder]] = {node: [] for node in scarce}
-    for node, node_providers in scarce.items():
-        for provider in sorted(node_providers):
-            holders[node] += [
-                _holder(consumer, amounts, consumers.get(consumer), provider,
-                        hosts.get(node, ''), servers.cells_down)
-                for consumer, amounts in allocations[provider].items()]
+    responses = for_each(reader.allocations, scarce)
+    consumers = servers.consumers(frozenset().union(*responses))
+    holders: dict[str, Holders] = {}
+    for provider, allocations in zip(scarce, responses, strict=True):
+        host = hosts.get(scarce[provider], '')
+        holders[provider] = [
+            _holder(consumer, amounts, consumers.get(consumer), provider,
+                    host, servers.cells_down)
+            for consumer, amounts in allocations.items()]
     return holders
 
 
 def largest(holders: Holders, resource_class: str) -> Holders:
     """Return the holders of a class to name: first those with a step."""
     having = [holder for holder in holders if resource_class in holder.amounts]
-    having.sort(key=lambda holder: -holder.amounts[resource_class])
-    having.sort(key=lambda holder: not holder.step)
+    having.sort(key=lambda holder: (
+        not holder.step, -holder.amounts[resource_class]))
     return having[:MAX_NAMED]
 
 
 def _holder(uuid: str, amounts: abc.Mapping[str, int],
             consumer: database_servers.Consumer | None, provider: str,
             host: str, cells_down: source.Down) -> Holder:
-    stale_step = (
-        'check it with "nova-manage placement audit --verbose '
-        '--resource_provider %s"; with --delete it is removed' % provider
-        if AUDITED.intersection(amounts) else 'ask the owner: "openstack '
-        'resource provider allocation show %s"' % uuid)
+    stale_step = STALE % (provider, uuid)
     if consumer is None and cells_down:
         return Holder('%s, which may be in a cell that did not answer' % uuid,
                       amounts)
@@ -86,27 +75,14 @@ def _holder(uuid: str, amounts: abc.Mapping[str, int],
         return Holder('%s, which is no server or migration of nova' % uuid,
                       amounts, stale_step)
     if consumer.move:
-        return _move_holder(consumer, amounts, stale_step)
-    return _server_holder(consumer, amounts, stale_step, host)
-
-
-def _move_holder(consumer: database_servers.Consumer,
-                 amounts: abc.Mapping[str, int], stale_step: str) -> Holder:
-    """Return a migration that holds the old host of its server."""
-    subject = 'the %s of server %s' % (consumer.move, consumer.server)
-    if consumer.status == 'finished':
+        subject = 'the %s of server %s' % (consumer.move, consumer.server)
+        if consumer.status == 'finished':
+            return Holder(
+                subject, amounts, 'confirm or revert it: "openstack server '
+                'resize confirm %s", or revert' % consumer.server)
         return Holder(
-            subject, amounts, 'confirm or revert it: "openstack server '
-            'resize confirm %s", or revert' % consumer.server)
-    return Holder(
-        '%s (%s)' % (subject, consumer.status), amounts,
-        stale_step if consumer.status in ENDED else WAIT % consumer.server)
-
-
-def _server_holder(consumer: database_servers.Consumer,
-                   amounts: abc.Mapping[str, int], stale_step: str,
-                   host: str) -> Holder:
-    """Return a server, which may be on another host."""
+            '%s (%s)' % (subject, consumer.status), amounts,
+            '%s; if it has, %s' % (WAIT % consumer.server, stale_step))
     subject = 'server %s (%s)' % (consumer.name, consumer.server)
     if consumer.host == host:
         return Holder(subject, amounts)

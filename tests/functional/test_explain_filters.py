@@ -102,7 +102,7 @@ class TestGroups(FiltersTest):
         self.assertEqual(reasons, self.reasons(answer))
         self.assertEqual('asked 3, free 2 of 2 x 1',
                          self.details(answer)['apart'])
-        self.assertEqual({'plain': ['have all VCPU reserved']}, {
+        self.assertEqual({'plain': ['have too much VCPU reserved']}, {
             verdict.host: [reason.phrase for reason in verdict.also]
             for verdict in answer.verdicts if verdict.also})
         self.create_child('apart', 'sibling')
@@ -267,7 +267,7 @@ class TestSegments(FiltersTest):
             self.reasons(self.compared(request)))
         self.reserve('right', 'VCPU')
         self.assertEqual(
-            'nova-scheduler finds 0 of 3 hosts: 2 %s, 1 have all VCPU '
+            'nova-scheduler finds 0 of 3 hosts: 2 %s, 1 have too much VCPU '
             'reserved' % elsewhere,
             rendering.sentence(self.compared(request)))
 
@@ -299,8 +299,8 @@ class TestCells(FiltersTest):
         self.admin_api.put_service_force_down(self.service('first'), False)
         self.reserve('second', 'VCPU')
         self.assertEqual(
-            'nova-scheduler finds 0 of 3 hosts: 1 have all VCPU reserved, 1 '
-            'in another cell than the server, 1 the host to leave',
+            'nova-scheduler finds 0 of 3 hosts: 1 have too much VCPU '
+            'reserved, 1 in another cell than the server, 1 the host to leave',
             rendering.sentence(self.compared_server(server, 'migrate')))
         self.admin_api.post_server_action(server['id'], {'migrate': None})
         self._wait_for_action_fail_completion(

@@ -5,6 +5,7 @@ import dataclasses
 
 import testtools
 
+from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import conditions
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
@@ -22,8 +23,16 @@ CONDITIONS = [
         'member_of', 'in:z', placement_query.Origin('zone az', zone=True))]
 # Every node passes every condition.
 PASSING = facts.Facts(
-    NOVA, scope=NODES, candidates=NODES, states=NODES, requested=NODES,
-    funnel=funnel.Funnel(NODES, CONDITIONS, [NODES, NODES], [], {}))
+    NOVA, scope=NODES, states=NODES, requested=NODES,
+    funnel=funnel.Funnel(
+        NODES, [(condition, NODES) for condition in CONDITIONS],
+        within_limit=NODES))
+
+
+def narrowed(first=NODES, second=NODES, **changes):
+    """Return the funnel with what passes the first and second condition."""
+    return dataclasses.replace(
+        PASSING.funnel, passed=[*zip(CONDITIONS, (first, second))], **changes)
 
 
 def explain(**changes):
@@ -50,18 +59,18 @@ class TestSteps(testtools.TestCase):
         left = without('d')
         for phrase, changes in (
                 ('without a resource provider', {
-                    'funnel': dataclasses.replace(
-                        PASSING.funnel, existing=left)}),
-                ('without trait X', {'funnel': dataclasses.replace(
-                    PASSING.funnel, passed=[left, left])}),
-                ('not in zone az', {'funnel': dataclasses.replace(
-                    PASSING.funnel, passed=[NODES, left])}),
+                    'funnel': narrowed(existing=left)}),
+                ('without trait X', {'funnel': narrowed(left, left)}),
+                ('not in zone az', {'funnel': narrowed(NODES, left)}),
                 ('not among the candidates of placement', {
-                    'candidates': left}),
+                    'funnel': narrowed(within_limit=left)}),
                 ('beyond max_placement_results', {
-                    'candidates': left, 'limit': '3'}),
+                    'funnel': narrowed(within_limit=left, limit='3')}),
                 ('in another cell than the server', {'cell': left}),
-                ('without a host state in nova-scheduler', {'states': left}),
+                ('without a requested resource of its own', {
+                    'funnel': narrowed(within_limit=left, answers=[
+                        candidates.Candidates([], {'d': {}})])}),
+                ('without a nova-compute service', {'states': left}),
                 ('in a disabled cell', {
                     'states': left, 'cells_disabled': frozenset('d')}),
                 ('not the requested host', {'requested': left}),
@@ -89,8 +98,7 @@ class TestSteps(testtools.TestCase):
     def test_each_condition_that_a_node_fails(self):
         """In the order of the conditions, and each once."""
         [verdict] = explain(
-            funnel=dataclasses.replace(
-                PASSING.funnel, passed=[without('b'), without('b')]),
+            funnel=narrowed(without('b'), without('b')),
             disabled={'host-b': ''}, down=frozenset({'host-b'}),
             cell=without('b'), ignored=frozenset('b'),
             filter_runs=[facts.FilterRun('ComputeFilter', {'b': ''})],
