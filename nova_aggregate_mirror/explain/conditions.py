@@ -15,11 +15,9 @@ Facts = facts.Facts
 Nodes = frozenset[str]
 Reason = explanation.Reason
 
-MEMORY = ('nova-scheduler has aggregates in its memory, which may be older '
-          'than the database that was read here; it reads them again when it '
-          'is restarted.')
-STALE = ('Placement has these hosts in %s, nova does not: %s. Run "%s '
-         '--prune".')
+STALE = ('Placement has these hosts in an aggregate that the request needs, '
+         'nova does not: %s. Run "%s --prune".')
+"""They are candidates only because placement is stale."""
 NOT_LOOKED_AT = {
     explanation.CREATE: 'quotas, rights to the flavor, image, volumes, '
     'addresses, and the ports of a server that was never on a host',
@@ -124,29 +122,10 @@ def host_not_requested(facts: Facts, nodes: Nodes) -> Exclusions:
 
 def filter_rejects(facts: Facts, nodes: Nodes) -> Exclusions:
     for run in facts.filter_runs:
-        if run.name == reasons.COMPUTE_FILTER:
-            run = dataclasses.replace(
-                run, rejected={**_unusable(facts), **run.rejected})
         yield Exclusion(run.name, 'nova', {
             node: reasons.of_filter(run, node, facts)
             for node in run.rejected}, always=bool(nodes))
         nodes = nodes.difference(run.rejected)
-        if run.name == reasons.COMPUTE_FILTER:
-            # Of a host that is disabled it checks nothing else.
-            yield Exclusion('nova-compute is up', 'nova', {
-                node: reasons.of_down(facts.host(node), facts)
-                for node in run.rejected if facts.host(node) in facts.down},
-                always=False)
-
-
-def _unusable(facts: Facts) -> abc.Mapping[str, str]:
-    """Map the nodes that ComputeFilter would reject to no message.
-
-    Nova does not run it for a rebuild, the only request without a query.
-    """
-    unusable = facts.down | facts.disabled.keys() if facts.funnel else ()
-    return {node: '' for node, host in facts.nova.nodes.items()
-            if host in unusable and node not in facts.scores}
 
 
 CONDITIONS: tuple[abc.Callable[[Facts, Nodes], Exclusions], ...] = (
@@ -220,15 +199,9 @@ def _rank(verdict: explanation.Verdict) -> tuple[Any, ...]:
 
 def _notes(facts: Facts) -> list[str]:
     notes = list(facts.answer.notes)
-    # They are candidates only because placement is stale.
-    hosts: dict[str, set[str]] = {}
-    for node in facts.funnel.left if facts.funnel else ():
-        for membership in reasons.stale_memberships(facts, node):
-            hosts.setdefault(membership, set()).add(facts.host(node))
-    for membership, names in sorted(hosts.items()):
-        listed = ', '.join(sorted(names))
-        notes.append(STALE % (membership, listed, commands.SYNC))
-    rejecting = {run.name for run in facts.filter_runs if run.rejected}
-    if rejecting & reasons.OF_AGGREGATES:
-        notes.append(MEMORY)
+    left = facts.funnel.left if facts.funnel else ()
+    stale = {facts.host(node) for node in left
+             if reasons.is_stale(node, facts)}
+    if stale:
+        notes.append(STALE % (', '.join(sorted(stale)), commands.SYNC))
     return notes

@@ -15,7 +15,6 @@ from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.explain import reason_table
 from nova_aggregate_mirror.explain import resource_holders
 from nova_aggregate_mirror import plurals
-from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror import source
 
 Condition = placement_query.Condition
@@ -25,10 +24,6 @@ Reason = explanation.Reason
 COMPUTE_FILTER = 'ComputeFilter'
 DISABLED = 'COMPUTE_STATUS_DISABLED'
 OWNER = 'OWNER_NOVA'
-
-OF_AGGREGATES = frozenset(
-    {filter_table.GUARD, *filter_table.HOST_FILTERS.values()})
-"""Filters that use the aggregates in the memory of nova-scheduler."""
 
 
 def reason(key: str, facts: Facts, detail: str = '', **places: Any) -> Reason:
@@ -223,17 +218,17 @@ def _of_forbidden_membership(condition: Condition, node: str, facts: Facts
     return reason(key, facts, _titles(common, nova), subject=subject)
 
 
-def stale_memberships(facts: Facts, node: str) -> list[str]:
-    """Name the aggregates that a candidate is in in placement, not in nova."""
-    nova, stale = facts.nova, []
+def is_stale(node: str, facts: Facts) -> bool:
+    """Check whether placement has a candidate where nova does not have it."""
+    nova = facts.nova
     for condition, _passed in facts.funnel.passed if facts.funnel else ():
         if condition.kind == placement_query.MEMBER_OF and not (
                 condition.group or condition.forbids):
             names = frozenset(condition.names)
             if names & nova.aggregates.keys() and not names & nova.wanted(
                     node):
-                stale.append(_membership(condition, nova))
-    return sorted(stale)
+                return True
+    return False
 
 
 def of_down(host: str, facts: Facts, detail: str = '') -> Reason:
@@ -250,7 +245,7 @@ def of_filter(run: facts.FilterRun, node: str, facts: Facts) -> Reason:
             return reason('disabled', facts, message)
         return of_down(host, facts, message)
     key = run.name if run.name in reason_table.REASONS else 'plugin'
-    if node in run.broken_rules and not stale_memberships(facts, node):
+    if node in run.broken_rules and not is_stale(node, facts):
         key = 'broken_rules'
     return reason(
         key, facts, '%s: %s' % (run.name, message) if message else run.name,

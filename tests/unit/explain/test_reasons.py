@@ -216,24 +216,24 @@ class TestAggregates(testtools.TestCase):
                          'require', observed.phrase)
         self.assertIn('require the traits', observed.step)
 
-    def stale(self, node, *aggregates):
-        """Return where placement must have a node that it has returned."""
+    def is_stale(self, node, *aggregates):
+        """Check whether placement is stale, if it has returned a node."""
         condition = placement_query.Condition(
             'member_of', 'in:' + ','.join(aggregates), ZONE)
-        return reasons.stale_memberships(facts.Facts(
+        return reasons.is_stale(node, facts.Facts(
             NOVA, funnel=funnel.Funnel(
-                frozenset(), [(condition, frozenset())])), node)
+                frozenset(), [(condition, frozenset())])))
 
     def test_node_that_passes_because_placement_is_stale(self):
         """Nova's own members pass with right."""
-        self.assertEqual([], self.stale('n1', 'z'))
-        self.assertEqual(['zone az-1'], self.stale('n2', 'z'))
+        self.assertFalse(self.is_stale('n1', 'z'))
+        self.assertTrue(self.is_stale('n2', 'z'))
 
     def test_aggregates_of_others(self):
         """Those of segments, for example, are not nova's."""
         self.assertEqual('not in aggregate p, q',
                          reason('member_of', 'in:p,q').phrase)
-        self.assertEqual([], self.stale('n1', 'p'))
+        self.assertFalse(self.is_stale('n1', 'p'))
 
 
 class TestTitle(testtools.TestCase):
