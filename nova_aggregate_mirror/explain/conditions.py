@@ -78,22 +78,19 @@ def condition_unmet(facts: Facts, _nodes: Nodes) -> Exclusions:
 def candidate_missing(facts: Facts, nodes: Nodes) -> Exclusions:
     if not facts.funnel:
         return
-    name, asked_by = 'allocation candidates of placement', ''
     reason = reasons.reason('not_returned', facts, 'it meets each condition')
-    limit = facts.funnel.limit
-    if limit:
-        name = 'among the first %s candidates' % limit
-        asked_by = 'max_placement_results'
+    if facts.funnel.limit:
         reason = reasons.reason(
-            'beyond_limit', facts,
-            'nova-scheduler takes %s candidates only' % limit)
+            'beyond_limit', facts, 'nova-scheduler takes %s candidates only'
+            % facts.funnel.limit)
     missing = dict.fromkeys(nodes - facts.funnel.within_limit, reason)
     for answer in facts.funnel.answers:
         own = candidates.by_provider(answer.requests)
         missing |= dict.fromkeys(
             (answer.providers & missing.keys()) - own.keys(),
             reasons.reason('not_own', facts))
-    yield Exclusion(name, asked_by, missing, always=False)
+    yield Exclusion('candidates that nova-scheduler takes', '', missing,
+                    always=False)
 
 
 def cell_differs(facts: Facts, _nodes: Nodes) -> Exclusions:

@@ -94,8 +94,6 @@ class Facts:
     filter_runs: abc.Sequence[FilterRun] = ()
     scores: abc.Mapping[str, abc.Mapping[str, float]] = _none()
     """Compute node that passes every filter to its weights by weigher."""
-    failed_builds: abc.Mapping[str, int] = _none()
-    """Compute node to the number of builds that failed since the last one."""
     unmapped: frozenset[str] = frozenset()
     """Compute nodes of hosts that are mapped to no cell."""
 

@@ -385,8 +385,7 @@ def _run_nova(cloud: Cloud, request: requests.SchedulingRequest,
                         if host.lower() in left_out)
     facts = dataclasses.replace(
         facts, states=frozenset(state.uuid for state in all_states),
-        ignored=ignored, requested=requested, filter_runs=runs, scores=scores,
-        failed_builds={state.uuid: state.failed_builds for state in states})
+        ignored=ignored, requested=requested, filter_runs=runs, scores=scores)
     if request.fills:
         # Nova-conductor fails each creation on a host that is mapped to none.
         states = [state for state in states

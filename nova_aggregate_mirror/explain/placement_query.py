@@ -13,8 +13,6 @@ TRAITS = REQUIRED, ROOT
 # Parameters with a list of values that must all be met.
 _LISTS = (RESOURCES, *TRAITS)
 
-Parameters = abc.Sequence[tuple[str, str]]
-
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
@@ -92,7 +90,7 @@ class PlacementQuery:
     limit: str = ''
 
     def parameters(self, conditions: abc.Sequence[Condition] | None = None
-                   ) -> Parameters:
+                   ) -> list[tuple[str, str]]:
         """Return the parameters of a query, without its limit."""
         if conditions is None:
             conditions = self.conditions

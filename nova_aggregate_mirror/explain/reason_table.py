@@ -72,7 +72,6 @@ _COMPARE_AGGREGATES = (
     'aggregate show"')
 _REPORTS = ('nova-compute reports it if the host has it; check its '
             'configuration')
-_ROOM = 'delete or move servers, or add hosts'
 
 REASONS = {
     # The request, and the provider of the compute node.
@@ -108,11 +107,9 @@ REASONS = {
         'unit', 'do not allocate %(amount)d %(name)s to a server',
         'use a flavor with another amount', 'resize the server to a flavor '
         'with another amount'),
-    'held': Row(
-        'resources', 'have fewer than %(amount)d %(name)s free',
-        '%(step)s; if that is not enough: ' + _ROOM),
     'full': Row(
-        'resources', 'have fewer than %(amount)d %(name)s free', _ROOM),
+        'resources', 'have fewer than %(amount)d %(name)s free',
+        '%(step)sdelete or move servers, or add hosts'),
     'without_owner': Row(
         'trait', 'without trait %(name)s', 'restart nova-compute on the host: '
         'since nova 34 it adds the trait'),

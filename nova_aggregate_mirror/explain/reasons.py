@@ -14,7 +14,6 @@ from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.explain import reason_table
 from nova_aggregate_mirror.explain import resource_holders
-from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import source
 
 Condition = placement_query.Condition
@@ -60,8 +59,8 @@ def acceptable(node: str, facts: Facts) -> Reason:
         detail = 'but mapped to no cell: nova-conductor fails the creation'
         step = 'nova-manage cell_v2 discover_hosts --by-service'
     elif score < 0.0:
-        detail = 'but %s: weight %.0f of BuildFailureWeigher' % (
-            plurals.count(facts.failed_builds[node], 'failed build'), score)
+        detail = ('but builds failed there: weight %.0f of BuildFailureWeigher'
+                  % score)
         step = ('see nova-compute.log of the host; a build that succeeds, or '
                 'a restart of nova-compute, resets the number')
     return Reason(
@@ -151,8 +150,8 @@ def _of_resource(condition: Condition, node: str, facts: Facts) -> Reason:
                    for holder in named)
         detail += '; held: ' + ', '.join(amounts)
     step = named[0].step if named else ''
-    return reason('held' if step else 'full', facts, detail, amount=amount,
-                  name=name, step=step)
+    return reason('full', facts, detail, amount=amount, name=name,
+                  step=step and '%s; if that is not enough: ' % step)
 
 
 def _of_trait(condition: Condition, node: str, facts: Facts) -> Reason:
