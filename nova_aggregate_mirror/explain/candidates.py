@@ -89,12 +89,10 @@ class CandidateReader:
 
         Both are UUIDs.
         """
-        def parse(answer: Answer) -> abc.Mapping[str, str]:
-            return {provider['uuid']: provider['root_provider_uuid']
-                    for provider in answer['resource_providers']}
-
         query = '?' + _encoded(parameters) if parameters else ''
-        return self._read('/resource_providers' + query, parse)
+        return self._read('/resource_providers' + query, lambda answer: {
+            provider['uuid']: provider['root_provider_uuid']
+            for provider in answer['resource_providers']})
 
     def inventories(self, provider: str) -> abc.Mapping[str, Inventory]:
         """Read the inventories and usages of a provider, by class."""
@@ -119,13 +117,11 @@ class CandidateReader:
 
         Empty if the provider does not exist.
         """
-        def parse(answer: Answer) -> abc.Mapping[str, abc.Mapping[str, int]]:
-            return {consumer: allocation['resources'] for consumer, allocation
-                    in answer['allocations'].items()}
-
+        path = '/resource_providers/%s/allocations' % provider
         try:
-            return self._read('/resource_providers/%s/allocations' % provider,
-                              parse, provider)
+            return self._read(path, lambda answer: {
+                consumer: allocation['resources'] for consumer, allocation
+                in answer['allocations'].items()}, provider)
         except exceptions.ProviderNotFound:
             return {}
 

@@ -28,11 +28,11 @@ class Origin:
 TENANT = 'tenant '
 ISOLATED = Origin('required traits of the aggregate')
 """Forbids aggregates whose traits a request does not require."""
-OF_SEGMENTS = SEGMENTS, FREE_SEGMENTS = (
-    Origin('segments of the networks'),
-    Origin('segments with free addresses', step='delete ports, or add a '
-           'subnet to a segment of the network'))
-"""Requires the aggregates of a routed network, or only some of these."""
+SEGMENTS = Origin('segments of the networks')
+"""Requires the aggregates of a routed network."""
+FREE_SEGMENTS = Origin('segments with free addresses', step=(
+    'delete ports, or add a subnet to a segment of the network'))
+"""Leaves only some of these aggregates."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -87,9 +87,6 @@ REASONS = {
         'group', 'cannot meet request group %(group)s', 'see "openstack '
         'resource provider show" and "inventory list" of the providers below '
         'the host'),
-    'subtree': Row(
-        'group', 'without providers in the same subtree',
-        'see group policy and subtrees in the flavor and in the ports'),
     'not_requested': Row(
         'not_requested', 'not the requested host',
         'request another host, or none', NONE),
@@ -110,13 +107,10 @@ REASONS = {
     'full': Row(
         'resources', 'have fewer than %(amount)d %(name)s free',
         '%(step)sdelete or move servers, or add hosts'),
-    'without_owner': Row(
-        'trait', 'without trait %(name)s', 'restart nova-compute on the host: '
-        'since nova 34 it adds the trait'),
     'without_trait': Row(
-        'trait', 'without trait %(name)s', 'nova-compute reports traits of '
-        'the hypervisor; set others with "openstack resource provider trait '
-        'set"'),
+        'trait', 'without trait %(name)s', 'restart nova-compute, which '
+        'reports traits of the hypervisor and, since nova 34, OWNER_NOVA; set '
+        'others with "openstack resource provider trait set"'),
     'with_trait': Row(
         'trait', 'with the forbidden trait %(name)s', 'use another flavor or '
         'image, or ' + _SET_TRAIT, _SET_TRAIT),

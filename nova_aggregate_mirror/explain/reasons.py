@@ -22,7 +22,6 @@ Reason = explanation.Reason
 
 COMPUTE_FILTER = 'ComputeFilter'
 DISABLED = 'COMPUTE_STATUS_DISABLED'
-OWNER = 'OWNER_NOVA'
 
 
 def reason(key: str, facts: Facts, detail: str = '', **places: Any) -> Reason:
@@ -79,8 +78,9 @@ def of_provider(node: str, facts: Facts) -> Reason:
 
 def of_condition(condition: Condition, node: str, facts: Facts) -> Reason:
     """Return why a compute node does not meet a condition."""
-    if condition.group:
-        return reason('group', facts, str(condition), group=condition.group)
+    if condition.group or condition.kind == placement_query.SUBTREE:
+        return reason('group', facts, str(condition),
+                      group=condition.group or condition.value)
     if condition.kind == placement_query.RESOURCES:
         return _of_resource(condition, node, facts)
     if condition.kind in placement_query.TRAITS:
@@ -89,31 +89,29 @@ def of_condition(condition: Condition, node: str, facts: Facts) -> Reason:
         if condition.forbids:
             return _of_forbidden_membership(condition, node, facts)
         return _of_membership(condition, node, facts)
-    if condition.kind == placement_query.IN_TREE:
-        return reason('not_requested', facts)
-    return reason('subtree', facts, str(condition))
+    return reason('not_requested', facts)
 
 
 def title(condition: Condition, nova: source.Nova) -> str:
     """Name a condition, with the names of aggregates and hosts."""
-    suffix = (' in one provider (group %s)' % condition.group
-              if condition.group else '')
-    if condition.kind == placement_query.RESOURCES:
-        amounts = ('%d %s' % (amount, name)
-                   for name, amount in condition.amounts.items())
-        return ', '.join(amounts) + suffix
     names = condition.names
-    if condition.kind == placement_query.IN_TREE:
-        return 'the requested host ' + nova.nodes.get(names[0], names[0])
-    if condition.kind == placement_query.MEMBER_OF:
+    text = str(condition)
+    if condition.kind == placement_query.RESOURCES:
+        text = ', '.join('%d %s' % (amount, name)
+                         for name, amount in condition.amounts.items())
+    elif condition.kind == placement_query.IN_TREE:
+        text = 'the requested host ' + nova.nodes.get(names[0], names[0])
+    elif condition.kind == placement_query.MEMBER_OF:
         relation = 'in an aggregate of' if names[1:] else 'in the aggregate'
         if condition.forbids:
             relation = 'in no aggregate of'
-        return '%s %s%s' % (relation, _titles(names, nova), suffix)
-    if condition.kind in placement_query.TRAITS:
+        text = '%s %s' % (relation, _titles(names, nova))
+    elif condition.kind in placement_query.TRAITS:
         prefix = 'without ' if condition.forbids else ''
-        return '%strait %s%s' % (prefix, names[0], suffix)
-    return str(condition)
+        text = '%strait %s' % (prefix, names[0])
+    if condition.group:
+        text += ' in one provider (group %s)' % condition.group
+    return text
 
 
 def _of_resource(condition: Condition, node: str, facts: Facts) -> Reason:
@@ -157,8 +155,7 @@ def _of_resource(condition: Condition, node: str, facts: Facts) -> Reason:
 def _of_trait(condition: Condition, node: str, facts: Facts) -> Reason:
     name = condition.names[0]
     if not condition.forbids:
-        return reason('without_owner' if name == OWNER else 'without_trait',
-                      facts, name=name)
+        return reason('without_trait', facts, name=name)
     if name != DISABLED:
         return reason('with_trait', facts, name=name)
     disabled = facts.nova.hosts_of(node) & facts.disabled.keys()
@@ -182,7 +179,8 @@ def _of_membership(condition: Condition, node: str, facts: Facts) -> Reason:
         return reason('foreign_aggregate', facts, 'the aggregates are not '
                       'nova\'s', membership=membership)
     key, zone = 'aggregate', facts.zones.get(facts.host(node), '')
-    if condition.origin in placement_query.OF_SEGMENTS:
+    if condition.origin in (
+            placement_query.SEGMENTS, placement_query.FREE_SEGMENTS):
         key = 'segment'
     elif condition.origin.zone:
         # Nova moves no host that is in a zone to another one.
