@@ -20,6 +20,7 @@ MAX_TREE = 4
 Inventories = abc.Mapping[str, candidates.Inventory | None]
 """Of a compute node, by class; None if several providers have the class."""
 Condition = placement_query.Condition
+Passed = abc.Sequence[tuple[Condition, frozenset[str]]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Funnel:
 
     existing: frozenset[str]
     """Compute nodes that have a resource provider."""
-    passed: abc.Sequence[tuple[Condition, frozenset[str]]]
+    passed: Passed
     """Each condition with the compute nodes that are not known to fail it: one
     with several providers is not asked about after the first that it fails."""
     answers: abc.Sequence[candidates.Candidates] = ()
@@ -74,9 +75,25 @@ def read(reader: candidates.CandidateReader, sharing: frozenset[str],
     answers: list[candidates.Candidates] = for_each(
         lambda query: reader.candidates(
             query.parameters(), query.limit), queries)
-    query = queries[0]
-    conditions = query.conditions
+    complete = frozenset().union(*(answer.providers for answer in answers))
+    single = frozenset(node for node, providers in trees.items()
+                       if queries[0].plain and not providers[1:])
+    return Funnel(
+        existing, _passed(reader, for_each, queries[0], single,
+                          existing - single, complete),
+        answers, trees, *_within_limit(reader, queries, answers))
 
+
+def _passed(reader: candidates.CandidateReader, for_each: parallel.Each,
+            query: placement_query.PlacementQuery, single: frozenset[str],
+            remaining: frozenset[str], complete: frozenset[str]) -> Passed:
+    """Return each condition with the nodes that are not known to fail it.
+
+    :param single: nodes with a single provider
+    :param remaining: other nodes
+    :param complete: providers of whole answers, which pass; placement may cut
+        the answer to a part, and then they are not within it
+    """
     def candidates_of(part: abc.Sequence[Condition]) -> abc.Iterable[str]:
         return reader.candidates(query.parameters(part)).providers
 
@@ -86,27 +103,21 @@ def read(reader: candidates.CandidateReader, sharing: frozenset[str],
                if condition.kind == placement_query.ROOT else condition.key)
         return reader.trees([(key, condition.value)])
 
-    single = frozenset(node for node, providers in trees.items()
-                       if query.plain and not providers[1:])
-    remaining = existing - single
+    conditions, nodes = query.conditions, single | remaining
     alone = _ask(providers_of, for_each, conditions, single)
     together = _ask(
         candidates_of, for_each,
         [conditions[:count] for count in range(1, len(conditions))], remaining)
-    # Placement may cut the response to a part, and then the complete query's
-    # is not within it.
-    complete = frozenset().union(*(answer.providers for answer in answers))
     passed = []
     # All conditions together are a complete query.
     for condition, by_itself, joint in zip(
             conditions, alone, [*together, frozenset[str]()], strict=True):
         # Placement may change between two queries.
         failing = remaining - joint - complete
-        passed.append((condition, existing - failing - (
-            single - by_itself - complete)))
         remaining -= failing
-    return Funnel(existing, passed, answers, trees,
-                  *_within_limit(reader, queries, answers))
+        passed.append((condition, nodes - failing - (
+            single - by_itself - complete)))
+    return passed
 
 
 def _ask(ask: abc.Callable[[Any], abc.Iterable[str]],
