@@ -6,7 +6,6 @@ import dataclasses
 from typing import Any
 
 from nova_aggregate_mirror import commands
-from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import reasons
@@ -78,17 +77,12 @@ def condition_unmet(facts: Facts, _nodes: Nodes) -> Exclusions:
 def candidate_missing(facts: Facts, nodes: Nodes) -> Exclusions:
     if not facts.funnel:
         return
-    reason = reasons.reason('not_returned', facts, 'it meets each condition')
+    reason = reasons.reason('no_candidate', facts, 'it meets each condition')
     if facts.funnel.limit:
         reason = reasons.reason(
             'beyond_limit', facts, 'nova-scheduler takes %s candidates only'
             % facts.funnel.limit)
     missing = dict.fromkeys(nodes - facts.funnel.within_limit, reason)
-    for answer in facts.funnel.answers:
-        own = candidates.by_provider(answer.requests)
-        missing |= dict.fromkeys(
-            (answer.providers & missing.keys()) - own.keys(),
-            reasons.reason('not_own', facts))
     yield Exclusion('candidates that nova-scheduler takes', '', missing,
                     always=False)
 

@@ -53,15 +53,6 @@ REFUSALS = {
 """Why a request is refused whatever hosts there are, and the step."""
 
 _SYNC_HOST = '%s --host %s' % (commands.SYNC, HOST)
-_SEE_FIGURES = (
-    'see the figures with --host %s; if several providers have it, see '
-    '"openstack resource provider inventory list" and "usage show" of those '
-    'below the host or shared with it' % HOST)
-_RESERVES = ('lower what the host reserves, such as [DEFAULT] '
-             'reserved_host_cpus, reserved_host_memory_mb or '
-             'reserved_host_disk_mb, and restart nova-compute; an ironic node '
-             'may be in use, in maintenance or being cleaned: see "openstack '
-             'baremetal node list"')
 _FULL_SEGMENT = ('if the host reaches one, it is full: delete ports, or add a '
                  'subnet to it')
 _PENDING = 'the agent mirrors it; if it does not, check its log'
@@ -94,9 +85,16 @@ REASONS = {
         'no_inventory', 'have no %(name)s', _REPORTS + ', or use another '
         'flavor', _REPORTS),
     'unread': Row(
-        'resources', 'cannot provide %(amount)d %(name)s', _SEE_FIGURES),
+        'resources', 'cannot provide %(amount)d %(name)s',
+        'see the figures with --host ' + HOST + '; if several providers have '
+        'it, see "openstack resource provider inventory list" and "usage '
+        'show" of those below the host or shared with it'),
     'reserved': Row(
-        'reserved', 'have too much %(name)s reserved', _RESERVES),
+        'reserved', 'have too much %(name)s reserved', 'lower what the host '
+        'reserves, such as [DEFAULT] reserved_host_cpus, '
+        'reserved_host_memory_mb or reserved_host_disk_mb, and restart '
+        'nova-compute; an ironic node may be in use, in maintenance or being '
+        'cleaned: see "openstack baremetal node list"'),
     'max_unit': Row(
         'max_unit', 'allow at most %(largest)d %(name)s for a server',
         'use a smaller flavor, or larger hosts', 'add larger hosts'),
@@ -159,14 +157,11 @@ REASONS = {
         'cut', 'beyond max_placement_results', 'raise [scheduler] '
         'max_placement_results, or enable [aggregate_mirror] request_filters '
         'so that placement leaves out unsuitable hosts itself'),
-    'not_returned': Row(
+    'no_candidate': Row(
         'cut', 'not among the candidates of placement', 'raise [placement] '
-        'max_allocation_candidates of placement if it is set; if not, '
-        'placement has changed meanwhile: run the command again'),
-    'not_own': Row(
-        'not_own', 'without a requested resource of its own',
-        'nova-scheduler takes no host of which only child providers have what '
-        'is requested: use a flavor that requests VCPU, memory or disk'),
+        'max_allocation_candidates of placement if it is set, or request '
+        'VCPU, memory or disk if only child providers have what is requested; '
+        'if neither, placement has changed meanwhile: run the command again'),
     'cell': Row(
         'cell', 'in another cell than the server', 'nova moves servers to '
         'another cell only in a resize or cold migration'),

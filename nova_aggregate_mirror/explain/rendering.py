@@ -195,9 +195,9 @@ def reasons(verdicts: list[explanation.Verdict]) -> list[explanation.Reason]:
     common = []
     for reason, *others in zip(*((verdict.reason, *verdict.also)
                                  for verdict in verdicts), strict=True):
-        is_common = all(other == reason for other in others)
-        common.append(reason if is_common else
-                      explanation.Reason(reason.kind, reason.phrase))
+        if {*others} - {reason}:
+            reason = explanation.Reason(reason.kind, reason.phrase)
+        common.append(reason)
     hosts = {verdict.host for verdict in verdicts}
     if len(hosts) > 1:
         return common
