@@ -104,7 +104,7 @@ REASONS = {
         'with another amount'),
     'full': Row(
         'resources', 'have fewer than %(amount)d %(name)s free',
-        '%(step)sdelete or move servers, or add hosts'),
+        '%(first)sdelete or move servers, or add hosts'),
     'without_trait': Row(
         'trait', 'without trait %(name)s', 'restart nova-compute, which '
         'reports traits of the hypervisor and, since nova 34, OWNER_NOVA; set '

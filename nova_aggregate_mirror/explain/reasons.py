@@ -62,8 +62,8 @@ def acceptable(node: str, facts: Facts) -> Reason:
                   % score)
         step = ('see nova-compute.log of the host; a build that succeeds, or '
                 'a restart of nova-compute, resets the number')
-    return Reason(
-        explanation.ACCEPTABLE, explanation.ACCEPTABLE, detail, step)
+    return Reason(explanation.ACCEPTABLE, explanation.ACCEPTABLE, detail,
+                  step=step)
 
 
 def of_provider(node: str, facts: Facts) -> Reason:
@@ -149,7 +149,7 @@ def _of_resource(condition: Condition, node: str, facts: Facts) -> Reason:
         detail += '; held: ' + ', '.join(amounts)
     step = named[0].step if named else ''
     return reason('full', facts, detail, amount=amount, name=name,
-                  step=step and '%s; if that is not enough: ' % step)
+                  first=step and '%s; if that is not enough: ' % step)
 
 
 def _of_trait(condition: Condition, node: str, facts: Facts) -> Reason:

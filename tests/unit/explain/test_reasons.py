@@ -22,7 +22,7 @@ FACTS = facts.Facts(NOVA, disabled={'h1': 'broken', 'h2': ''})
 ZONE = placement_query.Origin('zone az-1', zone=True)
 PLACES = dict.fromkeys((
     'group', 'name', 'membership', 'zone', 'unpin', 'or_unpin', 'subject',
-    'step', 'filter', 'module'), 'it') | {'amount': 1, 'largest': 1}
+    'step', 'filter', 'module', 'first'), 'it') | {'amount': 1, 'largest': 1}
 FREE = candidates.Inventory(
     total=64, reserved=0, ratio=4.0, used=253, min_unit=2, max_unit=16,
     step_size=2, provider='n1')
