@@ -79,10 +79,12 @@ class CandidateReader:
         :param limit: how many of them nova takes
         :raises RequestRejected: placement does not accept the query
         """
+        def parse(answer: Answer) -> Candidates:
+            return Candidates([*answer['allocation_requests']],
+                              {**answer['provider_summaries']}, limit)
+
         return self._read(
-            '/allocation_candidates?' + _encoded(parameters),
-            lambda answer: Candidates([*answer['allocation_requests']],
-                                      {**answer['provider_summaries']}, limit))
+            '/allocation_candidates?' + _encoded(parameters), parse)
 
     def trees(self, parameters: Parameters = ()) -> abc.Mapping[str, str]:
         """Read the providers that alone meet conditions, with their roots.
@@ -128,14 +130,13 @@ class CandidateReader:
     def unknown(self, classes: abc.Set[str], traits: abc.Set[str]
                 ) -> tuple[list[str], list[str]]:
         """Return the resource classes, and the traits, that do not exist."""
-        existing = self._read('/resource_classes', lambda answer: [
-            row['name'] for row in answer['resource_classes']])
-        known: list[str] = []
+        existing = self._read('/resource_classes', lambda answer: {
+            row['name'] for row in answer['resource_classes']})
         if traits:
-            path = '/traits?' + _encoded([
-                ('name', 'in:' + ','.join(sorted(traits)))])
-            known = self._read(path, lambda answer: [*answer['traits']])
-        return sorted(classes - {*existing}), sorted(traits - {*known})
+            names = 'in:' + ','.join(sorted(traits))
+            path = '/traits?' + _encoded([('name', names)])
+            traits -= self._read(path, lambda answer: {*answer['traits']})
+        return sorted(classes - existing), sorted(traits)
 
     def _read(self, path: str, parse: abc.Callable[[Answer], Result],
               provider: str | None = None) -> Result:

@@ -97,11 +97,11 @@ def cell_differs(facts: Facts, _nodes: Nodes) -> Exclusions:
 
 def service_missing(facts: Facts, nodes: Nodes) -> Exclusions:
     # A compute node that was deleted meanwhile has no host state.
-    yield Exclusion('with a nova-compute service', '', {
-        **dict.fromkeys(nodes - facts.states | facts.serviceless,
-                        reasons.reason('no_service', facts)),
-        **dict.fromkeys(facts.cells_disabled - facts.serviceless,
-                        reasons.reason('disabled_cell', facts))}, always=False)
+    without = nodes - facts.states | facts.serviceless
+    failing = dict.fromkeys(without, reasons.reason('no_service', facts))
+    failing |= dict.fromkeys(facts.cells_disabled - facts.serviceless,
+                             reasons.reason('disabled_cell', facts))
+    yield Exclusion('with a nova-compute service', '', failing, always=False)
 
 
 def host_not_requested(facts: Facts, nodes: Nodes) -> Exclusions:
@@ -194,5 +194,6 @@ def _notes(facts: Facts) -> list[str]:
     stale = {facts.host(node) for node in left
              if reasons.is_stale(node, facts)}
     if stale:
-        notes.append(STALE % (', '.join(sorted(stale)), commands.SYNC))
+        hosts = ', '.join(sorted(stale))
+        notes.append(STALE % (hosts, commands.SYNC))
     return notes

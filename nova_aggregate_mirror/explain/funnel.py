@@ -75,13 +75,15 @@ def read(reader: candidates.CandidateReader, sharing: frozenset[str],
     answers: list[candidates.Candidates] = for_each(
         lambda query: reader.candidates(
             query.parameters(), query.limit), queries)
-    complete = frozenset().union(*(answer.providers for answer in answers))
+    complete = frozenset[str]()
+    for answer in answers:
+        complete |= answer.providers
     single = frozenset(node for node, providers in trees.items()
                        if queries[0].plain and not providers[1:])
-    return Funnel(
-        existing, _passed(reader, for_each, queries[0], single,
-                          existing - single, complete),
-        answers, trees, *_within_limit(reader, queries, answers))
+    passed = _passed(reader, for_each, queries[0], single, existing - single,
+                     complete)
+    within_limit, limit = _within_limit(reader, queries, answers)
+    return Funnel(existing, passed, answers, trees, within_limit, limit)
 
 
 def _passed(reader: candidates.CandidateReader, for_each: parallel.Each,
@@ -113,10 +115,10 @@ def _passed(reader: candidates.CandidateReader, for_each: parallel.Each,
     for condition, by_itself, joint in zip(
             conditions, alone, [*together, frozenset[str]()], strict=True):
         # Placement may change between two queries.
-        failing = remaining - joint - complete
+        failing = (remaining - joint) - complete
         remaining -= failing
-        passed.append((condition, nodes - failing - (
-            single - by_itself - complete)))
+        failing |= (single - by_itself) - complete
+        passed.append((condition, nodes - failing))
     return passed
 
 
@@ -159,14 +161,14 @@ def read_figures(reader: candidates.CandidateReader, for_each: parallel.Each,
 
     :param nodes: all compute nodes; the first of them are read
     """
-    readable = [node for node in nodes
-                if 0 < len(funnel.trees.get(node, ())) <= MAX_TREE]
+    readable = {node for node, providers in funnel.trees.items()
+                if len(providers) <= MAX_TREE}
     wanted: dict[str, None] = {}
     for condition, passed in funnel.passed:
         if condition.kind == placement_query.RESOURCES:
-            failing = [node for node in readable
-                       if node not in passed and node not in wanted]
-            wanted |= dict.fromkeys(failing[:MAX_FIGURES])
+            failing = readable - passed - wanted.keys()
+            ordered = [node for node in nodes if node in failing]
+            wanted |= dict.fromkeys(ordered[:MAX_FIGURES])
     responses = for_each(
         lambda node: _inventories(reader, funnel.trees[node]), wanted)
     return dict(zip(wanted, responses, strict=True))

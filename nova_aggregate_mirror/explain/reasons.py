@@ -197,8 +197,8 @@ def _of_drift(key: str, detail: str, node: str, facts: Facts,
     if hosts:
         key = 'pending_' + key
         # Nova-api's clock may be ahead.
-        detail += '; pending in the journal for %.0f s' % max(
-            0.0, *(facts.pending[host] for host in hosts))
+        age = max(0.0, *(facts.pending[host] for host in hosts))
+        detail += '; pending in the journal for %.0f s' % age
     return reason(key, facts, detail, membership=membership)
 
 

@@ -59,8 +59,8 @@ def read(reader: candidates.CandidateReader, for_each: parallel.Each,
 def largest(holders: Holders, resource_class: str) -> Holders:
     """Return the holders of a class to name: first those with a step."""
     having = [holder for holder in holders if resource_class in holder.amounts]
-    having.sort(key=lambda holder: (
-        not holder.step, -holder.amounts[resource_class]))
+    having.sort(key=lambda holder: -holder.amounts[resource_class])
+    having.sort(key=lambda holder: not holder.step)
     return having[:MAX_NAMED]
 
 
