@@ -277,9 +277,10 @@ class TestWait(ClientTest):
 
     def wait(self, *hosts, status=0):
         """Run the command; return standard output and standard error."""
-        return self.openstack(
-            'aggregate', 'mirror', 'wait', *hosts, '--timeout',
-            str(patience.seconds(2)), status=status)
+        # It expires if not all is there. An attempt may take as long.
+        seconds = patience.seconds(5 if status else 120)
+        return self.openstack('aggregate', 'mirror', 'wait', *hosts,
+                              '--timeout', str(seconds), status=status)
 
     def test_exit_status(self):
         """It is the lowest that applies, or 0 when placement has all."""

@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import re
 import signal
 
 from oslo_utils import uuidutils
@@ -321,8 +322,9 @@ class TestProgress(SyncTest):
         self.assertNotIn('Traceback', errors)
         done = [host for host in self.hosts
                 if self.placement.aggregates(host.nodes[0])]
-        self.assertTrue(4 < len(done) < 30, output)
-        self.assertIn('%d associations added' % len(done), output)
+        # Placement holds some for longer than the command may wait for them.
+        added = int(re.search('([0-9]+) associations added', output)[1])
+        self.assertTrue(4 <= added <= len(done) < 30, output)
         self.assertIn('hosts or deleted aggregates not reconciled', output)
         self.placement.recover()
         self.plan(status=0)
