@@ -131,6 +131,8 @@ class Drain:
         self._read_at = -math.inf
         self._outage = False
         """Whether mirroring is suspended."""
+        self._unusable: exceptions.MirrorError | None = None
+        """Why no row could be closed, since one was mirrored."""
         self._suspension = lasting.Lasting(
             LOG.warning, 'Mirroring is suspended, operations stay in '
             'the journal: %s', 'Mirroring is resumed: placement and nova '
@@ -157,6 +159,10 @@ class Drain:
                 # Otherwise as many connections would stay open as workers
                 # were ever busy at once.
                 self._reconciler.placement.release()
+        if self._unusable and self._known:
+            # Also while rows wait: the journal cannot be used until one is
+            # mirrored.
+            raise self._unusable.with_traceback(None)
         return self._has_more
 
     def is_idle(self) -> bool:
@@ -372,6 +378,7 @@ class Drain:
     def _settle(self, row: journal.Row, locks: lock_waits.RowLocks) -> None:
         """Forget a row that is in sync, or let it wait."""
         known, now = self._known[row.id], self._now()
+        self._unusable = None
         if row.id in locks.waited:
             lock = known.lock
             if lock is None:
@@ -441,7 +448,8 @@ class Drain:
         if unusable:
             for row in failed:
                 self._known[row.id].wait(self._now() + RETRIABLE_BACKOFF)
-            raise unusable[0]
+            self._unusable = unusable[0]
+            raise self._unusable
         for row, error in list(failed.items()):
             if isinstance(error, exceptions.NotTried):
                 self._known[row.id].wait(self._now())

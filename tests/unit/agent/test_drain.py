@@ -99,6 +99,22 @@ class TestDrain(case.AgentTest):
         self.drain.step()
         self.assertEqual([], self.left())
 
+    def test_ledger_that_is_locked(self):
+        """The journal is unusable until a row is mirrored, in each step."""
+        self.hand_over('h1')
+        with fixtures.MockPatchObject(
+                self.journal.ledger, 'remember',
+                side_effect=exceptions.JournalUnavailable('locked')):
+            for _second in range(6):
+                self.assertRaises(
+                    exceptions.JournalUnavailable, self.drain.step)
+                self.clock += 1.0
+        while self.left():
+            self.clock += 1.0
+            with contextlib.suppress(exceptions.JournalUnavailable):
+                self.drain.step()
+        self.drain.step()
+
     def test_outage_that_ends_when_no_row_is_left(self):
         """The log has that mirroring is resumed."""
         self.hand_over('h1')
