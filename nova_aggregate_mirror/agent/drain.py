@@ -33,9 +33,8 @@ LOG = logging.getLogger(__name__)
 
 BATCH = 50
 """Rows per batch at most; a SIGTERM waits for one."""
-ROWS = 3 * BATCH + 1
-"""Rows of a step that may hang: new, healthy and failed ones, and a suspect.
-"""
+ROWS = 2 * BATCH + 1
+"""Rows of a step that may hang: healthy and failed ones, and a suspect."""
 MANY_NODES = 20
 """Compute nodes of a host from which on its row is a suspect."""
 SUSPECTS_TIME = 1.0
@@ -46,8 +45,6 @@ LONGEST_BACKOFF = 30.0
 the interval doubles each time. The first is for retriable errors."""
 DELAY_FACTOR = 5.0
 """Back-off of a suspect, as a multiple of the seconds that it took."""
-FAILED_DELAY = 30.0
-"""Seconds for which a suspect that has failed lets the others go first."""
 READ_INTERVAL, LONG_INTERVAL = 1.0, 10.0
 """Rows are read at most once in so many seconds; of a LONG_JOURNAL, once in
 LONG_INTERVAL."""
@@ -119,8 +116,6 @@ class Drain:
         self._known: dict[str, _Row] = {}
         self._pauses: dict[str, backoff.Backoff] = {}
         """The back-offs of the cells that rows wait for."""
-        self._new: collections.deque[str] = collections.deque()
-        """Rows that were added, or handed over, when rows were last read."""
         self._healthy: collections.deque[str] = collections.deque()
         self._failed: collections.deque[str] = collections.deque()
         """Rows that were due when they were last sorted, next first."""
@@ -193,8 +188,8 @@ class Drain:
         """Update what is known with the rows that are in the journal now."""
         now, before = self._now(), self._known
         self._known = {}
-        for queue in self._new, self._healthy, self._failed:
-            queue.clear()
+        self._healthy.clear()
+        self._failed.clear()
         for brief in briefs:
             row = before.get(brief.id)
             if row is None:
@@ -207,10 +202,6 @@ class Drain:
                 row = _Row(brief, row.since, now)
             row.brief = brief
             self._known[brief.id] = row
-            # Without rows to compare with, none is newer than the others.
-            is_new = bool(before) and row is not before.get(brief.id)
-            if is_new and not row.has_failed and row.is_ready(now):
-                self._new.append(brief.id)
         awaited = frozenset(itertools.chain.from_iterable(
             row.cells for row in self._known.values()))
         self._pauses = {cell: pause for cell, pause in self._pauses.items()
@@ -234,12 +225,10 @@ class Drain:
     def _batches(self) -> abc.Iterator[tuple[list[str], bool]]:
         """Yield IDs, and whether they are of a suspect.
 
-        New rows come first: none waits for an older one that is locked.
         Healthy ones, the latest first, come before those that have failed.
         """
         # Before a batch adds to them.
         suspects, end = self._due_suspects(), self._now() + SUSPECTS_TIME
-        yield self._take(self._new), False
         if not (self._healthy or self._failed):
             # All that was due when they were last sorted has been tried.
             self._sort()
@@ -277,17 +266,15 @@ class Drain:
                 self._healthy.appendleft(id)
 
     def _due_suspects(self) -> list[str]:
-        """List some suspects that are due, and forget who is none any more.
+        """List some suspects that are due, the longest overdue first.
 
-        The longest overdue come first. Those whose own provider has failed
-        come later: they would probably fail again.
+        Those that are none any more are forgotten.
         """
         now = self._now()
         suspects = {id: row for id in self._suspects
                     if (row := self._known.get(id)) and row.is_suspect}
         self._suspects = set(suspects)
-        due = [(row.due + (FAILED_DELAY if row.has_failed else 0.0), id)
-               for id, row in suspects.items() if row.due <= now]
+        due = [(row.due, id) for id, row in suspects.items() if row.due <= now]
         return [id for _due, id in heapq.nsmallest(BATCH, due)]
 
     def _probes(self) -> list[str]:
