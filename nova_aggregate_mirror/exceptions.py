@@ -34,7 +34,6 @@ It is long because the tree is drawn and defined in one place.
         |-- UnknownName           nothing has the given name
         |-- MissingCredentials    nova.conf has none for a service
         |-- InvalidConfiguration  an option or an argument is invalid
-        |-- MissingPackage        an optional package is not installed
         `-- UnexpectedNova        nova's internals are not supported
 """
 
@@ -318,12 +317,6 @@ class InvalidConfiguration(Permanent):
     is_of_placement = False
     is_of_configuration = True
     may_have_moved = True
-
-
-class MissingPackage(Permanent):
-    """A package that only some commands require is not installed."""
-
-    is_of_placement = False
 
 
 class UnexpectedNova(Permanent):

@@ -30,8 +30,8 @@ PAGE = 500
 class ApiServers:
     """Nova's REST API, for all servers."""
 
-    def __init__(self, nova: Any, timeout: float) -> None:
-        self._api = api_connection.Api(nova, timeout)
+    def __init__(self, api: api_connection.Api) -> None:
+        self._api = api
 
     def read(self, hosts: abc.Sequence[str] = (), project: str = ''
              ) -> abc.Iterator[auditor.AuditedServer]:

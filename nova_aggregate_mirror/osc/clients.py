@@ -26,13 +26,12 @@ class Clients:
         config = sdk.config
         self._sdk = sdk
         self.placement = client.Client(connected.Connected(sdk, TIMEOUT))
-        nova = api.connect(
-            session=sdk.session, service_type='compute',
-            region_name=config.get_region_name('compute'),
-            endpoint_type=config.get_interface('compute') or 'public',
-            endpoint_override=config.get_endpoint('compute'))
-        self.nova = api.ApiSource(nova, TIMEOUT)
-        self.servers = api_servers.ApiServers(nova, TIMEOUT)
+        nova = api_connection.Api(
+            sdk.session, TIMEOUT, config.get_region_name('compute'),
+            config.get_interface('compute') or 'public',
+            config.get_endpoint('compute'))
+        self.nova = api.ApiSource(nova)
+        self.servers = api_servers.ApiServers(nova)
 
     def project(self, name: str) -> str:
         keystone = openstack_options.party(resources.PROJECT.service)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""State of nova, read from the compute API with python-novaclient.
+"""State of nova, read from the compute API.
 
 The API shows less than nova's databases. A compute node that is not listed may
 be deleted, on an unmapped host, or in a cell that is down, so it is never
@@ -32,27 +32,11 @@ UNKNOWN = 'UNKNOWN'
 """Status of the services of a cell that is down."""
 
 
-def connect(**options: Any) -> Any:
-    """Create a client of nova-api without network access.
-
-    :param options: keystoneauth's arguments: ``session``, ``region_name``...
-    :raises MissingPackage: when python-novaclient is not installed
-    """
-    # Only the commands of the openstack client need it.
-    try:
-        from novaclient import client as nova_client
-    except ImportError as exc:
-        raise exceptions.MissingPackage(
-            '%s; the openstack commands of this package require it' % exc,
-            step='pip install python-novaclient') from exc
-    return nova_client.Client(api_connection.MICROVERSION, **options)
-
-
 class ApiSource:
     """Nova's REST API, for administrators without access to the databases."""
 
-    def __init__(self, nova: Any, timeout: float) -> None:
-        self._api = api_connection.Api(nova, timeout)
+    def __init__(self, api: api_connection.Api) -> None:
+        self._api = api
 
     def aggregates(self) -> abc.Mapping[str, str]:
         return _collected(self.all_aggregates()).names

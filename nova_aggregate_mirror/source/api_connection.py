@@ -29,11 +29,20 @@ PARTY = openstack_options.party(
 
 
 class Api:
-    """Requests to nova-api."""
+    """Requests to nova-api.
 
-    def __init__(self, nova: Any, timeout: float) -> None:
-        self._client = nova.client
+    :param session: keystoneauth's
+    :param timeout: seconds per method call
+    """
+
+    def __init__(self, session: Any, timeout: float,
+                 region_name: str | None = None, interface: str = 'public',
+                 endpoint_override: str | None = None) -> None:
+        self._session = session
         self._timeout = timeout
+        self._region_name = region_name
+        self._interface = interface
+        self._endpoint_override = endpoint_override
 
     def entries(self, path: str, key: str,
                 parse: abc.Callable[[errors.Call, dict[str, Any]], T],
@@ -72,7 +81,7 @@ class Api:
             lambda: PARTY, '%s %s' % (method, path),
             kind=exceptions.NovaUnavailable,
             selection=errors.selection(
-                self._client.region_name, self._client.interface))
+                self._region_name, self._interface))
         with errors.translated(call):
             # The request parses the token and the catalog, then the body.
             with errors.parsing():
@@ -85,20 +94,12 @@ class Api:
 
     def _send(self, method: str, path: str, microversion: str,
               **options: Any) -> tuple[Any, Any]:
-        """Send a request with novaclient's session, the only use of it.
-
-        Its managers are bypassed: python-novaclient ends at microversion 2.96,
-        refuses later ones, and writes a completion cache to the user's home.
-        Another client of nova-api has to replace this and ``api.connect``.
-        """
-        client = self._client
-        with library_errors.looking_up(client.session, client.service_type):
-            response = client.session.request(
+        with library_errors.looking_up(self._session, 'compute'):
+            response = self._session.request(
                 path, method, raise_exc=False, microversion=microversion,
-                endpoint_override=client.endpoint_override, endpoint_filter={
-                    'service_type': client.service_type,
-                    'interface': client.interface,
-                    'region_name': client.region_name},
+                endpoint_override=self._endpoint_override, endpoint_filter={
+                    'service_type': 'compute', 'interface': self._interface,
+                    'region_name': self._region_name},
                 headers={'Accept': 'application/json'}, **options)
         try:
             return response, response.json()

@@ -13,6 +13,7 @@ from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import api
+from nova_aggregate_mirror.source import api_connection
 from tests import fixtures
 from tests.functional import test_source
 from tests import nova_server
@@ -31,9 +32,9 @@ class ApiSourceTest(test_source.SourceTest):
         self.api = self.connect(self.server.url)
 
     def connect(self, url):
-        return api.ApiSource(api.connect(session=session.Session(
-            auth=token_endpoint.Token(url, 'token'))),
-            timeout=patience.seconds(60))
+        return api.ApiSource(api_connection.Api(
+            session.Session(auth=token_endpoint.Token(url, 'token')),
+            timeout=patience.seconds(60)))
 
     def hide(self, *names):
         """Make nova-api omit the compute nodes of these hosts."""

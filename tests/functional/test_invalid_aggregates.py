@@ -36,6 +36,7 @@ from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import api
+from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import database
 from tests import fixtures
 from tests.functional import test_source
@@ -320,8 +321,8 @@ class TestDisplay(InvalidTest):
     def test_client(self):
         """The compute API shows the text; all others are compared."""
         server = self.useFixture(nova_server.NovaServer(self.cloud.nova))
-        source = api.ApiSource(api.connect(session=session.Session(
-            auth=token_endpoint.Token(server.url, 'token'))), timeout=60)
+        source = api.ApiSource(api_connection.Api(session.Session(
+            auth=token_endpoint.Token(server.url, 'token')), timeout=60))
         self.assertEqual(self.source.read_all(), source.read_all())
         self.assertEqual(self.source.read(['h2']), source.read(['h2']))
         self.assertEqual(self.source.aggregates(), source.aggregates())

@@ -40,6 +40,7 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.source import api
+from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import database
 from nova_aggregate_mirror.source import database_servers
 from nova_aggregate_mirror.source import keyed_aggregates
@@ -130,8 +131,8 @@ class TestOddColumns(testscenarios.WithScenarios, test_source.SourceTest):
         self.agent = fixtures.Agent()
         self.hook = mirror.Mirror(CONF)
         server = self.useFixture(nova_server.NovaServer(self.cloud.nova))
-        self.api = api.ApiSource(api.connect(session=session.Session(
-            auth=token_endpoint.Token(server.url, 'token'))), timeout=60)
+        self.api = api.ApiSource(api_connection.Api(session.Session(
+            auth=token_endpoint.Token(server.url, 'token')), timeout=60))
         with api_db.get_engine().connect() as connection:
             url = connection.scalar(sa.text(
                 "SELECT database_connection FROM cell_mappings "

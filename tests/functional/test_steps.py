@@ -99,7 +99,6 @@ UNFOLLOWED = {
     'use nova 19.0 (Stein) or later':
         CLIENT + 'tests.functional.test_api_source',
     'install the package': PACKAGES + 'tests.unit.limits.test_driver_failures',
-    'pip install python-novaclient': PACKAGES + 'tests.unit.source',
     'correct the row that has NULL':
         'nova-api fails beside such rows: tests.functional.test_odd_columns',
 }

@@ -13,7 +13,7 @@ KINDS = {
     'generation_conflict', 'invalid_configuration', 'journal_damaged',
     'journal_locked', 'journal_not_asked', 'journal_unavailable',
     'malformed_answer',
-    'missing_credentials', 'missing_package', 'mirror_error',
+    'missing_credentials', 'mirror_error',
     'not_authorized', 'not_tried', 'nova_unavailable', 'out_of_time',
     'permanent', 'provider_not_found', 'removals_refused',
     'request_rejected', 'retriable', 'service_failed', 'service_unreachable',

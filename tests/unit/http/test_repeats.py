@@ -18,6 +18,7 @@ from nova_aggregate_mirror import openstack_options
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.source import api
+from nova_aggregate_mirror.source import api_connection
 from tests import documents
 from tests.unit import servers
 
@@ -155,9 +156,9 @@ class RepeatsTest(servers.LoopbackTestCase):
         """It has the same kind of load balancer in front."""
         self.cloud.grant(self.cloud.url, others=[
             documents.service('compute', self.cloud.url)])
-        source = api.ApiSource(api.connect(
-            session=auth.session(self.conf, 'placement'), region_name='R',
-            interface='internal', service_type='compute'), servers.PATIENCE)
+        source = api.ApiSource(api_connection.Api(
+            auth.session(self.conf, 'placement'), servers.PATIENCE, 'R',
+            'internal'))
         self.cloud.answers['/os-aggregates'] = (200, {'aggregates': []})
         for failure in SICK, PAGE, (200, {}):
             self.cloud.failures['/os-aggregates'] = [failure]

@@ -41,7 +41,6 @@ ALLOWED = {
     'openstack': {'placement/', 'http/library_errors.py'},
     'keystoneauth1': {'http/', 'checks/placement.py'},
     'requests': {'http/', 'placement/'},
-    'novaclient': {'source/api.py'},
     'osc_lib': {'osc/'},
     'cliff': {'osc/'},
     'sqlalchemy': {'audit/server_pages.py', 'journal/', 'limits/engines.py',
