@@ -5,6 +5,7 @@ from collections import abc
 import dataclasses
 import functools
 from typing import Any
+from urllib import parse
 
 from nova.conf import CONF
 import sqlalchemy as sa
@@ -15,9 +16,11 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import nova_tables
-from nova_aggregate_mirror.source import url_templates
 from nova_aggregate_mirror import uuids
 
+PLACES = ('username', 'password', 'hostname', 'port', 'scheme', 'query',
+          'fragment')
+"""Parts of a URL that a template may have, and its path."""
 CELL0 = '00000000-0000-0000-0000-000000000000'
 
 SOON = 5.0
@@ -147,9 +150,26 @@ def cell_of(row: Any) -> Cell:
     """Build the cell from a row that has ``COLUMNS``."""
     # Nova's column is nullable; such a cell is not read.
     template, name = row.database_connection or '', full_name(row)
-    return Cell(id=row.id, uuid=row.uuid, name=name,
-                connection=url_templates.fill_in(template, CONF),
-                party=causes.cell(name, template))
+    return Cell(row.id, row.uuid, name, _filled_in(template),
+                causes.cell(name, template))
+
+
+def _filled_in(url: str) -> str:
+    """Fill in a template from the parts of ``[database] connection``.
+
+    So does ``CellMapping.format_db_url`` of nova, whose import takes seconds,
+    and imports eventlet: a thread that does that can never be joined. A
+    template that cannot be filled in is returned as it is.
+    """
+    if not {'{', '}'}.intersection(url) or CONF.database.connection is None:
+        return url
+    try:
+        split = parse.urlparse(CONF.database.connection)
+        parts = {name: getattr(split, name) for name in PLACES}
+        return url.format(**parts, path=split.path.lstrip('/'))
+    except (ValueError, LookupError, TypeError, AttributeError):
+        # Nova's templates and a malformed connection raise all of these.
+        return url
 
 
 def full_name(mapping: Any) -> str:

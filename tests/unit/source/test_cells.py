@@ -1,242 +1,90 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queries of several cells, of which some do not answer."""
+"""Templates of database URLs, beside nova's own function."""
 
-import threading
-import time
+import itertools
+import subprocess
+import sys
 import types
 
 import fixtures
+from nova.conf import CONF
+from nova.objects import cell_mapping
+from oslo_config import fixture as config_fixture
 import testtools
 
-from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.source import cell_threads
-from tests import patience
+from nova_aggregate_mirror.source import cells
 
-FOREVER = 3600.0
+TEMPLATES = (
+    'mysql+pymysql://nova:secret@db/nova_cell1?charset=utf8',
+    '{scheme}://{username}:{password}@{hostname}:{port}/{path}?{query}',
+    '{scheme}://{username}:{password}@{hostname}:{port}/nova_cell2?{query}'
+    '#{fragment}',
+    '{scheme}://{username}:{password}@cell2-db/{path}',
+    # What format() does beyond names.
+    '{scheme!r}', '{hostname:>40}', '{port:d}', '{port:05}', '{query[0]}',
+    'mysql://u:{{p}}@h/d', 'mysql://u:p}}@h/d',
+    # What it refuses.
+    'mysql://u:p{w@h/d', 'mysql://u:p}w@h/d', '{unknown}', '{hostname3}', '{}',
+    '{0}', '{scheme', '{scheme.nothing}', '{scheme!x}', '{scheme:d}',
+    '{a:{b:{c}}}', '{fragment[0]}', '{port[0]}', '')
+CONNECTIONS = (
+    None, '', 'nonsense', 'sqlite:////var/lib/nova/nova.sqlite', 'sqlite://',
+    'mysql+pymysql://nova:secret@db:3306/nova?charset=utf8&ssl_ca=/ca#top',
+    'mysql+pymysql://nova@db/nova', 'mysql+pymysql://:@db:/nova',
+    'mysql+pymysql://nova:p%40ss%7Bw@DB.example.org/nova_cell0',
+    'mysql+pymysql://nova:p@ss:w@db/nova', 'mysql://u:p{w}@h/d',
+    'postgresql://nova:secret@[2001:db8::1]:5432/nova', 'mysql://[::1]/d',
+    'mysql://h//deep//path/;p=1?a=b?c', 'mysql:///d?host=a,b',
+    # Neither port nor host is valid.
+    'mysql://u:p@h:port/d', 'mysql://u:p@h:65536/d', 'mysql://u:p@[::1/d',
+    'mysql://u:p@\u2100/d',
+    # Several servers.
+    'mysql://u:p@a:1,v:q@b:2/d?x', 'mysql://u@a:1,b:2/d', 'mysql://a,b/d',
+    'mysql://u:p:q@a:1,b@c:2/d', 'mysql://u:p@[::1]:1,v:q@b:2/d',
+    'mysql://u:p@a:1,b/d', 'mysql://u:p@a:port,b:2/d')
 
 
-def refuse(_thread):
-    raise RuntimeError("can't start new thread")
+def fill_in(template):
+    return cells.cell_of(types.SimpleNamespace(
+        id=1, uuid='u', name='c', database_connection=template)).connection
 
 
-class TestThreads(testtools.TestCase):
+class TestTemplates(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        # A test that waits for the silent cell fails.
-        self.useFixture(fixtures.Timeout(
-            patience.seconds(60), gentle=True))
-        self.answering = threading.Event()
-        self.addCleanup(self.answering.set)
-        self.queries = 0
-        self.ahead = 0.0
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.source.cell_threads.time',
-            types.SimpleNamespace(
-                monotonic=lambda: time.monotonic() + self.ahead)))
-        self.threads = cell_threads.Threads(0.1, 0.1)
-        self.threads.read({'first': self.silent}, full=False)
-        # From now on, a read waits for ever, if at all.
-        self.threads._timeout = self.threads._wait_for_some = FOREVER
-        self.wait_at_once(FOREVER)
+        # Nova logs each one that it cannot fill in.
+        self.useFixture(fixtures.FakeLogger())
+        self.config = self.useFixture(config_fixture.Config(CONF))
 
-    def wait_at_once(self, seconds):
-        """Change how long a silent cell is waited for."""
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.source.cell_threads.AT_ONCE', seconds))
+    def test_each_is_filled_in_as_by_nova(self):
+        """A template, or a connection, that is malformed changes nothing."""
+        for template, connection in itertools.product(
+                TEMPLATES, CONNECTIONS):
+            self.config.config(group='database', connection=connection)
+            self.assertEqual(
+                cell_mapping.CellMapping.format_db_url(template),
+                fill_in(template), (template, connection))
 
-    def silent(self):
-        self.queries += 1
-        self.answering.wait()
-        return {'silent': 'h1'}
+    def test_documented_template(self):
+        """Each part is that of [database] connection."""
+        self.config.config(
+            group='database',
+            connection='mysql+pymysql://nova:secret@db:3307/nova?charset=utf8')
+        self.assertEqual(
+            'mysql+pymysql://nova:secret@db:3307/nova_cell1?charset=utf8',
+            fill_in('{scheme}://{username}:{password}@{hostname}:{port}/'
+                    'nova_cell1?{query}'))
 
-    def give_up(self):
-        """End a query without an answer, as a driver does after a wait."""
-        self.queries += 1
-        self.ahead += 5.0
-        raise exceptions.CellUnavailable('timed out')
-
-    def refuse(self):
-        raise exceptions.CellUnavailable('refused')
-
-    def read(self, full=False):
-        """Read both cells; return whether the first is unavailable."""
-        found = self.threads.read(
-            {'first': self.silent, 'second': lambda: {'node': 'h2'}}, full)
-        self.assertEqual({'node': 'h2'}, found['second'])
-        return isinstance(found['first'], exceptions.CellUnavailable)
-
-    def test_query_that_follows_at_once(self):
-        """A cell is free when it has answered, before its thread ends."""
-        ending = threading.Event()
-        self.addCleanup(ending.set)
-
-        class Thread(threading.Thread):
-            def run(self):
-                super().run()
-                ending.wait()
-
-        self.useFixture(fixtures.MonkeyPatch('threading.Thread', Thread))
-        self.threads = cell_threads.Threads(FOREVER, FOREVER)
-        self.answering.set()
-        for _read in range(2):
-            self.assertFalse(self.read())
-
-    def test_unexpected_error(self):
-        """It is the traceback of a thread, and the next read tries again."""
-        self.useFixture(fixtures.MonkeyPatch(
-            'threading.excepthook', lambda args: None))
-        self.threads = cell_threads.Threads(FOREVER, FOREVER)
-        self.answering.set()
-        found = self.threads.read({'first': lambda: {}[0]}, full=False)
-        self.assertIn('unexpected error', str(found['first']))
-        self.assertFalse(self.read())
-
-    def test_thread_that_cannot_be_started(self):
-        """The next read tries again."""
-        self.threads = cell_threads.Threads(FOREVER, FOREVER)
-        self.answering.set()
-        with fixtures.MonkeyPatch('threading.Thread.start', refuse):
-            self.assertRaises(RuntimeError, self.read)
-        self.assertFalse(self.read())
-
-    def test_silent_cell_has_one_query(self):
-        """Further reads of it neither start a thread nor wait."""
-        for _read in range(2):
-            self.assertTrue(self.read())
-        self.assertEqual(1, self.queries)
-
-    def answer_too_late(self):
-        """End the query of the silent cell, after its timeout."""
-        self.threads._timeout = 0.0
-        self.answering.set()
-        # Those of earlier tests may still end.
-        for thread in threading.enumerate():
-            if thread.name == 'first':
-                thread.join()
-        self.threads._timeout = FOREVER
-
-    def test_cell_that_answered_too_late(self):
-        """Its next query is not waited for, either."""
-        self.answer_too_late()
-        self.answering.clear()
-        self.assertTrue(self.read())
-
-    def test_full_sync_next_to_a_silent_cell(self):
-        """It waits its timeout for a silent cell only once."""
-        self.answer_too_late()
-        self.answering.clear()
-        self.wait_at_once(0.1)
-        self.assertTrue(self.read(full=True))
-
-    def test_full_sync_of_a_cell_that_answers_again(self):
-        """It is not left out because it was silent before."""
-        self.answer_too_late()
-        self.assertFalse(self.read(full=True))
-
-    def waits(self, query, full=False):
-        """Read the first cell; return the wait, as its error states it."""
-        found = self.threads.read({'first': query}, full)['first']
-        return found.failure.observation.removeprefix('was silent for ')
-
-    def test_silent_cell_is_waited_for_once_per_back_off(self):
-        """The back-off doubles, however many reads there are."""
-        self.answer_too_late()
-        self.answering.clear()
-        self.wait_at_once(0.1)
-        waited = []
-        for second in range(100):
-            self.threads._running.clear()
-            if self.waits(self.silent) == '0.1 s':
-                waited.append(second)
-            self.ahead += 1.0
-        # The first back-off has begun with the silence.
-        self.assertEqual([1, 3, 7, 15, 31, 61, 91], waited)
-
-    def test_driver_that_gives_up(self):
-        """An error after a wait is no answer: the cell stays silent."""
-        self.wait_at_once(1.0)
-        self.threads = cell_threads.Threads(FOREVER, FOREVER)
-        self.assertIn('timed out', self.waits(self.give_up))
-        self.assertEqual('is not tried again yet: it was silent',
-                         self.waits(self.silent))
-        # What a driver took to give up is not what an answer takes.
-        self.assertEqual({}, self.threads._took)
-
-    def test_driver_that_gives_up_after_the_wait(self):
-        """The full sync does not wait its whole timeout again."""
-        self.wait_at_once(0.1)
-        self.answering.set()
-        self.threads = cell_threads.Threads(0.1, 0.1)
-        ending = threading.Event()
-
-        def give_up_late():
-            ending.wait()
-            raise exceptions.CellUnavailable('timed out')
-
-        self.assertEqual('0.1 s', self.waits(give_up_late, full=True))
-        self.threads._timeout = FOREVER
-        ending.set()
-        for thread in threading.enumerate():
-            if thread.name == 'first':
-                thread.join()
-        self.answering.clear()
-        self.assertEqual('0.1 s', self.waits(self.silent, full=True))
-
-    def test_cell_that_refuses(self):
-        """It costs no wait, so that it is not silent afterwards."""
-        self.wait_at_once(1.0)
-        self.threads = cell_threads.Threads(FOREVER, FOREVER)
-        self.assertIn('refused', self.waits(self.refuse))
-        self.answering.set()
-        self.assertFalse(self.read())
-
-    def test_cell_that_answers_again(self):
-        """It is queried without being waited for until it answers."""
-        self.assertTrue(self.read())
-        self.answering.set()
-        while self.read():
-            pass
-        self.assertFalse(self.read())
-
-    def test_slow_cell(self):
-        """It is waited for in proportion to its last answer."""
-        def slow():
-            self.ahead += 60.0
-            return {}
-
-        threads = cell_threads.Threads(FOREVER, 0.01)
-        while threads.read({'slow': slow}, full=False) != {'slow': {}}:
-            pass
-        threading.Timer(0.1, self.answering.set).start()
-        found = threads.read({'slow': self.silent}, full=False)
-        self.assertEqual({'slow': {'silent': 'h1'}}, found)
-
-    def test_very_slow_cell(self):
-        """Hosts of other cells do not wait for it, however slow it was."""
-        def slow():
-            self.ahead += 60.0
-            return {}
-
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.source.cell_threads.LATEST', 0.2))
-        self.threads = cell_threads.Threads(FOREVER, 0.01)
-        while self.threads.read({'first': slow}, full=False) != {'first': {}}:
-            pass
-        self.assertEqual('0.2 s', self.waits(self.silent))
-
-    def test_query_of_some_hosts_next_to_a_full_sync(self):
-        """A query of the whole cell that hangs does not delay it."""
-        started = threading.Event()
-
-        def whole():
-            started.set()
-            return self.silent()
-
-        reading = threading.Thread(target=self.threads.read, args=(
-            {'second': whole}, True))
-        reading.start()
-        self.addCleanup(reading.join)
-        self.addCleanup(self.answering.set)
-        started.wait()
-        self.assertTrue(self.read())
+    def test_nothing_of_nova_is_imported_for_one(self):
+        """Eventlet would come with it, into a thread of the agent."""
+        subprocess.run(
+            [sys.executable, '-W', 'ignore', '-c', 'import sys; '
+             'from nova.conf import CONF; import types; '
+             'from nova_aggregate_mirror.source import cells; '
+             'sys.modules.update(dict.fromkeys(('
+             '"nova.objects", "eventlet", "oslo_service.backend"))); '
+             'CONF.set_override("connection", "sqlite:///a", "database"); '
+             'cell = cells.cell_of(types.SimpleNamespace(id=1, name="c", '
+             'uuid="u", database_connection="{scheme}:///b")); '
+             'sys.exit(cell.connection != "sqlite:///b")'], check=True)
