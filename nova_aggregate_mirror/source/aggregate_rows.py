@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Aggregates from rows of nova: with a UUID, or apart if they have none."""
 
+from collections import abc
+from typing import Any
+
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror import uuids
 
@@ -10,14 +13,17 @@ class AggregateRows:
 
     Every reader of nova uses it, so that a text that is no UUID is in no
     request to placement and in no ledger.
+
+    :param rows: each with the arguments of ``add``
     """
 
-    def __init__(self) -> None:
+    def __init__(self, rows: abc.Iterable[abc.Sequence[Any]] = ()) -> None:
         self.names: dict[str, str] = {}
         """UUID to name."""
         self._members: dict[str, set[str]] = {}
-        self._invalid: dict[int, source.InvalidAggregate] = {}
-        """ID to aggregate."""
+        self._invalid: dict[tuple[str, int, str | None], set[str]] = {}
+        for row in rows:
+            self.add(*row)
 
     def add(self, number: int, uuid: str | None, name: str | None,
             host: str = '') -> None:
@@ -27,14 +33,12 @@ class AggregateRows:
         :param host: a member; empty if the row has none
         """
         if uuid not in self.names:
+            name = source.aggregate_name(name)
             if uuid is None or not uuids.is_uuid(uuid):
-                hosts = frozenset([host] if host else [])
-                if number in self._invalid:
-                    hosts |= self._invalid[number].hosts
-                self._invalid[number] = source.InvalidAggregate(
-                    source.aggregate_name(name), number, uuid, hosts)
+                hosts = self._invalid.setdefault((name, number, uuid), set())
+                hosts.update([host] if host else [])
                 return
-            self.names[uuid] = source.aggregate_name(name)
+            self.names[uuid] = name
         if host:
             self._members.setdefault(host, set()).add(uuid)
 
@@ -46,4 +50,6 @@ class AggregateRows:
 
     @property
     def invalid(self) -> frozenset[source.InvalidAggregate]:
-        return frozenset(self._invalid.values())
+        return frozenset(
+            source.InvalidAggregate(*aggregate, frozenset(hosts))
+            for aggregate, hosts in self._invalid.items())

@@ -13,7 +13,6 @@ from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import cell_threads
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import host_database
-from nova_aggregate_mirror.source import node_locations
 from nova_aggregate_mirror.source import nova_tables
 from nova_aggregate_mirror.source import obstacles
 from nova_aggregate_mirror.source import statements
@@ -26,7 +25,7 @@ _METADATA, _SERVICE = nova_tables.aggregate_metadata.c, nova_tables.services.c
 _AGGREGATE, _MEMBER = nova_tables.aggregates.c, nova_tables.aggregate_hosts.c
 _HOST, _NODE = nova_tables.host_mappings.c, nova_tables.compute_nodes.c
 # A membership without a host is nobody's.
-MEMBERS = sa.select(_MEMBER.host, *statements.NAMED_AGGREGATE).join_from(
+MEMBERS = sa.select(*statements.NAMED_AGGREGATE, _MEMBER.host).join_from(
     nova_tables.aggregate_hosts, nova_tables.aggregates,
     statements.IN_AGGREGATE,
 ).where(_MEMBER.host.is_not(None))
@@ -91,10 +90,9 @@ class DatabaseSource(host_database.HostSource):
 
     def read_all(self) -> source.Nova:
         with self._api.reading() as api:
-            aggregates = host_database.aggregates_in(api)
-            rows = api.execute(MEMBERS).all()
-            for host, number, uuid, name in rows:
-                aggregates.add(number, uuid, name, host)
+            aggregates = host_database.every_aggregate(api)
+            for row in api.execute(MEMBERS):
+                aggregates.add(*row)
             by_id = {cell.id: cell for cell in self._cells.all(api)}
             mapped = {host: by_id[cell_id] for host, cell_id
                       in api.execute(MAPPED) if cell_id in by_id}
@@ -106,7 +104,8 @@ class DatabaseSource(host_database.HostSource):
         rows, down = self._cells.rows(
             dict.fromkeys(by_id.values(), _every_node), full=True)
         homes = {host: cell.name for host, cell in mapped.items()}
-        located = node_locations.locate(rows, homes, not down)
+        located = host_database.snapshot(
+            aggregates, rows, homes, down, members)
         at_home = {
             row.host for row in rows if homes.get(row.host) == row.cell}
         # As MySQL compares them, which nova asks for the mapping of a host.
@@ -119,11 +118,8 @@ class DatabaseSource(host_database.HostSource):
             if row.host in members and row.host not in at_home
             and homes.get(row.host) not in down}
         nova = dataclasses.replace(
-            located, aggregates=aggregates.names, members=members,
-            unmapped=frozenset(unmapped | in_other_cells),
-            nodes_unmapped=nodes_unmapped, cells_down=down, cells=len(by_id),
-            hosts_down=host_database.hidden(members, homes, down),
-            invalid_aggregates=aggregates.invalid)
+            located, unmapped=frozenset(unmapped | in_other_cells),
+            nodes_unmapped=nodes_unmapped, cells=len(by_id))
         if not nova.lost():
             return nova
         rows, silent = self._cells.rows(dict.fromkeys(

@@ -22,16 +22,12 @@ class _HostData:
     def __init__(self) -> None:
         self.aggregates = aggregate_rows.AggregateRows()
         self.mapped: dict[str, cells.Cell] = {}
-        self._names: set[str] = set()
+        self.names: set[str] = set()
 
     @property
     def homes(self) -> abc.Mapping[str, str]:
         """Host to the name of the cell of its host mapping."""
         return {host: cell.name for host, cell in self.mapped.items()}
-
-    def missing(self, rows: abc.Iterable[source.NodeRow]) -> frozenset[str]:
-        """Return the hosts of these nodes that were not read."""
-        return frozenset(row.host for row in rows) - self._names
 
     def read(self, api: Any, hosts: frozenset[str]) -> None:
         """Read further hosts; names are compared exactly, unlike in MySQL.
@@ -45,7 +41,7 @@ class _HostData:
                 self.aggregates.add(
                     row.aggregate_id, row.aggregate, row.aggregate_name,
                     row.member)
-        self._names |= hosts
+        self.names |= hosts
 
 
 class HostSource:
@@ -71,7 +67,7 @@ class HostSource:
         """Read an aggregate's UUID, and a host's nodes and aggregates."""
         with self._api.reading() as api:
             answer = api.execute(
-                statements.SCOPE, {'id': aggregate_id, 'host': host}).all()
+                statements.HOSTS, {'id': aggregate_id, 'some': [host]}).all()
             own = _aggregates_of(answer, {None})
             uuid = next(iter(own.names), '')
             if not host:
@@ -92,7 +88,7 @@ class HostSource:
 
     def aggregates(self) -> abc.Mapping[str, str]:
         with self._api.reading() as api:
-            return aggregates_in(api).names
+            return every_aggregate(api).names
 
     def cell_mappings(self) -> abc.Mapping[str, str]:
         """Read UUID to display name of every cell except cell0."""
@@ -106,11 +102,11 @@ class HostSource:
         records = _HostData()
         with self._api.reading() as api:
             records.read(api, hosts)
-            own_cells_only = down is None and records.mapped.keys() >= hosts
-            existing = _existing(
-                api, frozenset(aggregates) - records.aggregates.names.keys())
+            others = frozenset(aggregates) - records.aggregates.names.keys()
+            for row in engines.select(api, statements.EXISTING, others):
+                records.aggregates.add(*row)
             candidates: list[cells.Cell] = []
-            if own_cells_only and hosts:
+            if hosts and down is None and records.mapped.keys() >= hosts:
                 candidates = _ordered(records.mapped.values())
             elif hosts or nodes:
                 candidates = self._cells.all(api)
@@ -121,14 +117,10 @@ class HostSource:
                 cell for cell in candidates if cell.name not in down),
                 (), nodes, full=True)
             down = {**down, **silent}
-        located = node_locations.locate(rows, records.homes, not down, nodes)
-        members = records.aggregates.members
-        return dataclasses.replace(
-            located, aggregates={**records.aggregates.names, **existing},
-            members=members,
-            unmapped=hosts & (members.keys() - records.mapped.keys()),
-            cells_down=down, hosts_down=hidden(hosts, records.homes, down),
-            invalid_aggregates=records.aggregates.invalid)
+        nova = snapshot(
+            records.aggregates, rows, records.homes, down, hosts, nodes)
+        unmapped = hosts & (nova.members.keys() - records.mapped.keys())
+        return dataclasses.replace(nova, unmapped=unmapped)
 
     def _search(self, records: _HostData,
                 candidates: abc.Collection[cells.Cell], hosts: frozenset[str],
@@ -166,7 +158,7 @@ class HostSource:
             queries[cell] = functools.partial(
                 _find_nodes, hosts=possible, nodes=nodes)
         rows, down = self._cells.rows(queries, full)
-        new_hosts = records.missing(rows)
+        new_hosts = frozenset(row.host for row in rows) - records.names
         if new_hosts:
             with self._api.reading() as api:
                 records.read(api, new_hosts)
@@ -177,32 +169,22 @@ def _ordered(mapped: abc.Iterable[cells.Cell]) -> list[cells.Cell]:
     return sorted(set(mapped), key=lambda cell: cell.id)
 
 
-def aggregates_in(connection: Any) -> aggregate_rows.AggregateRows:
+def every_aggregate(connection: Any) -> aggregate_rows.AggregateRows:
     """Read every aggregate, without its member hosts."""
-    rows = aggregate_rows.AggregateRows()
-    for columns in connection.execute(statements.AGGREGATES).all():
-        rows.add(*columns)
-    return rows
+    return aggregate_rows.AggregateRows(
+        connection.execute(statements.AGGREGATES))
 
 
 def _aggregates_of(answer: abc.Iterable[Any],
                    members: abc.Collection[str | None]
                    ) -> aggregate_rows.AggregateRows:
-    """Collect the aggregates of ``statements.SCOPE`` with these members.
+    """Collect the aggregates of ``statements.HOSTS`` with these members.
 
     :param members: hosts; None for the aggregate that was given by its ID
     """
-    rows = aggregate_rows.AggregateRows()
-    for row in answer:
-        if row.aggregate_id is not None and row.member in members:
-            rows.add(row.aggregate_id, row.aggregate, row.aggregate_name)
-    return rows
-
-
-def _existing(connection: Any, some: frozenset[str]) -> dict[str, str]:
-    rows = engines.select(connection, statements.EXISTING, some)
-    return {uuid: source.aggregate_name(name) for uuid, name in rows
-            if uuids.is_uuid(uuid)}
+    return aggregate_rows.AggregateRows(
+        (row.aggregate_id, row.aggregate, row.aggregate_name) for row in answer
+        if row.aggregate_id is not None and row.member in members)
 
 
 def _find_nodes(cell: Any, hosts: frozenset[str],
@@ -216,13 +198,23 @@ def _find_nodes(cell: Any, hosts: frozenset[str],
     return rows
 
 
-def hidden(hosts: abc.Iterable[str], homes: abc.Mapping[str, str],
-           down: source.Down) -> source.Memberships:
-    """Return host to the cells that did not answer and may have its nodes."""
-    hidden = {}
+def snapshot(aggregates: aggregate_rows.AggregateRows,
+             rows: abc.Iterable[source.NodeRow], homes: node_locations.Homes,
+             down: source.Down, hosts: abc.Iterable[str],
+             nodes: abc.Collection[str] = ()) -> source.Nova:
+    """Combine what nova's API database and its cells have of some hosts.
+
+    :param nodes: see ``node_locations.locate``
+    """
+    hosts_down = {}
     for host in hosts:
+        # A host without a mapping may be in any cell.
         possible = {homes[host]} if host in homes else down.keys()
         names = frozenset(possible & down.keys())
         if names:
-            hidden[host] = names
-    return hidden
+            hosts_down[host] = names
+    return dataclasses.replace(
+        node_locations.locate(rows, homes, not down, nodes),
+        aggregates=aggregates.names, members=aggregates.members,
+        cells_down=down, hosts_down=hosts_down,
+        invalid_aggregates=aggregates.invalid)

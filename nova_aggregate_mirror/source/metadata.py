@@ -66,8 +66,8 @@ class MetadataSource:
     def known(self, uuids: abc.Iterable[str]) -> frozenset[str]:
         """Return those of the UUIDs that are host aggregates of nova."""
         with self._api.reading() as api:
-            return frozenset(api.scalars(
-                statements.EXISTING, {'some': sorted(uuids)}))
+            rows = api.execute(statements.EXISTING, {'some': sorted(uuids)})
+            return frozenset(row.uuid for row in rows)
 
 
 def read_all(database: connections.Pool | None = None,

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """SQL statements on hosts and aggregates."""
 
-from typing import Any
-
 import sqlalchemy as sa
 
 from nova_aggregate_mirror.limits import engines
@@ -12,7 +10,6 @@ from nova_aggregate_mirror.source import nova_tables
 # Statements are built once, because building takes longer than executing.
 AGGREGATE, MEMBER = nova_tables.aggregates.c, nova_tables.aggregate_hosts.c
 HOST, NODE = nova_tables.host_mappings.c, nova_tables.compute_nodes.c
-NAMED: 'sa.BindParameter[Any]' = sa.bindparam('host')
 NOTHING = sa.null()
 # The columns of two tables may have different collations, which MySQL does
 # not compare: no column is compared with one of another table.
@@ -30,18 +27,14 @@ _NO_MAPPING = (NOTHING,) * (1 + len(cells.COLUMNS))
 _MEMBERSHIPS = sa.select(
     *_NO_MAPPING, MEMBER.host, *NAMED_AGGREGATE,
 ).join_from(nova_tables.aggregate_hosts, nova_tables.aggregates, IN_AGGREGATE)
-# With the aggregate itself, which may have no member.
-SCOPE = sa.union_all(
-    _MAPPINGS.where(HOST.host == NAMED),
-    _MEMBERSHIPS.where(MEMBER.host == NAMED),
-    sa.select(*_NO_MAPPING, NOTHING, *NAMED_AGGREGATE).where(
-        AGGREGATE.id == sa.bindparam('id')))
+# Also of an aggregate, if any is given, which may have no member.
 HOSTS = sa.union_all(
     _MAPPINGS.where(HOST.host.in_(engines.SOME)),
-    _MEMBERSHIPS.where(MEMBER.host.in_(engines.SOME)))
+    _MEMBERSHIPS.where(MEMBER.host.in_(engines.SOME)),
+    sa.select(*_NO_MAPPING, NOTHING, *NAMED_AGGREGATE).where(
+        AGGREGATE.id == sa.bindparam('id', None)))
 AGGREGATES = sa.select(*NAMED_AGGREGATE)
-EXISTING = sa.select(AGGREGATE.uuid, AGGREGATE.name).where(
-    AGGREGATE.uuid.in_(engines.SOME))
+EXISTING = AGGREGATES.where(AGGREGATE.uuid.in_(engines.SOME))
 # A node without a host was never completed by its nova-compute.
 NODES = sa.select(NODE.uuid, NODE.host).where(
     NODE.deleted == 0, NODE.host.is_not(None))

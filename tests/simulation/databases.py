@@ -56,7 +56,6 @@ class Api:
         self._world = world
         self._nova = nova
         answers: Answers = {
-            statements.SCOPE: self._scope,
             statements.HOSTS: self._hosts,
             statements.EXISTING: self._existing,
             statements.AGGREGATES: lambda _values: [
@@ -77,16 +76,6 @@ class Api:
             raise exceptions.NovaUnavailable('nova is unavailable')
         yield self._connection
 
-    def _scope(self, values: Values) -> abc.Iterator[_Host]:
-        uuid, host = self._nova.ids.get(values['id']), values['host']
-        if host in self._nova.homes:
-            yield _Host(host, *_cell(self._nova.homes[host]))
-        for name, hosts in self._nova.hosts_of.items():
-            if host in hosts:
-                yield _Host(member=host, aggregate_id=NUMBER, aggregate=name)
-        if uuid in self._nova.hosts_of:
-            yield _Host(aggregate_id=NUMBER, aggregate=uuid)
-
     def _hosts(self, values: Values) -> abc.Iterator[_Host]:
         for host in values['some']:
             if host in self._nova.homes:
@@ -95,18 +84,21 @@ class Api:
                 if host in hosts:
                     yield _Host(member=host, aggregate_id=NUMBER,
                                 aggregate=name, aggregate_name=name)
+        uuid = self._nova.ids.get(values.get('id'))
+        if uuid in self._nova.hosts_of:
+            yield _Host(aggregate_id=NUMBER, aggregate=uuid)
 
     def _members(self, _values: Values) -> abc.Iterator[tuple[Any, ...]]:
         for uuid, hosts in self._nova.hosts_of.items():
             for host in hosts:
-                yield host, NUMBER, uuid, uuid
+                yield NUMBER, uuid, uuid, host
 
     def _mapped(self, _values: Values) -> abc.Iterator[tuple[Any, ...]]:
         for host, cell in self._nova.homes.items():
             yield host, _cell(cell).id
 
-    def _existing(self, values: Values) -> abc.Iterator[tuple[str, str]]:
-        return ((uuid, uuid) for uuid in values['some']
+    def _existing(self, values: Values) -> abc.Iterator[tuple[Any, ...]]:
+        return ((NUMBER, uuid, uuid) for uuid in values['some']
                 if uuid in self._nova.hosts_of)
 
 
