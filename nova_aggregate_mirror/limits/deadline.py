@@ -32,8 +32,7 @@ def within(seconds: float, total: float = 0.0) -> abc.Iterator[None]:
 
     :param total: seconds of the budget, if these are the rest of one
     """
-    new = _Deadline(
-        time.monotonic() + seconds, total or seconds, is_budget=total > 0)
+    new = _Deadline(time.monotonic() + seconds, total or seconds, total > 0)
     token = _CURRENT.set(
         min(_CURRENT.get(), new, key=lambda deadline: deadline.expiry))
     try:
@@ -60,8 +59,7 @@ class Budget:
     def spending(self, essential: bool = False) -> abc.Iterator[None]:
         """Bound the context's I/O by what other parts have left.
 
-        :param essential: whether this part has at least what is left of the
-            floor
+        :param essential: whether it has at least what is left of the floor
         """
         shared = max(0.0, self._left)
         least = self._floor if essential else 0.0

@@ -14,12 +14,11 @@ import ssl
 
 from nova_aggregate_mirror import causes
 
-# By the innermost error that is one of these.
+# The first row with the class of the error, or a base class of it, applies.
 _SOCKET: tuple[tuple[type[BaseException], causes.Cause], ...] = (
     (ConnectionRefusedError, causes.REFUSED),
     (ConnectionError, causes.DISCONNECTED),
-    (socket.gaierror, causes.UNRESOLVED),
-)
+    (socket.gaierror, causes.UNRESOLVED))
 # Of MySQL and MariaDB, and SQLSTATE of PostgreSQL.
 _CODES = {
     **dict.fromkeys((1045, 1698, '28P01', '28000'), causes.PASSWORD),
@@ -152,12 +151,12 @@ def missing(exc: BaseException) -> str:
 
     :returns: empty if no error of the chain says so; the outermost decides
     """
-    found = next(filter(None, (
-        _MISSING.search(str(error)) for error in reversed(chain(exc)))), None)
-    if found is None:
-        return ''
-    kind = 'column' if found[1].lower() == 'column' else 'table'
-    return '%s %s' % (kind, found[2])
+    for error in reversed(chain(exc)):
+        found = _MISSING.search(str(error))
+        if found:
+            kind = 'column' if found[1].lower() == 'column' else 'table'
+            return '%s %s' % (kind, found[2])
+    return ''
 
 
 def _of_driver(error: BaseException) -> causes.Cause | None:
@@ -170,23 +169,18 @@ def _of_driver(error: BaseException) -> causes.Cause | None:
         return causes.silent(0)
     # The number first: many errors of MySQL may share an SQLSTATE.
     states = [getattr(error, name, None) for name in ('sqlstate', 'pgcode')]
-    for code in (next(iter(error.args), None), *states):
-        if isinstance(code, (int, str)) and code in _CODES:
-            limit = re.search(r"'(max_\w+)'", str(error))
-            if limit and _CODES[code] == causes.USED_UP:
-                return causes.user_limit(limit[1])
-            return _named(_CODES[code], error)
-    cause = _CLASSES.get(type(error).__name__)
-    cause = _named(cause, error) if cause else of_socket(error)
-    if cause or any(states):
-        return cause
-    return _of_libpq(error)
-
-
-def _named(cause: causes.Cause, error: BaseException) -> causes.Cause:
-    """Return a row with the name of what is missing, if it has one."""
-    name = missing(error) if cause in (causes.TABLE, causes.COLUMN) else ''
-    return causes.lacking(cause, name) if name else cause
+    codes = [code for code in (*error.args[:1], *states)
+             if isinstance(code, (int, str)) and code in _CODES]
+    cause = (_CODES[codes[0]] if codes
+             else _CLASSES.get(type(error).__name__))
+    if cause in (causes.TABLE, causes.COLUMN):
+        name = missing(error)
+        return causes.lacking(cause, name) if name else cause
+    limit = re.search(r"'(max_\w+)'", str(error))
+    if cause == causes.USED_UP and limit:
+        return causes.user_limit(limit[1])
+    cause = cause or of_socket(error)
+    return cause if cause or any(states) else _of_libpq(error)
 
 
 def _of_libpq(error: BaseException) -> causes.Cause | None:

@@ -9,6 +9,7 @@ from collections import abc
 import contextlib
 import contextvars
 import dataclasses
+import functools
 import inspect
 import math
 import sys
@@ -28,9 +29,8 @@ from nova_aggregate_mirror.limits import backoff
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import driver_failures
 
-# Errors of a database that is unavailable, misconfigured or partly migrated.
-# Oslo.db leaves some to SQLAlchemy, such as a connection too many; SQLAlchemy
-# 2.1 has a class of errors for drivers that have none.
+# Oslo.db leaves some errors to SQLAlchemy, such as a connection too many;
+# SQLAlchemy 2.1 has a class of errors for drivers that have none.
 LIBRARY_ERRORS = (
     db_exc.DBError, db_exc.CantStartEngineError, sa_exc.SQLAlchemyError,
     getattr(sa_exc, 'EmulatedDBAPIException', sa_exc.SQLAlchemyError))
@@ -38,29 +38,27 @@ LIBRARY_ERRORS = (
 ERRORS = (*LIBRARY_ERRORS, ImportError, OSError)
 
 # Timeout parameters per driver, and their units per second; by default a hung
-# server hangs the caller.
+# server hangs the caller. Libpq has no read timeout: of a server that does not
+# answer, keepalives detect only that its host is gone.
+_MYSQL = {'connect_timeout': 1, 'read_timeout': 1, 'write_timeout': 1}
 _LIBPQ = {'connect_timeout': 1, 'tcp_user_timeout': 1000,
           'keepalives_idle': 1, 'keepalives_interval': 1}
-TIMEOUTS = {
-    'pymysql': {'connect_timeout': 1, 'read_timeout': 1, 'write_timeout': 1},
-    'mysqldb': {'connect_timeout': 1, 'read_timeout': 1, 'write_timeout': 1},
-    # libpq has no read timeout: of a server that does not answer, keepalives
-    # detect only that its host is gone.
-    'psycopg': _LIBPQ, 'psycopg2': _LIBPQ}
+_TIMEOUTS = {'pymysql': _MYSQL, 'mysqldb': _MYSQL,
+             'psycopg': _LIBPQ, 'psycopg2': _LIBPQ}
 
-# Seconds that the last statement of a call may take after its deadline, and
-# that a healthy database needs for a transaction.
-OVERRUN, HEALTHY = 1.0, 0.25
-PATIENCE = 5.0  # Seconds that a call waits for an answer at most.
+# Seconds that the last statement of a call may take after its deadline, that a
+# healthy database needs for a transaction, and that a call waits for an answer
+# at most.
+OVERRUN, HEALTHY, PATIENCE = 1.0, 0.25, 5.0
 # The server ends a statement before the driver gives up the connection, and
 # after this share of the limit a database counts as silent.
 AT_SERVER, SILENT = 0.9, 0.8
 
 # On Galera, a transaction that begins with a read (1), or with an UPDATE or a
-# DELETE (2), first waits until its node has applied what the cluster has
-# committed. The number of rows that an UPDATE or a DELETE finds is an answer,
-# too, and a new connection may lead to another node than the last one. An
-# INSERT need not wait: at COMMIT it conflicts with what its node has missed.
+# DELETE (2), whose number of rows is an answer, too, first waits until its
+# node has applied what the cluster has committed: a new connection may lead to
+# another node than the last one. An INSERT need not wait: at COMMIT it
+# conflicts with what its node has missed.
 CAUSAL = 1 | 2
 # MySQL's error of such a wait, and of a wait for a lock; and PostgreSQL's
 # SQLSTATE of a wait for a lock.
@@ -103,8 +101,8 @@ class Limits:
         """Seconds that a statement waits for locks of other sessions.
 
         A lock differs from a server that hangs only if this ends well before
-        the statement. MySQL takes whole seconds: an ``answer`` of one second
-        is too short for that.
+        the statement. An ``answer`` of one second is too short for that:
+        MySQL takes whole seconds.
         """
         return self.answer / 2
 
@@ -131,7 +129,6 @@ def attempt(limits: Limits, silence: backoff.Backoff, insist: bool = False
             ) -> abc.Iterator[None]:
     """Use a database inside; begin its back-off if there is no answer.
 
-    :param silence: the back-off of the database
     :param insist: whether to ignore a back-off, which an answer ends
     :raises Observed: during the back-off
     :raises NotAsked: when no time or no connection is left
@@ -150,7 +147,7 @@ def attempt(limits: Limits, silence: backoff.Backoff, insist: bool = False
     except sa_exc.TimeoutError as exc:
         raise NotAsked(causes.POOL) from exc
     except (*ERRORS, exceptions.MirrorError) as exc:
-        waited = waited_since(began)
+        waited = _waited_since(began)
         if waited >= SILENT * limits.answer:
             silence.extend(time.monotonic(), driver_failures.of_database(
                 exc, waited, handled))
@@ -158,13 +155,11 @@ def attempt(limits: Limits, silence: backoff.Backoff, insist: bool = False
     silence.until = -math.inf
 
 
-def waited_since(began: float) -> float:
+def _waited_since(began: float) -> float:
     """Return the seconds since the last request to a database.
 
     Earlier requests were answered, and what this process did itself is no
     wait for a database.
-
-    :param began: when the database was first used, by the monotonic clock
     """
     return time.monotonic() - max(began, _LAST_REQUEST.get())
 
@@ -176,31 +171,29 @@ def translated(party: causes.Party,
                ) -> abc.Iterator[None]:
     """Translate the errors of a database that are raised inside.
 
-    :param party: the database
     :param kind: returns the class for an error
-    :param errors: the classes to translate
     """
     began, handled = time.monotonic(), sys.exception()
     try:
         yield
     except errors as exc:
         raise kind(exc).of(driver_failures.of_database(
-            exc, waited_since(began), handled), party) from exc
+            exc, _waited_since(began), handled), party) from exc
 
 
 def timeouts(url: sa.engine.URL | str, seconds: float, parameters: str = ''
              ) -> dict[str, str]:
     """Return the parameters for a URL, but for those of the operator.
 
-    :param seconds: for a connection, and for each read and write; the drivers
-        take whole seconds
+    :param seconds: for a connection, and for each read and write
     :param parameters: ``connection_parameters``, which oslo.db adds to the URL
     """
     url = sa.engine.make_url(url)
+    units = _TIMEOUTS.get(url.get_driver_name(), {})
     options = {*url.query, *urllib.parse.parse_qs(parameters)}
-    return {name: str(math.ceil(seconds) * unit) for name, unit
-            in TIMEOUTS.get(url.get_driver_name(), {}).items()
-            if name not in options}
+    # The drivers take whole seconds.
+    return {name: str(math.ceil(seconds) * units[name])
+            for name in units if name not in options}
 
 
 def chunks(values: abc.Iterable[str]) -> abc.Iterator[list[str]]:
@@ -226,8 +219,7 @@ def create(url: sa.engine.URL, settings: Any, limits: Limits,
     parameters = inspect.signature(engines.create_engine).parameters
     arguments = {name: settings[name] for name in settings
                  if name in parameters}
-    # By default oslo.db retries the first connection for 100 seconds, too
-    # long for a user's request.
+    # By default oslo.db retries the first connection for 100 seconds.
     arguments |= {'max_retries': 0, **overrides}
     if url.get_backend_name() != 'sqlite':
         arguments['pool_timeout'] = limits.answer
@@ -262,13 +254,9 @@ def build(url: sa.engine.URL, factory: abc.Callable[[], sa.engine.Engine]
             yield
         except (AttributeError, TypeError, ValueError) as exc:
             # A UnicodeError quotes a character, perhaps of the password.
-            reason = str(getattr(exc, 'reason', exc))
-            if isinstance(exc, AttributeError):
-                # It tells what the driver expected of its own objects.
-                reason = ''
             raise driver_failures.Observed(causes.url_unusable(
-                url.get_driver_name(), ', '.join(sorted(url.query)), reason)
-            ) from exc
+                url.get_driver_name(), ', '.join(sorted(url.query)),
+                str(getattr(exc, 'reason', exc)))) from exc
 
     with reported():
         engine = factory()
@@ -286,10 +274,9 @@ def build(url: sa.engine.URL, factory: abc.Callable[[], sa.engine.Engine]
 def _classify(context: Any) -> None:
     """Raise LostLock for a lost lock, DBConnectionError for a node that lags.
 
-    MySQL and MariaDB report both as error 1205, with the same text: of a
-    write it is a lost lock, of a read a node that lags on Galera. Of an UPDATE
-    that begins a transaction this may be wrong: if its node lags, a read finds
-    that soon.
+    MySQL and MariaDB report both as error 1205: of a write it is a lost lock,
+    of a read a node that lags on Galera. Of an UPDATE that begins a
+    transaction this may be wrong: if its node lags, a read finds that soon.
     """
     error = context.original_exception
     if isinstance(error, NotAsked):
@@ -322,23 +309,21 @@ def _at_connect(engine: sa.engine.Engine, statement: str) -> None:
 def _bound(engine: sa.engine.Engine, limits: Limits) -> sa.engine.Engine:
     """Limit each statement, and begin none that may end too late."""
 
-    def connect(*_arguments: Any) -> None:
-        limits.check()
+    def begin_request(cause: causes.Cause, *_arguments: Any) -> None:
+        limits.check(cause)
         _LAST_REQUEST.set(time.monotonic())
 
-    def proceed(*_arguments: Any) -> None:
-        limits.check(causes.NOT_ASKED_FURTHER)
-        _LAST_REQUEST.set(time.monotonic())
-
-    sa.event.listen(engine, 'do_connect', connect)
-    for event in 'before_cursor_execute', 'commit':
-        sa.event.listen(engine, event, proceed)
+    for event, cause in (('do_connect', causes.NOT_ASKED),
+                         ('before_cursor_execute', causes.NOT_ASKED_FURTHER),
+                         ('commit', causes.NOT_ASKED_FURTHER)):
+        sa.event.listen(
+            engine, event, functools.partial(begin_request, cause))
     if engine.dialect.driver == 'psycopg':
         @sa.event.listens_for(engine, 'do_connect')
         def prepare_nothing(_dialect: Any, _record: Any, _arguments: Any,
                             options: dict[str, Any]) -> None:
-            # A connection pooler may lead the next transaction to a session
-            # that does not have the prepared statement.
+            # A connection pooler may lead the next transaction to another
+            # session.
             options['prepare_threshold'] = None
 
     milliseconds = int(limits.answer * AT_SERVER * 1000)
