@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""State of nova: host aggregates, their member hosts and compute nodes.
-
-Long because the interface to nova and all that it returns are one contract.
-"""
+"""State of nova: host aggregates, their member hosts and compute nodes."""
 
 from collections import abc
 import dataclasses
@@ -13,6 +10,7 @@ from nova_aggregate_mirror import exceptions
 Memberships = abc.Mapping[str, frozenset[str]]
 Down = abc.Mapping[str, exceptions.Failure]
 """Cells that did not answer, name to what their databases did."""
+RESTART = 'restart nova-compute on that host'
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -28,13 +26,6 @@ class NodeRow:
     def __str__(self) -> str:
         return 'host %s%s' % (
             self.host, ' in cell %s' % self.cell if self.cell else '')
-
-
-RESTART = 'restart nova-compute on that host'
-Obstacles = abc.Mapping[str, tuple[str, str]]
-"""Hosts to what is wrong with each, and the step."""
-CORRECT = ('in nova\'s API database, set the uuid of the row with id %d in '
-           'the table aggregates to the one that it had, or to a new one')
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -64,7 +55,9 @@ class InvalidAggregate:
 
     @property
     def step(self) -> str:
-        return CORRECT % self.id
+        return ('in nova\'s API database, set the uuid of the row with id %d '
+                'in the table aggregates to the one that it had, or to a new '
+                'one' % self.id)
 
 
 def aggregate_name(name: str | None) -> str:
@@ -82,51 +75,39 @@ class Nova:
 
     aggregates: abc.Mapping[str, str]
     """UUID to name: aggregates of the hosts, and requested ones that exist."""
-
     members: Memberships
     """Host to the UUIDs of its aggregates."""
-
     nodes: abc.Mapping[str, str]
     """Compute node UUID, which is also the provider UUID, to host; to the
     first one if it is in ``shared``."""
-
     unmapped: frozenset[str] = frozenset()
     """Member hosts without a mapping to a cell that has a node of them."""
-
     nodes_unmapped: frozenset[str] = dataclasses.field(
         default=frozenset(), compare=False)
     """Compute nodes of hosts without a host mapping; of ``read_all`` only."""
-
     cells_down: Down = dataclasses.field(default_factory=dict)
-
     hosts_down: Memberships = dataclasses.field(default_factory=dict)
     """Member hosts that may have a compute node in ``cells_down``, to the
     names of these cells."""
-
     shared: abc.Mapping[str, tuple[NodeRow, ...]] = dataclasses.field(
         default_factory=dict)
     """Compute nodes that several hosts have, to the rows that say so."""
-
     unknown: Memberships = dataclasses.field(default_factory=dict)
     """Compute nodes, existing or not, whose host only a cell in
     ``cells_down`` may tell, to the hosts in the other cells. Nothing is known
     about their aggregates: they are left unchanged."""
-
     invalid_aggregates: frozenset[InvalidAggregate] = frozenset()
     """Aggregates without a UUID: of the hosts, or all. What a member host of
     one is in is not known completely."""
-
     invalid_nodes: frozenset[NodeRow] = frozenset()
     """Rows of compute nodes whose UUID is none, so that none has it."""
-
     unlisted: frozenset[str] = dataclasses.field(
         default=frozenset(), compare=False)
     """Hosts with a nova-compute of which nova-api lists no compute node."""
-
-    obstacles: Obstacles = dataclasses.field(
+    obstacles: abc.Mapping[str, tuple[str, str]] = dataclasses.field(
         default_factory=dict, compare=False)
-    """Of hosts that are ``lost``; of ``read_all`` only."""
-
+    """Hosts that are ``lost`` to what is wrong with each, and the step; of
+    ``read_all`` only."""
     cells: int = dataclasses.field(default=0, compare=False)
     """Number of cells, those that did not answer included; 0 if unknown."""
 
@@ -141,9 +122,7 @@ class Nova:
         """Return the hosts of a compute node that exists and is known."""
         if node in self.shared:
             return frozenset(row.host for row in self.shared[node])
-        if node in self.nodes:
-            return frozenset({self.nodes[node]})
-        return frozenset()
+        return frozenset([self.nodes[node]] if node in self.nodes else [])
 
     def host_names(self, node: str) -> str:
         """Return the hosts of a compute node, for a message."""
@@ -155,9 +134,8 @@ class Nova:
         A UUID that is not, or no longer, a compute node has no aggregates.
         This does not hold for nodes that are ``unknown``.
         """
-        memberships = self._memberships(node)
-        return (memberships[0].intersection(*memberships) if memberships
-                else frozenset())
+        first, *others = self._memberships(node) or [frozenset[str]()]
+        return first.intersection(*others)
 
     def disputed(self, node: str) -> frozenset[str]:
         """Return the aggregates of some but not all hosts of a node.
@@ -178,10 +156,7 @@ class Nova:
         Any aggregate that it is in only in placement may be that of a row
         without a UUID.
         """
-        if not self.invalid_aggregates:
-            return False
-        hosts = self.hosts_of(node)
-        return any(aggregate.hosts & hosts
+        return any(aggregate.hosts & self.hosts_of(node)
                    for aggregate in self.invalid_aggregates)
 
     def nodes_of(self, hosts: abc.Collection[str]) -> frozenset[str]:
@@ -218,10 +193,8 @@ class Scope:
 
     aggregate_uuid: str
     """Empty when nova has no such aggregate, or no UUID of it."""
-
     nodes: frozenset[str] = frozenset()
     """UUIDs of the host's compute nodes, in the cells that answered."""
-
     cells_down: Down = dataclasses.field(default_factory=dict)
     members: frozenset[str] = frozenset()
     """UUIDs of the host's aggregates."""
@@ -251,10 +224,7 @@ class Source(Protocol):
         """
 
     def node_names(self, nodes: abc.Collection[str]) -> abc.Mapping[str, str]:
-        """Read the names of compute nodes, which their providers have.
-
-        :param nodes: UUIDs; those that no cell has are omitted
-        """
+        """Read the names of those compute nodes, by UUID, that a cell has."""
 
     def read_all(self) -> Nova:
         """Read nova's state for every host and every aggregate."""

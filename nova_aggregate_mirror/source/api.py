@@ -66,20 +66,16 @@ class ApiSource:
             hidden = self.hosts_down()
         # A node that is not listed may be of any hidden host.
         down_hosts = hidden if gone else hidden & hosts
-        nova = _nova(self.all_aggregates(), rows, down_hosts, gone)
         related = hosts | listed_hosts
+        listed = [aggregate for aggregate in self.all_aggregates()
+                  if aggregate.hosts & related or aggregate.uuid in requested]
+        nova = _nova(listed, rows, down_hosts, gone)
         members = {host: memberships for host, memberships
                    in nova.members.items() if host in related}
-        existing = requested.union(*members.values())
-        names = {uuid: name for uuid, name in nova.aggregates.items()
-                 if uuid in existing}
         hosts_down = {host: cells for host, cells in nova.hosts_down.items()
                       if host in hosts}
-        invalid = frozenset(aggregate for aggregate in nova.invalid_aggregates
-                            if aggregate.hosts & related)
         return dataclasses.replace(
-            nova, aggregates=names, members=members, hosts_down=hosts_down,
-            invalid_aggregates=invalid)
+            nova, members=members, hosts_down=hosts_down)
 
     def read_all(self) -> source.Nova:
         rows = self._nodes()
@@ -165,21 +161,12 @@ def cells_of(hosts: frozenset[str]) -> source.Down:
     if not hosts:
         return {}
     noun, names = 'hosts' if len(hosts) > 1 else 'host', plurals.some(hosts)
-    unavailable = exceptions.CellUnavailable.of(
-        causes.STATUS_UNKNOWN.with_detail(names), api_connection.PARTY)
-    return {'of %s %s' % (noun, names): unavailable.failure}
+    return {'of %s %s' % (noun, names): _silence(causes.STATUS_UNKNOWN, names)}
 
 
-def _cells_of_unlisted(nodes: frozenset[str]) -> source.Down:
-    """Return the cell that nodes may be in that are not listed.
-
-    They are deleted, or in a cell that the API does not name.
-    """
-    if not nodes:
-        return {}
-    cause = causes.UNLISTED.with_detail(plurals.some(nodes))
-    unavailable = exceptions.CellUnavailable.of(cause, api_connection.PARTY)
-    return {'unknown': unavailable.failure}
+def _silence(cause: causes.Cause, names: str) -> exceptions.Failure:
+    return exceptions.CellUnavailable.of(
+        cause.with_detail(names), api_connection.PARTY).failure
 
 
 def _nova(aggregates: abc.Iterable[api_connection.ListedAggregate],
@@ -188,17 +175,20 @@ def _nova(aggregates: abc.Iterable[api_connection.ListedAggregate],
     """Build nova's state; ``down`` are hosts, ``gone`` unlisted nodes."""
     collected = _collected(aggregates)
     members = collected.members
-    cells = cells_of(down)
+    cells_down = {**cells_of(down)}
+    hosts_down = dict.fromkeys(members.keys() & down, frozenset(cells_down))
+    if gone:
+        # They are deleted, or in a cell that the API does not name.
+        cells_down['unknown'] = _silence(
+            causes.UNLISTED, plurals.some(gone))
     # Each node that is listed counts: mappings and cells are not shown.
     located = node_locations.locate(rows, {}, complete=True)
     return dataclasses.replace(
         located, aggregates=collected.names, members=members,
         # These are looked up for hosts without a node only.
         obstacles=dict.fromkeys(members, UNLISTED),
-        unknown=dict.fromkeys(gone, frozenset()),
-        cells_down={**cells, **_cells_of_unlisted(gone)},
-        hosts_down=dict.fromkeys(members.keys() & down, frozenset(cells)),
-        invalid_aggregates=collected.invalid)
+        unknown=dict.fromkeys(gone, frozenset()), cells_down=cells_down,
+        hosts_down=hosts_down, invalid_aggregates=collected.invalid)
 
 
 def _collected(aggregates: abc.Iterable[api_connection.ListedAggregate]

@@ -103,33 +103,34 @@ class Cells:
         :returns: the nodes of the cells that answered, and the cells that did
             not
         """
-        answers = self._read_cells({
-            cell.name: functools.partial(self._read, cell, query, full)
-            for cell, query in queries.items()}, full)
         rows: list[source.NodeRow] = []
         down: dict[str, exceptions.Failure] = {}
-        for name, answer in sorted(answers.items()):
-            if isinstance(answer, exceptions.CellUnavailable):
-                down[name] = answer.failure
-            else:
-                # Nova's column is nullable.
-                rows += [source.NodeRow(
-                    name, uuids.canonical(node or ''), host)
-                    for node, host in answer]
+        for name, nodes in self._ask(queries, full, down):
+            # Nova's column is nullable.
+            rows += [source.NodeRow(name, uuids.canonical(node or ''), host)
+                     for node, host in nodes]
         return rows, down
 
-    def ask(self, cell: Cell, query: abc.Callable[[Any], Any], default: Any,
+    def ask(self, cell: Cell, query: Query, default: Any,
             down: dict[str, exceptions.Failure]) -> Any:
         """Run a query in one cell; return the default without an answer.
 
         :param down: receives a cell that does not answer in time
         """
-        answer = self._read_cells({cell.name: functools.partial(
-            self._read, cell, query, full=True)}, True)[cell.name]
-        if isinstance(answer, exceptions.CellUnavailable):
-            down[cell.name] = answer.failure
-            return default
-        return answer
+        answers = dict(self._ask({cell: query}, True, down))
+        return answers.get(cell.name, default)
+
+    def _ask(self, queries: abc.Mapping[Cell, Query], full: bool,
+             down: dict[str, exceptions.Failure]
+             ) -> abc.Iterator[tuple[str, Any]]:
+        """Run queries; yield the name and answer of each cell that has one."""
+        reads = {cell.name: functools.partial(self._read, cell, query, full)
+                 for cell, query in queries.items()}
+        for name, answer in sorted(self._read_cells(reads, full).items()):
+            if isinstance(answer, exceptions.CellUnavailable):
+                down[name] = answer.failure
+            else:
+                yield name, answer
 
     def _read(self, cell: Cell, query: abc.Callable[[Any], Any],
               full: bool) -> Any:
@@ -137,11 +138,9 @@ class Cells:
         if not cell.connection.strip():
             raise exceptions.CellUnavailable.of(
                 causes.UNASKED.with_detail('it has no URL'), cell.party)
-        pool = self._pools.setdefault(
-            (cell, full), connections.Pool(
-                cell.party, exceptions.CellUnavailable,
-                lambda: cell.connection, CONF.database,
-                self._limits if full else self._limits_some))
+        pool = self._pools.setdefault((cell, full), connections.Pool(
+            cell.party, exceptions.CellUnavailable, lambda: cell.connection,
+            CONF.database, self._limits if full else self._limits_some))
         with pool.reading() as connection:
             return query(connection)
 

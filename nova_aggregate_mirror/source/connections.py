@@ -60,18 +60,17 @@ class Pool:
 
     def _opened(self) -> sa.engine.Engine:
         """Return the engine, created at first use; it is not connected."""
-        with self._mutex:
-            if self._engine is None:
-                try:
-                    self._engine = engines.create(
-                        sa.engine.make_url(self._find_url()), self._settings,
-                        self._limits, max_pool_size=1)
-                except cfg.Error as exc:
-                    failure = option_values.of_error(CONF, exc).failure
-                    raise driver_failures.Observed(causes.Cause(
-                        failure.kind, 'cannot be asked: '
-                        + failure.observation, failure.step)) from exc
-            return self._engine
+        try:
+            with self._mutex:
+                self._engine = self._engine or engines.create(
+                    sa.engine.make_url(self._find_url()), self._settings,
+                    self._limits, max_pool_size=1)
+                return self._engine
+        except cfg.Error as exc:
+            failure = option_values.of_error(CONF, exc).failure
+            raise driver_failures.Observed(causes.Cause(
+                failure.kind, 'cannot be asked: ' + failure.observation,
+                failure.step)) from exc
 
 
 def api_database(answer: float = engines.Limits.answer) -> Pool:

@@ -25,9 +25,7 @@ def decisive(rows: abc.Collection[source.NodeRow], homes: Homes, complete: bool
     """
     at_home = frozenset(
         row for row in rows if homes.get(row.host) == row.cell)
-    if at_home:
-        return at_home
-    return frozenset(rows) if complete else None
+    return at_home or (frozenset(rows) if complete else None)
 
 
 def undecided(rows: abc.Iterable[source.NodeRow], homes: Homes,

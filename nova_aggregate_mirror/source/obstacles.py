@@ -26,7 +26,7 @@ REMOVE = 'if it does not return, delete ' + _MEMBERSHIPS
 def find(nova: source.Nova, rows: abc.Iterable[source.NodeRow],
          mapped: abc.Mapping[str, cells.Cell],
          spellings: abc.Mapping[str, str], is_complete: bool
-         ) -> source.Obstacles:
+         ) -> abc.Mapping[str, tuple[str, str]]:
     """Describe what is wrong with each host, as far as that is known.
 
     :param rows: services, and nodes with their names instead of UUIDs
