@@ -3,6 +3,7 @@
 
 from collections import abc
 import contextlib
+import math
 import queue
 import threading
 import time
@@ -15,10 +16,7 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.source import cells
 
 AT_ONCE = 1.0
-"""Seconds to wait for a silent cell, and at least for any other while hosts of
-other cells wait as well."""
-SLOWER = 4.0
-"""How many times as long as its last answer a cell may take."""
+"""Seconds to wait for a silent cell."""
 LATEST = 2.0
 """Seconds after which a cell is late while hosts of other cells wait as well:
 they may have to wait for two reads."""
@@ -40,8 +38,6 @@ class Threads:
         self._wait_for_some = wait_for_some
         self._running: set[tuple[str, bool]] = set()
         self._silent: dict[str, backoff.Backoff] = {}
-        self._took: dict[str, float] = {}
-        """Seconds that the last answer about some hosts took, per cell."""
 
     def read(self, reads: cells.Reads, full: bool) -> cells.Answers:
         """Read cells; the answer of one that fails is ``CellUnavailable``.
@@ -92,12 +88,9 @@ class Threads:
             # Its last query still runs, or this is one to see whether it
             # answers again.
             return AT_ONCE
-        if full:
-            return self._timeout
-        slower = min(LATEST, SLOWER * self._took.get(name, 0.0))
-        return min(self._timeout, max(self._wait_for_some, slower))
+        return self._timeout if full else self._wait_for_some
 
-    def _start(self, name: str, read: abc.Callable[[], cells.Nodes],
+    def _start(self, name: str, read: abc.Callable[[], Any],
                answers: 'queue.SimpleQueue[tuple[str, Any]]',
                full: bool) -> bool:
         """Start a query; return False if one of its kind still runs."""
@@ -107,19 +100,17 @@ class Threads:
         def work() -> None:
             began = time.monotonic()
             # For an error that ``cells.attempt`` does not return.
-            answer: cells.Nodes | exceptions.CellUnavailable = (
-                exceptions.CellUnavailable.of(causes.UNASKED.with_detail(
+            answer: Any = exceptions.CellUnavailable.of(
+                causes.UNASKED.with_detail(
                     'an unexpected error, whose traceback is on the standard '
-                    'error'), causes.cell(name)))
+                    'error'), causes.cell(name))
             try:
                 answer = cells.attempt(read)
             finally:
                 took = time.monotonic() - began
-                if not isinstance(answer, exceptions.CellUnavailable):
-                    if not full:
-                        self._took[name] = took
-                    if took < self._timeout:
-                        self._silent.pop(name, None)
+                if took < self._timeout and not isinstance(
+                        answer, exceptions.CellUnavailable):
+                    self._silent.pop(name, None)
                 # Before the answer: the next query may follow at once.
                 self._running.discard((name, full))
                 answers.put((name, answer))
@@ -138,5 +129,5 @@ class Threads:
 
 def reader(limits: engines.Limits, skip_late: bool) -> cells.Read:
     """Return what reads cells in threads; see ``cells.Cells``."""
-    return Threads(limits.answer,
-                   AT_ONCE if skip_late else limits.answer).read
+    return Threads(limits.answer, min(
+        limits.answer, LATEST if skip_late else math.inf)).read

@@ -327,7 +327,7 @@ def takes_an_error_for_an_answer(parts: Parts) -> None:
                 return read()
             except OSError:
                 threads._silent.pop(name, None)
-                threads._took[name] = cells.SOON
+                threads._wait_for_some = cells.SOON
                 raise
 
         return start(name, attempt, answers, full)
