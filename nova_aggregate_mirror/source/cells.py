@@ -27,9 +27,10 @@ SOON = 5.0
 """Seconds after which a query of some hosts ends."""
 Nodes = abc.Collection[tuple[str | None, str]]
 """Compute nodes as nova has them, each with its host."""
-Query = abc.Callable[[Any], Nodes]
-Reads = abc.Mapping[str, abc.Callable[[], Nodes]]
-Answers = abc.Mapping[str, Nodes | exceptions.CellUnavailable]
+Query = abc.Callable[[Any], Any]
+Reads = abc.Mapping[str, abc.Callable[[], Any]]
+Answers = abc.Mapping[str, Any]
+"""Cells to what they answered, or to ``CellUnavailable``."""
 Read = abc.Callable[[Reads, bool], Answers]
 """Reads cells, whole ones or the nodes of some hosts; see ``Cells.rows``."""
 
@@ -47,8 +48,7 @@ def read_in_order(reads: Reads, full: bool) -> Answers:
     return {name: attempt(read) for name, read in reads.items()}
 
 
-def attempt(read: abc.Callable[[], Nodes]
-            ) -> Nodes | exceptions.CellUnavailable:
+def attempt(read: abc.Callable[[], Any]) -> Any:
     """Read a cell; return a failure as a value, for the other cells."""
     try:
         return read()
@@ -74,18 +74,16 @@ class Cells:
     Nova caches the list of cells, and targets request contexts at them.
     Reading the mappings each time finds added cells.
 
+    :param limits: for whole cells
+    :param limits_some: for the nodes of some hosts; by default the same
     :param read: reads cells, in threads if there are any
-    :param skip_late: whether a late cell is left out, because hosts of other
-        cells wait as well
     """
 
-    def __init__(self, limits: engines.Limits, skip_late: bool = False,
+    def __init__(self, limits: engines.Limits,
+                 limits_some: engines.Limits | None = None,
                  read: Read = read_in_order) -> None:
-        # For whole cells, and for the nodes of some hosts.
-        self._limits = self._limits_some = limits
-        if skip_late:
-            self._limits_some = dataclasses.replace(
-                limits, answer=min(limits.answer, SOON))
+        self._limits = limits
+        self._limits_some = limits_some or limits
         self._read_cells = read
         self._pools: dict[tuple[Cell, bool], connections.Pool] = {}
         """Cell, and whether it is read as a whole, to the pool."""
@@ -132,8 +130,7 @@ class Cells:
             else:
                 yield name, answer
 
-    def _read(self, cell: Cell, query: abc.Callable[[Any], Any],
-              full: bool) -> Any:
+    def _read(self, cell: Cell, query: Query, full: bool) -> Any:
         """Run a query in a cell; raise CellUnavailable if that fails."""
         if not cell.connection.strip():
             raise exceptions.CellUnavailable.of(

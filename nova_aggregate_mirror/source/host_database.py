@@ -4,6 +4,7 @@
 from collections import abc
 import dataclasses
 import functools
+import math
 from typing import Any
 
 from nova_aggregate_mirror.limits import engines
@@ -59,9 +60,10 @@ class HostSource:
     def __init__(self, limits: engines.Limits = engines.Limits(answer=60.0),
                  skip_late: bool = False,
                  read: cells.Read = cells.read_in_order) -> None:
-        self._api = connections.api_database(
-            min(limits.answer, cells.SOON) if skip_late else limits.answer)
-        self._cells = cells.Cells(limits, skip_late, read)
+        limits_some = dataclasses.replace(limits, answer=min(
+            limits.answer, cells.SOON if skip_late else math.inf))
+        self._api = connections.api_database(limits_some.answer)
+        self._cells = cells.Cells(limits, limits_some, read)
 
     def scope(self, aggregate_id: int, host: str = '') -> source.Scope:
         """Read an aggregate's UUID, and a host's nodes and aggregates."""
@@ -133,7 +135,8 @@ class HostSource:
         they may have moved, and are deleted only if no cell has them.
         """
         rows, down = self._query(records, candidates, hosts, nodes)
-        undecided = node_locations.undecided(rows, records.homes, nodes)
+        undecided = frozenset(node_locations.locate(
+            rows, records.homes, complete=False, nodes=nodes).unknown)
         if undecided:
             with self._api.reading() as api:
                 # Candidates have been searched for ``nodes``, not for others.
@@ -199,8 +202,9 @@ def _find_nodes(cell: Any, hosts: frozenset[str],
 
 
 def snapshot(aggregates: aggregate_rows.AggregateRows,
-             rows: abc.Iterable[source.NodeRow], homes: node_locations.Homes,
-             down: source.Down, hosts: abc.Iterable[str],
+             rows: abc.Iterable[source.NodeRow],
+             homes: abc.Mapping[str, str], down: source.Down,
+             hosts: abc.Iterable[str],
              nodes: abc.Collection[str] = ()) -> source.Nova:
     """Combine what nova's API database and its cells have of some hosts.
 

@@ -160,7 +160,8 @@ def source(clock: threads.Clock, nova: simulated_nova.Nova,
     made = database.DatabaseSource(limits, threaded, skip_late)
     made._api = Api(clock.world, nova)
     made._cells = Cells(
-        clock, nova, limits, skip_late, made._cells._read_cells)
+        clock, nova, limits, made._cells._limits_some,
+        made._cells._read_cells)
     return made
 
 
