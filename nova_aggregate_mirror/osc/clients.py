@@ -56,6 +56,6 @@ def _uuid(name: str, aggregates: abc.Iterable[api_connection.ListedAggregate]
     key = lookup.single('nova', 'aggregate', name, sorted(matching),
                         'openstack aggregate list')
     if not keyed_aggregates.has_uuid(key):
-        invalid = matching[key].invalid
+        invalid = matching[key]
         raise exceptions.UnknownName(invalid.problem, step=invalid.step)
     return key

@@ -29,16 +29,16 @@ class NodeRow:
 
 
 @dataclasses.dataclass(frozen=True, order=True)
-class InvalidAggregate:
-    """A host aggregate whose UUID in nova is none.
+class HostAggregate:
+    """A host aggregate, whose UUID in nova may be none.
 
-    Nova accepts it and placement does not: no request and no ledger has it.
+    Nova accepts that and placement does not: no request and no ledger has it.
     """
 
     name: str
     id: int
-    value: str | None
-    """What nova has instead of a UUID."""
+    uuid: str | None
+    """What nova has, which may be any text."""
     hosts: frozenset[str] = frozenset()
     """Its member hosts, as far as they were read."""
 
@@ -47,11 +47,11 @@ class InvalidAggregate:
 
     @property
     def problem(self) -> str:
-        """Describe what nova has, and what follows for the mirror."""
-        value = 'NULL' if self.value is None else repr(self.value)
+        """Describe what follows for the mirror from what is no UUID."""
+        uuid = 'NULL' if self.uuid is None else repr(self.uuid)
         return (
             '%s is not mirrored: its UUID in nova is %s; meanwhile nothing is '
-            'removed from the resource providers of its hosts' % (self, value))
+            'removed from the resource providers of its hosts' % (self, uuid))
 
     @property
     def step(self) -> str:
@@ -96,7 +96,7 @@ class Nova:
     """Compute nodes, existing or not, whose host only a cell in
     ``cells_down`` may tell, to the hosts in the other cells. Nothing is known
     about their aggregates: they are left unchanged."""
-    invalid_aggregates: frozenset[InvalidAggregate] = frozenset()
+    invalid_aggregates: frozenset[HostAggregate] = frozenset()
     """Aggregates without a UUID: of the hosts, or all. What a member host of
     one is in is not known completely."""
     invalid_nodes: frozenset[NodeRow] = frozenset()
@@ -198,7 +198,7 @@ class Scope:
     cells_down: Down = dataclasses.field(default_factory=dict)
     members: frozenset[str] = frozenset()
     """UUIDs of the host's aggregates."""
-    invalid_aggregates: frozenset[InvalidAggregate] = frozenset()
+    invalid_aggregates: frozenset[HostAggregate] = frozenset()
     """The aggregate and those of the host, if their UUIDs are none."""
 
 

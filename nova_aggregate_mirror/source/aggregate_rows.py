@@ -20,7 +20,8 @@ class AggregateRows:
     def __init__(self, rows: abc.Iterable[abc.Sequence[Any]] = ()) -> None:
         self.names: dict[str, str] = {}
         """UUID to name."""
-        self._members: dict[str, set[str]] = {}
+        self.members: dict[str, frozenset[str]] = {}
+        """Host to the UUIDs of its aggregates; only hosts that have any."""
         self._invalid: dict[tuple[str, int, str | None], set[str]] = {}
         for row in rows:
             self.add(*row)
@@ -40,16 +41,11 @@ class AggregateRows:
                 return
             self.names[uuid] = name
         if host:
-            self._members.setdefault(host, set()).add(uuid)
+            earlier = self.members.get(host, frozenset())
+            self.members[host] = earlier | {uuid}
 
     @property
-    def members(self) -> source.Memberships:
-        """Host to the UUIDs of its aggregates; only hosts that have any."""
-        return {host: frozenset(aggregates)
-                for host, aggregates in self._members.items()}
-
-    @property
-    def invalid(self) -> frozenset[source.InvalidAggregate]:
+    def invalid(self) -> frozenset[source.HostAggregate]:
         return frozenset(
-            source.InvalidAggregate(*aggregate, frozenset(hosts))
+            source.HostAggregate(*aggregate, frozenset(hosts))
             for aggregate, hosts in self._invalid.items())

@@ -9,20 +9,15 @@ treated as a node without aggregates.
 from collections import abc
 import contextlib
 import dataclasses
-from typing import Any
 
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import aggregate_rows
 from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import node_locations
 from nova_aggregate_mirror import uuids
-
-Parse = abc.Callable[[errors.Call, dict[str, Any]], tuple[str, str]]
-Service = api_connection.ListedService
 
 UNLISTED = ('no compute node that nova-api lists', 'start nova-compute on '
             'that host; if "openstack compute service list" has it as up, run '
@@ -93,20 +88,21 @@ class ApiSource:
         an unmapped host.
         """
         return [source.NodeRow('', uuids.canonical(node), host)
-                for node, host in self._hypervisors(api_connection.node)]
+                for node, host, _name in self._hypervisors()]
 
-    def _hypervisors(self, parse: Parse) -> set[tuple[str, str]]:
-        """Read all pages of hypervisors: each UUID with its host or name.
+    def _hypervisors(self) -> set[tuple[str, str, str]]:
+        """Read UUID, host and name of each hypervisor, page by page.
 
         :raises NovaUnavailable: when a page cannot be read, for example while
             a cell is down
         """
-        nodes: set[tuple[str, str]] = set()
+        nodes: set[tuple[str, str, str]] = set()
         marker = ''
         while True:
             try:
                 page = self._api.entries(
-                    '/os-hypervisors/detail' + marker, 'hypervisors', parse)
+                    '/os-hypervisors/detail' + marker, 'hypervisors',
+                    api_connection.node)
             except exceptions.NovaUnavailable as exc:
                 down: frozenset[str] = frozenset()
                 with contextlib.suppress(exceptions.MirrorError):
@@ -122,7 +118,7 @@ class ApiSource:
             if nodes.issuperset(page):
                 return nodes
             nodes.update(page)
-            markers = [node for node, _host in page if uuids.is_uuid(node)]
+            markers = [node for node, *_names in page if uuids.is_uuid(node)]
             if not markers:
                 raise exceptions.NovaUnavailable(
                     'lists a page of compute nodes without a UUID, after '
@@ -130,8 +126,8 @@ class ApiSource:
             marker = '?marker=' + markers[-1]
 
     def node_names(self, nodes: abc.Collection[str]) -> abc.Mapping[str, str]:
-        return {uuids.canonical(node): name for node, name
-                in self._hypervisors(api_connection.node_name)
+        return {uuids.canonical(node): name
+                for node, _host, name in self._hypervisors()
                 if name and uuids.canonical(node) in nodes}
 
     def hosts_down(self) -> frozenset[str]:
@@ -142,16 +138,17 @@ class ApiSource:
         """Read the hosts with nova-compute, also of cells that are down."""
         return frozenset(service.host for service in self.services())
 
-    def services(self) -> list[Service]:
+    def services(self) -> list[api_connection.ListedService]:
         return self._api.entries(
             '/os-services?binary=nova-compute', 'services',
             api_connection.service)
 
-    def enable(self, service: Service) -> None:
+    def enable(self, service: api_connection.ListedService) -> None:
         self._api.update('/os-services/' + service.id, {'status': 'enabled'})
 
 
-def _down(services: abc.Iterable[Service]) -> frozenset[str]:
+def _down(services: abc.Iterable[api_connection.ListedService]
+          ) -> frozenset[str]:
     return frozenset(service.host for service in services
                      if service.status == UNKNOWN)
 

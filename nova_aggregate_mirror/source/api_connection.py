@@ -2,6 +2,7 @@
 """Requests to the compute API for the entries of a list, validated."""
 
 from collections import abc
+import contextlib
 import dataclasses
 from typing import Any
 from typing import TypeVar
@@ -80,55 +81,36 @@ class Api:
         call = errors.Call(
             lambda: PARTY, '%s %s' % (method, path),
             kind=exceptions.NovaUnavailable,
-            selection=errors.selection(
-                self._region_name, self._interface))
-        with errors.translated(call):
+            selection=errors.selection(self._region_name, self._interface))
+        body = None
+        with errors.translated(call), errors.parsing(), (
+                library_errors.looking_up(self._session, 'compute')):
             # The request parses the token and the catalog, then the body.
-            with errors.parsing():
-                response, body = self._send(
-                    method, path, microversion, **options)
-        call = dataclasses.replace(call, url=response.url or '')
-        if response.status_code != 200:
-            raise _refusal(call, response, body, step)
-        return call, body
-
-    def _send(self, method: str, path: str, microversion: str,
-              **options: Any) -> tuple[Any, Any]:
-        with library_errors.looking_up(self._session, 'compute'):
             response = self._session.request(
                 path, method, raise_exc=False, microversion=microversion,
                 endpoint_override=self._endpoint_override, endpoint_filter={
                     'service_type': 'compute', 'interface': self._interface,
                     'region_name': self._region_name},
                 headers={'Accept': 'application/json'}, **options)
-        try:
-            return response, response.json()
-        except ValueError:
             # A status may have a page of a proxy.
-            return response, None
+            with contextlib.suppress(ValueError):
+                body = response.json()
+        call = dataclasses.replace(call, url=response.url or '')
+        if response.status_code != 200:
+            raise _refusal(call, response, body, step)
+        return call, body
 
 
 @dataclasses.dataclass(frozen=True)
-class ListedAggregate:
+class ListedAggregate(source.HostAggregate):
     """A host aggregate as nova-api shows it."""
 
-    id: int
-    uuid: str
-    """As nova has it; not necessarily a UUID."""
-    name: str
-    hosts: frozenset[str]
     zone: str = ''
     """Empty if it is no availability zone."""
 
     @property
     def key(self) -> str:
         return keyed_aggregates.key_of(self.id, self.uuid)
-
-    @property
-    def invalid(self) -> source.InvalidAggregate:
-        """Describe it, if its UUID is none."""
-        return source.InvalidAggregate(
-            self.name, self.id, self.uuid, self.hosts)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,18 +138,13 @@ def aggregate(call: errors.Call, entry: dict[str, Any]) -> ListedAggregate:
         hosts=frozenset(filter(None, host_names)), zone=zone)
 
 
-def node(call: errors.Call, entry: dict[str, Any]) -> tuple[str, str]:
-    """Return the UUID and the host of a hypervisor, as nova has them."""
+def node(call: errors.Call, entry: dict[str, Any]) -> tuple[str, str, str]:
+    """Return UUID, host and name of a hypervisor, as nova has them."""
     service = entry.get('service')
     if not isinstance(service, dict):
         raise call.malformed('a hypervisor without a service')
-    return string(call, entry, 'id'), string(call, service, 'host')
-
-
-def node_name(call: errors.Call, entry: dict[str, Any]) -> tuple[str, str]:
-    """Return the UUID and the name of a hypervisor, as nova has them."""
     # Nova's column of the name is nullable.
-    return (string(call, entry, 'id'),
+    return (string(call, entry, 'id'), string(call, service, 'host'),
             str(entry.get('hypervisor_hostname') or ''))
 
 
@@ -206,10 +183,9 @@ def _refusal(call: errors.Call, response: Any, body: Any, step: str
         call = dataclasses.replace(
             call, kind=exceptions.UnexpectedNova,
             step=step or 'use nova 19.0 (Stein) or later')
-    messages = []
     # Nova's error document is {"forbidden": {"message": ..., "code": 403}}.
     details = body.values() if isinstance(body, dict) else ()
-    for error in details:
-        if isinstance(error, dict) and isinstance(error.get('message'), str):
-            messages.append(error['message'])
+    messages = [
+        error['message'] for error in details
+        if isinstance(error, dict) and isinstance(error.get('message'), str)]
     return errors.unexpected(call, response, ' '.join(messages))

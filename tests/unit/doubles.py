@@ -131,7 +131,7 @@ class Nova:
         self.unmapped: set[str] = set()
         self.silent: set[str] = set()
         """Hosts in the cell that does not respond."""
-        self.invalid: set[source.InvalidAggregate] = set()
+        self.invalid: set[source.HostAggregate] = set()
         self.mapped = {CELL: 'cell1 (%s)' % CELL}
         """Cell mappings except cell0's, UUID to name."""
         self.broken: exceptions.MirrorError | None = None

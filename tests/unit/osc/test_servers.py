@@ -22,7 +22,7 @@ class TestTable(testtools.TestCase):
         api = mock.Mock(spec=['nova', 'servers', 'project'])
         api.nova.all_aggregates.return_value = [
             api_connection.ListedAggregate(
-                number, 'aggregate %d' % number, zone, frozenset(hosts), zone)
+                zone, number, 'aggregate %d' % number, frozenset(hosts), zone)
             for number, zone, hosts in (
                 (1, 'az1', ['h3']), (2, 'az2', ['h1', 'h2']))]
         api.nova.hosts_down.return_value = frozenset()

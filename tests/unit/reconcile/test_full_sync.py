@@ -242,7 +242,7 @@ class TestSync(SyncTest):
                          self.among(result, 'foreign_aggregate'))
         self.assertEqual({'mine'}, result.removable)
         # It may be that of an aggregate whose UUID in nova is none.
-        self.nova.invalid = {source.InvalidAggregate('rack', 7, None)}
+        self.nova.invalid = {source.HostAggregate('rack', 7, None)}
         self.assertEqual(
             frozenset(), self.sync(foreign=True, write=False).removable)
         self.nova.invalid = set()
