@@ -25,7 +25,3 @@ class TestBackoff(testtools.TestCase):
         part.extend(0.0, 'refused')
         part.extend(0.0, 'silent')
         self.assertEqual('silent', part.reason)
-
-    def test_defaults(self):
-        part = backoff.Backoff()
-        self.assertEqual((1.0, 30.0), (part.first, part.longest))

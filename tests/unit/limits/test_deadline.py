@@ -81,13 +81,6 @@ class TestBudget(testtools.TestCase):
         with budget.spending(essential=True):
             self.assertEqual(1.5, deadline.remaining())
 
-    def test_no_floor(self):
-        budget = deadline.Budget(10.0)
-        with budget.spending():
-            self.now += 10.0
-        with budget.spending(essential=True):
-            self.assertEqual(0.0, deadline.remaining())
-
     def test_is_budget(self):
         """Only what a request to nova-api spends is one."""
         self.assertFalse(deadline.is_budget())

@@ -66,16 +66,6 @@ class TestTemplates(testtools.TestCase):
                 cell_mapping.CellMapping.format_db_url(template),
                 fill_in(template), (template, connection))
 
-    def test_documented_template(self):
-        """Each part is that of [database] connection."""
-        self.config.config(
-            group='database',
-            connection='mysql+pymysql://nova:secret@db:3307/nova?charset=utf8')
-        self.assertEqual(
-            'mysql+pymysql://nova:secret@db:3307/nova_cell1?charset=utf8',
-            fill_in('{scheme}://{username}:{password}@{hostname}:{port}/'
-                    'nova_cell1?{query}'))
-
     def test_nothing_of_nova_is_imported_for_one(self):
         """Eventlet would come with it, into a thread of the agent."""
         subprocess.run(
