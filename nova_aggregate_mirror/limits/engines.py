@@ -101,8 +101,7 @@ class Limits:
         """Seconds that a statement waits for locks of other sessions.
 
         A lock differs from a server that hangs only if this ends well before
-        the statement. An ``answer`` of one second is too short for that:
-        MySQL takes whole seconds.
+        the statement. With an ``answer`` of one second MySQL's does not.
         """
         return self.answer / 2
 
@@ -228,10 +227,9 @@ def create(url: sa.engine.URL, settings: Any, limits: Limits,
     engine = build(url, lambda: _bound(
         engines.create_engine(bounded, **arguments), limits))
     if arguments.get('mysql_wsrep_sync_wait') is None:
-        # Each transaction sees what was committed on any Galera node. MySQL
-        # does not have the variable, and a MariaDB that is not in a cluster
-        # ignores it. ProxySQL repeats such a statement on each server that it
-        # chooses, if it sets nothing else.
+        # Each transaction sees what was committed on any Galera node. ProxySQL
+        # repeats such a statement on each server that it chooses, if it sets
+        # nothing else.
         _at_connect(engine, 'SET SESSION wsrep_sync_wait = %d' % CAUSAL)
     # Before oslo.db's filters: they call a lost lock a deadlock.
     sa.event.remove(engine, 'handle_error', exc_filters.handler)
@@ -337,8 +335,7 @@ def _bound(engine: sa.engine.Engine, limits: Limits) -> sa.engine.Engine:
                 "set_config('lock_timeout', '%d', true)" % (
                     milliseconds, limits.lock_wait * 1000))
 
-    # MariaDB executes the first comment only, MySQL the second only. The
-    # timeouts of the driver apply without this, too.
+    # MariaDB executes the first comment only, MySQL the second only.
     _at_connect(engine, 'SET SESSION innodb_lock_wait_timeout = %d '
                 '/*M!100101 , max_statement_time = %g */ '
                 '/*!50708 , max_execution_time = %d */' % (
@@ -355,23 +352,20 @@ def lock_wait(connection: sa.engine.Connection, limits: Limits,
     :param limits: those of its engine, which apply again afterwards
     :param seconds: None for the limit of the engine
     """
-    name = connection.dialect.name
-    if seconds is None or name == 'sqlite':
-        # Of SQLite, a whole transaction waits for the file.
-        yield
-        return
-    if name == 'postgresql':
+    name, afterwards = connection.dialect.name, ''
+    if seconds is not None and name == 'postgresql':
         # Until the transaction ends; 0 would be no limit.
         connection.exec_driver_sql(
             'SET LOCAL lock_timeout = %d' % max(1, seconds * 1000))
-        yield
-        return
-    # MySQL and MariaDB take whole seconds, at least one.
-    statement = 'SET SESSION innodb_lock_wait_timeout = %d'
-    connection.exec_driver_sql(statement % max(1, seconds))
+    elif seconds is not None and name != 'sqlite':
+        # MySQL and MariaDB take whole seconds, at least one. Of SQLite, a
+        # whole transaction waits for the file.
+        statement = 'SET SESSION innodb_lock_wait_timeout = %d'
+        connection.exec_driver_sql(statement % max(1, seconds))
+        afterwards = statement % max(1, limits.lock_wait)
     try:
         yield
     finally:
         # The session of a lost connection has ended.
-        if not connection.invalidated:
-            connection.exec_driver_sql(statement % max(1, limits.lock_wait))
+        if afterwards and not connection.invalidated:
+            connection.exec_driver_sql(afterwards)
