@@ -61,12 +61,11 @@ class Threads:
                 if isinstance(answer, exceptions.CellUnavailable) and (
                         time.monotonic() - began >= AT_ONCE):
                     self._back_off(name)
-        for name, seconds in waits.items():
-            # What was not waited for shows nothing new.
-            if seconds and name not in answered:
-                self._back_off(name)
         for name in reads.keys() - answered.keys():
             waited = waits.get(name, 0.0)
+            # What was not waited for shows nothing new.
+            if waited:
+                self._back_off(name)
             answered[name] = exceptions.CellUnavailable.of(
                 causes.silent(waited) if waited
                 else causes.not_again(causes.silent(0)), causes.cell(name))
@@ -85,8 +84,7 @@ class Threads:
         if silence and not full and time.monotonic() < silence.until:
             return 0.0
         if silence:
-            # Its last query still runs, or this is one to see whether it
-            # answers again.
+            # Its last query still runs, or this one shows if it answers again.
             return AT_ONCE
         return self._timeout if full else self._wait_for_some
 

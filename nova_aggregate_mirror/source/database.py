@@ -78,9 +78,9 @@ class DatabaseSource(host_database.HostSource):
             if api.dialect.name not in ('mysql', 'mariadb'):
                 return 0, 0
             # Rows of a name and a value; MySQL has neither.
-            nodes, wait = (api.execute(statement).one_or_none()
+            nodes, wait = (api.execute(statement).one_or_none() or ('', 0)
                            for statement in (GALERA, SYNC_WAIT))
-            return int(nodes[1]) if nodes else 0, int(wait[1]) if wait else 0
+            return int(nodes[1]), int(wait[1])
 
     def zones(self) -> Zones:
         """Read aggregate UUID to availability zone, where one is set."""
@@ -145,8 +145,7 @@ def _every_node(cell: Any) -> cells.Nodes:
 
 def _hosts(cell: Any) -> cells.Nodes:
     """Return the hosts of compute nodes with their names, and of services."""
-    return [*cell.execute(NAMED_NODES),
-            *cell.execute(SERVICES)]
+    return [*cell.execute(NAMED_NODES), *cell.execute(SERVICES)]
 
 
 def _names_of(cell: Any, nodes: abc.Collection[str]) -> dict[str, str]:

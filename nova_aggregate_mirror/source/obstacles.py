@@ -37,8 +37,7 @@ def find(nova: source.Nova, rows: abc.Iterable[source.NodeRow],
     labels: dict[str, set[str]] = {}
     for row in rows:
         places.setdefault(row.host, set()).add(row.cell)
-        names = (row.node, row.host) if row.node else ()
-        for name in names:
+        for name in (row.node, row.host) if row.node else ():
             labels.setdefault(_label(name), set()).add(row.host)
     obstacles: dict[str, tuple[str, str]] = {}
     for host in nova.lost():
