@@ -41,8 +41,8 @@ _LIBPQ = (
     (r'timeout expired', causes.silent(0)),
     (r'could not translate host name|failed to resolve host',
      causes.UNRESOLVED),
-    (r'password authentication failed|no password supplied', causes.PASSWORD),
-    (r'role ".*" (does not exist|is not permitted to log in)',
+    (r'password authentication failed|no password supplied|'
+     r'role ".*" (does not exist|is not permitted to log in)',
      causes.PASSWORD),
     (r'no pg_hba.conf entry', causes.HOST),
     (r'database ".*" does not exist', causes.ABSENT),
@@ -115,8 +115,7 @@ def of_socket(error: BaseException) -> causes.Cause | None:
 def is_closed(exc: BaseException, handled: BaseException | None) -> bool:
     """Check whether a peer closed a connection without an answer.
 
-    Any error of the chain counts, not only the innermost: that may be a
-    TypeError, which urllib3 1.26 handles when it sends.
+    The innermost error may be a TypeError, which urllib3 1.26 handles.
     """
     return any(isinstance(error, (ConnectionError, ssl.SSLEOFError))
                for error in chain(exc, handled))

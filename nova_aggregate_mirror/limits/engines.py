@@ -168,10 +168,7 @@ def translated(party: causes.Party,
                kind: abc.Callable[[Exception], type[exceptions.MirrorError]],
                errors: tuple[type[Exception], ...] = ERRORS
                ) -> abc.Iterator[None]:
-    """Translate the errors of a database that are raised inside.
-
-    :param kind: returns the class for an error
-    """
+    """Translate what is raised inside to the class that ``kind`` returns."""
     began, handled = time.monotonic(), sys.exception()
     try:
         yield
