@@ -216,11 +216,12 @@ class Source(Protocol):
              down: Down | None = None) -> Nova:
         """Read nova's state for the given hosts, nodes and aggregates.
 
+        By default a mapped host is searched for in its own cell, and then only
+        undecided nodes in others.
+
         :param aggregates: aggregate UUIDs to check for existence
-        :param down: cells that did not answer ``read_all``: only the given
-            nodes are searched for, in all other cells and with the same
-            patience. By default a mapped host is searched for in its own
-            cell, and then only undecided nodes in others
+        :param down: cells that did not answer ``read_all``: only the nodes are
+            searched for, in all other cells and with the same patience
         """
 
     def node_names(self, nodes: abc.Collection[str]) -> abc.Mapping[str, str]:

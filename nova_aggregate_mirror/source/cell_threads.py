@@ -40,11 +40,10 @@ class Threads:
         self._silent: dict[str, backoff.Backoff] = {}
 
     def read(self, reads: cells.Reads, full: bool) -> cells.Answers:
-        """Read cells; the answer of one that fails is ``CellUnavailable``.
+        """Read cells, by name; a failure is the answer of its cell.
 
-        :param reads: name of the cell to a function that reads it
-        :param full: whether whole cells are read, and waited for as long, and
-            not the nodes of some hosts; the two do not wait for each other
+        :param full: whether whole cells are read, and not the nodes of some
+            hosts; the two do not wait for each other
         """
         answers: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         began, answered = time.monotonic(), dict[str, Any]()
@@ -78,7 +77,7 @@ class Threads:
     def _time_limit(self, name: str, full: bool) -> float:
         """Return the seconds for which a cell is waited for; 0 for none.
 
-        :param full: see ``read``; no back-off then leaves a cell out
+        In a full read no back-off leaves a cell out.
         """
         silence = self._silent.get(name)
         if silence and not full and time.monotonic() < silence.until:

@@ -41,10 +41,7 @@ EVERY = sa.select(*COLUMNS).order_by(nova_tables.cell_mappings.c.id)
 
 
 def read_in_order(reads: Reads, full: bool) -> Answers:
-    """Read the cells in this thread, in order.
-
-    This is for nova-api, where no threads may be started.
-    """
+    """Read the cells in order, for nova-api, which may start no threads."""
     return {name: attempt(read) for name, read in reads.items()}
 
 
@@ -95,11 +92,9 @@ class Cells:
 
     def rows(self, queries: abc.Mapping[Cell, Query], full: bool = False
              ) -> tuple[list[source.NodeRow], source.Down]:
-        """Run a query in each of the given cells.
+        """Run a query in each of the given cells; also return which are down.
 
         :param full: whether whole cells are read, which takes longer
-        :returns: the nodes of the cells that answered, and the cells that did
-            not
         """
         rows: list[source.NodeRow] = []
         down: dict[str, exceptions.Failure] = {}

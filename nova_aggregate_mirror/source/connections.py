@@ -48,10 +48,7 @@ class Pool:
 
     @contextlib.contextmanager
     def reading(self) -> abc.Iterator[Any]:
-        """Open a new transaction on the writer, for reading.
-
-        It sees everything committed before it.
-        """
+        """Open a new transaction on the writer: it sees what is committed."""
         with engines.translated(
                 self._party, lambda _error: self._kind, ERRORS
         ), engines.attempt(self._limits, self._silence), (
@@ -76,8 +73,7 @@ class Pool:
 def api_database(answer: float = engines.Limits.answer) -> Pool:
     """Return nova's API database; its readers raise NovaUnavailable.
 
-    There is no back-off after a silence: nova itself needs this database for
-    every request.
+    It has no back-off: nova itself needs it for every request.
     """
     return Pool(PARTY, exceptions.NovaUnavailable,
                 lambda: CONF.api_database.connection or '',

@@ -130,13 +130,12 @@ class DatabaseSource(host_database.HostSource):
             is_complete=not {**down, **silent}))
 
     def node_names(self, nodes: abc.Collection[str]) -> abc.Mapping[str, str]:
-        names: dict[str, str] = {}
         with self._api.reading() as api:
             existing = self._cells.all(api)
-        for cell in existing:
-            names.update(self._cells.ask(cell, functools.partial(
-                _names_of, nodes=nodes), default={}, down={}))
-        return names
+        rows, _down = self._cells.rows(dict.fromkeys(
+            existing, functools.partial(_names_of, nodes=nodes)), full=True)
+        # They have names instead of hosts.
+        return {row.node: row.host for row in rows}
 
 
 def _every_node(cell: Any) -> cells.Nodes:
@@ -148,6 +147,6 @@ def _hosts(cell: Any) -> cells.Nodes:
     return [*cell.execute(NAMED_NODES), *cell.execute(SERVICES)]
 
 
-def _names_of(cell: Any, nodes: abc.Collection[str]) -> dict[str, str]:
-    return {uuids.canonical(node): name for node, name in engines.select(
-        cell, NODE_NAMES, map(statements.spelled, nodes))}
+def _names_of(cell: Any, nodes: abc.Collection[str]) -> cells.Nodes:
+    return [*engines.select(
+        cell, NODE_NAMES, map(statements.spelled, nodes))]

@@ -53,8 +53,7 @@ class HostSource:
     scheduler does not.
 
     :param limits: of each database; 60 seconds are nova's own limit for a cell
-    :param skip_late: whether hosts of other cells wait for a slow one only a
-        little; then the API database has as long as a cell
+    :param skip_late: whether hosts of other cells wait little for a slow one
     """
 
     def __init__(self, limits: engines.Limits = engines.Limits(answer=60.0),
@@ -206,10 +205,7 @@ def snapshot(aggregates: aggregate_rows.AggregateRows,
              homes: abc.Mapping[str, str], down: source.Down,
              hosts: abc.Iterable[str],
              nodes: abc.Collection[str] = ()) -> source.Nova:
-    """Combine what nova's API database and its cells have of some hosts.
-
-    :param nodes: see ``node_locations.locate``
-    """
+    """Combine what nova's API database and its cells have of some hosts."""
     hosts_down = {}
     for host in hosts:
         # A host without a mapping may be in any cell.

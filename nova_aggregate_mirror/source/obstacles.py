@@ -42,23 +42,23 @@ def find(nova: source.Nova, rows: abc.Iterable[source.NodeRow],
     obstacles: dict[str, tuple[str, str]] = {}
     for host in nova.lost():
         cell, in_cells = mapped.get(host), places.get(host, set())
+        step = MAP_AGAIN % (cell.uuid, shlex.quote(host)) if cell else MAP
         spelling = spellings.get(host.casefold(), host)
         renamed = labels.get(_label(host), set()) if is_complete else set()
         if spelling != host:
             obstacles[host] = _respell(nova, host, spelling)
         elif renamed and host not in renamed:
             text = 'no compute node, and nova has host '
-            obstacles[host] = text + plurals.some(renamed), RENAME % (
-                _map_again(host, cell) if cell else MAP, host)
+            obstacles[host] = (
+                text + plurals.some(renamed), RENAME % (step, host))
         elif in_cells and cell and cell.name not in in_cells:
             obstacles[host] = (
                 'mapped to cell %s, and its nova-compute is in cell %s'
-                % (cell.name, plurals.some(in_cells)),
-                MOVED % _map_again(host, cell))
+                % (cell.name, plurals.some(in_cells)), MOVED % step)
         elif in_cells and cell:
             obstacles[host] = 'no compute node', source.RESTART
         elif in_cells:
-            obstacles[host] = 'no host mapping', MAP
+            obstacles[host] = 'no host mapping', step
         elif is_complete:
             obstacles[host] = (
                 'neither nova-compute nor compute node, so that nova-api '
@@ -69,10 +69,6 @@ def find(nova: source.Nova, rows: abc.Iterable[source.NodeRow],
 def _label(name: str) -> str:
     """Return a name without its domain."""
     return name.partition('.')[0]
-
-
-def _map_again(host: str, cell: cells.Cell) -> str:
-    return MAP_AGAIN % (cell.uuid, shlex.quote(host))
 
 
 def _respell(nova: source.Nova, host: str, spelling: str) -> tuple[str, str]:
