@@ -36,20 +36,15 @@ def replaced(name: str, cleanup: contextlib.ExitStack | None = None
     if name == STDOUT:
         yield lambda parts: _write(sys.stdout.buffer, parts)
         return
-    folder, file = os.path.split(name)
     with _translated(name), contextlib.ExitStack() as stack:
-        # The path may be changed before the content is complete.
-        directory_fd = os.open(folder or '.', os.O_RDONLY | os.O_DIRECTORY)
-        stack.callback(os.close, directory_fd)
-        previous = _previous(name, directory_fd, file)
-        temporary = '%s.%s' % (file, uuid.uuid4().hex)
+        previous = _previous(name)
+        temporary = '%s.%s' % (name, uuid.uuid4().hex)
         if cleanup:
-            cleanup.callback(_remove, temporary, directory_fd)
+            cleanup.callback(_remove, temporary)
         # Private until it has the access of the previous file.
         out = open(temporary, 'xb', opener=functools.partial(
-            os.open, dir_fd=directory_fd, mode=0o666 if previous is None
-            else OWNER_ONLY))
-        stack.callback(_remove, temporary, directory_fd)
+            os.open, mode=0o666 if previous is None else OWNER_ONLY))
+        stack.callback(_remove, temporary)
         stack.enter_context(out)
         if previous is not None:
             _keep_access(out.fileno(), previous)
@@ -61,31 +56,27 @@ def replaced(name: str, cleanup: contextlib.ExitStack | None = None
             with out:
                 _write(out, parts)
             # A symbolic link of this name is replaced, not followed.
-            os.replace(temporary, file, src_dir_fd=directory_fd,
-                       dst_dir_fd=directory_fd)
+            os.replace(temporary, name)
 
     with unwind:
         yield write
 
 
-def _previous(name: str, directory: int, file: str) -> os.stat_result | None:
+def _previous(name: str) -> os.stat_result | None:
     """Return the status of the file to replace, if there is one.
 
     In a directory such as /tmp, the kernel may refuse to open a link or a file
     that another user has prepared, but not to replace it.
     """
     try:
-        previous = os.stat(
-            file or '.', dir_fd=directory, follow_symlinks=False)
+        previous = os.lstat(name)
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(previous.st_mode):
-        link = (' but a symbolic link' if stat.S_ISLNK(previous.st_mode)
-                else '')
         raise exceptions.InvalidConfiguration(
-            '%s is no regular file%s; give another name, or - for standard '
-            'output' % (name, link))
-    folder = os.fstat(directory)
+            '%s is no regular file, or a symbolic link; give another name, or '
+            '- for standard output' % name)
+    folder = os.stat(os.path.dirname(name) or '.')
     if folder.st_mode & stat.S_ISVTX and previous.st_uid not in (
             os.geteuid(), folder.st_uid):
         raise exceptions.InvalidConfiguration(
@@ -102,9 +93,9 @@ def _keep_access(descriptor: int, previous: os.stat_result) -> None:
     os.fchmod(descriptor, stat.S_IMODE(previous.st_mode) & 0o777)
 
 
-def _remove(file: str, directory: int) -> None:
+def _remove(file: str) -> None:
     with contextlib.suppress(OSError):
-        os.unlink(file, dir_fd=directory)
+        os.unlink(file)
 
 
 def _write(out: BinaryIO, parts: abc.Iterable[str]) -> None:
