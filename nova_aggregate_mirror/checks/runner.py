@@ -85,67 +85,57 @@ CHECKS = (
 
 
 class Result(upgradecheck.Result):
-    """The findings of a check; the details include their commands."""
+    """The findings of a check and the worst of them, with their commands."""
 
-    def __init__(self, code: checks.Code, findings: checks.Findings) -> None:
+    def __init__(self, findings: checks.Findings) -> None:
         self.findings = findings
         lines = ['\n  '.join([finding.text, *finding.commands])
                  for finding in findings]
+        code = max((finding.code for finding in findings if finding.code),
+                   default=checks.Code.SUCCESS)
         super().__init__(code, '\n'.join(lines) or None)
 
 
-class Runner:
-    """A run of checks; one that needs a check without success is skipped."""
+def run(deployment: inputs.Deployment, rows: abc.Iterable[Check] = CHECKS
+        ) -> dict[str, Result]:
+    """Return check names to results; one lists what does not apply.
 
-    def __init__(self, deployment: inputs.Deployment,
-                 rows: abc.Iterable[Check] = CHECKS) -> None:
-        self._deployment = deployment
-        self._causes: dict[str, str] = {}
-        """Checks that did not succeed, to the first check that caused it."""
-        self._rows = rows
+    A check that needs one without success is not run.
+    """
+    results: dict[str, Result] = {}
+    skipped: checks.Findings = []
+    causes: dict[str, str] = {}
+    """Checks that did not succeed, to the first check that caused it."""
+    for check in rows:
+        cause = next((causes[name] for name in check.needs if name in causes),
+                     '')
+        findings = find(check, deployment, cause)
+        if findings and findings[0].code is None:
+            skipped += checks.good('%s: %s' % (check.name, findings[0].text))
+            continue
+        results[check.name] = Result(findings)
+        if results[check.name].code != checks.Code.SUCCESS:
+            causes[check.name] = cause or check.name
+    if skipped:
+        # A row each would claim that they were checked.
+        results[NOT_APPLICABLE] = Result(skipped)
+    return results
 
-    def results(self) -> dict[str, Result]:
-        """Return check names to results; one lists what does not apply."""
-        results: dict[str, Result] = {}
-        skipped: checks.Findings = []
-        for check in self._rows:
-            findings = self.findings(check)
-            if findings and findings[0].code is None:
-                skipped += checks.good(
-                    '%s: %s' % (check.name, findings[0].text))
-            else:
-                results[check.name] = self._result(check, findings)
-        if skipped:
-            # A row each would claim that they were checked.
-            results[NOT_APPLICABLE] = Result(checks.Code.SUCCESS, skipped)
-        return results
 
-    def findings(self, check: Check) -> checks.Findings:
-        """Run a check, unless it does not apply or one it needs failed.
+def find(check: Check, deployment: inputs.Deployment, cause: str = ''
+         ) -> checks.Findings:
+    """Run a check, if it applies; what breaks in it is its finding.
 
-        What breaks in it is its finding.
-        """
-        try:
-            reason = check.unless(self._deployment)
-            if reason:
-                return checks.skipped(reason)
-            causes = [self._causes[name] for name in check.needs
-                      if name in self._causes]
-            if causes:
-                self._causes[check.name] = causes[0]
-                return checks.warning(
-                    'Not checked: resolve "%s" first.' % causes[0])
-            return check.find(self._deployment)
-        except exceptions.MirrorError as exc:
-            return checks.failed(exc)
-        except cfg.Error as exc:
-            return checks.failed(
-                option_values.of_error(self._deployment.conf, exc))
-
-    def _result(self, check: Check, findings: checks.Findings) -> Result:
-        """Return the worst of the findings; note a check without success."""
-        code = max((finding.code for finding in findings if finding.code),
-                   default=checks.Code.SUCCESS)
-        if code != checks.Code.SUCCESS:
-            self._causes.setdefault(check.name, check.name)
-        return Result(code, findings)
+    :param cause: an earlier check without whose success it is not run
+    """
+    try:
+        reason = check.unless(deployment)
+        if reason:
+            return checks.skipped(reason)
+        if cause:
+            return checks.warning('Not checked: resolve "%s" first.' % cause)
+        return check.find(deployment)
+    except exceptions.MirrorError as exc:
+        return checks.failed(exc)
+    except cfg.Error as exc:
+        return checks.failed(option_values.of_error(deployment.conf, exc))

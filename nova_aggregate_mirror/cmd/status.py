@@ -72,8 +72,8 @@ def main() -> int:
     nova_aggregate_mirror.conf.register_opts(CONF)
     # The checks report what is wrong, not the log of a library.
     logging.getLogger().addHandler(logging.NullHandler())
-    commands = Checks(runner.Runner(
-        inputs.Deployment(CONF, components.source)).results)
+    deployment = inputs.Deployment(CONF, components.source)
+    commands = Checks(lambda: runner.run(deployment))
 
     def run() -> int:
         if program.show_help(PROGRAM, DESCRIPTION, {

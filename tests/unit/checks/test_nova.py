@@ -138,8 +138,8 @@ class UserTest(testtools.TestCase):
             os.setgroups([])
             os.setgid(user)
             os.setuid(user)
-            return runner.Runner(inputs.Deployment(
-                self.conf, lambda: None)).findings(runner.Check('', check))
+            return runner.find(runner.Check('', check), inputs.Deployment(
+                self.conf, lambda: None))
 
         (one,), = processes.at_once(1, work)
         return one

@@ -34,9 +34,9 @@ class ChecksTest(servers.LoopbackTestCase):
              conf: cfg.ConfigOpts) -> list[tuple[checks.Code, str]]:
         """Return the code of each finding, and its text with the commands."""
         return [(finding.code, '\n'.join((finding.text, *finding.commands)))
-                for finding in runner.Runner(inputs.Deployment(
-                    conf, lambda: doubles.Nova([]))).findings(
-                        runner.Check('', check))]
+                for finding in runner.find(
+                    runner.Check('', check), inputs.Deployment(
+                        conf, lambda: doubles.Nova([])))]
 
     def assert_found(
             self, check: abc.Callable[[inputs.Deployment], checks.Findings],

@@ -35,7 +35,7 @@ class TestRows(testtools.TestCase):
 
     def results(self, *rows):
         return [(int(result.code), result.details) for result
-                in runner.Runner(None, rows).results().values()]
+                in runner.run(None, rows).values()]
 
     def test_worst_finding_is_the_result(self):
         """Every finding is printed, in order."""
@@ -86,9 +86,8 @@ class TestRows(testtools.TestCase):
         conf(['--config-file', path])
         row = runner.Check('a', lambda deployment: [], (), lambda deployment:
                            str(deployment.conf.scheduler.routed))
-        results = runner.Runner(
-            inputs.Deployment(conf, lambda: None),
-            [row, self.check('b')]).results()
+        results = runner.run(
+            inputs.Deployment(conf, lambda: None), [row, self.check('b')])
         self.assertEqual(
             [(2, '[scheduler] routed in %s is "si": set it to true or false.'
               % path), (0, None)],

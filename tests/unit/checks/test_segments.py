@@ -37,9 +37,9 @@ class TestSegments(servers.LoopbackTestCase):
 
     def found(self):
         aggregates = keyed_aggregates.Aggregates(self.names, {}, {})
-        return runner.Runner(types.SimpleNamespace(
-            conf=self.conf, aggregates=aggregates)).findings(
-                runner.Check('', scheduler.segments))
+        return runner.find(
+            runner.Check('', scheduler.segments), types.SimpleNamespace(
+                conf=self.conf, aggregates=aggregates))
 
     def test_no_segments(self):
         """Neutron is not asked."""

@@ -19,8 +19,8 @@ class TestText(testtools.TestCase):
         words = 'nova-aggregate-mirror-status ' * 5
         command = 'nova-aggregate-mirror-manage db sync; ' * 3
         results = {
-            'Good': runner.Result(checks.Code.SUCCESS, []),
-            'Bad': runner.Result(checks.Code.FAILURE, [
+            'Good': runner.Result([]),
+            'Bad': runner.Result([
                 *checks.failure(words + 'fails. Run:', command),
                 *checks.warning('Odd. Set:', '[DEFAULT]', 'a = b')])}
         for columns in 60, 80:
@@ -48,7 +48,6 @@ class TestText(testtools.TestCase):
         self.useFixture(fixtures.MonkeyPatch('sys.stdout', terminal))
         with program.printing():
             print(status.text({'Bad': runner.Result(
-                checks.Code.FAILURE,
                 checks.failure('\x1b[2J. Run:', 'rm \x1b[1mx'))}))
         text = terminal.getvalue()
         self.assertIn('\x1b[31mResult: Failure\x1b[0m', text)
