@@ -29,74 +29,68 @@ REQUIRED = 'required'
 # Keys that nova does not read since it uses placement, to resource classes.
 RATIOS = {'cpu_allocation_ratio': 'VCPU', 'ram_allocation_ratio': 'MEMORY_MB',
           'disk_allocation_ratio': 'DISK_GB'}
-Row = tuple[abc.Callable[[inputs.Deployment, str, str], bool], str,
-            tuple[tuple[str, str], ...]]
-"""Pattern of a key and its value, sentence, commands with options per key."""
-
-Findings = abc.Iterator[checks.Finding]
+Row = tuple[abc.Callable[[cfg.ConfigOpts, str, str], bool], str,
+            tuple[str, ...]]
+"""Pattern of a key and its value, sentence, commands for each such key."""
+ByZone = abc.Mapping[str, list[str]]
+"""Zone to the aggregates that have it."""
 
 REMOVE = ('openstack', 'aggregate', 'remove', 'host')
 UNSET = ('openstack', 'aggregate', 'unset', '--property')
-RENAME = ('openstack aggregate set --zone NAME {name}', '')
+RENAME = ('openstack aggregate set --zone NAME {name}',)
 ZONES = (
-    (lambda deployment, key, value: key == ZONE and (
-     value == deployment.conf.default_availability_zone),
+    (lambda conf, key, value: key == ZONE and (
+     value == conf.default_availability_zone),
      'has the zone of hosts without a zone (default_availability_zone): '
      'requests for it are confined to such aggregates. Without servers, set '
-     'another:', (RENAME,)),
-    (lambda deployment, key, value: key == ZONE and (
-     value == deployment.conf.internal_service_availability_zone),
+     'another:', RENAME),
+    (lambda conf, key, value: key == ZONE and (
+     value == conf.internal_service_availability_zone),
      'has the zone of other services (internal_service_availability_zone), '
-     'which nova-api does not list. Without servers, set another:', (RENAME,)),
-    (lambda _deployment, key, value: key == ZONE and ':' in value,
+     'which nova-api does not list. Without servers, set another:', RENAME),
+    (lambda _conf, key, value: key == ZONE and ':' in value,
      'has a zone with a colon, after which nova expects a host: no server '
-     'can be created in it. Set another zone:', (RENAME,)))
+     'can be created in it. Set another zone:', RENAME))
 ALLOCATION = ((
-    lambda _deployment, key, _value: key in RATIOS,
-    'has an allocation ratio, which nova ignores. Set it in placement for the '
-    'hosts of the aggregate, then remove it from the aggregate. A ratio of '
-    'the same name in nova.conf of a host overrides that of placement:', (
-        (checks.PROVIDER + ' inventory set --aggregate {uuid} --amend '
-         '{options}', '--resource {resource}:allocation_ratio={value}'),
-        ('openstack aggregate unset {options} {name}', '--property {key}'))),)
+    lambda _conf, key, _value: key in RATIOS,
+    'has {keys}, which nova ignores. Set the ratio in placement for the hosts '
+    'of the aggregate, then remove it from the aggregate. A ratio of the same '
+    'name in nova.conf of a host overrides that of placement:', (
+        checks.PROVIDER + ' inventory set --aggregate {uuid} --amend '
+        '--resource {resource}:allocation_ratio={value}',
+        'openstack aggregate unset --property {key} {name}')),)
 ISOLATION = ((
-    lambda _deployment, key, value: (
-        key.startswith(TRAIT) and value != REQUIRED),
-    'is not isolated by {keys}: only the value "required" counts. Set:', ((
-        'openstack aggregate set {options} {name}',
-        '--property {key}=required'),)),)
+    lambda _conf, key, value: key.startswith(TRAIT) and value != REQUIRED,
+    'is not isolated by {keys}: only the value "required" counts. Set:',
+    ('openstack aggregate set --property {key}=required {name}',)),)
 
 
 def _lint(rows: abc.Iterable[Row], deployment: inputs.Deployment
-          ) -> Findings:
+          ) -> checks.Findings:
     """Report the aggregates with metadata that a row is about."""
+    findings: checks.Findings = []
     for uuid, metadata in sorted(deployment.aggregates.metadata.items()):
         name = deployment.aggregates.names[uuid]
-        in_placement = keyed_aggregates.has_uuid(uuid)
         for pattern, sentence, templates in rows:
             keys = {key: value for key, value in sorted(metadata.items())
-                    if pattern(deployment, key, value)}
-            lines = [_command(*template, uuid, name, keys)
-                     for template in templates
-                     if in_placement or '{uuid}' not in template[0]]
+                    if pattern(deployment.conf, key, value)}
+            lines: list[str] = []
+            for key, value in keys.items():
+                lines += [template.format(
+                    uuid=uuid, name=shlex.quote(name), key=shlex.quote(key),
+                    value=shlex.quote(value), resource=RATIOS.get(key))
+                    for template in templates if '{uuid}' not in template
+                    or keyed_aggregates.has_uuid(uuid)]
             if keys:
                 text = sentence.format(keys=checks.some(keys))
-                yield from checks.warning(
+                findings += checks.warning(
                     'Aggregate %s %s' % (name, text), *lines)
-
-
-def _command(template: str, option: str, uuid: str, name: str,
-             keys: abc.Mapping[str, str]) -> str:
-    options = [option.format(key=shlex.quote(key), value=shlex.quote(value),
-                             resource=RATIOS.get(key))
-               for key, value in keys.items()]
-    return template.format(uuid=uuid, name=shlex.quote(name),
-                           options=' '.join(options))
+    return findings
 
 
 def ratios(deployment: inputs.Deployment) -> checks.Findings:
     """Report allocation ratios, which nova reads from placement only."""
-    return [*_lint(ALLOCATION, deployment)]
+    return _lint(ALLOCATION, deployment)
 
 
 def zones(deployment: inputs.Deployment) -> checks.Findings:
@@ -105,40 +99,41 @@ def zones(deployment: inputs.Deployment) -> checks.Findings:
     for uuid, metadata in sorted(deployment.aggregates.metadata.items()):
         if ZONE in metadata:
             by_zone[metadata[ZONE]].append(uuid)
-    return [*_lint(ZONES, deployment), *_overlaps(deployment.aggregates),
-            *_empty_zones(deployment.aggregates, by_zone),
+    return [*_lint(ZONES, deployment),
+            *_hosts_of_zones(deployment.aggregates, by_zone),
             *_default_zone(deployment, by_zone),
             *_pinned_servers(deployment.conf, by_zone)]
 
 
-def _overlaps(aggregates: keyed_aggregates.Aggregates) -> Findings:
-    """Report hosts in several zones, which nova's API does not allow."""
+def _hosts_of_zones(aggregates: keyed_aggregates.Aggregates, by_zone: ByZone
+                    ) -> checks.Findings:
+    """Report hosts in several zones, and zones without a host.
+
+    Nova's API allows no such host. "Drift" has hosts without a node.
+    """
+    findings: checks.Findings = []
+    used = set[str]()
     for host, members in sorted(aggregates.members.items()):
         names = rules.zones(frozenset(members), aggregates.metadata)
-        zoned = [aggregates.names[uuid] for uuid in sorted(members)
-                 if ZONE in aggregates.metadata[uuid]]
+        used.update(names)
         if len(names) > 1:
+            zoned = [aggregates.names[uuid] for uuid in sorted(members)
+                     if ZONE in aggregates.metadata[uuid]]
             lines = [shlex.join([*REMOVE, name, host]) for name in zoned]
-            yield from checks.failure(
+            findings += checks.failure(
                 'Host %s is in availability zones %s, which nova\'s API '
                 'refuses: it takes the servers of each. Keep one of:'
                 % (host, checks.some(names)), *lines)
+    for zone in sorted(by_zone.keys() - used):
+        lines = [shlex.join([*UNSET, ZONE, aggregates.names[uuid]])
+                 for uuid in by_zone[zone]]
+        findings += checks.warning(
+            'No host is in availability zone %s. Add a host, or remove '
+            'the zone:' % zone, *lines)
+    return findings
 
 
-def _empty_zones(aggregates: keyed_aggregates.Aggregates,
-                 by_zone: abc.Mapping[str, list[str]]) -> Findings:
-    """Report zones without a host; "Drift" has hosts without a node."""
-    used = frozenset[str]().union(*aggregates.members.values())
-    for zone, uuids in sorted(by_zone.items()):
-        if used.isdisjoint(uuids):
-            lines = [shlex.join([*UNSET, ZONE, aggregates.names[uuid]])
-                     for uuid in uuids]
-            yield from checks.warning(
-                'No host is in availability zone %s. Add a host, or remove '
-                'the zone:' % zone, *lines)
-
-
-def _default_zone(deployment: inputs.Deployment, by_zone: abc.Collection[str]
+def _default_zone(deployment: inputs.Deployment, by_zone: ByZone
                   ) -> checks.Findings:
     """Check the zone of requests that name none."""
     conf, nova = deployment.conf, deployment.nova
@@ -161,7 +156,7 @@ def _default_zone(deployment: inputs.Deployment, by_zone: abc.Collection[str]
         '[DEFAULT]', 'default_schedule_zone = %s' % zone)
 
 
-def _pinned_servers(conf: cfg.ConfigOpts, by_zone: abc.Collection[str]
+def _pinned_servers(conf: cfg.ConfigOpts, by_zone: ByZone
                     ) -> checks.Findings:
     """Report servers that are pinned to the zone of hosts without a zone."""
     zone = conf.default_availability_zone
@@ -181,7 +176,7 @@ def _pinned_servers(conf: cfg.ConfigOpts, by_zone: abc.Collection[str]
 def isolation(deployment: inputs.Deployment) -> checks.Findings:
     """Check the hosts that nova forbids to requests without a trait."""
     aggregates, nova = deployment.aggregates, deployment.nova
-    findings = [*_lint(ISOLATION, deployment)]
+    findings = _lint(ISOLATION, deployment)
     for uuid, metadata in sorted(aggregates.metadata.items()):
         traits = [key.removeprefix(TRAIT) for key in sorted(metadata)
                   if key.startswith(TRAIT) and metadata[key] == REQUIRED]
@@ -212,8 +207,6 @@ def _lacking(aggregate: str, trait: str,
         return checks.failure(
             isolated + 'Create the trait, and add it to each host:',
             checks.TRAIT + ' create ' + shlex.quote(trait))
-    except exceptions.MirrorError as exc:
-        return checks.failed(exc)
     lacking = sorted(nodes.keys() - having)
     if not lacking:
         return []
@@ -234,27 +227,25 @@ def unread_keys(deployment: inputs.Deployment) -> checks.Findings:
     disabled = filter_table.disabled(conf)
     read = [row.keys or of_flavors for row in filter_table.FILTERS
             if row.host_filter and row not in disabled]
-    having = collections.defaultdict[str, list[str]](list)
+    unread = collections.defaultdict[str, list[str]](list)
     for uuid, metadata in aggregates.metadata.items():
         for key in metadata:
-            if not any(key in row for row in read):
-                having[key].append(aggregates.names[uuid])
-    meant = []
-    for row in disabled:
-        keys = row.keys or of_flavors
-        meant += [row] if any(key in keys for key in having) else []
+            if not any(key in keys for keys in read):
+                unread[key].append(aggregates.names[uuid])
+    meant = {row.host_filter: row.keys or of_flavors for row in disabled}
+    missing = [name for name, keys in meant.items()
+               if any(map(keys.__contains__, unread))]
     # One line for all: the last of several would be in effect.
-    enabled = ','.join([*conf.filter_scheduler.enabled_filters,
-                        *(row.host_filter for row in meant)])
-    readers = [(row.keys or of_flavors, '[filter_scheduler]',
-                'enabled_filters = ' + enabled) for row in meant]
+    enabled = ','.join([*conf.filter_scheduler.enabled_filters, *missing])
+    readers = [(keys, '[filter_scheduler]', 'enabled_filters = ' + enabled)
+               for keys in meant.values()]
     if not conf.scheduler.enable_isolated_aggregate_filtering:
         readers.append((TRAITS, '[scheduler]',
                         'enable_isolated_aggregate_filtering = true'))
     findings: checks.Findings = []
-    for unread, *lines in readers:
+    for keys, *lines in readers:
         texts = ['%s of aggregate %s' % (key, checks.some(names))
-                 for key, names in sorted(having.items()) if key in unread]
+                 for key, names in sorted(unread.items()) if key in keys]
         if texts:
             findings += checks.warning(
                 'No enabled filter of nova or of this package reads %s: it '
