@@ -331,10 +331,10 @@ def secret_without_role(scene: Scene) -> Step:
     scene.keystone.secret = b''
     without_role(scene)
 
-    def renew(text: str) -> None:
+    def renew(_text: str) -> None:
         scene.keystone.secret = b'"secret": "second"'
-        scene.type(text.replace(' = ID', ' = another').replace(
-            ' = SECRET', ' = second'))
+        scene.set('placement', application_credential_id='another',
+                  application_credential_secret='second')
         scene.placement.recover()
     return renew
 

@@ -7,7 +7,6 @@ Long because each step on the way to a service has failures of its own.
 from collections import abc
 import contextlib
 import re
-import shlex
 import time
 from typing import Any
 
@@ -162,34 +161,18 @@ def _send(conf: cfg.ConfigOpts, group: str, *requests: abc.Callable[[], Any]
                     exceptions.ProviderNotFound):
                 request()
     except exceptions.MirrorError as exc:
-        commands = COMMANDS.get(exc.failure.kind)
-        return checks.failed(exc, *(
-            commands(conf, group, exc) if commands else ()))
+        return checks.failed(exc, *_lines(conf, group, exc))
     return []
 
 
-def _scope(conf: cfg.ConfigOpts, group: str, _exc: exceptions.MirrorError
+def _lines(conf: cfg.ConfigOpts, group: str, exc: exceptions.MirrorError
            ) -> list[str]:
-    """Return the options without which a token has no catalog."""
-    return _examples(conf, group, _unset(
-        conf, group, ('project_name', 'project_domain_name')))
-
-
-def _registration(conf: cfg.ConfigOpts, group: str,
-                  _exc: exceptions.MirrorError) -> list[str]:
-    """Return the commands that create the endpoint that is selected."""
-    options = conf[group]
-    interface = (options.valid_interfaces or ['public'])[0]
-    region = shlex.quote(options.region_name or 'RegionOne')
-    return ['openstack service create --name %s %s'
-            % (group, options.service_type),
-            'openstack endpoint create --region %s %s %s URL' % (
-                region, options.service_type, interface)]
-
-
-def _selection(conf: cfg.ConfigOpts, group: str, exc: exceptions.MirrorError
-               ) -> list[str]:
-    """Return the options that select an endpoint that there is."""
+    """Return the lines to set for a failure, as far as they are known."""
+    if exc.failure.kind == causes.NO_CATALOG.kind:
+        names = 'project_name', 'project_domain_name'
+        return _examples(conf, group, _unset(conf, group, names))
+    if not isinstance(exc.__cause__, library_errors.NotSelected):
+        return []
     options = conf[group]
     interfaces = options.valid_interfaces or ['public']
 
@@ -197,8 +180,6 @@ def _selection(conf: cfg.ConfigOpts, group: str, exc: exceptions.MirrorError
         region, interface = endpoint
         return region == options.region_name, interface in interfaces
 
-    if not isinstance(exc.__cause__, library_errors.NotSelected):
-        return []
     # Of the endpoints, one with most that is right; the region counts more.
     region, interface = max(exc.__cause__.offered, key=right)
     lines = ['[%s]' % group]
@@ -207,26 +188,6 @@ def _selection(conf: cfg.ConfigOpts, group: str, exc: exceptions.MirrorError
     if interface not in interfaces:
         lines.append('valid_interfaces = %s' % interface)
     return lines
-
-
-def _renewal(conf: cfg.ConfigOpts, group: str, _exc: exceptions.MirrorError
-             ) -> list[str]:
-    """Return the commands for an application credential without a role.
-
-    Its roles are those of its creation: no role can be added later.
-    """
-    if not auth.Account(conf, group).is_application_credential:
-        return []
-    return ['openstack application credential create --role %s %s-2'
-            % (auth.ROLES[group], group), '[%s]' % auth.section(conf, group),
-            'application_credential_id = ID',
-            'application_credential_secret = SECRET']
-
-
-COMMANDS = {
-    causes.NO_CATALOG.kind: _scope, causes.NOT_IN_CATALOG.kind: _registration,
-    causes.NO_ENDPOINT.kind: _selection, causes.ROLE.kind: _renewal}
-"""What returns the lines to copy, by the kind of a failure."""
 
 
 def _examples(conf: cfg.ConfigOpts, group: str, names: abc.Iterable[str]

@@ -78,8 +78,7 @@ class Fault:
 
 EARLIER = ' (role admin before placement 9.0.0)'
 RENEWAL = ('create another application credential, with the role service'
-           + EARLIER + '.\n  openstack application credential create --role '
-           'service placement-2')
+           + EARLIER)
 SELECTION = ('correct region_name or valid_interfaces of [placement] in '
              'nova.conf')
 REGISTER = 'register it: "openstack service create" if '
@@ -187,9 +186,7 @@ KEYSTONE: dict[str, Fault] = {
     'no endpoint': Fault(
         faults.keystone(201, servers.Cloud.token()),
         'placement is not in the catalog',
-        'then "openstack endpoint create".\n  openstack service create '
-        '--name placement placement\n  openstack endpoint create --region '
-        'RegionOne placement internal URL', line=REGISTER),
+        'then "openstack endpoint create"', line=REGISTER),
     'scope': Fault(
         faults.unscoped, 'placement has no endpoint, because the token has no '
         'catalog', 'add project_name and project_domain_name to [placement] '

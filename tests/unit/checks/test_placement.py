@@ -279,11 +279,6 @@ class TestNeutron(ChecksTest):
             placement.neutron, FAILURE,
             ('in nova.conf.\n[neutron]\nregion_name = R',),
             self.conf(**self.cloud.account(region_name='RegionTwo')))
-        self.cloud.grant(others=[documents.service('image', 'http://glance')])
-        self.assert_found(
-            placement.neutron, FAILURE,
-            ("create --region 'R 2' network internal URL",),
-            self.conf(**self.cloud.account(region_name='R 2')))
         self.cloud.answers['/v3/auth/tokens'] = (401, {})
         self.assert_found(
             placement.neutron, FAILURE, (
