@@ -4,7 +4,6 @@
 from collections import abc
 import dataclasses
 import functools
-import json
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,18 +12,14 @@ from nova_aggregate_mirror import audit
 from nova_aggregate_mirror import dates
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.reconcile import problems
-from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import database_servers
 from nova_aggregate_mirror.source import server_tables
 
 PAGE = 500
 """Servers per page: bounds memory and the duration of a statement."""
-NEWEST = 10000
-"""Requests in which a zone is searched: half a second of MariaDB."""
 
 _SERVER, _MIGRATION = server_tables.instances.c, server_tables.migrations.c
-_REQUEST, _MAPPING = (
-    server_tables.request_specs.c, server_tables.instance_mappings.c)
+_REQUEST = server_tables.request_specs.c
 _SERVERS = sa.select(
     _SERVER.id, _SERVER.uuid, _SERVER.display_name, _SERVER.host,
     _SERVER.project_id, _SERVER.vm_state, _SERVER.launched_at,
@@ -45,12 +40,6 @@ _MOVES = sa.select(
 ).order_by(_MIGRATION.updated_at, _MIGRATION.id)
 _REQUESTS = sa.select(_REQUEST.instance_uuid, _REQUEST.spec).where(
     _REQUEST.instance_uuid.in_(engines.SOME))
-_NEWEST = sa.select(_REQUEST.id, _REQUEST.instance_uuid, _REQUEST.spec
-                    ).order_by(_REQUEST.id.desc()).limit(NEWEST).subquery()
-_EXISTING = sa.select(sa.func.count()).where(
-    _MAPPING.instance_uuid.in_(engines.SOME),
-    sa.or_(_MAPPING.queued_for_delete.is_(None),
-           _MAPPING.queued_for_delete == sa.false()))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,24 +90,6 @@ class ServerPages(database_servers.CellReader):
         with self._api.reading() as api:
             rows = api.execute(_REQUESTS, {'some': servers}).all()
         return dict(map(tuple, rows))
-
-
-def count_pinned(zone: str) -> int:
-    """Count the existing servers whose stored request names a zone.
-
-    Only the ``NEWEST`` requests are searched.
-    """
-    # Nova writes the request as JSON, always with the same spaces.
-    text = '"availability_zone": %s' % json.dumps(zone)
-    # LIKE is fast, and ignores case on MySQL and SQLite; REPLACE does not.
-    pinned = sa.select(_NEWEST.c.instance_uuid).where(
-        _NEWEST.c.spec.contains(text, autoescape=True),
-        _NEWEST.c.spec != sa.func.replace(_NEWEST.c.spec, text, ''))
-    with connections.api_database().reading() as api:
-        uuids = api.execute(pinned).scalars().all()
-        # The request of a deleted server remains until it is archived.
-        return sum(api.execute(_EXISTING, {'some': some}).scalar_one()
-                   for some in engines.chunks(uuids))
 
 
 def _page(cell: Any, statement: Any, after: int

@@ -11,13 +11,10 @@ import shlex
 from oslo_config import cfg
 
 from nova_aggregate_mirror.audit import rules
-from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
-from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror.scheduler import metadata_rules
 from nova_aggregate_mirror.source import keyed_aggregates
@@ -101,8 +98,7 @@ def zones(deployment: inputs.Deployment) -> checks.Findings:
             by_zone[metadata[ZONE]].append(uuid)
     return [*_lint(ZONES, deployment),
             *_hosts_of_zones(deployment.aggregates, by_zone),
-            *_default_zone(deployment, by_zone),
-            *_pinned_servers(deployment.conf, by_zone)]
+            *_default_zone(deployment, by_zone)]
 
 
 def _hosts_of_zones(aggregates: keyed_aggregates.Aggregates, by_zone: ByZone
@@ -154,23 +150,6 @@ def _default_zone(deployment: inputs.Deployment, by_zone: ByZone
         'No host is in zone %s, so that each request without a zone fails. '
         'Set the zone of an aggregate with hosts, or remove:' % zone,
         '[DEFAULT]', 'default_schedule_zone = %s' % zone)
-
-
-def _pinned_servers(conf: cfg.ConfigOpts, by_zone: ByZone
-                    ) -> checks.Findings:
-    """Report servers that are pinned to the zone of hosts without a zone."""
-    zone = conf.default_availability_zone
-    count = 0 if zone in by_zone else server_pages.count_pinned(zone)
-    if not count:
-        return []
-    return checks.warning(
-        'Of the newest %d requests, %s pinned to availability zone %s, that '
-        'of hosts without a zone (default_availability_zone). Nova refuses to '
-        'unshelve them on a host of a zone. To list those of them that are on '
-        'a host, with the command that unpins each, run:' % (
-            server_pages.NEWEST, plurals.count(
-                count, 'server is', 'servers are'), zone),
-        commands.AUDIT + ' --rule default_zone')
 
 
 def isolation(deployment: inputs.Deployment) -> checks.Findings:
