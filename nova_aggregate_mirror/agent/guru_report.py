@@ -7,10 +7,8 @@ import types
 from oslo_config import cfg
 from oslo_reports import guru_meditation_report
 from oslo_reports.models import with_default_views
-from oslo_reports import opts
 from oslo_reports.views.text import generic
 
-from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import api_processes
 
 _Meditation = guru_meditation_report.TextGuruMeditation
@@ -22,40 +20,17 @@ _VERSION = types.SimpleNamespace(
     version_string_with_package=lambda: api_processes.VERSION)
 
 
-def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register ``[oslo_reports]``; idempotent."""
-    opts.set_defaults(conf)
+def set_up(state: abc.Callable[[], abc.Mapping[str, str]]) -> None:
+    """Add the state of the agent to the reports.
 
-
-def set_up(conf: cfg.ConfigOpts, program: str,
-           state: abc.Callable[[], abc.Mapping[str, str]]) -> None:
-    """Prepare reports, which are written to the standard error or a file.
-
-    If ``[oslo_reports] file_event_handler`` is set, a report is also written
-    when that file changes.
-
-    :param state: describes the agent; must not wait for another process
-    :raises InvalidConfiguration: when the file cannot be watched
+    :param state: describes it; must not wait for another process
     """
-    def describe() -> with_default_views.ModelWithDefaultViews:
-        return with_default_views.ModelWithDefaultViews(
-            dict(state()), text_view=generic.KeyValueView())
-
-    _Meditation.register_section('Agent', describe)
-    try:
-        # The agent handles the signal itself, with ``write``.
-        _Meditation.setup_autorun(
-            _VERSION, program, conf=conf, setup_signal=False)
-    except OSError as exc:
-        step = ('create the file' if isinstance(exc, FileNotFoundError)
-                else 'correct')
-        raise exceptions.InvalidConfiguration(
-            '[oslo_reports] file_event_handler: %s: %s; %s or unset the '
-            'option' % (conf.oslo_reports.file_event_handler, exc.strerror,
-                        step)) from exc
+    _Meditation.register_section(
+        'Agent', lambda: with_default_views.ModelWithDefaultViews(
+            dict(state()), text_view=generic.KeyValueView()))
 
 
 def write(conf: cfg.ConfigOpts, program: str) -> None:
-    """Write a report now."""
+    """Write a report now, to the standard error or a file."""
     _Meditation.handle_signal(
         _VERSION, program, conf.oslo_reports.log_dir, None)

@@ -17,6 +17,7 @@ from typing import Any
 from nova.conf import CONF
 from oslo_config import cfg
 from oslo_log import log as logging
+from oslo_reports import opts
 
 from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror.agent import guru_report
@@ -167,7 +168,7 @@ def _serve() -> int:
     ) if options.metrics_port else None
     journal = store.Journal(CONF)
     agent = _build(journal, figures)
-    guru_report.set_up(CONF, PROGRAM, lambda: agent.state() | figures.state())
+    guru_report.set_up(lambda: agent.state() | figures.state())
     # The imported modules live as long as the process: searching them for
     # garbage takes a sixth of its time. What the agent opens does not.
     gc.freeze()
@@ -238,7 +239,7 @@ def _reload() -> None:
 
 def _configure() -> None:
     nova_aggregate_mirror.conf.register_opts(CONF)
-    guru_report.register_opts(CONF)
+    opts.set_defaults(CONF)
     components.read_configuration(sys.argv[1:], PROGRAM, DESCRIPTION, EPILOG)
     logging.set_defaults(
         default_log_levels=logging.get_default_log_levels() + AGENT_LEVELS)

@@ -391,8 +391,6 @@ class TestProcess(testtools.TestCase):
         """It prints a line with the solution, and exits with 255."""
         for changes, expected in (
                 ({'options': 'sync_interval = soon'}, 'sync_interval'),
-                ({'options': '[oslo_reports]\nfile_event_handler = /none'},
-                 '[oslo_reports] file_event_handler: /none: No such file'),
                 ({'placement': ''}, 'auth_type'),
                 ({'api': ''}, '[api_database]')):
             self.write_conf(**changes)
