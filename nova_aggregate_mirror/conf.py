@@ -37,16 +37,6 @@ PACKAGE = 'nova-aggregate-mirror'
 SECONDS = 'seconds'
 """The unit of most options, for the message about a wrong value."""
 
-
-def missing_credentials(version: str) -> str:
-    """Return the default of ``missing_credentials`` in a release.
-
-    A release warns before the next major release fails, as nova announced
-    missing credentials of placement: spec mirror-host-aggregates-in-placement.
-    """
-    return 'warn' if int(version.split('.')[0]) < 2 else 'fail'
-
-
 OPTS = [
     cfg.StrOpt(
         'mode',
@@ -174,7 +164,9 @@ OPTS = [
         help='Port of ``/metrics`` and ``/healthz``. 0 disables both.'),
     cfg.StrOpt(
         'missing_credentials',
-        default=missing_credentials(metadata.version(PACKAGE)),
+        # Version 2 fails, as nova announced missing credentials of placement:
+        # spec mirror-host-aggregates-in-placement.
+        default='warn',
         choices=[
             ('warn', 'Log a warning; operations stay in the journal until '
                      'the credentials are configured'),

@@ -136,19 +136,17 @@ def _mistake(conf: cfg.ConfigOpts, group: str, option: cfg.Opt
              ) -> exceptions.InvalidConfiguration | None:
     """Return the error for an option, if its value cannot be used.
 
-    Oslo.config reads the empty value of a number as None, and compares limits
-    in vain with nan and -0.
+    Oslo.config reads the empty value of a number as None, and nan is neither
+    below nor above a limit.
     """
     try:
         value = conf[group][option.dest]
     except (cfg.Error, ValueError) as exc:
         return _invalid(conf, group, option, exc)
-    elements = value if isinstance(value, list) else [value]
-    if any(isinstance(element, float) and (
-            not math.isfinite(element) or str(element) == '-0.0')
-           for element in elements):
+    if isinstance(value, float) and math.isnan(value):
         return _invalid(conf, group, option)
     has_no_hook = option.name == 'hooks' and value == []
+    elements = value if isinstance(value, list) else [value]
     may_be_empty = (option.default in (None, '')
                     or option.name in MEANINGFUL_WHEN_EMPTY)
     is_empty = any(element is None or not str(element).strip()
