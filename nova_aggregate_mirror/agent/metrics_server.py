@@ -157,25 +157,14 @@ class _Handler(server.BaseHTTPRequestHandler):
                 return text
         return b''
 
-    def parse_request(self) -> bool:
-        is_valid = super().parse_request()
-        if is_valid and self.command not in ('GET', 'HEAD'):
-            self._answer_json(405, error='only GET and HEAD are allowed')
-            return False
-        return is_valid
-
     def log_message(self, *args: Any) -> None:
         pass
 
     def do_GET(self) -> None:
         path = self.path.partition('?')[0]
         if path == '/metrics':
-            try:
-                encode, content_type = exposition.choose_encoder(
-                    self.headers.get('Accept', ''))
-            except (TypeError, ValueError):
-                # The client asked for a format with a malformed version.
-                encode, content_type = exposition.choose_encoder('')
+            # The format that each scraper reads, whatever it prefers.
+            encode, content_type = exposition.choose_encoder('')
             self._answer(200, content_type,
                          encode(self.server.figures.registry))
         elif path == '/healthz':
@@ -196,8 +185,6 @@ class _Handler(server.BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header('Content-Type', content_type)
         self.send_header('Content-Length', str(len(body)))
-        if status == 405:
-            self.send_header('Allow', 'GET, HEAD')
         self.end_headers()
         if self.command != 'HEAD':
             self.wfile.write(body)
