@@ -11,8 +11,6 @@ import pathlib
 import shlex
 import time
 
-from oslo_config import cfg
-
 from nova_aggregate_mirror import accounts
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import checks
@@ -49,42 +47,44 @@ SERVER = ('[aggregate_mirror_database]',
 
 def tables(deployment: inputs.Deployment) -> checks.Findings:
     """Check that the database is usable and its tables are up to date."""
+    conf = deployment.conf
     try:
-        path = existing.sqlite_file(deployment.conf)
+        path = existing.sqlite_file(conf)
     except exceptions.JournalUnavailable as exc:
         return checks.failed(exc, *SERVER)
     try:
-        if path and existing.is_missing(deployment.conf):
-            existing.open_existing(deployment.conf)
+        if path and existing.is_missing(conf):
+            existing.open_existing(conf)
             return checks.skipped(
                 'nova-api creates %s at its first use' % path)
-    except exceptions.JournalUnavailable as exc:
-        if path is None or exc.failure.kind != causes.FILE.kind:
-            return checks.failed(exc)
-        user = accounts.user(os.geteuid()) if os.geteuid() else 'nova'
-        return checks.failed(exc, 'install -d -m 700 -o %s %s' % (
-            user, _quoted(path.parent)))
-    return _check_version(deployment.conf, path)
-
-
-def _check_version(conf: cfg.ConfigOpts,
-                   path: pathlib.Path | None) -> checks.Findings:
-    try:
         schema = engine.Database(conf).check_tables()
-    except exceptions.WrongDatabase as exc:
-        lines = () if path else (*SERVER, commands.DB_SYNC)
-        return checks.failed(exc, *lines)
-    except exceptions.JournalDamaged as exc:
-        return checks.failed(exc, *(_commands_to_move(path) if path else ()))
+    except exceptions.JournalUnavailable as exc:
+        return checks.failed(exc, *_commands(path, exc))
     if not schema.is_outdated:
         return checks.good('The tables have version %s.' % schema.version)
     text = '%s has %s' % (engine.JOURNAL, schema)
-    if path is not None:
+    if path:
         return checks.good('%s; nova-api creates or upgrades them at its '
                            'next use.' % text)
     return checks.failure(
         '%s; this release needs version %s. Run once, on one controller:'
         % (text, migration.HEAD), commands.DB_SYNC)
+
+
+def _commands(path: pathlib.Path | None, exc: exceptions.JournalUnavailable
+              ) -> tuple[str, ...]:
+    """Return the commands for a failure, and options, if any are known."""
+    if path is None:
+        is_wrong = isinstance(exc, exceptions.WrongDatabase)
+        return (*SERVER, commands.DB_SYNC) if is_wrong else ()
+    if isinstance(exc, exceptions.JournalDamaged):
+        other = _quoted(path.parent / time.strftime('broken-%Y%m%d%H%M%S'))
+        return ('mkdir ' + other, 'mv %s* %s' % (_quoted(path), other),
+                RESTART, commands.SYNC)
+    if exc.failure.kind != causes.FILE.kind or os.path.exists(path.parent):
+        return ()
+    user = accounts.user(os.geteuid()) if os.geteuid() else 'nova'
+    return 'install -d -m 700 -o %s %s' % (user, _quoted(path.parent)),
 
 
 def space(deployment: inputs.Deployment) -> checks.Findings:
@@ -247,28 +247,17 @@ def backlog(deployment: inputs.Deployment) -> checks.Findings:
     rows = [row for row in journal.rows.all() if row.mirrored_at is None]
     if not rows:
         return checks.good('No operation is pending.')
-    # By the clock of the host that wrote the row. Clocks differ a little; one
-    # that is further ahead is to be seen.
+    # By the clock of the host that wrote the row, which may be ahead.
     age = time.time() - min(row.created_at for row in rows)
-    if -seen_processes.AHEAD <= age < 0:
-        age = 0.0
-    since = ('for %d s' % age if age >= 0
-             else 'recorded by a clock that was %d s ahead' % -age)
-    text = '%s pending, the oldest %s' % (
-        plurals.count(len(rows), 'operation is', 'operations are'), since)
-    if 0 <= age <= OVERDUE:
+    text = '%s pending, the oldest for %d s by the clock of its host' % (
+        plurals.count(len(rows), 'operation is', 'operations are'), age)
+    if abs(age) <= OVERDUE:
         return checks.good(text + '.')
     errors = [row.last_error.rstrip('.') for row in rows if row.last_error]
     cause = ('the last failure of one of them: ' + errors[0] if errors
              else 'no attempt to mirror one has failed')
     return checks.warning('%s; %s. To list the reason of each, run:' % (
         text, cause), commands.LIST)
-
-
-def _commands_to_move(path: pathlib.Path) -> tuple[str, ...]:
-    other = _quoted(path.parent / time.strftime('broken-%Y%m%d%H%M%S'))
-    return ('mkdir ' + other, 'mv %s* %s' % (_quoted(path), other), RESTART,
-            commands.SYNC)
 
 
 def _quoted(path: pathlib.Path) -> str:

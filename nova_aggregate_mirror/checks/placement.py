@@ -38,10 +38,6 @@ EXAMPLE = {
     'user_domain_name': 'Default',
     'project_domain_name': 'Default',
 }
-SLOW = (('A token, the catalog and placement\'s answer', 'keystone'),
-        ('Placement\'s answer', 'placement'))
-"""What the first request and the next one take time for, and who is slow if
-only they are."""
 # Effect of a section without credentials, in this release and from the next
 # major release on. Nova-scheduler reads [neutron].
 CONSEQUENCES = {
@@ -84,20 +80,13 @@ def endpoint(deployment: inputs.Deployment) -> checks.Findings:
     """Check that placement answers, with the microversion of our requests."""
     conf, placement = deployment.conf, deployment.client
     answers: list[tuple[str, str]] = []
-    slow = ''
-    for what, party in SLOW:
-        began = time.monotonic()
-        findings = _send(conf, 'placement', lambda: answers.append(
-            placement.read('/', _microversions, version='1.0')))
-        if findings:
-            return findings
-        waited = time.monotonic() - began
-        if waited > conf.aggregate_mirror.inline_timeout:
-            slow = ('%s took %.1f s, and a request to nova-api waits for all '
-                    'parties together %g s: see the log of %s.' % (
-                        what, waited, conf.aggregate_mirror.inline_timeout,
-                        party))
-    oldest, newest = answers[0]
+    began = time.monotonic()
+    findings = _send(conf, 'placement', lambda: answers.append(
+        placement.read('/', _microversions, version='1.0')))
+    if findings:
+        return findings
+    waited = time.monotonic() - began
+    [(oldest, newest)] = answers
     text = 'Placement has microversions %s to %s' % (oldest, newest)
     first, needed, last = map(versionutils.convert_version_to_tuple, (
         oldest, client.MICROVERSION, newest))
@@ -111,9 +100,13 @@ def endpoint(deployment: inputs.Deployment) -> checks.Findings:
         return checks.failure(
             '%s; %s is no longer supported. In nova-api\'s environment, run:'
             % (text, client.MICROVERSION), nova.UPGRADE)
-    return checks.warning(slow) if slow else checks.good(
-        '%s; %s is used. It answers at %s.' % (
-            text, client.MICROVERSION, placement.endpoint()))
+    if waited > conf.aggregate_mirror.inline_timeout:
+        return checks.warning(
+            'Keystone and placement took %.1f s together, and a request to '
+            'nova-api waits for all parties together %g s: see their logs.'
+            % (waited, conf.aggregate_mirror.inline_timeout))
+    return checks.good('%s; %s is used. It answers at %s.' % (
+        text, client.MICROVERSION, placement.endpoint()))
 
 
 def _microversions(call: errors.Call, answer: dict[str, Any]

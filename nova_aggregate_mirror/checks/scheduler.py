@@ -129,9 +129,7 @@ def _check_request_filters(conf: cfg.ConfigOpts,
             'Set:' % ', '.join(unchecked), *lines)
     return checks.warning(
         'Without %s only placement checks availability zones: a server may be '
-        'scheduled to another zone while placement differs from nova. Nova 29 '
-        'and 30 also run no host filter for tenants or flavors if a user '
-        'gives the scheduler hint _nova_check_type=rebuild. Set:'
+        'scheduled to another zone while placement differs from nova. Set:'
         % GUARD, *lines)
 
 

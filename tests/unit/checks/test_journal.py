@@ -113,12 +113,11 @@ class TestJournal(doubles.TestCase):
         finding, = journal.backlog(self.deployment)
         self.assertEqual((checks.Code.WARNING, (commands.LIST,)),
                          (finding.code, finding.commands))
-        self.assertIn('recorded by a clock that was 86', finding.text)
+        self.assertIn('for -86', finding.text)
         self.now = time.time() + 30
         self.hand_over('h2')
-        self.assertEqual(
-            checks.good('2 operations are pending, the oldest for 0 s.'),
-            journal.backlog(self.deployment))
+        finding, = journal.backlog(self.deployment)
+        self.assertEqual(checks.Code.SUCCESS, finding.code)
 
     def test_journal_that_cannot_be_created(self):
         """The command creates its directory."""
@@ -337,7 +336,6 @@ class TestJournal(doubles.TestCase):
             'nova_aggregate_mirror.journal.db.sqlite.BUSY_TIMEOUT', 0.01))
         self.journal.rows.all()
         with engine.Database(self.conf).transaction():
-            error = self.assertRaises(exceptions.JournalUnavailable,
-                                      journal.tables, self.deployment)
+            finding, = journal.tables(self.deployment)
         self.assertIn("fuser -v '%s'" % existing.sqlite_file(self.conf),
-                      str(error))
+                      finding.text)
