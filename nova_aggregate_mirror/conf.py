@@ -34,9 +34,6 @@ SYNC_WORKERS = 8
 
 PACKAGE = 'nova-aggregate-mirror'
 
-SECONDS = 'seconds'
-"""The unit of most options, for the message about a wrong value."""
-
 OPTS = [
     cfg.StrOpt(
         'mode',
@@ -80,7 +77,7 @@ OPTS = [
              '6000 with Apache, or as ``buffer-size`` of uWSGI allows.'),
     cfg.FloatOpt(
         'inline_timeout',
-        default=5.0, min=0.1, max=120.0, metavar=SECONDS,
+        default=5.0, min=0.1, max=120.0, metavar='seconds',
         help='Seconds that mirroring may add to one aggregate request, and '
              '``segment_addresses`` to one scheduling request. Changes that '
              'are not mirrored in time stay in the journal. Lower it if API '
@@ -88,19 +85,19 @@ OPTS = [
              'ironic nodes should be complete when the request returns.'),
     cfg.FloatOpt(
         'inline_backoff',
-        default=30.0, min=0.0, max=3600.0, metavar=SECONDS,
+        default=30.0, min=0.0, max=3600.0, metavar='seconds',
         help='Seconds for which a nova-api process does not ask placement, '
              'the journal or a cell that has not answered in time, so that a '
              'hung one does not occupy every worker. After a fast failure of '
              'placement it is at most one second. 0 disables it.'),
     cfg.FloatOpt(
         'request_timeout',
-        default=60.0, min=1.0, max=3600.0, metavar=SECONDS,
+        default=60.0, min=1.0, max=3600.0, metavar='seconds',
         help='Maximum seconds of one placement request of a full sync. Raise '
              'it if placement needs longer to list all resource providers.'),
     cfg.FloatOpt(
         'cell_timeout',
-        default=60.0, min=0.1, max=3600.0, metavar=SECONDS,
+        default=60.0, min=0.1, max=3600.0, metavar='seconds',
         help='Maximum seconds that a full sync waits for a cell\'s database. '
              'The hosts of a cell that does not answer are not changed.'),
     cfg.IntOpt(
@@ -113,14 +110,14 @@ OPTS = [
         'max_call_age',
         # More than four times the longest inline_timeout: a journal row must
         # not be closed while its operation still runs.
-        default=600, min=500, max=86400, metavar=SECONDS,
+        default=600, min=500, max=86400, metavar='seconds',
         help='Maximum seconds that one aggregate request can run in nova-api: '
              'for this time the host of a request whose end is unknown is '
              'mirrored repeatedly. Raise it if the load balancer allows '
              'longer requests.'),
     cfg.FloatOpt(
         'sync_interval',
-        default=60.0, min=1.0, max=86400.0, metavar=SECONDS,
+        default=60.0, min=1.0, max=86400.0, metavar='seconds',
         help='Seconds between two full syncs of the agent, within which a '
              'recreated resource provider or a change by another tool is '
              'reconciled. Raise it to reduce the load on placement.'),
@@ -141,14 +138,14 @@ OPTS = [
              'temporarily for a planned change of that size.'),
     cfg.IntOpt(
         'audit_interval',
-        default=0, min=0, max=7 * 86400, metavar=SECONDS,
+        default=0, min=0, max=7 * 86400, metavar='seconds',
         help='Seconds between two audits of the agent, which count the '
              'servers that ``placement audit_servers`` lists; 0 disables '
              'them. An audit reads every server: use 3600 or more for tens of '
              'thousands. The agent then needs nova-scheduler\'s options.'),
     cfg.IntOpt(
         'leader_lease',
-        default=10, min=3, max=3600, metavar=SECONDS,
+        default=10, min=3, max=3600, metavar='seconds',
         help='Seconds after which another agent takes over from one that does '
              'not renew its lease; one that is stopped releases it. Raise it '
              'if the journal is often unavailable for longer.'),

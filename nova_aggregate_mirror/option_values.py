@@ -23,9 +23,6 @@ LOG = logging.getLogger(__name__)
 
 # Of oslo.db: empty leaves the mode to the database server.
 MEANINGFUL_WHEN_EMPTY = frozenset({'mysql_sql_mode'})
-NAME_A_HOOK = ('delete it for the default, mirror, or set mode = observe, in '
-               'which nova\'s own mirroring stays in effect')
-DELETE = 'delete it; the default then applies'
 
 Values = abc.Mapping[tuple[str, str], Any]
 """By section and option."""
@@ -145,17 +142,18 @@ def _mistake(conf: cfg.ConfigOpts, group: str, option: cfg.Opt
         return _invalid(conf, group, option, exc)
     if isinstance(value, float) and math.isnan(value):
         return _invalid(conf, group, option)
-    has_no_hook = option.name == 'hooks' and value == []
     elements = value if isinstance(value, list) else [value]
     may_be_empty = (option.default in (None, '')
                     or option.name in MEANINGFUL_WHEN_EMPTY)
     is_empty = any(element is None or not str(element).strip()
                    for element in elements)
-    if not has_no_hook and (may_be_empty or not is_empty):
+    if not elements:
+        is_empty = bool(option.default)
+    if may_be_empty or not is_empty:
         return None
     return exceptions.InvalidConfiguration(
         '%s is empty' % _place(conf, group, option)[0],
-        step=NAME_A_HOOK if has_no_hook else DELETE)
+        step='delete it; the default then applies')
 
 
 def _invalid(conf: cfg.ConfigOpts, group: str, option: cfg.Opt,

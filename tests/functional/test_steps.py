@@ -78,7 +78,6 @@ UNFOLLOWED = {
         CLIENT + 'tests.functional.test_api_source',
     'correct the argument, or': 'tests.functional.test_manage',
     'delete it; the default then applies': OPTIONS,
-    'delete it for the default, mirror, or set mode': OPTIONS,
     'correct the clock of this host':
         'needs a host whose clock is wrong: tests.unit.checks.test_placement',
     'see the kernel log of this host': LISTS,

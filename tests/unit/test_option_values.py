@@ -155,12 +155,6 @@ class TestValues(testtools.TestCase):
                         self.assertEqual(({key}, default),
                                          (found.keys(), value), (key, text))
 
-    def test_no_hook(self):
-        """The error names the mode in which nova mirrors by itself."""
-        error, = option_values.override_mistakes(
-            self.read('aggregate_mirror', 'hooks', '')).values()
-        self.assertIn('mode = observe', str(error))
-
     def test_reload_with_a_value_without_a_meaning(self):
         """The previous value stays, and the brake with it."""
         for text in '', 'nan':
