@@ -8,13 +8,10 @@ import collections
 from collections import abc
 import shlex
 
-from oslo_config import cfg
-
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror.scheduler import metadata_rules
 from nova_aggregate_mirror.source import keyed_aggregates
@@ -23,71 +20,24 @@ ZONE = metadata_rules.ZONE
 TRAIT = 'trait:'
 TRAITS = metadata_rules.Keys(prefixes=frozenset({TRAIT}))
 REQUIRED = 'required'
-# Keys that nova does not read since it uses placement, to resource classes.
-RATIOS = {'cpu_allocation_ratio': 'VCPU', 'ram_allocation_ratio': 'MEMORY_MB',
-          'disk_allocation_ratio': 'DISK_GB'}
-Row = tuple[abc.Callable[[cfg.ConfigOpts, str, str], bool], str,
-            tuple[str, ...]]
-"""Pattern of a key and its value, sentence, commands for each such key."""
 ByZone = abc.Mapping[str, list[str]]
 """Zone to the aggregates that have it."""
 
 REMOVE = ('openstack', 'aggregate', 'remove', 'host')
 UNSET = ('openstack', 'aggregate', 'unset', '--property')
-RENAME = ('openstack aggregate set --zone NAME {name}',)
-ZONES = (
-    (lambda conf, key, value: key == ZONE and (
-     value == conf.default_availability_zone),
-     'has the zone of hosts without a zone (default_availability_zone): '
-     'requests for it are confined to such aggregates. Without servers, set '
-     'another:', RENAME),
-    (lambda conf, key, value: key == ZONE and (
-     value == conf.internal_service_availability_zone),
-     'has the zone of other services (internal_service_availability_zone), '
-     'which nova-api does not list. Without servers, set another:', RENAME),
-    (lambda _conf, key, value: key == ZONE and ':' in value,
-     'has a zone with a colon, after which nova expects a host: no server '
-     'can be created in it. Set another zone:', RENAME))
-ALLOCATION = ((
-    lambda _conf, key, _value: key in RATIOS,
-    'has {keys}, which nova ignores. Set the ratio in placement for the hosts '
-    'of the aggregate, then remove it from the aggregate. A ratio of the same '
-    'name in nova.conf of a host overrides that of placement:', (
-        checks.PROVIDER + ' inventory set --aggregate {uuid} --amend '
-        '--resource {resource}:allocation_ratio={value}',
-        'openstack aggregate unset --property {key} {name}')),)
-ISOLATION = ((
-    lambda _conf, key, value: key.startswith(TRAIT) and value != REQUIRED,
-    'is not isolated by {keys}: only the value "required" counts. Set:',
-    ('openstack aggregate set --property {key}=required {name}',)),)
-
-
-def _lint(rows: abc.Iterable[Row], deployment: inputs.Deployment
-          ) -> checks.Findings:
-    """Report the aggregates with metadata that a row is about."""
-    findings: checks.Findings = []
-    for uuid, metadata in sorted(deployment.aggregates.metadata.items()):
-        name = deployment.aggregates.names[uuid]
-        for pattern, sentence, templates in rows:
-            keys = {key: value for key, value in sorted(metadata.items())
-                    if pattern(deployment.conf, key, value)}
-            lines: list[str] = []
-            for key, value in keys.items():
-                lines += [template.format(
-                    uuid=uuid, name=shlex.quote(name), key=shlex.quote(key),
-                    value=shlex.quote(value), resource=RATIOS.get(key))
-                    for template in templates if '{uuid}' not in template
-                    or keyed_aggregates.has_uuid(uuid)]
-            if keys:
-                text = sentence.format(keys=checks.some(keys))
-                findings += checks.warning(
-                    'Aggregate %s %s' % (name, text), *lines)
-    return findings
-
-
-def ratios(deployment: inputs.Deployment) -> checks.Findings:
-    """Report allocation ratios, which nova reads from placement only."""
-    return _lint(ALLOCATION, deployment)
+RENAME = ('openstack', 'aggregate', 'set', '--zone', 'NAME')
+SET = ('openstack', 'aggregate', 'set', '--property')
+ODD_ZONES = (
+    (lambda conf, zone: zone == conf.default_availability_zone,
+     'is that of hosts without a zone (default_availability_zone): requests '
+     'for it are confined to these aggregates. Without servers, set another:'),
+    (lambda conf, zone: zone == conf.internal_service_availability_zone,
+     'is that of other services (internal_service_availability_zone), which '
+     'nova-api does not list. Without servers, set another:'),
+    (lambda _conf, zone: ':' in zone,
+     'has a colon, after which nova expects a host: no server can be created '
+     'in it. Set another zone:'))
+"""Patterns of zones, and what is wrong with them."""
 
 
 def zones(deployment: inputs.Deployment) -> checks.Findings:
@@ -96,9 +46,23 @@ def zones(deployment: inputs.Deployment) -> checks.Findings:
     for uuid, metadata in sorted(deployment.aggregates.metadata.items()):
         if ZONE in metadata:
             by_zone[metadata[ZONE]].append(uuid)
-    return [*_lint(ZONES, deployment),
+    return [*_odd_zones(deployment, by_zone),
             *_hosts_of_zones(deployment.aggregates, by_zone),
             *_default_zone(deployment, by_zone)]
+
+
+def _odd_zones(deployment: inputs.Deployment, by_zone: ByZone
+               ) -> checks.Findings:
+    """Report zones whose names mean something else to nova."""
+    findings: checks.Findings = []
+    for zone, uuids in sorted(by_zone.items()):
+        lines = [shlex.join([*RENAME, deployment.aggregates.names[uuid]])
+                 for uuid in uuids]
+        for pattern, sentence in ODD_ZONES:
+            if pattern(deployment.conf, zone):
+                findings += checks.warning(
+                    'Availability zone %s %s' % (zone, sentence), *lines)
+    return findings
 
 
 def _hosts_of_zones(aggregates: keyed_aggregates.Aggregates, by_zone: ByZone
@@ -154,31 +118,37 @@ def _default_zone(deployment: inputs.Deployment, by_zone: ByZone
 
 def isolation(deployment: inputs.Deployment) -> checks.Findings:
     """Check the hosts that nova forbids to requests without a trait."""
-    aggregates, nova = deployment.aggregates, deployment.nova
-    findings = _lint(ISOLATION, deployment)
+    aggregates = deployment.aggregates
+    findings: checks.Findings = []
     for uuid, metadata in sorted(aggregates.metadata.items()):
-        traits = [key.removeprefix(TRAIT) for key in sorted(metadata)
-                  if key.startswith(TRAIT) and metadata[key] == REQUIRED]
-        if not traits:
-            continue
-        hosts = frozenset(host for host, within in aggregates.members.items()
-                          if uuid in within)
-        nodes = {node: nova.hosts_of(node) & hosts
-                 for node in nova.nodes_of(hosts)}
-        for trait in traits if nodes else ():
-            findings += _lacking(aggregates.names[uuid], trait, nodes,
-                                 deployment.client)
+        name = aggregates.names[uuid]
+        keys = [key for key in sorted(metadata) if key.startswith(TRAIT)]
+        ignored = [key for key in keys if metadata[key] != REQUIRED]
+        if ignored:
+            findings += checks.warning(
+                'Aggregate %s is not isolated by %s: only the value '
+                '"required" counts. Set:' % (name, checks.some(ignored)),
+                *(shlex.join([*SET, key + '=' + REQUIRED, name])
+                  for key in ignored))
+        for key in keys:
+            if metadata[key] == REQUIRED:
+                findings += _lacking(deployment, uuid, key.removeprefix(TRAIT))
     return findings
 
 
-def _lacking(aggregate: str, trait: str,
-             nodes: abc.Mapping[str, abc.Collection[str]],
-             placement: client.Client) -> checks.Findings:
+def _lacking(deployment: inputs.Deployment, uuid: str, trait: str
+             ) -> checks.Findings:
     """Report compute nodes that lack a trait that requests have to have."""
+    aggregates, nova = deployment.aggregates, deployment.nova
+    hosts = frozenset(host for host, within in aggregates.members.items()
+                      if uuid in within)
+    nodes = nova.nodes_of(hosts)
+    if not nodes:
+        return []
     isolated = ('Aggregate %s is isolated for requests with trait %s, which'
-                % (aggregate, trait))
+                % (aggregates.names[uuid], trait))
     try:
-        having = placement.providers(required=trait)
+        having = deployment.client.providers(required=trait)
     except exceptions.RequestRejected:
         isolated += ' placement does not have: its hosts take no servers. '
         if not trait.startswith('CUSTOM_'):
@@ -186,16 +156,16 @@ def _lacking(aggregate: str, trait: str,
         return checks.failure(
             isolated + 'Create the trait, and add it to each host:',
             checks.TRAIT + ' create ' + shlex.quote(trait))
-    lacking = sorted(nodes.keys() - having)
+    lacking = sorted(nodes - having)
     if not lacking:
         return []
-    hosts = frozenset[str]().union(*(nodes[node] for node in lacking))
+    without = hosts & frozenset[str]().union(*map(nova.hosts_of, lacking))
     lines = ['%s trait set --trait %s --trait ... %s' % (
         checks.PROVIDER, shlex.quote(trait), node)
         for node in lacking[:checks.NAMES]]
     return checks.warning(
         '%s its hosts %s do not have: they take no servers. Add the trait to '
-        'those of each of them:' % (isolated, checks.some(hosts)), *lines)
+        'those of each of them:' % (isolated, checks.some(without)), *lines)
 
 
 def unread_keys(deployment: inputs.Deployment) -> checks.Findings:

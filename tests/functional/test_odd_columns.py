@@ -246,7 +246,7 @@ class TestOddColumns(testscenarios.WithScenarios, test_source.SourceTest):
         self.assertIn('h1', ' '.join(
             finding.text for finding in drift.find(deployment)))
         for check in (nova_checks.database, journal_checks.ownership,
-                      aggregate_metadata.zones, aggregate_metadata.ratios,
+                      aggregate_metadata.zones,
                       aggregate_metadata.isolation,
                       aggregate_metadata.unread_keys):
             check(deployment)

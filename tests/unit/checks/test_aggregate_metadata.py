@@ -142,27 +142,6 @@ class TestZones(testtools.TestCase):
         self.assertEqual([], self.find(known({}), nova()))
 
 
-class TestRatios(testtools.TestCase):
-
-    def test_keys_that_nova_ignores(self):
-        self.assertEqual([], aggregate_metadata.ratios(deployment(
-            known({'a': {'ssd': 'true'}}))))
-        one, = aggregate_metadata.ratios(deployment(known({'a': {
-            'cpu_allocation_ratio': '2.5',
-            'disk_allocation_ratio': '$(halt)'}})))
-        self.assertEqual(checks.Code.WARNING, one.code)
-        inventory = ('openstack --os-placement-api-version 1.29 resource '
-                     'provider inventory set --aggregate %s --amend '
-                     '--resource ' % uuids.a)
-        unset = 'openstack aggregate unset --property '
-        self.assertEqual((
-            inventory + 'VCPU:allocation_ratio=2.5',
-            unset + 'cpu_allocation_ratio a',
-            inventory + "DISK_GB:allocation_ratio='$(halt)'",
-            unset + 'disk_allocation_ratio a'), one.commands)
-        self.assertIn('nova.conf of a host overrides', one.text)
-
-
 class TestIsolated(testtools.TestCase):
 
     def setUp(self):
@@ -223,7 +202,7 @@ class TestIsolated(testtools.TestCase):
         one, = self.find(value='true', trait='A B', a=['h1'])
         self.assertIn('is not isolated by trait:A B: ', one.text)
         self.assertEqual(("openstack aggregate set --property "
-                          "'trait:A B'=required a",), one.commands)
+                          "'trait:A B=required' a",), one.commands)
 
 
 class TestUnread(testtools.TestCase):
