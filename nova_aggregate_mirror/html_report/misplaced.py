@@ -11,10 +11,8 @@ from nova_aggregate_mirror.audit import display
 from nova_aggregate_mirror import commands
 from nova_aggregate_mirror.reconcile import problems
 
-MAX_GROUPS = 1000
-"""Rows of the table; a browser stays fast with them."""
-MAX_NAMED = 1000
-"""Servers that the rows name in total; each row names at least one."""
+MAX_NAMED = 2000
+"""Servers that the page names; a browser stays fast with them."""
 
 
 @dataclasses.dataclass
@@ -54,13 +52,14 @@ class Misplacements:
     _named: int = 0
 
     def add(self, page: abc.Iterable[audit.Misplacement]) -> None:
-        """Add misplacements to their groups, within the limits of the page."""
+        """Add misplacements to their groups, within the limit of the page."""
         for misplacement in page:
             cause = misplacement.cause
             key = (misplacement.server.host, misplacement.rule,
                    misplacement.requested, misplacement.actual,
                    cause.kind, cause.text)
-            if key not in self._groups and len(self._groups) >= MAX_GROUPS:
+            is_named = self._named < MAX_NAMED
+            if key not in self._groups and not is_named:
                 self.omitted += 1
                 continue
             group = self._groups.setdefault(key, Group([]))
@@ -69,7 +68,7 @@ class Misplacements:
             if since is not None:
                 group.earliest = min(since, group.earliest or since)
                 group.latest = max(since, group.latest or since)
-            if not group.servers or self._named < MAX_NAMED:
+            if is_named:
                 self._named += 1
                 group.servers.append(misplacement)
 
