@@ -177,13 +177,9 @@ def _check_host_filters(conf: cfg.ConfigOpts,
             names.update(host_filter.__name__ for host_filter
                          in handler.get_matching_classes([nova_path]))
         except Exception as exc:  # It may be the operator's own code.
-            others = dict.fromkeys([NOVA_FILTERS, *available])
-            others.pop(path)
             return checks.failure(
                 'available_filters names %s, which cannot be used: %s. '
-                'Correct it, or set without it:' % (
-                    path, filter_runs.reason(exc)), '[filter_scheduler]',
-                *map('available_filters = {}'.format, others))
+                'Correct it.' % (path, filter_runs.reason(exc)))
     not_found = [name for name in enabled if name not in names]
     uninstalled = (configured or not own.isdisjoint(enabled)) and (
         PACKAGE_FILTERS not in available)

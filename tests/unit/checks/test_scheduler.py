@@ -163,9 +163,7 @@ class TestFilters(testtools.TestCase):
         """It is named, whatever it raises, without a traceback."""
         for path in 'no.such.filters', 'HouseFilter', 'json.load', 'os.path':
             found = self.find(available=(NOVAS, path, OURS))
-            self.assert_failure(
-                found, 'names %s, which' % path, '[filter_scheduler]',
-                'available_filters = ' + NOVAS, 'available_filters = ' + OURS)
+            self.assert_failure(found, 'names %s, which' % path)
             self.assertNotIn('Traceback', found[0].text)
 
     def test_request_filter_that_nobody_judges(self):
