@@ -177,7 +177,7 @@ CROWDED_DATABASE = Cause(
     'too_many_connections_to_database',
     'has too many connections to the database',
     'raise the connection limit of the database')
-USED_UP = Cause('user_limit', 'refused the user, whose limit is used up',
+USED_UP = Cause('user_limit', 'refused the user, whose %s is used up',
                 'on {server}, raise that limit of the user in {address}')
 HOST = Cause('host_refused', 'does not let the user connect from this host',
              'on {server}, let the user in {address} connect from this host')
@@ -199,13 +199,7 @@ DRIVERLESS = Cause(
     'driver_unknown', 'has a driver that SQLAlchemy does not know', _BOUNDED)
 _MODULE = Cause('driver_missing', 'needs the Python module %s, which is not '
                 'installed', _BOUNDED)
-_MODULES = {
-    'MySQLdb': 'let {address} begin with mysql+pymysql://',
-    **{module: 'install the package %s in this Python environment' % package
-       for module, package in (('pymysql', 'PyMySQL'),
-                               ('psycopg2', 'psycopg2'),
-                               ('psycopg', 'psycopg'))}}
-"""Steps by the module; a package may have another name."""
+_DRIVERS = ('pymysql', 'psycopg2', 'psycopg')
 _URL = Cause('url_unusable', 'has a URL that the driver %s cannot use%s',
              'correct {address}')
 LOCKED = Cause('locked', 'is locked by another session',
@@ -280,12 +274,6 @@ def lacking(cause: Cause, name: str) -> Cause:
     return dataclasses.replace(cause, phrase='lacks the ' + name)
 
 
-def user_limit(name: str) -> Cause:
-    """Return the row for a limit of the user that is used up."""
-    return dataclasses.replace(
-        USED_UP, phrase='refused the user, whose %s is used up' % name)
-
-
 def not_again(cause: Cause) -> Cause:
     """Return the row for a back-off after what a party did."""
     return dataclasses.replace(
@@ -295,7 +283,10 @@ def not_again(cause: Cause) -> Cause:
 def module_missing(name: str) -> Cause:
     """Return the row for a Python module that is not installed."""
     cause = _MODULE.with_detail(name)
-    return dataclasses.replace(cause, step=_MODULES.get(name, cause.step))
+    if name not in _DRIVERS:
+        return cause
+    return dataclasses.replace(
+        cause, step='install the package %s in this Python environment' % name)
 
 
 def url_unusable(driver: str, parameters: str, reason: str) -> Cause:

@@ -46,7 +46,8 @@ _LIBPQ = (
      causes.PASSWORD),
     (r'no pg_hba.conf entry', causes.HOST),
     (r'database ".*" does not exist', causes.ABSENT),
-    (r'too many connections for role', causes.user_limit('connection limit')),
+    (r'too many connections for role',
+     causes.USED_UP.with_detail('connection limit')),
     (r'too many connections for database', causes.CROWDED_DATABASE),
     (r'too many clients|connection slots are reserved', causes.CROWDED),
     (r'the database system is|not currently accepting', causes.STARTING),
@@ -175,9 +176,9 @@ def _of_driver(error: BaseException) -> causes.Cause | None:
     if cause in (causes.TABLE, causes.COLUMN):
         name = missing(error)
         return causes.lacking(cause, name) if name else cause
-    limit = re.search(r"'(max_\w+)'", str(error))
-    if cause == causes.USED_UP and limit:
-        return causes.user_limit(limit[1])
+    if cause == causes.USED_UP:
+        limit = re.search(r"'(max_\w+)'", str(error))
+        return cause.with_detail(limit[1] if limit else 'limit')
     cause = cause or of_socket(error)
     return cause if cause or any(states) else _of_libpq(error)
 

@@ -39,7 +39,8 @@ class TestObservations(testtools.TestCase):
         for code, cause in (
                 (1045, causes.PASSWORD), (1049, causes.ABSENT),
                 (1290, causes.READ_ONLY), (1114, causes.FULL),
-                (1054, causes.COLUMN), (1226, causes.USED_UP),
+                (1054, causes.COLUMN),
+                (1226, causes.USED_UP.with_detail('limit')),
                 (1203, causes.CROWDED_BY_USER), (1130, causes.HOST),
                 (2013, causes.CLOSED)):
             error = Exception(code, 'any text')
@@ -103,7 +104,7 @@ class TestObservations(testtools.TestCase):
         for url, module, step in (
                 ('mysql://', 'MySQLdb',
                  'let [x] y begin with mysql+pymysql://'),
-                ('mysql+pymysql://', 'pymysql', 'install the package PyMySQL'),
+                ('mysql+pymysql://', 'pymysql', 'install the package pymysql'),
                 ('postgresql+psycopg2://', 'psycopg2',
                  'install the package psycopg2'),
                 # Psycopg2 or psycopg, by SQLAlchemy's release.
