@@ -155,17 +155,6 @@ class TestValues(testtools.TestCase):
                         self.assertEqual(({key}, default),
                                          (found.keys(), value), (key, text))
 
-    def test_reload_with_a_value_without_a_meaning(self):
-        """The previous value stays, and the brake with it."""
-        for text in '', 'nan':
-            options = self.read('aggregate_mirror', 'max_removed_share', text)
-            before = {**option_values.read(options),
-                      ('aggregate_mirror', 'max_removed_share'): 0.2}
-            error, = option_values.override_mistakes(options, before).values()
-            self.assertIn(
-                '[aggregate_mirror] max_removed_share in ', str(error))
-            self.assertEqual(0.2, options.aggregate_mirror.max_removed_share)
-
     def test_reload_with_an_invalid_value(self):
         """The previous value stays, not the default: prune must not begin."""
         options = self.read('aggregate_mirror', 'prune', 'false')
