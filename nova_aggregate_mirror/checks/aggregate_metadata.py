@@ -10,7 +10,6 @@ import shlex
 
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror import checks
-from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror.scheduler import metadata_rules
@@ -40,7 +39,7 @@ ODD_ZONES = (
 """Patterns of zones, and what is wrong with them."""
 
 
-def zones(deployment: inputs.Deployment) -> checks.Findings:
+def zones(deployment: checks.Deployment) -> checks.Findings:
     """Check the availability zones of host aggregates, and nova's options."""
     by_zone = collections.defaultdict[str, list[str]](list)
     for uuid, metadata in sorted(deployment.aggregates.metadata.items()):
@@ -51,7 +50,7 @@ def zones(deployment: inputs.Deployment) -> checks.Findings:
             *_default_zone(deployment, by_zone)]
 
 
-def _odd_zones(deployment: inputs.Deployment, by_zone: ByZone
+def _odd_zones(deployment: checks.Deployment, by_zone: ByZone
                ) -> checks.Findings:
     """Report zones whose names mean something else to nova."""
     findings: checks.Findings = []
@@ -93,7 +92,7 @@ def _hosts_of_zones(aggregates: keyed_aggregates.Aggregates, by_zone: ByZone
     return findings
 
 
-def _default_zone(deployment: inputs.Deployment, by_zone: ByZone
+def _default_zone(deployment: checks.Deployment, by_zone: ByZone
                   ) -> checks.Findings:
     """Check the zone of requests that name none."""
     conf, nova = deployment.conf, deployment.nova
@@ -116,7 +115,7 @@ def _default_zone(deployment: inputs.Deployment, by_zone: ByZone
         '[DEFAULT]', 'default_schedule_zone = %s' % zone)
 
 
-def isolation(deployment: inputs.Deployment) -> checks.Findings:
+def isolation(deployment: checks.Deployment) -> checks.Findings:
     """Check the hosts that nova forbids to requests without a trait."""
     aggregates = deployment.aggregates
     findings: checks.Findings = []
@@ -136,7 +135,7 @@ def isolation(deployment: inputs.Deployment) -> checks.Findings:
     return findings
 
 
-def _lacking(deployment: inputs.Deployment, uuid: str, trait: str
+def _lacking(deployment: checks.Deployment, uuid: str, trait: str
              ) -> checks.Findings:
     """Report compute nodes that lack a trait that requests have to have."""
     aggregates, nova = deployment.aggregates, deployment.nova
@@ -168,7 +167,7 @@ def _lacking(deployment: inputs.Deployment, uuid: str, trait: str
         'those of each of them:' % (isolated, checks.some(without)), *lines)
 
 
-def unread_keys(deployment: inputs.Deployment) -> checks.Findings:
+def unread_keys(deployment: checks.Deployment) -> checks.Findings:
     """Report metadata that is meant for a filter which is not enabled."""
     conf, aggregates = deployment.conf, deployment.aggregates
     extra_specs = metadata_rules.extra_spec_keys(deployment.extra_specs)

@@ -5,7 +5,6 @@ import collections
 from collections import abc
 
 from nova_aggregate_mirror import checks
-from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
@@ -40,7 +39,7 @@ COMMANDS = {
 """Commands to copy, by the step, or by the kind of a failure."""
 
 
-def find(deployment: inputs.Deployment) -> checks.Findings:
+def find(deployment: checks.Deployment) -> checks.Findings:
     """Compare all of nova with all of placement."""
     options, store = deployment.conf.aggregate_mirror, deployment.journal
     observes = conf.observes(deployment.conf)

@@ -14,7 +14,6 @@ import time
 from nova_aggregate_mirror import accounts
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import checks
-from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exceptions
@@ -45,7 +44,7 @@ SERVER = ('[aggregate_mirror_database]',
           'nova_aggregate_mirror')
 
 
-def tables(deployment: inputs.Deployment) -> checks.Findings:
+def tables(deployment: checks.Deployment) -> checks.Findings:
     """Check that the database is usable and its tables are up to date."""
     conf = deployment.conf
     try:
@@ -87,7 +86,7 @@ def _commands(path: pathlib.Path | None, exc: exceptions.JournalUnavailable
     return 'install -d -m 700 -o %s %s' % (user, _quoted(path.parent)),
 
 
-def space(deployment: inputs.Deployment) -> checks.Findings:
+def space(deployment: checks.Deployment) -> checks.Findings:
     """Check that an SQLite journal can grow."""
     path = existing.sqlite_file(deployment.conf)
     if path is None:
@@ -103,7 +102,7 @@ def space(deployment: inputs.Deployment) -> checks.Findings:
         % (free, directory))
 
 
-def users(deployment: inputs.Deployment) -> checks.Findings:
+def users(deployment: checks.Deployment) -> checks.Findings:
     """Check that all files of an SQLite journal have the same owner."""
     path = existing.sqlite_file(deployment.conf)
     if path is None or existing.is_missing(deployment.conf):
@@ -124,7 +123,7 @@ def users(deployment: inputs.Deployment) -> checks.Findings:
         'chown -R %s: %s' % (user, _quoted(path.parent)), RESTART)
 
 
-def ownership(deployment: inputs.Deployment) -> checks.Findings:
+def ownership(deployment: checks.Deployment) -> checks.Findings:
     """Check that the journal does not belong to another nova."""
     if deployment.journal is None:
         return checks.skipped(NO_JOURNAL)
@@ -135,7 +134,7 @@ def ownership(deployment: inputs.Deployment) -> checks.Findings:
     return []
 
 
-def unrelated(deployment: inputs.Deployment) -> str:
+def unrelated(deployment: checks.Deployment) -> str:
     """Return why the journal shows nothing of this nova's agents, if so.
 
     They run, but use no journal that belongs to another nova.
@@ -146,7 +145,7 @@ def unrelated(deployment: inputs.Deployment) -> str:
             if isinstance(error, exceptions.WrongNova) else '')
 
 
-def writes(deployment: inputs.Deployment) -> checks.Findings:
+def writes(deployment: checks.Deployment) -> checks.Findings:
     """Check that every table of the journal can be written.
 
     It writes to each table in a transaction that is rolled back, and commits
@@ -158,7 +157,7 @@ def writes(deployment: inputs.Deployment) -> checks.Findings:
     return []
 
 
-def agent(deployment: inputs.Deployment) -> checks.Findings:
+def agent(deployment: checks.Deployment) -> checks.Findings:
     """Check that an agent leads, by watching it renew its lease."""
     if deployment.journal is None:
         return checks.skipped(NO_JOURNAL)
@@ -204,7 +203,7 @@ def _renewal(database: transactions.Transactions, mode: str,
     return None
 
 
-def processes(deployment: inputs.Deployment) -> checks.Findings:
+def processes(deployment: checks.Deployment) -> checks.Findings:
     """Check that a nova-api has used the journal; list those of last week."""
     if not deployment.journal and not existing.is_missing(deployment.conf):
         return checks.skipped('nova-api upgrades the journal first')
@@ -226,7 +225,7 @@ def processes(deployment: inputs.Deployment) -> checks.Findings:
                        % '; '.join(sorted(texts)))
 
 
-def agreement(deployment: inputs.Deployment) -> checks.Findings:
+def agreement(deployment: checks.Deployment) -> checks.Findings:
     """Check that nova-api and the agent have the mode of nova.conf."""
     if deployment.journal is None:
         return checks.skipped(NO_JOURNAL)
@@ -239,7 +238,7 @@ def agreement(deployment: inputs.Deployment) -> checks.Findings:
         'another mode than %s.' % mode)
 
 
-def backlog(deployment: inputs.Deployment) -> checks.Findings:
+def backlog(deployment: checks.Deployment) -> checks.Findings:
     """Check that no operation has been pending for too long."""
     journal = deployment.journal
     if journal is None:

@@ -5,7 +5,6 @@ import contextlib
 from importlib import metadata
 
 from nova_aggregate_mirror import checks
-from nova_aggregate_mirror.checks import inputs
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import nova_internals
@@ -19,7 +18,7 @@ READS, WAIT = 1, 'mysql_wsrep_sync_wait = 1'
 MIRROR_HOOK = ('[aggregate_mirror]', 'hooks = mirror')
 
 
-def options(deployment: inputs.Deployment) -> checks.Findings:
+def options(deployment: checks.Deployment) -> checks.Findings:
     """Check that each option has a valid value, and that no other is set.
 
     An invalid option gets its default, so that the other checks can run.
@@ -41,13 +40,13 @@ def options(deployment: inputs.Deployment) -> checks.Findings:
     return findings or checks.good('Options were read from %s.' % place)
 
 
-def database(deployment: inputs.Deployment) -> checks.Findings:
+def database(deployment: checks.Deployment) -> checks.Findings:
     """Check that nova's API database can be read."""
     deployment.source.aggregates()
     return []
 
 
-def galera(deployment: inputs.Deployment) -> checks.Findings:
+def galera(deployment: checks.Deployment) -> checks.Findings:
     """Check that nova waits for the commits of the other Galera nodes."""
     nodes, sync_wait = deployment.source.galera()
     if nodes < 2:
@@ -71,7 +70,7 @@ def galera(deployment: inputs.Deployment) -> checks.Findings:
         'nova\'s services, and restart them:' % cluster, *lines)
 
 
-def hook(deployment: inputs.Deployment) -> checks.Findings:
+def hook(deployment: checks.Deployment) -> checks.Findings:
     """Check that nova-api loads the hooks, and that nova is supported."""
     release = metadata.version('nova')
     try:

@@ -17,7 +17,6 @@ from oslo_utils import versionutils
 
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import checks
-from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import nova
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
@@ -49,7 +48,7 @@ CONSEQUENCES = {
 }
 
 
-def credentials(deployment: inputs.Deployment) -> checks.Findings:
+def credentials(deployment: checks.Deployment) -> checks.Findings:
     """Check that nova.conf has complete credentials for placement."""
     return _credentials(deployment.conf, 'placement')
 
@@ -76,7 +75,7 @@ def _credentials(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
                   *_examples(conf, group, names))
 
 
-def endpoint(deployment: inputs.Deployment) -> checks.Findings:
+def endpoint(deployment: checks.Deployment) -> checks.Findings:
     """Check that placement answers, with the microversion of our requests."""
     conf, placement = deployment.conf, deployment.client
     answers: list[tuple[str, str]] = []
@@ -120,7 +119,7 @@ def _microversions(call: errors.Call, answer: dict[str, Any]
     raise call.malformed('no microversions')
 
 
-def rights(deployment: inputs.Deployment) -> checks.Findings:
+def rights(deployment: checks.Deployment) -> checks.Findings:
     """Check that the account may read and write aggregates of providers.
 
     The requests are for a provider that does not exist: placement checks the
@@ -136,7 +135,7 @@ def rights(deployment: inputs.Deployment) -> checks.Findings:
             'aggregates.')
 
 
-def neutron(deployment: inputs.Deployment) -> checks.Findings:
+def neutron(deployment: checks.Deployment) -> checks.Findings:
     """Check that neutron answers to the credentials of [neutron]."""
     conf = deployment.conf
     # There may be no segments to ask for.

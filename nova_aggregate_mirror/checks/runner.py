@@ -10,7 +10,6 @@ from oslo_upgradecheck import upgradecheck
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import aggregate_metadata
 from nova_aggregate_mirror.checks import drift
-from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import journal
 from nova_aggregate_mirror.checks import nova
 from nova_aggregate_mirror.checks import placement
@@ -23,7 +22,7 @@ JOURNAL = 'Journal of this nova'
 NOT_APPLICABLE = 'Not looked at'
 
 
-def _unset(option: str) -> abc.Callable[[inputs.Deployment], str]:
+def _unset(option: str) -> abc.Callable[[checks.Deployment], str]:
     """Return a check's ``unless`` for an option that has to be true."""
     return lambda deployment: '' if deployment.conf.scheduler[option] else (
         '[scheduler] %s is off' % option)
@@ -34,10 +33,10 @@ class Check:
     """An entry of the list."""
 
     name: str
-    find: abc.Callable[[inputs.Deployment], checks.Findings]
+    find: abc.Callable[[checks.Deployment], checks.Findings]
     needs: tuple[str, ...] = ()
     """Checks that must succeed before this check can run."""
-    unless: abc.Callable[[inputs.Deployment], str] = lambda deployment: ''
+    unless: abc.Callable[[checks.Deployment], str] = lambda deployment: ''
     """Returns why it does not apply; empty if it does."""
 
 
@@ -95,7 +94,7 @@ class Result(upgradecheck.Result):
         super().__init__(code, '\n'.join(lines) or None)
 
 
-def run(deployment: inputs.Deployment, rows: abc.Iterable[Check] = CHECKS
+def run(deployment: checks.Deployment, rows: abc.Iterable[Check] = CHECKS
         ) -> dict[str, Result]:
     """Return check names to results; one lists what does not apply.
 
@@ -121,7 +120,7 @@ def run(deployment: inputs.Deployment, rows: abc.Iterable[Check] = CHECKS
     return results
 
 
-def find(check: Check, deployment: inputs.Deployment, cause: str = ''
+def find(check: Check, deployment: checks.Deployment, cause: str = ''
          ) -> checks.Findings:
     """Run a check, if it applies; what breaks in it is its finding.
 

@@ -8,7 +8,6 @@ from oslo_config import cfg
 from oslo_utils import importutils
 
 from nova_aggregate_mirror import checks
-from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.http import auth
@@ -29,13 +28,13 @@ SEGMENT = 'Neutron segment id %s'
 BATCH = 100
 
 
-def unfiltered(deployment: inputs.Deployment) -> str:
+def unfiltered(deployment: checks.Deployment) -> str:
     """Return why no request is filtered; empty if requests are."""
     return '' if filter_table.configured(deployment.conf) else (
         'no request filter is configured')
 
 
-def filters(deployment: inputs.Deployment) -> checks.Findings:
+def filters(deployment: checks.Deployment) -> checks.Findings:
     """Check that request filters and host filters exist and are paired."""
     conf = deployment.conf
     names = filter_table.configured(conf)
@@ -47,7 +46,7 @@ def filters(deployment: inputs.Deployment) -> checks.Findings:
     return findings
 
 
-def sharing(deployment: inputs.Deployment) -> checks.Findings:
+def sharing(deployment: checks.Deployment) -> checks.Findings:
     """Check that no sharing provider is outside of a requested aggregate.
 
     Placement requires every provider of a candidate in the aggregate. Segments
@@ -75,7 +74,7 @@ def sharing(deployment: inputs.Deployment) -> checks.Findings:
         *lines)
 
 
-def segments(deployment: inputs.Deployment) -> checks.Findings:
+def segments(deployment: checks.Deployment) -> checks.Findings:
     """Check that neutron shows subnets of all segments with aggregates.
 
     Neutron omits the subnets of other projects from its answer to a user

@@ -8,7 +8,7 @@ import sys
 from nova.conf import CONF
 from oslo_upgradecheck import upgradecheck
 
-from nova_aggregate_mirror.checks import inputs
+from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import runner
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import program
@@ -72,7 +72,7 @@ def main() -> int:
     nova_aggregate_mirror.conf.register_opts(CONF)
     # The checks report what is wrong, not the log of a library.
     logging.getLogger().addHandler(logging.NullHandler())
-    deployment = inputs.Deployment(CONF, components.source)
+    deployment = checks.Deployment(CONF, components.source)
     commands = Checks(lambda: runner.run(deployment))
 
     def run() -> int:

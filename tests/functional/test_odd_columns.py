@@ -22,9 +22,9 @@ from nova_aggregate_mirror.audit import display
 from nova_aggregate_mirror.audit import readers
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.audit import server_pages
+from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import aggregate_metadata
 from nova_aggregate_mirror.checks import drift
-from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import journal as journal_checks
 from nova_aggregate_mirror.checks import nova as nova_checks
 from nova_aggregate_mirror.console import sync_result
@@ -242,7 +242,7 @@ class TestOddColumns(testscenarios.WithScenarios, test_source.SourceTest):
         content = collect.collect(
             CONF, self.source, lambda: False, context.Progress(), None, True)
         self.assertIn(' missing', ''.join(report.render(content, 0.0)))
-        deployment = inputs.Deployment(CONF, lambda: self.source)
+        deployment = checks.Deployment(CONF, lambda: self.source)
         self.assertIn('h1', ' '.join(
             finding.text for finding in drift.find(deployment)))
         for check in (nova_checks.database, journal_checks.ownership,

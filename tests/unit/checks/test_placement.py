@@ -11,7 +11,6 @@ from keystoneauth1 import loading
 from oslo_config import cfg
 
 from nova_aggregate_mirror import checks
-from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import placement
 from nova_aggregate_mirror.checks import runner
 from nova_aggregate_mirror.http import auth
@@ -30,16 +29,16 @@ class ChecksTest(servers.LoopbackTestCase):
         super().setUp()
         self.cloud = self.useFixture(servers.Cloud())
 
-    def find(self, check: abc.Callable[[inputs.Deployment], checks.Findings],
+    def find(self, check: abc.Callable[[checks.Deployment], checks.Findings],
              conf: cfg.ConfigOpts) -> list[tuple[checks.Code, str]]:
         """Return the code of each finding, and its text with the commands."""
         return [(finding.code, '\n'.join((finding.text, *finding.commands)))
                 for finding in runner.find(
-                    runner.Check('', check), inputs.Deployment(
+                    runner.Check('', check), checks.Deployment(
                         conf, lambda: doubles.Nova([])))]
 
     def assert_found(
-            self, check: abc.Callable[[inputs.Deployment], checks.Findings],
+            self, check: abc.Callable[[checks.Deployment], checks.Findings],
             code: checks.Code, texts: tuple[str, ...],
             conf: cfg.ConfigOpts) -> None:
         """Assert that the check has one finding, with these texts."""

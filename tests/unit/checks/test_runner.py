@@ -10,7 +10,6 @@ from oslo_config import cfg
 import testtools
 
 from nova_aggregate_mirror import checks
-from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import runner
 from nova_aggregate_mirror import exceptions
 from tests.unit import doubles
@@ -87,7 +86,7 @@ class TestRows(testtools.TestCase):
         row = runner.Check('a', lambda deployment: [], (), lambda deployment:
                            str(deployment.conf.scheduler.routed))
         results = runner.run(
-            inputs.Deployment(conf, lambda: None), [row, self.check('b')])
+            checks.Deployment(conf, lambda: None), [row, self.check('b')])
         self.assertEqual(
             [(2, '[scheduler] routed in %s is "si": set it to true or false.'
               % path), (0, None)],
@@ -112,5 +111,5 @@ class TestRows(testtools.TestCase):
             for name, function in inspect.getmembers(
                 module, inspect.isfunction)
             if not name.startswith('_') and [*inspect.get_annotations(
-                function).values()] == [inputs.Deployment, checks.Findings]}
+                function).values()] == [checks.Deployment, checks.Findings]}
         self.assertEqual(functions, {check.find for check in runner.CHECKS})

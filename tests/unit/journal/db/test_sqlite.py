@@ -9,7 +9,6 @@ import subprocess
 import fixtures
 
 from nova_aggregate_mirror import checks
-from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import journal as journal_checks
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
@@ -26,8 +25,8 @@ class TestFailures(doubles.TestCase):
         return pathlib.Path(self.conf.state_path, 'aggregate_mirror')
 
     @property
-    def deployment(self) -> inputs.Deployment:
-        return inputs.Deployment(self.conf, lambda: self.nova)
+    def deployment(self) -> checks.Deployment:
+        return checks.Deployment(self.conf, lambda: self.nova)
 
     def assert_reported(self, text: str) -> None:
         """Assert what is reported when an operation cannot be recorded."""
