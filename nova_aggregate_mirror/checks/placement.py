@@ -10,7 +10,6 @@ import re
 import time
 from typing import Any
 
-from keystoneauth1 import loading
 from oslo_config import cfg
 from oslo_utils import uuidutils
 from oslo_utils import versionutils
@@ -64,8 +63,7 @@ def _credentials(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
         return []
     if 'auth_type' in names:
         # It is unknown which of the other options are used.
-        _auth_type, *others = EXAMPLE
-        names = ['auth_type', *_unset(conf, group, others)]
+        names = [*EXAMPLE]
     report, consequence = checks.failure, CONSEQUENCES[group][1]
     if conf.aggregate_mirror.missing_credentials != 'fail':
         report, consequence = checks.warning, (
@@ -161,8 +159,7 @@ def _lines(conf: cfg.ConfigOpts, group: str, exc: exceptions.MirrorError
            ) -> list[str]:
     """Return the lines to set for a failure, as far as they are known."""
     if exc.failure.kind == causes.NO_CATALOG.kind:
-        names = 'project_name', 'project_domain_name'
-        return _examples(conf, group, _unset(conf, group, names))
+        return _examples(conf, group, ('project_name', 'project_domain_name'))
     if not isinstance(exc.__cause__, library_errors.NotSelected):
         return []
     options = conf[group]
@@ -190,19 +187,3 @@ def _examples(conf: cfg.ConfigOpts, group: str, names: abc.Iterable[str]
         value = EXAMPLE.get(name, name.upper()) % {'group': group}
         lines.append('%s = %s' % (name, value))
     return lines
-
-
-def _unset(conf: cfg.ConfigOpts, group: str, names: abc.Iterable[str]
-           ) -> list[str]:
-    """Register options for a password; return which have no value, nor ID."""
-    values = conf[auth.section(conf, group)]
-    for option in loading.get_auth_plugin_conf_options('password'):
-        # Another plugin may have it, with another help.
-        with contextlib.suppress(cfg.DuplicateOptError):
-            conf.register_opt(option, group=auth.section(conf, group))
-    absent = []
-    for name in names:
-        regular = name.replace('username', 'user_name')
-        if not values[name] and not values[regular.replace('_name', '_id')]:
-            absent.append(name)
-    return absent

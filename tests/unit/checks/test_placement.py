@@ -78,10 +78,6 @@ class TestPlacement(ChecksTest):
         conf = servers.make_conf(**self.cloud.account(
             project_name=None, project_id='5f'))
         self.assertEqual([], self.find(placement.credentials, conf))
-        conf.set_override('auth_type', None, 'placement')
-        [(_code, text)] = self.find(placement.credentials, conf)
-        self.assertEqual(
-            ['[placement]', 'auth_type = password'], text.splitlines()[1:])
 
     def test_endpoint_that_is_not_selected(self) -> None:
         """Only what is wrong is to be set; the region is kept if it exists."""
