@@ -134,17 +134,6 @@ def ownership(deployment: checks.Deployment) -> checks.Findings:
     return []
 
 
-def unrelated(deployment: checks.Deployment) -> str:
-    """Return why the journal shows nothing of this nova's agents, if so.
-
-    They run, but use no journal that belongs to another nova.
-    """
-    error = exceptions.failure_of(lambda: ownership(deployment))
-    # Other checks report another error; the journal can be shown nevertheless.
-    return ('the journal belongs to another nova'
-            if isinstance(error, exceptions.WrongNova) else '')
-
-
 def writes(deployment: checks.Deployment) -> checks.Findings:
     """Check that every table of the journal can be written.
 

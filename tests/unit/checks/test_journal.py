@@ -169,21 +169,15 @@ class TestJournal(doubles.TestCase):
                     self.assertEqual([], journal.writes(self.deployment))
 
     def test_journal_of_another_nova(self):
-        """The step keeps it; whether agents run cannot be seen."""
-        self.assertEqual('', journal.unrelated(self.deployment))
+        """The step keeps it."""
         binding.replace(self.journal.database, {'other': ''})
         self.assertEqual([], journal.ownership(self.deployment))
-        self.assertEqual('', journal.unrelated(self.deployment))
         self.journal.ledger.remember({'of other'})
         error = self.assertRaises(
             exceptions.WrongNova, journal.ownership, self.deployment)
         self.assertIn('run "%s"' % commands.BIND, error.failure.step)
         self.assertIn('with the cells other; this nova has the cells cell1',
                       str(error))
-        self.assertEqual('the journal belongs to another nova',
-                         journal.unrelated(self.deployment))
-        self.nova.broken = exceptions.NovaUnavailable('refused')
-        self.assertEqual('', journal.unrelated(self.deployment))
 
     def agent(self, sleep=lambda _seconds: None) -> checks.Finding:
         with fixtures.MonkeyPatch('time.sleep', sleep):
