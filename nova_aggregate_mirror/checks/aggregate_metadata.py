@@ -20,12 +20,12 @@ TRAIT = 'trait:'
 TRAITS = metadata_rules.Keys(prefixes=frozenset({TRAIT}))
 REQUIRED = 'required'
 ByZone = abc.Mapping[str, list[str]]
-"""Zone to the aggregates that have it."""
+"""Zone to the names of the aggregates that have it."""
 
-REMOVE = ('openstack', 'aggregate', 'remove', 'host')
-UNSET = ('openstack', 'aggregate', 'unset', '--property')
-RENAME = ('openstack', 'aggregate', 'set', '--zone', 'NAME')
-SET = ('openstack', 'aggregate', 'set', '--property')
+RENAME = 'openstack aggregate set --zone NAME '
+UNSET = 'openstack aggregate unset --property availability_zone '
+REQUIRE = 'openstack aggregate set --property %s=required %s'
+REMOVE = 'openstack aggregate remove host %s %s'
 ODD_ZONES = (
     (lambda conf, zone: zone == conf.default_availability_zone,
      'is that of hosts without a zone (default_availability_zone): requests '
@@ -44,7 +44,7 @@ def zones(deployment: checks.Deployment) -> checks.Findings:
     by_zone = collections.defaultdict[str, list[str]](list)
     for uuid, metadata in sorted(deployment.aggregates.metadata.items()):
         if ZONE in metadata:
-            by_zone[metadata[ZONE]].append(uuid)
+            by_zone[metadata[ZONE]].append(deployment.aggregates.names[uuid])
     return [*_odd_zones(deployment, by_zone),
             *_hosts_of_zones(deployment.aggregates, by_zone),
             *_default_zone(deployment, by_zone)]
@@ -54,9 +54,8 @@ def _odd_zones(deployment: checks.Deployment, by_zone: ByZone
                ) -> checks.Findings:
     """Report zones whose names mean something else to nova."""
     findings: checks.Findings = []
-    for zone, uuids in sorted(by_zone.items()):
-        lines = [shlex.join([*RENAME, deployment.aggregates.names[uuid]])
-                 for uuid in uuids]
+    for zone, names in sorted(by_zone.items()):
+        lines = [RENAME + shlex.quote(name) for name in names]
         for pattern, sentence in ODD_ZONES:
             if pattern(deployment.conf, zone):
                 findings += checks.warning(
@@ -78,14 +77,14 @@ def _hosts_of_zones(aggregates: keyed_aggregates.Aggregates, by_zone: ByZone
         if len(names) > 1:
             zoned = [aggregates.names[uuid] for uuid in sorted(members)
                      if ZONE in aggregates.metadata[uuid]]
-            lines = [shlex.join([*REMOVE, name, host]) for name in zoned]
+            lines = [REMOVE % (shlex.quote(name), shlex.quote(host))
+                     for name in zoned]
             findings += checks.failure(
                 'Host %s is in availability zones %s, which nova\'s API '
                 'refuses: it takes the servers of each. Keep one of:'
                 % (host, checks.some(names)), *lines)
     for zone in sorted(by_zone.keys() - used):
-        lines = [shlex.join([*UNSET, ZONE, aggregates.names[uuid]])
-                 for uuid in by_zone[zone]]
+        lines = [UNSET + shlex.quote(name) for name in by_zone[zone]]
         findings += checks.warning(
             'No host is in availability zone %s. Add a host, or remove '
             'the zone:' % zone, *lines)
@@ -127,7 +126,7 @@ def isolation(deployment: checks.Deployment) -> checks.Findings:
             findings += checks.warning(
                 'Aggregate %s is not isolated by %s: only the value '
                 '"required" counts. Set:' % (name, checks.some(ignored)),
-                *(shlex.join([*SET, key + '=' + REQUIRED, name])
+                *(REQUIRE % (shlex.quote(key), shlex.quote(name))
                   for key in ignored))
         for key in keys:
             if metadata[key] == REQUIRED:

@@ -40,7 +40,8 @@ def filters(deployment: checks.Deployment) -> checks.Findings:
     names = filter_table.configured(conf)
     findings = (_check_request_filters(conf, names)
                 + _check_host_filters(conf, configured=bool(names))
-                + _check_segment_addresses(conf, names))
+                + (_check_segment_addresses(conf, names)
+                   if SEGMENT_ADDRESSES in names else []))
     if names and not findings:
         return checks.good('%s; %s is enabled.' % (', '.join(names), GUARD))
     return findings
@@ -144,8 +145,6 @@ def _check_segment_addresses(conf: cfg.ConfigOpts, names: list[str]
     """Check what the request filter for free addresses needs."""
     enabled = conf.filter_scheduler.enabled_filters
     findings: checks.Findings = []
-    if SEGMENT_ADDRESSES not in names:
-        return findings
     if COUNTER not in enabled:
         findings += checks.warning(
             'Of several servers that are requested together, more may be '

@@ -202,7 +202,7 @@ class TestIsolated(testtools.TestCase):
         one, = self.find(value='true', trait='A B', a=['h1'])
         self.assertIn('is not isolated by trait:A B: ', one.text)
         self.assertEqual(("openstack aggregate set --property "
-                          "'trait:A B=required' a",), one.commands)
+                          "'trait:A B'=required a",), one.commands)
 
 
 class TestUnread(testtools.TestCase):
