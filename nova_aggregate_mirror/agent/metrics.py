@@ -64,11 +64,10 @@ class Metrics:
         prometheus_client.Info(
             PREFIX + 'build', 'The release of the agent.',
             registry=self.registry).info({'version': api_processes.VERSION})
-        self._create_work_families()
-        self._create_state_families()
+        self._create_families()
         self._show_zeros()
 
-    def _create_work_families(self) -> None:
+    def _create_families(self) -> None:
         self._pending = self._gauge(
             'journal_pending_rows',
             'Operations that placement may not show yet.')
@@ -92,8 +91,6 @@ class Metrics:
         self._conflicts = self._counter(
             'placement_conflicts',
             'Writes that placement refused because the provider had changed.')
-
-    def _create_state_families(self) -> None:
         self._drift = self._gauge(
             'drift_associations',
             'Associations that the last full sync found missing or stale.',
@@ -240,14 +237,12 @@ class Metrics:
         now, beats = self._clock(), dict(self._beats)
         late = []
         for loop, limit in sorted(limits.items()):
-            if loop not in beats and loop == AUDIT:
-                # A reload has just begun it, or its imports of nova.
-                continue
-            if loop not in beats:
-                late.append('the %s loop has not started' % loop)
-            elif now - beats[loop] > limit:
+            if loop in beats and now - beats[loop] > limit:
                 late.append('the %s loop last reported %d s ago'
                             % (loop, now - beats[loop]))
+            # A reload has just begun the audit, or its imports of nova.
+            if loop not in beats and loop != AUDIT:
+                late.append('the %s loop has not started' % loop)
         return late
 
     def _show_zeros(self) -> None:
