@@ -24,15 +24,9 @@ def options(deployment: checks.Deployment) -> checks.Findings:
     An invalid option gets its default, so that the other checks can run.
     """
     conf = deployment.conf
-    mistakes = option_values.override_mistakes(conf)
     findings: checks.Findings = []
-    for (group, name), mistake in sorted(mistakes.items()):
-        value = conf[group][name]
-        text = ','.join(value) if isinstance(value, list) else value
-        findings += checks.failure(
-            '%s. Nova-api does not load the mirror until this is corrected. A '
-            'valid value is:' % mistake,
-            '[%s]' % group, '%s = %s' % (name, text))
+    for mistake in option_values.override_mistakes(conf).values():
+        findings += checks.failed(mistake)
     for text in option_values.unknown_names(conf):
         findings += checks.warning('%s.' % text)
     files = [*(conf.config_file or ()), *(conf.config_dir or ())]

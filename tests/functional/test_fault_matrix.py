@@ -200,16 +200,15 @@ KEYSTONE: dict[str, Fault] = {
         'sets sync_intervall, which is no option',
         'rename it to sync_interval'),
     'no hook': Fault(
-        faults.option(faults.MIRROR, hooks=''), 'nova.conf is empty',
-        'A valid value is:\n  [aggregate_mirror]\n  hooks = mirror'),
+        faults.restored(faults.MIRROR, hooks=''), 'nova.conf is empty',
+        'delete it; the default then applies'),
     'unknown hook': Fault(
         faults.option(faults.MIRROR, hooks='nothing'),
         'until this is corrected, nova mirrors host aggregates itself',
         'The default is:\n  [aggregate_mirror]\n  hooks = mirror'),
     'invalid option': Fault(
-        faults.option(faults.MIRROR, inline_timeout='soon'),
-        'nova.conf is "soon": set it to a number of seconds from 0.1 to 120',
-        'A valid value is:\n  [aggregate_mirror]\n  inline_timeout = 5.0',
+        faults.restored(faults.MIRROR, inline_timeout='soon'),
+        'nova.conf is "soon"', 'set it to a number of seconds from 0.1 to 120',
         COMMANDS),
     'option of a section': Fault(
         faults.restored('placement', timeout='1m'),

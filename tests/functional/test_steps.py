@@ -32,7 +32,6 @@ LISTS = 'it lists more, and cures nothing'
 PACKAGES = 'the tests have this package: '
 USERS = 'needs the files of two users: tests.unit.journal.db.test_sqlite'
 AGENT = 'the matrix runs no agent of its own: tests.unit.checks.test_journal'
-OPTIONS = 'the status check has the lines: tests.unit.test_option_values'
 LIMITED = 'needs other users: tests.functional.test_journal_databases'
 CLOUD = 'followed on a real cloud: tests.cloud.situations.cases.'
 UNFOLLOWED = {
@@ -77,7 +76,6 @@ UNFOLLOWED = {
     'give the user a role that nova\'s policy':
         CLIENT + 'tests.functional.test_api_source',
     'correct the argument, or': 'tests.functional.test_manage',
-    'delete it; the default then applies': OPTIONS,
     'correct the clock of this host':
         'needs a host whose clock is wrong: tests.unit.checks.test_placement',
     'see the kernel log of this host': LISTS,
