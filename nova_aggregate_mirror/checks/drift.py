@@ -17,9 +17,7 @@ from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
-from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database
-from nova_aggregate_mirror.source import obstacles
 
 State = associations.State
 VERBS = {State.MISSING: 'lacks', State.STALE: 'still has',
@@ -30,13 +28,10 @@ CODES = dict.fromkeys((
 ), checks.Code.WARNING)
 """Results for problems by their status; others are failures."""
 LISTING = commands.SYNC + ' --dry-run --format json'
-RESTART = 'systemctl restart nova-compute'
-COMMANDS = {
-    obstacles.MAP: (obstacles.DISCOVER,), source.RESTART: (RESTART,),
-    result.NO_PROVIDER: (RESTART,),
-    # The other one is not to be copied unread.
-    'removals_refused': (commands.SYNC + ' --prune --dry-run',)}
-"""Commands to copy, by the step, or by the kind of a failure."""
+# Of the commands in the step of the brake, the other is not to be copied
+# unread.
+COMMANDS = {'removals_refused': (commands.SYNC + ' --prune --dry-run',)}
+"""Commands to copy, by the kind of a failure."""
 
 
 def find(deployment: checks.Deployment) -> checks.Findings:

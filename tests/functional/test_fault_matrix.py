@@ -82,7 +82,6 @@ RENEWAL = ('create another application credential, with the role service'
 SELECTION = ('correct region_name or valid_interfaces of [placement] in '
              'nova.conf')
 REGISTER = 'register it: "openstack service create" if '
-RESTARTED = '.\n  systemctl restart nova-compute'
 SYNCED = faults.MANAGE + 'placement sync_aggregates'
 APPLY = 'list them with "--prune --dry-run"; if a host is to stay in its '
 BRAKED = (APPLY + 'aggregates, correct the database in [api_database] '
@@ -339,8 +338,7 @@ NOVA: dict[str, Fault] = {
         'partial'),
     'unmapped': Fault(
         faults.unmapped, 'host host1: no host mapping',
-        obstacles.MAP + '.\n  ' + obstacles.DISCOVER,
-        COMPARED, 'partial', line=obstacles.MAP),
+        obstacles.MAP, COMPARED, 'partial'),
     'other cell': Fault(
         faults.other_cell, 'host host1: mapped to cell cell2 (',
         '", then "nova-manage cell_v2 discover_hosts --by-service"',
@@ -353,8 +351,7 @@ NOVA: dict[str, Fault] = {
         'partial'),
     'no provider': Fault(
         faults.without_provider, 'no resource provider yet',
-        result.NO_PROVIDER + RESTARTED, (STATUS, SYNC, WAIT, EXPLAIN, DIFF),
-        line=result.NO_PROVIDER,
+        result.NO_PROVIDER, (STATUS, SYNC, WAIT, EXPLAIN, DIFF),
         reason='placement has no provider of this compute node'),
     'reinstalled': Fault(
         faults.reinstalled, 'its nova-compute cannot create the resource '
@@ -363,7 +360,7 @@ NOVA: dict[str, Fault] = {
         (*COMPARED, DIFF), 'partial'),
     'no node': Fault(
         faults.without_node, 'host host2: no compute node: ',
-        source.RESTART + RESTARTED, COMPARED, 'partial', line=source.RESTART),
+        source.RESTART, COMPARED, 'partial'),
     'drift': Fault(
         faults.drift, 'in placement, aggregate rack lacks host host7',
         'To repair this now, run:\n  ' + SYNCED, (STATUS, DIFF),
