@@ -88,9 +88,8 @@ def of_error(conf: cfg.ConfigOpts, error: cfg.Error
 
 def unknown_names(conf: cfg.ConfigOpts) -> list[str]:
     """Describe what the files set in this package's sections in vain."""
-    names: dict[str, list[str]] = {}
-    for group, option in _options():
-        names.setdefault(group, []).append(option.name)
+    names = {group.name: [option.name for option in options]
+             for group, options in package_options.list_opts()}
     texts = []
     for file, group, name, _value in _entries(conf):
         if name not in names.get(group, [name]):

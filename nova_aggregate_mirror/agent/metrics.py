@@ -152,10 +152,7 @@ class Metrics:
 
     def observe_drain(self, result: str, seconds: float, added: int,
                       removed: int, conflicts: int = 0) -> None:
-        """Record that one batch of the journal was processed.
-
-        :param result: ``success``, ``failure`` or ``unavailable``
-        """
+        """Record that one batch of the journal was processed."""
         self._converge.labels(result).observe(seconds)
         self._count_changes('drain', added, removed, conflicts)
         if result == 'success':
@@ -168,11 +165,9 @@ class Metrics:
                      uncompared: int = 0) -> None:
         """Record that one full sync finished.
 
-        :param result: ``success``, ``partial`` or ``failure``
         :param drift: zone and direction to a number of associations; None
             when the comparison failed
         :param refused: whether the brake refused the removals
-        :param uncompared: hosts
         """
         self.last_sync = result
         self._sync.labels(result).observe(seconds)
@@ -188,7 +183,6 @@ class Metrics:
                       by_rule: abc.Mapping[str, int] | None = None) -> None:
         """Record that one audit of the servers finished.
 
-        :param result: ``success`` or ``failure``
         :param by_rule: None when not every server was audited
         """
         self._audit.labels(result).observe(seconds)

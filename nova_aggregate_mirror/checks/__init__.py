@@ -119,8 +119,5 @@ def failed(exc: exceptions.MirrorError, *commands: str) -> Findings:
 
 
 def skipped(reason: str) -> Findings:
-    """Return the finding of a check that has nothing to look at.
-
-    :param reason: a clause, such as "no agent has synced yet"
-    """
+    """Return the finding of a check that has nothing to look at."""
     return _finding(None, reason)
