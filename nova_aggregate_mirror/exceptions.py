@@ -106,8 +106,6 @@ class MirrorError(Exception):
     """Whether the answer came from something else than a working service,
     perhaps from one backend of many: the same GET may be answered by another.
     """
-    may_have_moved = False
-    """Whether the service may have got another address meanwhile."""
     retry_after = 0.0
     """Seconds that the service asks to wait before the next request."""
 
@@ -146,20 +144,16 @@ class ServiceUnreachable(Retriable):
     """A service, or keystone in front of it, could not be reached."""
 
     is_outage = True
-    may_have_moved = True
 
 
 class DeadlineExceeded(Retriable):
     """A service did not answer completely in time."""
 
     is_outage = True
-    may_have_moved = True
 
 
 class OutOfTime(DeadlineExceeded):
     """The requests of a call take more time than the call has."""
-
-    may_have_moved = False
 
 
 class NotAuthorized(Retriable):
@@ -167,7 +161,6 @@ class NotAuthorized(Retriable):
 
     is_outage = True
     is_refusal = True
-    may_have_moved = True
 
 
 class Forbidden(NotAuthorized):
@@ -178,14 +171,12 @@ class ServiceFailed(Retriable):
     """A service, or a proxy in front of it, did not serve the request."""
 
     is_repeatable = True
-    may_have_moved = True
 
 
 class MalformedAnswer(Retriable):
     """An answer is not in the format of its service and cannot be read."""
 
     is_repeatable = True
-    may_have_moved = True
 
 
 class GenerationConflict(Retriable):
@@ -276,7 +267,6 @@ class RequestRejected(Permanent):
     """A service understood the request and refused it."""
 
     is_of_configuration = True
-    may_have_moved = True
 
 
 class WrongPlacement(Permanent):
@@ -316,7 +306,6 @@ class InvalidConfiguration(Permanent):
 
     is_of_placement = False
     is_of_configuration = True
-    may_have_moved = True
 
 
 class UnexpectedNova(Permanent):

@@ -160,7 +160,7 @@ def _lines(conf: cfg.ConfigOpts, group: str, exc: exceptions.MirrorError
     """Return the lines to set for a failure, as far as they are known."""
     if exc.failure.kind == causes.NO_CATALOG.kind:
         return _examples(conf, group, ('project_name', 'project_domain_name'))
-    if not isinstance(exc.__cause__, library_errors.NotSelected):
+    if not isinstance(exc.__cause__, library_errors.NoEndpoint):
         return []
     options = conf[group]
     interfaces = options.valid_interfaces or ['public']

@@ -3,8 +3,7 @@
 
 A socket timeout bounds a single read, which a server that sends a byte per
 second never triggers. Here each connect, handshake and read may only take the
-time that is left, except for name resolution. It is long because each layer of
-the libraries has waits of its own.
+time that is left, except for name resolution.
 """
 
 from collections import abc
@@ -15,7 +14,6 @@ import http.client
 import io
 import math
 import socket
-import sys
 from typing import Any
 import urllib.parse
 
@@ -24,27 +22,12 @@ import requests
 import urllib3
 
 from nova_aggregate_mirror.http import exchanges
-from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror.limits import deadline
-from nova_aggregate_mirror.limits import driver_failures
 
 # Connections in the pool; threads beyond this number open a new connection for
 # each request.
 KEPT_CONNECTIONS = 64
 
-LONGEST_BODY = 128 * 2 ** 20
-"""Bytes of a body, after decompression.
-
-Placement's longest answers take 16 MiB (a list of 20,000 providers) and 59 MiB
-(as many allocation candidates, each with 100 traits).
-"""
-PART = 8 * 2 ** 10
-"""Bytes that are decompressed at once; gzip expands 1032 times at most."""
-ENCODINGS = ('gzip', 'deflate')
-"""Other encodings, and several at once, may expand a part much more."""
-
-_OPENED = contextvars.ContextVar('aggregate_mirror_opened', default=False)
-"""Whether the current request has opened a connection."""
 _NEW = contextvars.ContextVar('aggregate_mirror_new', default=False)
 """Whether requests use no connection that was kept."""
 
@@ -103,8 +86,6 @@ class _Connection:
     response_class = _Response
 
     def _new_conn(self) -> socket.socket:
-        # Even if connecting fails: no kept connection was used.
-        _OPENED.set(True)
         # Defined by the connection class that this is mixed into.
         sock: socket.socket = super()._new_conn()  # type: ignore[misc]
         # Bound the TLS handshake that may follow by the time left.
@@ -143,8 +124,7 @@ class Adapter(session.TCPKeepAliveAdapter):
     """Transport adapter for requests that bounds responses by the deadline.
 
     A shorter timeout of the caller still applies. Raises the exceptions of
-    requests, also ``UnreadableBody`` for a body of more than ``LONGEST_BODY``,
-    and ``RuntimeError`` for a request without a deadline.
+    requests, and ``RuntimeError`` for a request without a deadline.
 
     :param is_shared: whether other code sends requests, which have no deadline
     :param auth_url: URL of keystone, where a 401 is changed to 403 to avoid a
@@ -179,7 +159,6 @@ class Adapter(session.TCPKeepAliveAdapter):
         """
         if not self._is_shared and deadline.remaining() == math.inf:
             raise RuntimeError('a request was made without a deadline')
-        request.headers['Accept-Encoding'] = ', '.join(ENCODINGS)
         url = request.url or ''
         is_below = self._auth_url != '' and (url + '/').startswith(
             self._auth_url + '/')
@@ -187,11 +166,12 @@ class Adapter(session.TCPKeepAliveAdapter):
         # not be below ``auth_url``.
         is_login = url.endswith('/auth/tokens') or (
             is_below and 'X-Auth-Token' not in request.headers)
-        with exchanges.observed(
-                request.method or '', url, is_login) as exchange:
-            response = self._send(request, stream, timeout, *args, **kwargs)
+        with exchanges.observed(url, is_login) as exchange:
+            response = super().send(
+                request, stream, _bounds(request, timeout), *args, **kwargs)
             if not stream:
-                _read_body(response)
+                # Reads the body, which may fail, too.
+                _ = response.content
             exchanges.record_answer(exchange, response)
         if response.is_redirect:
             # RFC 9110 allows a relative URL here, keystoneauth does not.
@@ -202,25 +182,6 @@ class Adapter(session.TCPKeepAliveAdapter):
             # This avoids the deadlock that the class describes.
             response.status_code = 403
         return response
-
-    def _send(self, request: requests.PreparedRequest, stream: bool,
-              timeout: Any, *args: Any, **kwargs: Any) -> requests.Response:
-        """Send a request; repeat a GET whose kept connection was closed.
-
-        A server may close an idle connection while a request is on its way.
-        Each attempt uses up a kept connection, and a new one is not repeated.
-        """
-        # An error that the caller handles is in the chain of each error here.
-        handled = sys.exception()
-        while True:
-            bounds = _bounds(request, timeout)
-            _OPENED.set(False)
-            try:
-                return super().send(request, stream, bounds, *args, **kwargs)
-            except requests.ConnectionError as exc:
-                if (_OPENED.get() or request.method != 'GET'
-                        or not driver_failures.is_closed(exc, handled)):
-                    raise
 
 
 def _bounds(request: requests.PreparedRequest, timeout: Any) -> Any:
@@ -237,25 +198,6 @@ def _bounds(request: requests.PreparedRequest, timeout: Any) -> Any:
     # A name may have an IPv6 and an IPv4 address that both hang, and the
     # connect timeout applies to each address.
     return min(connect or seconds, seconds / 2), min(read or seconds, seconds)
-
-
-def _read_body(response: requests.Response) -> None:
-    """Read the body as requests would do, at most ``LONGEST_BODY``."""
-    encoding = response.headers.get('Content-Encoding', '')
-    if encoding.lower() not in ('', 'identity', *ENCODINGS):
-        response.close()
-        raise library_errors.UnreadableBody(
-            'a body with the encoding %s, which was not requested'
-            % encoding)
-    body = io.BytesIO()
-    for part in response.iter_content(PART):
-        body.write(part)
-        if body.tell() > LONGEST_BODY:
-            response.close()
-            raise library_errors.UnreadableBody(
-                'a body longer than %d bytes' % LONGEST_BODY)
-    # Where requests keeps what it has read; there is no method to set it.
-    response._content = body.getvalue()
 
 
 def bound(existing: session.Session, is_shared: bool = True) -> None:

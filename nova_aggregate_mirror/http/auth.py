@@ -195,6 +195,8 @@ def session(conf: cfg.ConfigOpts, group: str) -> ks_session.Session:
     """Create a session with bounded adapters, without network access."""
     auth = load(conf, group)
     with reading(conf, group):
+        # The SDK takes a section that it cannot read for an absent service.
+        dict(conf[group])
         session = loading.load_session_from_conf_options(
             conf, group, session=_Transport(), auth=auth,
             # The list of timings would grow for the lifetime of the process.

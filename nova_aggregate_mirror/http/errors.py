@@ -14,7 +14,6 @@ import re
 import time
 import urllib.parse
 
-from keystoneauth1 import exceptions as ks_exceptions
 from oslo_log import log as logging
 from oslo_utils import strutils
 import requests
@@ -25,21 +24,17 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import exchanges
 from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror.limits import deadline
-from nova_aggregate_mirror.limits import driver_failures
 
 LOG = logging.getLogger(__name__)
 
 Kind = library_errors.Kind
 
 _LONGEST = 300  # Characters of an observation.
-OFFERED = 3  # Endpoints in it.
 # Raised by libraries for a malformed token, catalog or version document.
 # Keystoneauth also asserts that it still has the token that it fetched, which
 # another thread may have invalidated.
 _PARSING = (LookupError, TypeError, AttributeError, AssertionError,
             RecursionError, OverflowError)
-_MISSING = ((library_errors.NotInCatalog, causes.NOT_IN_CATALOG),
-            (ks_exceptions.EmptyCatalog, causes.NO_CATALOG))
 
 Parties = abc.Callable[[], causes.Party]
 """The options are only read for a failure."""
@@ -52,7 +47,6 @@ class Call:
     :param party: returns the service and its options
     :param occasion: what the request is for, or its method and path
     :param url: any URL of the service, if it is known
-    :param selection: what was looked for in the catalog
     :param kind: the class of all failures, if what happened does not decide
     :param step: the next step after any failure
     """
@@ -60,7 +54,6 @@ class Call:
     party: Parties
     occasion: str
     url: str = ''
-    selection: str = ''
     kind: Kind | None = None
     step: str = ''
 
@@ -121,10 +114,13 @@ def translated(call: Call) -> abc.Iterator[None]:
                   _safe_text(exc))
         waited = time.monotonic() - began
         kind = exchange.meaning(exc, waited)
-        call = dataclasses.replace(call, occasion=_occasion(call, exchange))
-        cause = _cause(call, kind, exc, exchange, waited)
+        if exchange.is_login and exchange.cause:
+            call = dataclasses.replace(call, occasion='getting a token')
+        cause = _cause(kind, exc, exchange, waited)
         url, party = _failed_party(call, kind, exc, exchange)
         error = call.error(kind, cause, url, party)
+        # Servers close kept connections while a request is on its way.
+        error.is_repeatable |= cause == causes.DISCONNECTED
         error.retry_after = _retry_after(getattr(exc, 'response', None))
         raise error from exc
     finally:
@@ -189,12 +185,6 @@ def _refusal(response: requests.Response) -> causes.Cause:
     return exchanges.unavailable(response)
 
 
-def selection(region: str | None, interfaces: str) -> str:
-    """Describe what is looked for in the catalog."""
-    return '%sinterface %s' % (
-        'region %s, ' % region if region else '', interfaces)
-
-
 def without_secrets(text: str) -> str:
     """Mask passwords, tokens and the user information of URLs."""
     text = re.sub(r'(?<=//)[^/\s]*@', '', text)
@@ -202,21 +192,6 @@ def without_secrets(text: str) -> str:
     text = re.sub(r'''(?i)(x-[a-z]+-token['"]?\s*[:=]\s*)[^\s,;]+''',
                   r'\1***', text)
     return strutils.mask_password(text)
-
-
-def _occasion(call: Call, exchange: exchanges.Exchange) -> str:
-    """Return what the failed request was for; discovery has its own."""
-    if exchange.is_login and exchange.cause:
-        return 'getting a token'
-    is_request = call.occasion.startswith(exchanges.METHODS)
-    if exchange.is_login or not exchange.url or not is_request:
-        return call.occasion
-    path = call.occasion.partition(' ')[2]
-    if path in exchange.url:
-        return call.occasion
-    # The last request was another one than the call's, such as discovery.
-    return '%s %s' % (exchange.method,
-                      urllib.parse.urlsplit(exchange.url).path or '/')
 
 
 def _failed_party(call: Call, kind: Kind, exc: Exception,
@@ -237,8 +212,8 @@ def _failed_party(call: Call, kind: Kind, exc: Exception,
     return exchange.url, party
 
 
-def _cause(call: Call, kind: Kind, exc: Exception,
-           exchange: exchanges.Exchange, waited: float) -> causes.Cause:
+def _cause(kind: Kind, exc: Exception, exchange: exchanges.Exchange,
+           waited: float) -> causes.Cause:
     """Return what the party did: the first of these that is known."""
     if kind is exceptions.OutOfTime:
         return causes.OUT_OF_TIME
@@ -248,24 +223,14 @@ def _cause(call: Call, kind: Kind, exc: Exception,
         return causes.SLOW.with_detail(waited)
     if kind.is_of_configuration:
         return causes.CONFIGURATION.with_detail(_safe_text(exc))
-    chain = driver_failures.chain(exc, exchange.handled)
-    for cls, cause in _MISSING:
-        if any(isinstance(error, cls) for error in chain):
-            return cause
+    if isinstance(exc, library_errors.NoEndpoint):
+        return exc.cause
     if isinstance(exc, library_errors.CATALOG):
-        return _no_endpoint(call, exc)
+        return causes.NO_ENDPOINT.with_detail('')
     if exchange.answer:
         # The request was answered with success, but not as it should be.
         return causes.UNUSABLE.with_detail(exchange.answer)
     return library_errors.cause(exc, waited, exchange.handled)
-
-
-def _no_endpoint(call: Call, exc: Exception) -> causes.Cause:
-    detail = ' for ' + call.selection if call.selection else ''
-    if isinstance(exc, library_errors.NotSelected):
-        others = [selection(*endpoint) for endpoint in exc.offered]
-        detail += ', but for ' + ' or '.join(others[:OFFERED])
-    return causes.NO_ENDPOINT.with_detail(detail)
 
 
 def _safe_text(exc: BaseException) -> str:

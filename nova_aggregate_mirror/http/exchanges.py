@@ -15,9 +15,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror.limits import deadline
 
-METHODS = ('GET /', 'PUT /', 'POST /')
-"""How an occasion begins that is a request, not what the request is for."""
-
 
 @dataclasses.dataclass
 class Exchange:
@@ -25,15 +22,12 @@ class Exchange:
 
     url: str = ''
     """Empty before the first request."""
-    method: str = ''
     is_login: bool = False
     """Whether it was a request to keystone."""
     has_login: bool = False
     """Whether there was any request to keystone."""
     answer: str = ''
     """The status, and the type of a body that is not JSON."""
-    is_redirected: bool = False
-    """Whether the answer names another address to ask."""
     cause: causes.Cause | None = None
     """What the party did instead of an answer with success."""
     has_timeout: bool = False
@@ -42,21 +36,12 @@ class Exchange:
         default_factory=sys.exception)
     """The error that the caller handles, which no request caused."""
 
-    def begin(self, method: str, url: str, is_login: bool) -> None:
-        """Forget the previous request, but for what concerns the call."""
-        self.method, self.url, self.is_login = method, url, is_login
-        self.has_login |= is_login
-        self.answer, self.cause, self.is_redirected = '', None, False
-
     def meaning(self, exc: Exception, waited: float) -> library_errors.Kind:
         """Return the class of an error that the call ended with.
 
         :param waited: seconds since the call began
         """
         kind = library_errors.meaning(exc)
-        if kind is exceptions.InvalidConfiguration and self.is_redirected:
-            # The address that is not valid is not that of an option.
-            return exceptions.MalformedAnswer
         if kind is exceptions.ServiceUnreachable and (
                 self.has_timeout or not deadline.remaining()):
             # Version discovery replaces a timeout by another error.
@@ -77,7 +62,7 @@ CURRENT: contextvars.ContextVar[Exchange | None] = contextvars.ContextVar(
 
 
 @contextlib.contextmanager
-def observed(method: str, url: str, is_login: bool) -> abc.Iterator[Exchange]:
+def observed(url: str, is_login: bool) -> abc.Iterator[Exchange]:
     """Observe a request that the transport makes inside."""
     exchange = CURRENT.get() or Exchange()
     if not deadline.remaining():
@@ -85,7 +70,10 @@ def observed(method: str, url: str, is_login: bool) -> abc.Iterator[Exchange]:
         # stays the reason.
         yield exchange
         return
-    exchange.begin(method, url, is_login)
+    exchange.url, exchange.is_login = url, is_login
+    exchange.has_login |= is_login
+    # Of a request before it.
+    exchange.answer, exchange.cause = '', None
     # What is handled already is no cause of what is raised inside.
     began, handled = time.monotonic(), sys.exception()
     try:
@@ -103,7 +91,6 @@ def observed(method: str, url: str, is_login: bool) -> abc.Iterator[Exchange]:
 def record_answer(exchange: Exchange, response: requests.Response) -> None:
     """Record the answer to a request, as a failure if it is one."""
     exchange.answer = answer(response)
-    exchange.is_redirected = 300 <= response.status_code < 400
     sent = response.request
     # Keystone's version document is requested without credentials, and a 401
     # for it does not refuse them.

@@ -6,14 +6,12 @@ import contextlib
 import http.client
 import itertools
 from typing import Any
-import urllib.parse
 
 from keystoneauth1 import exceptions as ks_exceptions
 from keystoneauth1 import session as ks_session
 from openstack import exceptions as sdk_exceptions
 from oslo_config import cfg
 from requests import exceptions as requests_exceptions
-from requests import utils
 from urllib3 import exceptions as urllib3_exceptions
 
 from nova_aggregate_mirror import causes
@@ -34,11 +32,6 @@ _MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
         urllib3_exceptions.TimeoutError, TimeoutError)),
     (exceptions.NotAuthorized, (
         ks_exceptions.AuthorizationFailure, ks_exceptions.MissingAuthMethods)),
-    (exceptions.ServiceUnreachable, (
-        ks_exceptions.InvalidDiscoveryEndpoint,
-        ks_exceptions.InvalidOidcDiscoveryDocument,
-        ks_exceptions.OidcAccessTokenEndpointNotFound,
-        ks_exceptions.OidcAuthorizationEndpointNotFound)),
     (exceptions.MissingCredentials, (ks_exceptions.AuthPluginException,)),
     (exceptions.InvalidConfiguration, (
         cfg.Error, sdk_exceptions.ConfigException,
@@ -50,12 +43,7 @@ _MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
         ks_exceptions.InvalidResponse, requests_exceptions.InvalidJSONError,
         requests_exceptions.ChunkedEncodingError,
         requests_exceptions.ContentDecodingError,
-        urllib3_exceptions.DecodeError, urllib3_exceptions.IncompleteRead,
-        urllib3_exceptions.InvalidChunkLength,
-        urllib3_exceptions.ResponseNotChunked,
-        urllib3_exceptions.BodyNotHttplibCompatible,
-        urllib3_exceptions.InvalidHeader,
-        urllib3_exceptions.HeaderParsingError)),
+        urllib3_exceptions.InvalidHeader)),
     (exceptions.ServiceFailed, (
         requests_exceptions.HTTPError, requests_exceptions.TooManyRedirects)),
     (exceptions.ServiceUnreachable, (
@@ -74,6 +62,8 @@ CATALOG = (ks_exceptions.CatalogException,
            sdk_exceptions.ServiceDisabledException)
 """Classes for what the catalog does not have."""
 
+OFFERED = 3  # Other endpoints that a message names.
+
 # By errors above the socket.
 _CAUSES: tuple[tuple[type[Exception], causes.Cause], ...] = (
     (http.client.IncompleteRead, causes.TRUNCATED),
@@ -83,38 +73,33 @@ _CAUSES: tuple[tuple[type[Exception], causes.Cause], ...] = (
 )
 
 
-class NotInCatalog(ks_exceptions.EndpointNotFound):
-    """The catalog has no endpoint of a service, whatever is selected."""
+class NoEndpoint(ks_exceptions.EndpointNotFound):
+    """The catalog has no endpoint of a service, as it was selected.
 
+    :param offered: region and interface of each other endpoint
+    """
 
-class NotSelected(ks_exceptions.EndpointNotFound):
-    """The catalog has other endpoints of a service."""
-
-    def __init__(self, offered: list[tuple[str, str]]) -> None:
+    def __init__(self, cause: causes.Cause, offered: list[tuple[str, str]]
+                 ) -> None:
         super().__init__()
-        self.offered = offered
+        self.cause, self.offered = cause, offered
 
 
-class UnreadableBody(requests_exceptions.ContentDecodingError):
-    """A body that is not read; the text says what the service sent."""
-
-
-def endpoints(catalog: Any, service_type: str | None
-              ) -> list[tuple[str, str]]:
-    """List the region and interface of each endpoint of a service."""
-    services = catalog.get_endpoints_data(service_type).values()
-    return sorted((endpoint.region_name or '', endpoint.interface)
-                  for endpoint in itertools.chain.from_iterable(services))
+def selection(region: str | None, interfaces: str | list[str] | None) -> str:
+    """Describe what is looked for in the catalog."""
+    if not isinstance(interfaces, str):
+        interfaces = ','.join(interfaces or ['public'])
+    return '%sinterface %s' % (
+        'region %s, ' % region if region else '', interfaces)
 
 
 @contextlib.contextmanager
-def looking_up(session: ks_session.Session, service_type: str | None
+def looking_up(session: ks_session.Session, service_type: str | None,
+               region: str | None, interfaces: str | list[str] | None
                ) -> abc.Iterator[None]:
     """Let the error for an endpoint that is not found tell what is missing.
 
-    :raises EmptyCatalog: the token has no catalog
-    :raises NotInCatalog: the catalog has no endpoint of the service
-    :raises NotSelected: it has others
+    :raises NoEndpoint: the catalog of the token has other endpoints, or none
     """
     try:
         yield
@@ -123,10 +108,16 @@ def looking_up(session: ks_session.Session, service_type: str | None
         if not hasattr(auth, 'get_access'):
             raise
         catalog = auth.get_access(session).service_catalog
-        if not catalog.catalog:
-            raise ks_exceptions.EmptyCatalog
-        offered = endpoints(catalog, service_type)
-        raise NotSelected(offered) if offered else NotInCatalog
+        services = catalog.get_endpoints_data(service_type).values()
+        offered = sorted((endpoint.region_name or '', endpoint.interface)
+                         for endpoint in itertools.chain(*services))
+        cause = (causes.NOT_IN_CATALOG if catalog.catalog
+                 else causes.NO_CATALOG)
+        if offered:
+            others = (selection(*endpoint) for endpoint in offered[:OFFERED])
+            cause = causes.NO_ENDPOINT.with_detail(' for %s, but for %s' % (
+                selection(region, interfaces), ' or '.join(others)))
+        raise NoEndpoint(cause, offered)
 
 
 def meaning(exc: Exception) -> Kind:
@@ -169,43 +160,24 @@ def cause(exc: Exception, waited: float, handled: BaseException | None
     if observed is None:
         return causes.UNASKED.with_detail(type(_wrapped(exc)).__name__)
     if isinstance(exc, requests_exceptions.ProxyError):
-        url, variable = _proxy(exc)
-        return causes.PROXY.with_detail(
-            (url, observed.phrase)).with_step(variable)
+        return causes.PROXY.with_detail(observed.phrase)
     return observed
 
 
-def _proxy(exc: requests_exceptions.ProxyError) -> tuple[str, str]:
-    """Return the URL of a proxy, without user, and its variable."""
-    url = getattr(exc.request, 'url', None) or ''
-    scheme = urllib.parse.urlsplit(url).scheme
-    proxies = utils.get_environ_proxies(url)
-    name = scheme if scheme in proxies else 'all'
-    found = utils.select_proxy(url, proxies) or ''
-    if '://' not in found:
-        found = 'http://' + found
-    return utils.urldefragauth(found), name + '_proxy'
-
-
 def _of_error(error: BaseException) -> causes.Cause | None:
-    if isinstance(error, UnreadableBody):
-        return causes.MALFORMED.with_detail(error)
     return driver_failures.of_socket(error) or next(
         (row for cls, row in _CAUSES if isinstance(error, cls)), None)
 
 
 def _wrapped(exc: Exception) -> Exception:
     """Return the innermost error that a library has wrapped, or itself."""
+    inner: BaseException | None = None
     if isinstance(exc, ks_exceptions.ConnectionError):
         inner = exc.__context__
-        if not isinstance(inner, requests_exceptions.RequestException):
-            return exc
     elif isinstance(exc, (requests_exceptions.ConnectionError,
                           urllib3_exceptions.MaxRetryError,
                           urllib3_exceptions.ProtocolError)):
-        inner = getattr(exc, 'reason', None) or next(
-            (arg for arg in reversed(exc.args)
-             if isinstance(arg, Exception)), None)
-    else:
-        return exc
+        reasons = getattr(exc, 'reason', None), *reversed(exc.args)
+        inner = next((reason for reason in reasons
+                      if isinstance(reason, Exception)), None)
     return _wrapped(inner) if isinstance(inner, CLASSES) else exc

@@ -25,8 +25,9 @@ def repeating(read: abc.Callable[Parameters, Result]
 
     One of several backends behind an address may answer 5xx, 429 or with a
     page that is not the service's, and a kept connection leads to the same
-    one. The deadline of the caller bounds all of it, and a ``Retry-After``
-    that does not fit in it ends the repetition.
+    one, or is closed while the request is on its way. The deadline of the
+    caller bounds all of it, and a ``Retry-After`` that does not fit in it ends
+    the repetition.
 
     It raises the error of the last attempt that had time.
     """

@@ -73,7 +73,8 @@ def get(adapter: ks_adapter.Adapter, call: errors.Call, path: str,
     """
     # The session parses the token and the catalog.
     with errors.parsing(), library_errors.looking_up(
-            adapter.session, adapter.service_type):
+            adapter.session, adapter.service_type, adapter.region_name,
+            adapter.interface):
         response: requests.Response = adapter.get(path, raise_exc=False)
     if response.status_code not in (200, *statuses):
         raise errors.unexpected(call, response)

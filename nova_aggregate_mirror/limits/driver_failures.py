@@ -113,15 +113,6 @@ def of_socket(error: BaseException) -> causes.Cause | None:
     return causes.UNREACHABLE.with_detail(text)
 
 
-def is_closed(exc: BaseException, handled: BaseException | None) -> bool:
-    """Check whether a peer closed a connection without an answer.
-
-    The innermost error may be a TypeError, which urllib3 1.26 handles.
-    """
-    return any(isinstance(error, (ConnectionError, ssl.SSLEOFError))
-               for error in chain(exc, handled))
-
-
 def of_database(exc: BaseException, waited: float = 0.0,
                 handled: BaseException | None = None) -> causes.Cause:
     """Return what a database did.

@@ -163,27 +163,19 @@ class Client:
         :raises Retriable: any other failure; the write may have succeeded
         """
         with self._bounded():
-            target = self._current_target()
-            try:
-                call, answer = self._call(
-                    'PUT', _path(provider.uuid), provider.uuid, json={
-                        'aggregates': sorted(aggregates),
-                        'resource_provider_generation': provider.generation})
-                responses.check_written(call, responses.provider(
-                    call, answer, provider.uuid), provider, aggregates)
-            except exceptions.MirrorError as exc:
-                # For the next request: the write begins again at its GET.
-                self._follow_catalog(exc, target)
-                raise
+            call, answer = self._call(
+                'PUT', _path(provider.uuid), provider.uuid, json={
+                    'aggregates': sorted(aggregates),
+                    'resource_provider_generation': provider.generation})
+            responses.check_written(call, responses.provider(
+                call, answer, provider.uuid), provider, aggregates)
 
     def endpoint(self) -> str:
-        """Describe where placement is expected; never raise."""
-        region = interfaces = url = ''
-        with contextlib.suppress(exceptions.InvalidConfiguration):
-            region, interfaces, url = self._access.place()
-        url = self._slot().endpoint or url or 'unknown'
-        return '%s, endpoint %s' % (errors.selection(region, interfaces),
-                                    errors.without_secrets(url))
+        """Describe where placement is, as far as it is known."""
+        target = self._slot().target
+        return '%s, endpoint %s' % (
+            target.selection, errors.without_secrets(target.endpoint)
+        ) if target else 'endpoint unknown'
 
     @property
     def options(self) -> str:
@@ -195,8 +187,7 @@ class Client:
              ) -> Result:
         """Send a GET, and parse its answer.
 
-        A GET that nothing of placement answered is sent again; if that does
-        not help, the catalog may have another address.
+        A GET that nothing of placement answered is sent again.
 
         :param parse: takes the request, for errors, and the JSON object
         :param provider: the UUID of the provider that the path names, if any
@@ -205,13 +196,7 @@ class Client:
             return parse(*self._call('GET', path, provider, version))
 
         with self._bounded():
-            target = self._current_target()
-            try:
-                return repeats.repeating(request)()
-            except exceptions.MirrorError as exc:
-                if not self._follow_catalog(exc, target):
-                    raise
-            return request()
+            return repeats.repeating(request)()
 
     def _call(self, method: str, path: str, provider: str | None = None,
               version: str = MICROVERSION, **body: Any
@@ -220,14 +205,9 @@ class Client:
         if self._reads_only and method != 'GET':
             raise RuntimeError('%s %s, but placement is only observed'
                                % (method, path[:LONGEST]))
-        slot, target, selection = self._slot(), None, ''
-        if not slot.target:
-            # For an error, what is looked for in the catalog.
-            region, interfaces, _url = self._access.place()
-            selection = errors.selection(region, interfaces)
-        call = errors.Call(
-            lambda: self._access.party,
-            '%s %s' % (method, path[:LONGEST]), slot.endpoint, selection)
+        slot, target = self._slot(), None
+        call = errors.Call(lambda: self._access.party, '%s %s' % (
+            method, path[:LONGEST]), slot.endpoint)
         try:
             with errors.translated(call):
                 for _attempt in range(2):
@@ -251,65 +231,6 @@ class Client:
         self._announce(slot)
         return call, document
 
-    def _current_target(self) -> connection.Target | None:
-        """Return the client, after a look at the catalog if that is due."""
-        slot = self._slot()
-        if slot.is_suspect and slot.target:
-            self._look(slot, slot.target)
-        return slot.target
-
-    def _follow_catalog(self, error: exceptions.MirrorError,
-                        target: connection.Target | None) -> bool:
-        """Replace the client after a failure if placement may have moved.
-
-        :param target: the client that failed; None if it was created for the
-            request, with the catalog of that moment
-        :returns: whether there is another client now
-        """
-        if target is None or not error.may_have_moved:
-            return False
-        slot = self._slot()
-        # Without time left, the next request begins with the look.
-        slot.is_suspect = True
-        return deadline.remaining() > 0 and self._look(slot, target)
-
-    def _look(self, slot: connection.Slot, target: connection.Target) -> bool:
-        """Replace a client if the catalog of a new token has another URL.
-
-        :returns: whether there is another client now
-        """
-        if not target.catalog_url or not slot.lock.acquire(
-                timeout=deadline.remaining() / 2):
-            return False
-        try:
-            if slot.target is not target:
-                # Another thread has replaced or dropped it meanwhile.
-                return slot.target is not None
-            if not slot.may_look():
-                return False
-            # Half of the time is left to the request.
-            with deadline.within(deadline.remaining() / 2), errors.translated(
-                    errors.Call(lambda: self._access.party,
-                                'looking at the catalog')), \
-                    contextlib.ExitStack() as stack, errors.parsing():
-                sdk = self._access.renew()
-                if sdk is not target.sdk:
-                    # Nothing else closes what this look opens.
-                    stack.callback(sdk.session.session.close)
-                if target.catalog_url == connection.catalog_url(
-                        sdk, target.client):
-                    return False
-                slot.target = connection.connect(sdk)
-        except exceptions.MirrorError as exc:
-            # The failure that led here is the one to report.
-            LOG.debug('The catalog could not be looked at: %s', exc)
-            return False
-        finally:
-            slot.lock.release()
-        target.close()
-        LOG.info('Placement has moved: %s', self.endpoint())
-        return True
-
     def _announce(self, slot: connection.Slot) -> None:
         """Log the first answer of placement to this process."""
         if self._announces and not slot.is_announced:
@@ -320,12 +241,24 @@ class Client:
         """Return the slot of this process."""
         return self._slots.setdefault(os.getpid(), connection.Slot())
 
-    def _bounded(self) -> contextlib.AbstractContextManager[None]:
+    @contextlib.contextmanager
+    def _bounded(self) -> abc.Iterator[None]:
         """Apply this client's timeout, unless the caller has a deadline."""
-        if deadline.remaining() < math.inf:
-            return contextlib.nullcontext()
-        return deadline.within(self._access.timeout if self._timeout is None
-                               else self._timeout)
+        limit: contextlib.AbstractContextManager[None] = (
+            contextlib.nullcontext())
+        if deadline.remaining() == math.inf:
+            limit = deadline.within(
+                self._access.timeout if self._timeout is None
+                else self._timeout)
+        try:
+            with limit:
+                yield
+        except exceptions.MirrorError as exc:
+            slot = self._slot()
+            if slot.target and (exc.is_outage or exc.is_repeatable):
+                # It may have moved: the next request looks at the catalog.
+                slot.is_suspect = True
+            raise
 
     def _connect(self, slot: connection.Slot
                  ) -> tuple[connection.Target, abc.Mapping[str, str]]:
@@ -336,13 +269,37 @@ class Client:
         try:
             target = slot.target
             if target is None:
-                sdk = self._access.connect()
-                with errors.parsing():
-                    target = slot.target = connection.connect(sdk)
+                target = connection.connect(self._access.connect())
+            elif slot.may_look() and not target.client.endpoint_override:
+                target = self._look(target)
+            slot.target = target
             with errors.parsing():
                 return target, target.client.session.get_auth_headers() or {}
         finally:
             slot.lock.release()
+
+    def _look(self, target: connection.Target) -> connection.Target:
+        """Return a client of the current catalog, if it has another URL."""
+        call = errors.Call(lambda: self._access.party,
+                           'looking at the catalog')
+        try:
+            # Half of the time is left to the request.
+            with deadline.within(deadline.remaining() / 2), \
+                    errors.translated(call):
+                sdk = self._access.connect()
+                if sdk is target.sdk:
+                    return target
+                current = connection.connect(sdk)
+        except exceptions.MirrorError as exc:
+            # The failure that led here is the one to report.
+            LOG.debug('The catalog could not be looked at: %s', exc)
+            return target
+        if current.endpoint == target.endpoint:
+            current.close()
+            return target
+        target.close()
+        LOG.info('Placement has moved: %s', current.endpoint)
+        return current
 
 
 def _path(provider: str) -> str:

@@ -28,15 +28,3 @@ class Connected:
 
     def connect(self) -> openstack.connection.Connection:
         return self._sdk
-
-    def renew(self) -> openstack.connection.Connection:
-        self._sdk.session.invalidate()
-        return self._sdk
-
-    def place(self) -> tuple[str, str, str]:
-        config = self._sdk.config
-        interface = config.get_interface(SERVICE) or 'public'
-        if not isinstance(interface, str):
-            interface = ','.join(interface)
-        return (config.get_region_name(SERVICE) or '', interface,
-                config.get_endpoint(SERVICE) or '')

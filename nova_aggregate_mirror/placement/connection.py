@@ -16,6 +16,7 @@ import requests
 
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror.http import auth
+from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import library_errors
 
 _GROUP = 'placement'
@@ -30,9 +31,9 @@ class Target:
     """An SDK client with the URL of placement."""
 
     client: proxy.Proxy
+    selection: str
+    """What was looked for in the catalog."""
     endpoint: str
-    catalog_url: str
-    """What the catalog had for it; empty if no catalog decides."""
     sdk: openstack.connection.Connection
     """Its connection, to which the client has a weak reference."""
 
@@ -60,9 +61,9 @@ class Slot:
         return self.target.endpoint if self.target else ''
 
     def may_look(self) -> bool:
-        """Check whether it is time to look at the catalog; if so, note it."""
+        """Check whether to look at the catalog again; if so, note it."""
         now = time.monotonic()
-        if now < self._looked + REDISCOVERY:
+        if not self.is_suspect or now < self._looked + REDISCOVERY:
             return False
         self._looked, self.is_suspect = now, False
         return True
@@ -100,43 +101,22 @@ class Configured:
         atexit.unregister(sdk.close)
         return sdk
 
-    renew = connect
-    """Return an SDK connection whose token and catalog will be new."""
-
-    def place(self) -> tuple[str, str, str]:
-        """Return the configured region, interfaces and endpoint, or empty."""
-        with auth.reading(self._conf, _GROUP):
-            group = self._conf[_GROUP]
-            return (group.region_name or '',
-                    ','.join(group.valid_interfaces or ('public',)),
-                    group.endpoint_override or '')
-
 
 def connect(sdk: openstack.connection.Connection) -> Target:
     """Request a token, the catalog and the version document of placement.
 
     The endpoint is empty if discovery finds none.
-
-    :raises ServiceDisabledException: when the catalog has no placement as it
-        is selected; older SDKs raise another error before this call
     """
-    client = sdk.placement
-    # It is looked up once, because that searches the whole catalog;
-    # keystoneauth rejects a request without one.
-    with library_errors.looking_up(sdk.session, _GROUP):
+    selected = (sdk.config.get_region_name(_GROUP),
+                sdk.config.get_interface(_GROUP))
+    with errors.parsing(), library_errors.looking_up(
+            sdk.session, _GROUP, *selected):
+        client = sdk.placement
+        # It is looked up once, because that searches the whole catalog;
+        # keystoneauth rejects a request without one.
         endpoint = client.get_endpoint() or ''
-    return Target(client, endpoint, catalog_url(sdk, client), sdk)
-
-
-def catalog_url(sdk: openstack.connection.Connection, client: proxy.Proxy
-                ) -> str:
-    """Return what the catalog of the token has; empty for an override."""
-    if client.endpoint_override:
-        return ''
-    url: str | None = sdk.session.get_endpoint(
-        service_type=client.service_type, interface=client.interface,
-        region_name=client.region_name, skip_discovery=True)
-    return url or ''
+    return Target(
+        client, library_errors.selection(*selected), endpoint, sdk)
 
 
 def send(client: proxy.Proxy, method: str, url: str, microversion: str,

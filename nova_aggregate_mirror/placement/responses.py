@@ -127,11 +127,7 @@ def _refusal(call: errors.Call, response: requests.Response,
     elif kind is exceptions.RequestRejected and not error:
         # Something else than placement has answered.
         kind = exceptions.MalformedAnswer
-    refusal = errors.unexpected(call, response, detail, kind, cause)
-    if kind is exceptions.RequestRejected and status == 400:
-        # Placement has read the request.
-        refusal.may_have_moved = False
-    return refusal
+    return errors.unexpected(call, response, detail, kind, cause)
 
 
 def _error_document(body: dict[str, Any] | None, status: int

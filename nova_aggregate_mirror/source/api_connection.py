@@ -80,11 +80,12 @@ class Api:
         """Send a request; return it, for errors, and the body."""
         call = errors.Call(
             lambda: PARTY, '%s %s' % (method, path),
-            kind=exceptions.NovaUnavailable,
-            selection=errors.selection(self._region_name, self._interface))
+            kind=exceptions.NovaUnavailable)
         body = None
         with errors.translated(call), errors.parsing(), (
-                library_errors.looking_up(self._session, 'compute')):
+                library_errors.looking_up(
+                    self._session, 'compute', self._region_name,
+                    self._interface)):
             # The request parses the token and the catalog, then the body.
             response = self._session.request(
                 path, method, raise_exc=False, microversion=microversion,

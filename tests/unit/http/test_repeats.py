@@ -24,6 +24,7 @@ from tests.unit import servers
 
 LIST, TOKEN = '/resource_providers', '/v3/auth/tokens'
 SICK = (503, b'<html>No server is available</html>')
+LISTED = b'{"resource_providers": []}'
 PAGE = (200, b'<html>Welcome</html>')
 PROVIDER = 'c2a1c1f4-62c5-4ac4-b1a5-5a5b6a0c1d11'
 PATH = '/resource_providers/%s/aggregates' % PROVIDER
@@ -119,6 +120,15 @@ class RepeatsTest(servers.LoopbackTestCase):
         placement.probe()
         self.assertEqual(1 + repeats.REPEATS, server.accepted)
 
+    def test_kept_connection_that_is_closed(self) -> None:
+        """The server closes it while the request is on its way."""
+        server = self.useFixture(servers.Server(_closes_second_request))
+        placement = client.Client(servers.make_conf(
+            auth_type='none', endpoint_override=server.url))
+        for _request in range(2):
+            placement.probe()
+        self.assertEqual(2, server.accepted)
+
     def test_time_that_placement_asks_for(self) -> None:
         """It is waited, if it fits into the deadline of the call."""
         self.client.providers()
@@ -186,6 +196,16 @@ def _answer(status: bytes, body: bytes) -> bytes:
             b'Content-Length: %d\r\n\r\n%s' % (status, len(body), body))
 
 
+def _closes_second_request(server: servers.Server, connected: socket.socket
+                           ) -> None:
+    for _request in range(2):
+        path = server.request(connected).split()[1]
+        connected.sendall(_answer(
+            b'200 OK', json.dumps(servers.VERSIONS).encode()
+            if path == b'/' else LISTED))
+    server.request(connected)
+
+
 def _sick_connections(server: servers.Server, connected: socket.socket
                       ) -> None:
     """Answer all requests of a connection alike; only the last one is good."""
@@ -196,7 +216,6 @@ def _sick_connections(server: servers.Server, connected: socket.socket
             connected.sendall(_answer(
                 b'200 OK', json.dumps(servers.VERSIONS).encode()))
         elif is_good:
-            connected.sendall(_answer(b'200 OK', b'{"resource_providers": []}'
-                                      ))
+            connected.sendall(_answer(b'200 OK', LISTED))
         else:
             connected.sendall(_answer(b'503 No', b''))

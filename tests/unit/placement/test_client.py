@@ -432,6 +432,7 @@ class KeystoneTestCase(servers.LoopbackTestCase):
             self.client.providers()
             moved = self.move()
             self.cloud.answers['/resource_providers'] = status, b'<html>'
+            self.assertRaises(exceptions.MirrorError, self.client.providers)
             self.assertEqual(frozenset(), self.client.providers())
             self.assertEqual(1, moved.count('/resource_providers'))
             self.assertEqual('%s/' % moved.url,
@@ -471,7 +472,7 @@ class KeystoneTestCase(servers.LoopbackTestCase):
         for _call in range(3):
             self.assertRaises(exceptions.ServiceFailed, self.client.providers)
         self.assertEqual(2, self.cloud.count('/v3/auth/tokens'))
-        self.assertEqual(1, self.cloud.count('/'))
+        self.assertEqual(2, self.cloud.count('/'))
 
     def test_other_address_that_does_not_answer(self) -> None:
         """The client is replaced only by one that works."""

@@ -115,8 +115,8 @@ class ConnectedTest(servers.LoopbackTestCase):
         self.cloud.grant()
         client = self.connect(
             placement_endpoint_override=self.cloud.url + '/placement')
-        self.assertIn('/placement', client.endpoint())
         client.providers()
+        self.assertIn('/placement', client.endpoint())
         self.assertEqual(1, self.cloud.count('/placement/resource_providers'))
 
     def test_cache_of_the_cloud(self) -> None:
