@@ -74,9 +74,6 @@ class Client:
         self._reads_only = reads_only
         # By process id: a forked child must not share its parent's sockets.
         self._slots: dict[int, connection.Slot] = {}
-        self.provider_count: int | None = None
-        """Providers that placement had when they were last listed, or at
-        least those in aggregates."""
 
     @contextlib.contextmanager
     def request_id(self, global_request_id: str | None) -> abc.Iterator[None]:
@@ -101,8 +98,6 @@ class Client:
     def providers(self, **query: str) -> frozenset[str]:
         """Read the UUIDs of the resource providers that meet a query.
 
-        Without one, these are all; their number is noted.
-
         :raises RequestRejected: for a trait that placement does not have, or
             a name that no provider can have
         """
@@ -111,10 +106,7 @@ class Client:
             path += '?' + urllib.parse.urlencode(query, safe=':,')
         if query.keys() - {'member_of'}:
             version = MICROVERSION
-        providers = self.read(path, responses.providers, version=version)
-        if not query:
-            self.provider_count = len(providers)
-        return providers
+        return self.read(path, responses.providers, version=version)
 
     def probe(self) -> None:
         """Request a provider that cannot exist, to check placement."""

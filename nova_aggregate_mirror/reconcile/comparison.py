@@ -42,8 +42,6 @@ class Comparison:
     unread_providers: abc.Mapping[str, exceptions.MirrorError] = (
         dataclasses.field(default_factory=dict))
     """Providers whose aggregates are not known, to the reason."""
-    denied: frozenset[str] = frozenset()
-    """Providers that placement listed, and then said not to have."""
 
     @functools.cached_property
     def nodes(self) -> frozenset[str]:
@@ -200,9 +198,6 @@ class Comparison:
 
     def without_provider(self) -> frozenset[str]:
         """Return the UUIDs in the ledger that have no provider."""
-        if self.unread_providers:
-            # They may be in any aggregate.
-            return frozenset()
         return (frozenset(self.ledger) - self.present
                 - self.unread_aggregates.keys())
 

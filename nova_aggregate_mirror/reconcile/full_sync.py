@@ -31,7 +31,7 @@ LOG = logging.getLogger(__name__)
 Comparison = comparison.Comparison
 UNLIMITED = brake.UNLIMITED
 Outcome = outcome.Outcome
-PROVIDER = outcome.PROVIDER
+PROVIDER, UNREAD = outcome.PROVIDER, outcome.UNREAD
 Request = result.Request
 Result = result.Result
 Subject = outcome.Subject
@@ -76,7 +76,8 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     mode = provider_writes.Mode(
         prune=prune, write=request.write, only=compared.only,
         down=compared.nova.cells_down)
-    outcome.failed |= unread(compared)
+    outcome.failed |= {Subject(UNREAD, uuid): error for uuid, error
+                       in compared.unread_aggregates.items()}
     removal = mirror.remove(compared.deleted, mode)
     outcome.add(removal, whole=False)
     _repair(mirror, compared, request, mode, outcome)
@@ -143,15 +144,6 @@ def without_comparison(error: exceptions.MirrorError, request: Request,
     return Result(
         outcome, nova, associations.after_sync((), outcome, nova),
         not_compared=error, request=request)
-
-
-def unread(compared: Comparison) -> dict[Subject, exceptions.MirrorError]:
-    """Map what could not be compared to the reason."""
-    aggregates = {Subject(outcome.UNREAD, uuid): error
-                  for uuid, error in compared.unread_aggregates.items()}
-    return aggregates | {
-        Subject(PROVIDER, provider): error
-        for provider, error in compared.unread_providers.items()}
 
 
 def _covered(context: context.Context, rows: abc.Iterable[journal.Row],

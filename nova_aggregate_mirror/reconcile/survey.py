@@ -77,18 +77,13 @@ def read(context: context.Context, selection: _Selection,
         belongs to another nova, or nova has no such host
     """
     context.display.step('Reading placement')
-    answer = memberships.read(
+    current, unread = memberships.read(
         context.placement, selection.used, selection.unused, context.each)
-    current = answer.current
-    count = sum(map(bool, current.values()))
     context.display.step('Reading nova; placement has %s in aggregates'
-                         % plurals.count(count, 'provider'))
+                         % plurals.count(len(current), 'provider'))
     nova = context.nova.read_all()
-    current = _with_providers(
-        context, current, nova, selection.only, answer.unread_providers)
-    check_placement(
-        context.placement,
-        current.keys() | answer.unread_providers.keys(), nova)
+    current = _with_providers(context, current, nova, selection.only)
+    check_placement(context.placement, current, nova)
     existing = frozenset(nova.members) | nova.hosts()
     unknown = sorted(hosts - existing)
     if unknown and not nova.cells_down:
@@ -97,13 +92,12 @@ def read(context: context.Context, selection: _Selection,
             names, plurals.some(existing) or 'none'))
     # The ledger is read last: a deletion is marked before nova deletes.
     return comparison.Comparison(
-        current, nova, context.ledger.entries(), selection.only, hosts,
-        answer.unread_aggregates, answer.unread_providers, answer.denied)
+        current, nova, context.ledger.entries(), selection.only, hosts, unread)
 
 
 def _with_providers(context: context.Context, current: source.Memberships,
-                    nova: source.Nova, only: frozenset[str],
-                    unread: abc.Collection[str]) -> source.Memberships:
+                    nova: source.Nova, only: frozenset[str]
+                    ) -> source.Memberships:
     """Add providers that are in no aggregate, if that matters.
 
     Their list is the longest of all responses. It shows whether compute nodes
@@ -115,12 +109,12 @@ def _with_providers(context: context.Context, current: source.Memberships,
         related = nova.wanted(node) | nova.disputed(node)
         if only:
             related &= only
-        if related and node not in current and node not in unread:
+        if related and node not in current:
             lacking.append(node)
     if not nodes or not (lacking or nodes.isdisjoint(current)):
         return current
-    providers = context.placement.providers().difference(unread)
-    return {**dict.fromkeys(providers, frozenset()), **current}
+    return {**dict.fromkeys(context.placement.providers(), frozenset()),
+            **current}
 
 
 def check_placement(placement: client.Client, providers: abc.Collection[str],
@@ -188,7 +182,7 @@ def denials(context: context.Context, compared: comparison.Comparison,
 
     :param missing: providers that did not exist in this sync
     """
-    denied = compared.denied | (missing & compared.current.keys())
+    denied = missing & compared.current.keys()
     if not denied:
         return {}
     try:

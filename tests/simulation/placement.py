@@ -175,7 +175,6 @@ class Client:
     ask = client.Client.ask
 
     is_connected = True
-    provider_count = None
     options = 'the simulation'
 
     def endpoint(self) -> str:

@@ -106,7 +106,6 @@ class Placement:
         self.idle = 0
 
     is_connected = True
-    provider_count: int | None = None
     options = 'region_name of [placement] in nova.conf'
 
     def endpoint(self) -> str:

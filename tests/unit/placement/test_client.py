@@ -162,7 +162,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
                              memberships.read(
                                  self.client, frozenset(used),
                                  frozenset(rare),
-                                 workers.each()).current)
+                                 workers.each())[0])
             self.assertEqual(requests, len(self.placement.requests))
 
     def test_read_and_write_are_two_requests(self) -> None:
