@@ -101,7 +101,7 @@ def segments(deployment: checks.Deployment) -> checks.Findings:
         'confine servers of their networks to the hosts that reach them. '
         'Neutron shows the subnets of other projects to administrators only. '
         'Run:' % (len(hidden), len(uuids), checks.some(hidden)),
-        auth.Account(conf, 'neutron').role_command)
+        auth.role_command(conf, 'neutron'))
 
 
 def _check_request_filters(conf: cfg.ConfigOpts,

@@ -3,7 +3,6 @@
 
 from collections import abc
 import contextlib
-import functools
 import shlex
 from typing import Any
 from typing import cast
@@ -37,103 +36,90 @@ _NEEDED = (
 # The smallest role of each account. Neutron shows the subnets of other
 # projects to administrators only.
 ROLES = {'placement': 'service', 'neutron': 'admin'}
-# Added to a role: placement's policies have had service since 2023.1 only.
-EARLIER = {'placement': ' (role admin before placement 9.0.0)', 'neutron': ''}
 
 
-class Account:
-    """The account of a section of nova.conf, for a service.
+def party(conf: cfg.ConfigOpts, group: str, service: str = ''
+          ) -> causes.Party:
+    """Return a service, with the options of its account.
 
+    :param group: the section that has the account
     :param service: the section that selects the endpoint; by default the same
     """
+    service = service or group
+    service_section = '[%s] in nova.conf' % service
+    own_section = '[%s] in nova.conf' % section(conf, group)
+    address = causes.catalog(service)
+    selection = 'region_name or valid_interfaces of ' + service_section
+    if conf[service].endpoint_override:
+        address = selection = 'endpoint_override of ' + service_section
+    # Keystone answers the same 401 for whatever of these is wrong.
+    if has_application_credential(conf, group):
+        credentials = 'the application credential'
+        role = 'create another application credential, with the role '
+        role += ROLES[group]
+    else:
+        user, domain = _user(conf, group)
+        text = 'username (%s), domains' if domain else 'user_id (%s)'
+        credentials = text % user + ', password or project'
+        role = 'run "%s"' % role_command(conf, group)
+    return causes.Party(
+        service, service, address, selection=selection,
+        account='%s of %s' % (credentials, own_section),
+        auth_url='auth_url of ' + own_section,
+        project='project_name and project_domain_name to ' + own_section,
+        tokens=causes.tokens(service),
+        role=role if service == group else '',
+        cafile='cafile of [%s] in nova.conf' % group)
 
-    def __init__(self, conf: cfg.ConfigOpts, group: str, service: str = ''
-                 ) -> None:
-        self._conf = conf
-        self._group = group
-        self._service = service or group
 
-    @property
-    def party(self) -> causes.Party:
-        """The service, with the options of this account."""
-        service = self._service
-        service_section = '[%s] in nova.conf' % service
-        own_section = '[%s] in nova.conf' % section(self._conf, self._group)
-        address = causes.catalog(service)
-        selection = 'region_name or valid_interfaces of ' + service_section
-        if self._conf[service].endpoint_override:
-            address = selection = 'endpoint_override of ' + service_section
-        return causes.Party(
-            service, service, address, selection=selection,
-            account='%s of %s' % (self._credentials, own_section),
-            auth_url='auth_url of ' + own_section,
-            project='project_name and project_domain_name to ' + own_section,
-            tokens=causes.tokens(service),
-            role=self._role_step if service == self._group else '',
-            cafile='cafile of [%s] in nova.conf' % self._group)
+def has_application_credential(conf: cfg.ConfigOpts, group: str) -> bool:
+    return bool(_values(conf, group).auth_type == 'v3applicationcredential')
 
-    @property
-    def _credentials(self) -> str:
-        """What keystone answers the same 401 for, if it is wrong."""
-        if self.is_application_credential:
-            return 'the application credential'
-        user, domain = self.user
-        of_user = 'username (%s), domains' if domain else 'user_id (%s)'
-        return of_user % user + ', password or project'
 
-    @property
-    def _role_step(self) -> str:
-        if not self.is_application_credential:
-            return 'run "%s"%s' % (self.role_command, EARLIER[self._group])
-        return 'create another application credential, with the role %s%s' % (
-            ROLES[self._group], EARLIER[self._group])
+def role_command(conf: cfg.ConfigOpts, group: str) -> str:
+    """Return the command that gives the account the smallest role it needs."""
+    text = 'openstack role add'
+    project = _identity(conf, group, 'project', 'project_name', 'service')
+    for noun, (name, domain) in (('project', project),
+                                 ('user', _user(conf, group))):
+        text += ' --%s %s' % (noun, shlex.quote(name))
+        # Keystone has one domain with this name, and the same in lower case as
+        # its ID.
+        if domain.lower() not in ('', 'default'):
+            text += ' --%s-domain %s' % (noun, shlex.quote(domain))
+    return '%s %s' % (text, ROLES[group])
 
-    @property
-    def is_application_credential(self) -> bool:
-        return bool(self._values.auth_type == 'v3applicationcredential')
 
-    @property
-    def role_command(self) -> str:
-        """The command that gives the account the smallest role it needs."""
-        text = 'openstack role add'
-        project = self._identity('project', 'project_name', default='service')
-        for noun, (name, domain) in ('project', project), ('user', self.user):
-            text += ' --%s %s' % (noun, shlex.quote(name))
-            # Keystone has one domain with this name, and the same in lower
-            # case as its ID.
-            if domain.lower() not in ('', 'default'):
-                text += ' --%s-domain %s' % (noun, shlex.quote(domain))
-        return '%s %s' % (text, ROLES[self._group])
+def _user(conf: cfg.ConfigOpts, group: str) -> tuple[str, str]:
+    return _identity(conf, group, 'user', 'username', group)
 
-    @property
-    def user(self) -> tuple[str, str]:
-        """Name and domain of the user, or an ID and an empty domain."""
-        return self._identity('user', 'username', default=self._group)
 
-    def _identity(self, noun: str, name: str, default: str) -> tuple[str, str]:
-        """Return (name, domain) or (ID, '') of the user or the project."""
-        def first(*names: str) -> str:
-            present = (self._values[name] for name in names
-                       if name in self._values)
-            return next(filter(None, present), '')
+def _identity(conf: cfg.ConfigOpts, group: str, noun: str, name: str,
+              default: str) -> tuple[str, str]:
+    """Return (name, domain) or (ID, '') of the user or the project."""
+    values = _values(conf, group)
 
-        # In the order of keystoneauth.
-        identifier = first(noun + '_id')
-        if identifier:
-            return identifier, ''
-        domain = first(noun + '_domain_id', 'default_domain_id',
-                       noun + '_domain_name', 'default_domain_name')
-        return first(name) or default, domain or 'Default'
+    def first(*names: str) -> str:
+        present = (values[name] for name in names if name in values)
+        return next(filter(None, present), '')
 
-    @functools.cached_property
-    def _values(self) -> Any:
-        name = section(self._conf, self._group)
-        values = self._conf[name]
-        # An error before the plugin is loaded names its options, too.
-        with contextlib.suppress(ks_exceptions.NoMatchingPlugin):
-            self._conf.register_opts(loading.get_auth_plugin_conf_options(
-                values.auth_type or 'none'), group=name)
-        return values
+    # In the order of keystoneauth.
+    identifier = first(noun + '_id')
+    if identifier:
+        return identifier, ''
+    domain = first(noun + '_domain_id', 'default_domain_id',
+                   noun + '_domain_name', 'default_domain_name')
+    return first(name) or default, domain or 'Default'
+
+
+def _values(conf: cfg.ConfigOpts, group: str) -> Any:
+    """Return the options of the account, those of its plugin included."""
+    name = section(conf, group)
+    # An error before the plugin is loaded names its options, too.
+    with contextlib.suppress(ks_exceptions.NoMatchingPlugin):
+        conf.register_opts(loading.get_auth_plugin_conf_options(
+            conf[name].auth_type or 'none'), group=name)
+    return conf[name]
 
 
 def section(conf: cfg.ConfigOpts, group: str) -> str:
@@ -209,7 +195,7 @@ def session(conf: cfg.ConfigOpts, group: str) -> ks_session.Session:
 def reading(conf: cfg.ConfigOpts, group: str) -> abc.Iterator[None]:
     """Translate the errors of reading a section."""
     with errors.translated(errors.Call(
-            lambda: Account(conf, group).party, 'reading [%s]' % group)):
+            lambda: party(conf, group), 'reading [%s]' % group)):
         try:
             yield
         except cfg.Error as exc:

@@ -83,7 +83,7 @@ def get(adapter: ks_adapter.Adapter, call: errors.Call, path: str,
 
 def party(conf: cfg.ConfigOpts, kind: Kind) -> errors.Parties:
     """Return a function that describes the service with its options."""
-    return lambda: auth.Account(conf, kind.credentials, kind.group).party
+    return lambda: auth.party(conf, kind.credentials, kind.group)
 
 
 @repeats.repeating

@@ -25,7 +25,7 @@ class Clients:
     def __init__(self, sdk: Any) -> None:
         config = sdk.config
         self._sdk = sdk
-        self.placement = client.Client(connected.Connected(sdk, TIMEOUT))
+        self.placement = client.Client(connected.access(sdk, TIMEOUT))
         nova = api_connection.Api(
             sdk.session, TIMEOUT, config.get_region_name('compute'),
             config.get_interface('compute') or 'public',

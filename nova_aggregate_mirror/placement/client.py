@@ -11,7 +11,6 @@ import dataclasses
 import functools
 import math
 import os
-import typing
 from typing import Any
 from typing import TypeVar
 import urllib.parse
@@ -28,9 +27,6 @@ from nova_aggregate_mirror.placement import connection
 from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.placement import responses
-
-if typing.TYPE_CHECKING:
-    from nova_aggregate_mirror.placement import connected
 
 LOG = logging.getLogger(__name__)
 
@@ -64,11 +60,11 @@ class Client:
     :param reads_only: whether any request but GET is an error of the program
     """
 
-    def __init__(self, conf: 'cfg.ConfigOpts | connected.Connected', *,
+    def __init__(self, conf: cfg.ConfigOpts | connection.Access, *,
                  request_timeout: float | None = None,
                  announces: bool = False, reads_only: bool = False) -> None:
-        self._access = (connection.Configured(conf)
-                        if isinstance(conf, cfg.ConfigOpts) else conf)
+        self._access = (conf if isinstance(conf, connection.Access)
+                        else connection.configured(conf))
         self._timeout = request_timeout
         self._announces = announces
         self._reads_only = reads_only
@@ -172,7 +168,7 @@ class Client:
     @property
     def options(self) -> str:
         """The option that selects the endpoint."""
-        return self._access.party.selection
+        return self._access.party().selection
 
     def read(self, path: str, parse: Parse[Result],
              provider: str | None = None, version: str = MICROVERSION
@@ -198,7 +194,7 @@ class Client:
             raise RuntimeError('%s %s, but placement is only observed'
                                % (method, path[:LONGEST]))
         slot, target = self._slot(), None
-        call = errors.Call(lambda: self._access.party, '%s %s' % (
+        call = errors.Call(self._access.party, '%s %s' % (
             method, path[:LONGEST]), slot.endpoint)
         try:
             with errors.translated(call):
@@ -240,7 +236,7 @@ class Client:
             contextlib.nullcontext())
         if deadline.remaining() == math.inf:
             limit = deadline.within(
-                self._access.timeout if self._timeout is None
+                self._access.timeout() if self._timeout is None
                 else self._timeout)
         try:
             with limit:
@@ -272,7 +268,7 @@ class Client:
 
     def _look(self, target: connection.Target) -> connection.Target:
         """Return a client of the current catalog, if it has another URL."""
-        call = errors.Call(lambda: self._access.party,
+        call = errors.Call(self._access.party,
                            'looking at the catalog')
         try:
             # Half of the time is left to the request.

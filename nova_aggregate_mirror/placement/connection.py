@@ -14,7 +14,6 @@ from openstack import proxy
 from oslo_config import cfg
 import requests
 
-from nova_aggregate_mirror import causes
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import library_errors
@@ -77,29 +76,31 @@ class Slot:
             target.close()
 
 
-class Configured:
-    """Access configured by the ``[placement]`` section of nova.conf."""
+@dataclasses.dataclass(frozen=True)
+class Access:
+    """How placement is reached.
 
-    def __init__(self, conf: cfg.ConfigOpts) -> None:
-        self._conf = conf
-        self._account = auth.Account(conf, _GROUP)
+    :param connect: returns an SDK connection; it makes no request yet
+    :param timeout: returns seconds per method call outside of a deadline
+    """
 
-    @property
-    def party(self) -> causes.Party:
-        return self._account.party
+    connect: abc.Callable[[], openstack.connection.Connection]
+    party: errors.Parties
+    timeout: abc.Callable[[], float]
 
-    @property
-    def timeout(self) -> float:
-        return float(self._conf.aggregate_mirror.request_timeout)
 
-    def connect(self) -> openstack.connection.Connection:
-        """Return an SDK connection; it makes no request yet."""
+def configured(conf: cfg.ConfigOpts) -> Access:
+    """Return the access by the ``[placement]`` section of nova.conf."""
+    def connect() -> openstack.connection.Connection:
         sdk = openstack.connection.Connection(
-            session=auth.session(self._conf, _GROUP),
-            oslo_conf=self._conf, service_types=[_GROUP])
+            session=auth.session(conf, _GROUP), oslo_conf=conf,
+            service_types=[_GROUP])
         # The SDK would keep it until the process exits.
         atexit.unregister(sdk.close)
         return sdk
+
+    return Access(connect, lambda: auth.party(conf, _GROUP),
+                  lambda: float(conf.aggregate_mirror.request_timeout))
 
 
 def connect(sdk: openstack.connection.Connection) -> Target:

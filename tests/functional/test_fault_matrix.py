@@ -76,9 +76,7 @@ class Fault:
         return self.line or (self.step if self.step[:1].islower() else '')
 
 
-EARLIER = ' (role admin before placement 9.0.0)'
-RENEWAL = ('create another application credential, with the role service'
-           + EARLIER)
+RENEWAL = 'create another application credential, with the role service'
 SELECTION = ('correct region_name or valid_interfaces of [placement] in '
              'nova.conf')
 REGISTER = 'register it: "openstack service create" if '
@@ -126,8 +124,7 @@ PLACEMENT: dict[str, Fault] = {
     'role': Fault(
         faults.without_role,
         'placement at {placement} answered 403',
-        'run "openstack role add --project service --user mirror service"'
-        + EARLIER,
+        'run "openstack role add --project service --user mirror service"',
         (STATUS, AGENT, API, DIFF), 'partial', '2 associations to add.'),
     'application credential': Fault(
         faults.secret_without_role, 'placement at {placement} answered 403',

@@ -156,11 +156,10 @@ def steps() -> abc.Iterator[str]:
         # What is a step of the party alone is below.
         template = re.sub('{[a-z]+}', '%s', cause.step)
         yield from filter(None, [template if template != '%s' else ''])
-    accounts = [auth.Account(servers.make_conf(
+    accounts = [auth.party(servers.make_conf(
         auth_type=kind, username='mirror'), 'placement')
         for kind in ('password', 'v3applicationcredential')]
-    for party in (*(account.party for account in accounts),
-                  openstack_options.party('placement')):
+    for party in *accounts, openstack_options.party('placement'):
         yield from (party.tokens, party.role)
     for party in engine.PARTY, connections.PARTY, causes.cell('one'):
         yield party.schema

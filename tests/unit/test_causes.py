@@ -47,11 +47,10 @@ STEPLESS = {'NO_PROVIDER', 'CHANGED', 'OUT_OF_TIME', 'NOT_ASKED',
 
 def parties() -> list[causes.Party]:
     """Return a party of each kind."""
-    accounts = [auth.Account(servers.make_conf(
+    accounts = [auth.party(servers.make_conf(
         auth_type=kind, username='{odd} %s'), 'placement')
         for kind in ('password', 'v3applicationcredential')]
-    services = [*(account.party for account in accounts),
-                openstack_options.party('placement')]
+    services = [*accounts, openstack_options.party('placement')]
     return [*services, *map(causes.keystone, services), engine.PARTY,
             connections.PARTY, causes.cell('one', 'mysql://cell'),
             causes.cell('two', '{scheme}://{hostname}/two')]

@@ -122,7 +122,7 @@ class TestPlacement(ChecksTest):
             conf = servers.make_conf(**self.cloud.account(**options))
             self.assertEqual(
                 'openstack role add %s service' % command,
-                auth.Account(conf, 'placement').role_command)
+                auth.role_command(conf, 'placement'))
 
     def test_discovery_of_keystone_that_is_refused(self) -> None:
         """It is requested without the credentials, which may be correct."""
@@ -217,8 +217,7 @@ class TestRights(ChecksTest):
             service.recover()
 
         check(FAILURE, 'placement:resource_providers:list', '"openstack role '
-              'add --project service --user placement service" (role admin '
-              'before placement 9.0.0)', token='another:user')
+              'add --project service --user placement service"', token='another:user')
         service.refuse_role(('PUT',))
         check(FAILURE, '403', '(PUT /', 'openstack role add ')
         # A page is not placement's refusal.

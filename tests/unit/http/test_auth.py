@@ -118,7 +118,7 @@ class StepsTestCase(servers.LoopbackTestCase):
         loading.register_auth_conf_options(conf, 'placement')
         loading.register_session_conf_options(conf, 'placement')
         loading.register_adapter_conf_options(conf, 'placement')
-        return auth.Account(conf, 'placement').party
+        return auth.party(conf, 'placement')
 
     def test_account_before_its_plugin_is_loaded(self) -> None:
         """The user and the section are those of nova.conf."""

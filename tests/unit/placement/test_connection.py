@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A placement client on an existing connection."""
 
+import dataclasses
 import gc
 import json
 import os
@@ -22,17 +23,6 @@ from tests.unit import servers
 
 PROVIDER = 'c2a1c1f4-62c5-4ac4-b1a5-5a5b6a0c1d11'
 NOBODY = (200, {'resource_providers': []})
-
-
-class Broken(connection.Configured):
-    """A connection with a bug."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(servers.make_conf())
-        self._error = error
-
-    def connect(self) -> openstack.connection.Connection:
-        raise self._error
 
 
 class TestConfigured(servers.LoopbackTestCase):
@@ -95,7 +85,7 @@ class ConnectedTest(servers.LoopbackTestCase):
             'auth': {'auth_url': self.cloud.url + '/v3', 'username': 'nova',
                      'password': 'the-password', 'user_domain_id': 'default'},
             'region_name': 'R', 'interface': 'internal', **options})
-        return client.Client(connected.Connected(self.sdk, timeout))
+        return client.Client(connected.access(self.sdk, timeout))
 
     def test_region_and_interface(self) -> None:
         """Region and interface are the connection's, and named in errors."""
@@ -158,7 +148,9 @@ class TestErrors(testtools.TestCase):
         """It is not reported as a malformed response."""
         for error in (TypeError(), AttributeError(), KeyError(),
                       AssertionError()):
-            placement = client.Client(Broken(error))
+            placement = client.Client(dataclasses.replace(
+                connection.configured(servers.make_conf()),
+                connect=mock.Mock(side_effect=error)))
             self.assertIs(error, self.assertRaises(
                 type(error), placement.providers))
 
