@@ -166,13 +166,17 @@ class Adapter(session.TCPKeepAliveAdapter):
         # not be below ``auth_url``.
         is_login = url.endswith('/auth/tokens') or (
             is_below and 'X-Auth-Token' not in request.headers)
-        with exchanges.observed(url, is_login) as exchange:
-            response = super().send(
+        bounded = super().send
+
+        def send() -> requests.Response:
+            response = bounded(
                 request, stream, _bounds(request, timeout), *args, **kwargs)
             if not stream:
                 # Reads the body, which may fail, too.
                 _ = response.content
-            exchanges.record_answer(exchange, response)
+            return response
+
+        response = exchanges.observe(send, url, is_login)
         if response.is_redirect:
             # RFC 9110 allows a relative URL here, keystoneauth does not.
             response.headers['Location'] = urllib.parse.urljoin(

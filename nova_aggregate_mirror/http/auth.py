@@ -139,26 +139,21 @@ def missing(conf: cfg.ConfigOpts, group: str) -> list[str]:
     :raises InvalidConfiguration: when none is missing, but one is invalid
     """
     with reading(conf, group):
-        values = conf[section(conf, group)]
+        values, absent = _values(conf, group), []
         if not values.auth_type:
             return ['auth_type']
         names = {option.dest
                  for option in loading.get_plugin_options(values.auth_type)}
-        absent: list[str] = []
-        refusal = None
-        try:
-            loading.load_auth_from_conf_options(conf, group)
-        except ks_exceptions.MissingRequiredOptions as exc:
-            absent = [option.dest for option in exc.options]
-        except ks_exceptions.OptionError as exc:
-            refusal = exc
         for marker, any_of in _NEEDED:
             is_set = any(values[name] for name in names.intersection(any_of))
             if marker in names and any_of[0] in names and not is_set:
                 absent.append(any_of[0])
-        if refusal and not absent:
-            raise refusal
-        return list(dict.fromkeys(absent))
+        if not absent:
+            try:
+                loading.load_auth_from_conf_options(conf, group)
+            except ks_exceptions.MissingRequiredOptions as exc:
+                absent = [option.dest for option in exc.options]
+        return absent
 
 
 def load(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin:

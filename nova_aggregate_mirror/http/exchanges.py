@@ -2,7 +2,6 @@
 """Requests of a call, as the transport sees them."""
 
 from collections import abc
-import contextlib
 import contextvars
 import dataclasses
 import sys
@@ -61,15 +60,14 @@ CURRENT: contextvars.ContextVar[Exchange | None] = contextvars.ContextVar(
 """The exchange of the innermost ``errors.translated``, if any."""
 
 
-@contextlib.contextmanager
-def observed(url: str, is_login: bool) -> abc.Iterator[Exchange]:
-    """Observe a request that the transport makes inside."""
-    exchange = CURRENT.get() or Exchange()
+def observe(send: abc.Callable[[], requests.Response], url: str,
+            is_login: bool) -> requests.Response:
+    """Send a request; note in the current exchange what becomes of it."""
     if not deadline.remaining():
         # The transport refuses to send it: what the request before it did
         # stays the reason.
-        yield exchange
-        return
+        return send()
+    exchange = CURRENT.get() or Exchange()
     exchange.url, exchange.is_login = url, is_login
     exchange.has_login |= is_login
     # Of a request before it.
@@ -77,7 +75,7 @@ def observed(url: str, is_login: bool) -> abc.Iterator[Exchange]:
     # What is handled already is no cause of what is raised inside.
     began, handled = time.monotonic(), sys.exception()
     try:
-        yield exchange
+        response = send()
     except library_errors.CLASSES as exc:
         waited = time.monotonic() - began
         is_timeout = library_errors.meaning(exc) is exceptions.DeadlineExceeded
@@ -86,19 +84,15 @@ def observed(url: str, is_login: bool) -> abc.Iterator[Exchange]:
         if not is_timeout or deadline.is_silence(waited):
             exchange.cause = library_errors.cause(exc, waited, handled)
         raise
-
-
-def record_answer(exchange: Exchange, response: requests.Response) -> None:
-    """Record the answer to a request, as a failure if it is one."""
-    exchange.answer = answer(response)
-    sent = response.request
+    exchange.answer, sent = answer(response), response.request
     # Keystone's version document is requested without credentials, and a 401
     # for it does not refuse them.
     has_credentials = sent.method == 'POST' or 'Authorization' in sent.headers
-    if exchange.is_login and response.status_code == 401 and has_credentials:
+    if is_login and response.status_code == 401 and has_credentials:
         exchange.cause = causes.LOGIN
     elif response.status_code >= 400:
         exchange.cause = unavailable(response).with_detail(exchange.answer)
+    return response
 
 
 def unavailable(response: requests.Response) -> causes.Cause:

@@ -103,7 +103,8 @@ class _Run(Generic[Item, Result]):
                     self._slowest, time.monotonic() - began)
                 self._failed_in_a_row = 0
                 return
-            if pauses < repeats.REPEATS and _may_pause(error):
+            longest = min(PATIENCE, deadline.remaining())
+            if pauses < repeats.REPEATS and 0.0 < error.retry_after <= longest:
                 # The service asks for it: this is no wait for an answer.
                 pauses += 1
                 time.sleep(error.retry_after)
@@ -111,13 +112,13 @@ class _Run(Generic[Item, Result]):
             is_silent = error.is_outage
             # Before the check: others may end at the same time, and none of
             # them is to begin with a further item.
-            self._add_silent(1 if is_silent else 0)
+            self._add_silent(is_silent)
             with self._checking:
                 if self._is_failure(error, began, patience):
                     self.answers.failures[item] = error
                     return
             # It is asked again, with the patience that the check has set.
-            self._add_silent(-1 if is_silent else 0)
+            self._add_silent(-is_silent)
 
     def _add_silent(self, count: int) -> None:
         with self._mutex:
@@ -135,11 +136,11 @@ class _Run(Generic[Item, Result]):
 
     def _waiting(self) -> contextlib.AbstractContextManager[None]:
         """Limit how long an item is waited for."""
+        seconds = SLOWER * self._slowest
         if self._patience:
             # All of them together: others are waiting for this call.
-            return deadline.within(max(
-                PATIENCE, self._began + self._patience - time.monotonic()))
-        return deadline.within(max(PATIENCE, SLOWER * self._slowest))
+            seconds = self._began + self._patience - time.monotonic()
+        return deadline.within(max(PATIENCE, seconds))
 
     def _is_failure(self, error: exceptions.MirrorError, began: float,
                     patience: float) -> bool:
@@ -187,8 +188,3 @@ class _Run(Generic[Item, Result]):
             self._patience = math.inf
         except exceptions.MirrorError:
             self.answers.outage = error
-
-
-def _may_pause(error: exceptions.MirrorError) -> bool:
-    """Check whether a service asks for a short pause before a repetition."""
-    return 0.0 < error.retry_after <= min(PATIENCE, deadline.remaining())

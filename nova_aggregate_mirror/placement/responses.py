@@ -37,10 +37,13 @@ def document(call: errors.Call, response: requests.Response,
 
     :param provider: the UUID of the provider that the request names, if any
     """
-    body = _object(response)
+    try:
+        body = json.loads(response.content)
+    except (ValueError, RecursionError):
+        body = None
     if response.status_code != 200:
         raise _refusal(call, response, body, provider)
-    if body is None:
+    if not isinstance(body, dict):
         raise call.error(
             exceptions.MalformedAnswer,
             causes.UNUSABLE.with_detail(exchanges.answer(response)),
@@ -102,21 +105,14 @@ def _uuids(call: errors.Call, values: list[Any]) -> frozenset[str]:
     return frozenset(values)
 
 
-def _object(response: requests.Response) -> dict[str, Any] | None:
-    """Parse a body; None if it is not a JSON object."""
-    try:
-        body = json.loads(response.content)
-    except (ValueError, RecursionError):
-        return None
-    return body if isinstance(body, dict) else None
-
-
 def _refusal(call: errors.Call, response: requests.Response,
-             body: dict[str, Any] | None, provider: str | None
-             ) -> exceptions.MirrorError:
+             body: object, provider: str | None) -> exceptions.MirrorError:
     """Create the error for a status other than 200."""
-    status = response.status_code
-    error = _error_document(body, status)
+    status, error = response.status_code, dict[str, Any]()
+    match body:
+        case {'errors': [{'status': code} as document, *_]} if code == status:
+            # An error document of placement itself.
+            error = document
     detail = str(error.get('detail', ''))
     kind, cause = library_errors.meaning_of_status(status), None
     if status == 404 and provider and provider in detail:
@@ -128,13 +124,3 @@ def _refusal(call: errors.Call, response: requests.Response,
         # Something else than placement has answered.
         kind = exceptions.MalformedAnswer
     return errors.unexpected(call, response, detail, kind, cause)
-
-
-def _error_document(body: dict[str, Any] | None, status: int
-                    ) -> dict[str, Any]:
-    """Return the error in an error document of placement; else empty."""
-    match body:
-        case {'errors': [{'status': code} as error, *_]} if (
-                isinstance(error, dict) and code == status):
-            return error
-    return {}

@@ -36,16 +36,13 @@ class Change:
         :param names: aggregates, UUID to name; a deleted aggregate has none
         :returns: "added zone-a (UUID), rack-b (UUID); removed UUID"
         """
-        def render(uuids: abc.Iterable[str]) -> str:
-            return ', '.join(
+        texts = []
+        for verb, uuids in ('added', self.add), ('removed', self.remove):
+            aggregates = ', '.join(
                 '%s (%s)' % (names[uuid], uuid) if uuid in names else uuid
                 for uuid in uuids)
-
-        texts = []
-        if self.add:
-            texts.append('added ' + render(self.add))
-        if self.remove:
-            texts.append('removed ' + render(self.remove))
+            if uuids:
+                texts.append('%s %s' % (verb, aggregates))
         return '; '.join(texts)
 
 
