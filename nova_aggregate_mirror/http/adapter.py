@@ -80,7 +80,7 @@ class _Response(http.client.HTTPResponse):
         return data
 
 
-class _Connection:
+class _BoundedConnection:
     """Mix-in that makes a connection class of urllib3 bounded."""
 
     response_class = _Response
@@ -110,7 +110,7 @@ def _bounded_pool(pool: Any) -> Any:
     """Derive a class of connection pools with bounded connections."""
     return type('BoundedPool', (_FreshPool, pool), {
         'ConnectionCls': type('BoundedConnection', (
-            _Connection, pool.ConnectionCls), {})})
+            _BoundedConnection, pool.ConnectionCls), {})})
 
 
 def _bound_pools(manager: urllib3.PoolManager) -> None:

@@ -91,7 +91,7 @@ class Association:
 
 def compare(compared: comparison.Comparison, prune: bool = True
             ) -> list[Association]:
-    """List the associations that nova and placement do not have in common.
+    """List what nova and placement do not have in common.
 
     :param prune: whether the sync removes what is stale
     """
@@ -101,14 +101,11 @@ def compare(compared: comparison.Comparison, prune: bool = True
     def add(state: State, provider: str, aggregates: abc.Iterable[str]
             ) -> None:
         for uuid in aggregates:
-            absent_for = 0.0
-            if state is State.ABSENT:
-                entry = compared.ledger.get(uuid, journal.LedgerEntry())
-                absent_for = entry.absent
+            entry = compared.ledger.get(uuid, journal.LedgerEntry())
             associations[provider, uuid] = dataclasses.replace(
                 _association(nova, provider, uuid, state),
                 in_placement=uuid in compared.current.get(provider, ()),
-                absent_for=absent_for)
+                absent_for=entry.absent if state is State.ABSENT else 0.0)
 
     for change in compared.changes:
         add(State.MISSING, change.provider, change.add)
@@ -137,31 +134,35 @@ def after_sync(differences: abc.Iterable[Association],
                ) -> list[Association]:
     """Return the associations, each with its state after a sync.
 
-    What was changed keeps the state that it had before. What was found to be
-    in sync meanwhile is omitted.
+    What was changed keeps the state that it had before. What was in sync
+    meanwhile is omitted.
     """
     associations: dict[Pair, Association] = {}
     for association in differences:
+        provider, uuid = association.pair
         if association.state in (State.MISSING, State.STALE):
-            subjects = (
-                outcome.Subject(outcome.PROVIDER, association.provider),
-                outcome.Subject(outcome.AGGREGATE, association.aggregate_uuid))
-            if (association.provider in result.done
+            subjects = (outcome.Subject(outcome.PROVIDER, provider),
+                        outcome.Subject(outcome.AGGREGATE, uuid))
+            if (provider in result.done
                     and result.failed.keys().isdisjoint(subjects)):
                 # If this sync changed it, it is added again below.
                 continue
-            state = State.UNKNOWN
-            if association.provider in result.pending:
-                state = State.PENDING
-            association = dataclasses.replace(association, state=state)
+            association = dataclasses.replace(
+                association, state=State.PENDING
+                if provider in result.pending else State.UNKNOWN)
         associations[association.pair] = association
-    for association in foreign(nova, result.kept):
-        associations[association.pair] = association
+
+    def add(state: State, provider: str, aggregates: abc.Iterable[str]
+            ) -> None:
+        for uuid in aggregates:
+            associations[provider, uuid] = _association(
+                nova, provider, uuid, state)
+
+    for provider, aggregates in result.kept.items():
+        add(State.FOREIGN_AGGREGATE, provider, aggregates)
     for change in result.changes:
-        for uuid in (*change.add, *change.remove):
-            associations[change.provider, uuid] = _association(
-                nova, change.provider, uuid,
-                State.MISSING if uuid in change.add else State.STALE)
+        add(State.MISSING, change.provider, change.add)
+        add(State.STALE, change.provider, change.remove)
     return sorted(associations.values())
 
 
@@ -191,17 +192,6 @@ def complete(nova: source.Nova, differences: abc.Iterable[Association],
         associations += [
             Association((host,), '', nova.aggregates.get(uuid, ''), uuid,
                         state) for uuid in nova.members[host]]
-    return sorted(associations)
-
-
-def foreign(nova: source.Nova, kept: source.Memberships
-            ) -> list[Association]:
-    """List the foreign aggregates of compute nodes."""
-    associations = []
-    for provider, aggregates in kept.items():
-        associations += [
-            _association(nova, provider, uuid, State.FOREIGN_AGGREGATE)
-            for uuid in aggregates]
     return sorted(associations)
 
 

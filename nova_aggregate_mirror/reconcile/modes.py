@@ -26,10 +26,8 @@ def find(journal: store.Journal, wanted: str) -> list[Problem]:
     A process had another mode when it last wrote to the journal: only what is
     so now has an exit status.
     """
-    step = STALE % ('restarted', RESTART)
-    disagreements = [
-        _nova_api(process, 'instead of ' + wanted, step)
-        for process in _latest(journal) if process.mode != wanted]
+    disagreements = _of_nova_api(journal, wanted, 'instead of ' + wanted,
+                                 STALE % ('restarted', RESTART))
     past = full_syncs.History(journal.database).newest()
     sync = next((sync for sync in past if sync.mode), None)
     if sync and sync.mode != wanted:
@@ -47,26 +45,32 @@ def find(journal: store.Journal, wanted: str) -> list[Problem]:
 
 def find_for_agent(journal: store.Journal, mode: str) -> list[Problem]:
     """List what disagrees with an agent, whose mode may be the wrong one."""
-    disagreements = []
-    for process in _latest(journal):
-        if process.mode != mode:
-            step = ('unless it was restarted since, run "%s" there for mode '
-                    '%s, or "%s" for mode %s'
-                    % (RESTART, mode, RELOAD, process.mode))
-            disagreements.append(_nova_api(
-                process, 'and this agent has mode ' + mode, step))
+    other = conf.OBSERVE if mode == conf.MIRROR else conf.MIRROR
+    disagreements = _of_nova_api(
+        journal, mode, 'and this agent has mode ' + mode,
+        'unless it was restarted since, run "%s" there for mode %s, or "%s" '
+        'for mode %s' % (RESTART, mode, RELOAD, other))
     if mode == conf.OBSERVE:
         disagreements += _waiting_operations(
             journal, 'this agent only observes', commands.SYNC)
     return disagreements
 
 
-def _nova_api(process: seen_processes.ProcessRecord, clause: str, step: str
-              ) -> Problem:
-    subject = 'Nova-api on %s' % process.host
-    date = dates.in_sentence(process.seen_at)
-    return Problem(subject, '%s had mode %s at its last operation, on %s, %s'
-                   % (subject, process.mode, date, clause), step)
+def _of_nova_api(journal: store.Journal, wanted: str, clause: str, step: str
+                 ) -> list[Problem]:
+    """Describe the latest nova-api of each host that has another mode."""
+    # The oldest come first, and later ones replace them.
+    latest = {process.host: process for process in seen_processes.read(
+        journal.database, time.time() - seen_processes.KEEP)}
+    disagreements = []
+    for host, process in sorted(latest.items()):
+        if process.mode != wanted:
+            subject = 'Nova-api on %s' % host
+            text = '%s had mode %s at its last operation, on %s, %s' % (
+                subject, process.mode, dates.in_sentence(process.seen_at),
+                clause)
+            disagreements.append(Problem(subject, text, step))
+    return disagreements
 
 
 def _waiting_operations(journal: store.Journal, reason: str, command: str
@@ -77,11 +81,3 @@ def _waiting_operations(journal: store.Journal, reason: str, command: str
     return [Problem(
         'Operations', 'Operations wait in the journal, and ' + reason,
         'run "%s"' % command, exit_status.NOT_UPDATED)]
-
-
-def _latest(journal: store.Journal) -> list[seen_processes.ProcessRecord]:
-    """Return the latest nova-api process of each host, by the host's clock."""
-    # The oldest come first, and later ones replace them.
-    latest = {process.host: process for process in seen_processes.read(
-        journal.database, time.time() - seen_processes.KEEP)}
-    return [latest[host] for host in sorted(latest)]

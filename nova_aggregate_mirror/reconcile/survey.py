@@ -6,7 +6,6 @@ It is long because what one has decides what is read of the other.
 
 from collections import abc
 import contextlib
-import dataclasses
 import math
 import shlex
 
@@ -44,20 +43,13 @@ REBUILT = ('if that is nova\'s placement, correct [placement_database] '
            'heal_allocations" for the servers; otherwise ')
 
 
-@dataclasses.dataclass(frozen=True)
-class _Selection:
-    """UUIDs of the aggregates to query in placement."""
-
-    used: frozenset[str]
-    """Aggregates that have hosts in nova."""
-    unused: frozenset[str]
-    """Aggregates without hosts, and those that only the ledger has."""
-    only: frozenset[str]
-    """Requested aggregates; empty means all."""
+Selection = tuple[frozenset[str], frozenset[str], frozenset[str]]
+"""UUIDs of aggregates: those with hosts, others of nova or the ledger, and
+those that were requested; none means all."""
 
 
 def select(context: context.Context,
-           requested: frozenset[str] = frozenset()) -> _Selection:
+           requested: frozenset[str] = frozenset()) -> Selection:
     """Return the aggregates to query in placement."""
     ledgered = frozenset(context.ledger.entries())
     aggregates = context.nova.aggregates()
@@ -66,23 +58,24 @@ def select(context: context.Context,
     every = ledgered.union(aggregates, used)
     if only:
         used, every = used & only, every & only
-    return _Selection(used, every - used, only)
+    return used, every - used, only
 
 
-def read(context: context.Context, selection: _Selection,
+def read(context: context.Context, selection: Selection,
          hosts: frozenset[str] = frozenset()) -> comparison.Comparison:
     """Read placement, then nova.
 
     :raises MirrorError: placement or nova could not be read, the placement
         belongs to another nova, or nova has no such host
     """
+    used, unused, only = selection
     context.display.step('Reading placement')
     current, unread = memberships.read(
-        context.placement, selection.used, selection.unused, context.each)
+        context.placement, used, unused, context.each)
     context.display.step('Reading nova; placement has %s in aggregates'
                          % plurals.count(len(current), 'provider'))
     nova = context.nova.read_all()
-    current = _with_providers(context, current, nova, selection.only)
+    current = _with_providers(context, current, nova, only)
     check_placement(context.placement, current, nova)
     existing = frozenset(nova.members) | nova.hosts()
     unknown = sorted(hosts - existing)
@@ -92,7 +85,7 @@ def read(context: context.Context, selection: _Selection,
             names, plurals.some(existing) or 'none'))
     # The ledger is read last: a deletion is marked before nova deletes.
     return comparison.Comparison(
-        current, nova, context.ledger.entries(), selection.only, hosts, unread)
+        current, nova, context.ledger.entries(), only, hosts, unread)
 
 
 def _with_providers(context: context.Context, current: source.Memberships,
@@ -154,7 +147,11 @@ def name_conflicts(names_of: source.Source, placement: client.Client,
     try:
         names = names_of.node_names(nodes) if nodes else {}
         for node, name in sorted(names.items()):
-            for other in sorted(_named(placement, name) - {node}):
+            others = frozenset[str]()
+            # None has a name that no provider can have.
+            with contextlib.suppress(exceptions.RequestRejected):
+                others = placement.providers(name=name)
+            for other in sorted(others - {node}):
                 owner, step = 'another one', ''
                 if other in nova.compute_nodes():
                     owner = 'that of another compute node, %s,' % other
@@ -193,14 +190,6 @@ def denials(context: context.Context, compared: comparison.Comparison,
         'placement answered that it does not exist, and lists it',
         step='connect each placement that answers for %s to the same database'
         % context.placement.endpoint()))
-
-
-def _named(placement: client.Client, name: str) -> frozenset[str]:
-    """Return the providers with a name; none for a name that none can have."""
-    try:
-        return placement.providers(name=name)
-    except exceptions.RequestRejected:
-        return frozenset()
 
 
 def find_foreign(context: context.Context, compared: comparison.Comparison,
