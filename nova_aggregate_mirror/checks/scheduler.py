@@ -55,11 +55,12 @@ def sharing(deployment: checks.Deployment) -> checks.Findings:
     """
     client, outside = deployment.client, []
     aggregates = frozenset(deployment.source.aggregates())
-    for provider, name in client.sharing().items():
+    for provider in client.sharing():
         # It may have been deleted since it was listed.
         with contextlib.suppress(exceptions.ProviderNotFound):
-            if name != SEGMENT % provider and (
-                    not aggregates <= client.get(provider).aggregates):
+            is_inside = aggregates <= client.get(provider).aggregates
+            segments = client.providers(name=SEGMENT % provider)
+            if not is_inside and provider not in segments:
                 outside.append(provider)
     if not outside:
         return []

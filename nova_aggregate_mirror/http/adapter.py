@@ -24,18 +24,16 @@ import urllib3
 from nova_aggregate_mirror.http import exchanges
 from nova_aggregate_mirror.limits import deadline
 
-# Connections in the pool; threads beyond this number open a new connection for
-# each request.
-KEPT_CONNECTIONS = 64
+KEPT_CONNECTIONS = 64  # Further threads open one for each request.
 
 _NEW = contextvars.ContextVar('aggregate_mirror_new', default=False)
 """Whether requests use no connection that was kept."""
 
 
 @contextlib.contextmanager
-def new_connections() -> abc.Iterator[None]:
-    """Let each request inside open a connection of its own."""
-    token = _NEW.set(True)
+def new_connections(required: bool) -> abc.Iterator[None]:
+    """Let each request inside open a connection of its own, if required."""
+    token = _NEW.set(required)
     try:
         yield
     finally:
@@ -123,8 +121,8 @@ def _bound_pools(manager: urllib3.PoolManager) -> None:
 class Adapter(session.TCPKeepAliveAdapter):
     """Transport adapter for requests that bounds responses by the deadline.
 
-    A shorter timeout of the caller still applies. Raises the exceptions of
-    requests, and ``RuntimeError`` for a request without a deadline.
+    A shorter timeout of the caller still applies. A request without a deadline
+    raises ``RuntimeError``.
 
     :param is_shared: whether other code sends requests, which have no deadline
     :param auth_url: URL of keystone, where a 401 is changed to 403 to avoid a

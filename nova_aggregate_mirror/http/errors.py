@@ -2,8 +2,7 @@
 """Translation of HTTP library errors to retriable or permanent errors.
 
 The texts of the libraries, which may state a cause that nobody observed, go to
-the log at DEBUG. It is long because the party, what it did and the next step
-depend on each other.
+the log at DEBUG.
 """
 
 from collections import abc
@@ -75,8 +74,7 @@ class Call:
             observation[:_LONGEST].rstrip('. '),
             _address(party.name, url or self.url),
             without_secrets(self.occasion), step=step, kind=cause.kind)
-        # ``self.kind`` says which part of nova failed; whether to repeat the
-        # request depends on what happened.
+        # Whether to repeat the request depends on what happened.
         error.is_repeatable = kind.is_repeatable
         error.is_refusal = kind.is_refusal
         return error
@@ -149,8 +147,7 @@ def unexpected(call: Call, response: requests.Response, detail: str = '',
     """Create the error for a response with a status other than 200.
 
     :param detail: what the body says, if anything
-    :param kind: the class, if the status does not decide it
-    :param cause: what the service did, likewise
+    :param kind: the class, and ``cause``, if the status does not decide them
     """
     status = ': '.join(filter(None, (exchanges.answer(response), detail)))
     cause = cause or _refusal(response)
@@ -171,10 +168,7 @@ def _retry_after(response: requests.Response | None) -> float:
 
 
 def _refusal(response: requests.Response) -> causes.Cause:
-    """Return what the status of an error means.
-
-    A service or a proxy before it may have answered with it.
-    """
+    """Return what an error status of a service, or of a proxy, means."""
     challenge = response.headers.get('WWW-Authenticate', '').lower()
     # Keystone's middleware challenges, a proxy does not for keystone.
     if response.status_code == 401 and challenge.startswith('keystone'):

@@ -2,7 +2,6 @@
 """Repetition of a read whose answer did not come from a working service."""
 
 from collections import abc
-import contextlib
 import functools
 import time
 from typing import ParamSpec
@@ -33,12 +32,10 @@ def repeating(read: abc.Callable[Parameters, Result]
     """
     @functools.wraps(read)
     def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        connections: abc.Callable[[], contextlib.AbstractContextManager[
-            None]] = contextlib.nullcontext
         left, earlier = REPEATS, None
         while True:
             try:
-                with connections():
+                with adapter.new_connections(left < REPEATS):
                     return read(*args, **kwargs)
             except exceptions.MirrorError as exc:
                 if exc.failure.kind == causes.OUT_OF_TIME.kind:
@@ -56,6 +53,6 @@ def repeating(read: abc.Callable[Parameters, Result]
                     raise
                 earlier = exc.with_traceback(None)
             time.sleep(pause)
-            left, connections = left - 1, adapter.new_connections
+            left -= 1
 
     return call

@@ -36,6 +36,7 @@ MICROVERSION = '1.36'
 LISTS = '1.3'
 MANY = 50
 """UUIDs per query: 2 KB of URL; the lowest limits of web servers are 4 KB."""
+SHARING = 'MISC_SHARES_VIA_AGGREGATE'
 LONGEST = 200  # Characters of a path in an error message.
 _REQUEST_ID: contextvars.ContextVar[str | None] = contextvars.ContextVar(
     'aggregate_mirror_request_id', default=None)
@@ -108,11 +109,9 @@ class Client:
         """Request a provider that cannot exist, to check placement."""
         self.providers(uuid=str(uuid.UUID(int=0)))
 
-    def sharing(self) -> abc.Mapping[str, str]:
-        """Read the sharing providers: UUIDs to names."""
-        return self.read(
-            '/resource_providers?required=MISC_SHARES_VIA_AGGREGATE',
-            responses.names)
+    def sharing(self) -> frozenset[str]:
+        """Read the UUIDs of the providers that share their resources."""
+        return self.providers(required=SHARING)
 
     def members(self, *aggregates: str) -> frozenset[str]:
         """Read the UUIDs of the providers in any of the aggregates."""
@@ -161,9 +160,11 @@ class Client:
     def endpoint(self) -> str:
         """Describe where placement is, as far as it is known."""
         target = self._slot().target
+        if target is None:
+            return 'endpoint unknown'
         return '%s, endpoint %s' % (
-            target.selection, errors.without_secrets(target.endpoint)
-        ) if target else 'endpoint unknown'
+            target.selection,
+            errors.without_secrets(target.endpoint or 'unknown'))
 
     @property
     def options(self) -> str:
@@ -216,14 +217,10 @@ class Client:
             raise
         call = dataclasses.replace(call, url=slot.endpoint)
         document = responses.document(call, response, provider)
-        self._announce(slot)
-        return call, document
-
-    def _announce(self, slot: connection.Slot) -> None:
-        """Log the first answer of placement to this process."""
         if self._announces and not slot.is_announced:
             slot.is_announced = True
             LOG.info('Placement answers: %s', self.endpoint())
+        return call, document
 
     def _slot(self) -> connection.Slot:
         """Return the slot of this process."""
@@ -268,8 +265,7 @@ class Client:
 
     def _look(self, target: connection.Target) -> connection.Target:
         """Return a client of the current catalog, if it has another URL."""
-        call = errors.Call(self._access.party,
-                           'looking at the catalog')
+        call = errors.Call(self._access.party, 'looking at the catalog')
         try:
             # Half of the time is left to the request.
             with deadline.within(deadline.remaining() / 2), \

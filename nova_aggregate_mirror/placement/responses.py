@@ -61,17 +61,6 @@ def providers(call: errors.Call, answer: dict[str, Any]) -> frozenset[str]:
     return frozenset(map(uuids.canonical, _uuids(call, values)))
 
 
-def names(call: errors.Call, answer: dict[str, Any]) -> dict[str, str]:
-    """Parse a list of resource providers: UUIDs to names."""
-    # Called for the error that it raises if a UUID is wrong.
-    providers(call, answer)
-    by_uuid = {uuids.canonical(entry['uuid']): entry.get('name')
-               for entry in answer['resource_providers']}
-    if not all(isinstance(name, str) for name in by_uuid.values()):
-        raise call.malformed('a provider without a name')
-    return by_uuid
-
-
 def provider(call: errors.Call, answer: dict[str, Any], uuid: str) -> Provider:
     """Parse the aggregates and the generation of a provider."""
     aggregates = answer.get('aggregates')

@@ -253,7 +253,7 @@ def _removable(context: context.Context, nova: source.Nova,
     if nova.invalid_aggregates:
         return frozenset()
     try:
-        nodes = nova.compute_nodes() - context.placement.sharing().keys()
+        nodes = nova.compute_nodes() - context.placement.sharing()
         return frozenset(uuid for uuid in foreign
                          if context.placement.members(uuid) <= nodes)
     except exceptions.MirrorError:

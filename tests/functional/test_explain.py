@@ -97,7 +97,7 @@ class TestConditions(explaining.ExplainingTest):
         """It was listed, and no longer shares anything."""
         self.useFixture(fixtures.MonkeyPatch(
             'tests.scheduling.explaining.Placement.sharing',
-            lambda _placement: {uuidsentinel.deleted: 'nfs'}))
+            lambda _placement: frozenset({uuidsentinel.deleted})))
         self.assertEqual(['good'], explaining.accepted(
             self.explain_flavor(self.wanted, ZONE)))
 

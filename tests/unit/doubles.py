@@ -91,9 +91,9 @@ class Placement:
         return frozenset(provider for provider in self.aggregates
                          if name in ('', self.names.get(provider)))
 
-    def sharing(self) -> dict[str, str]:
+    def sharing(self) -> frozenset[str]:
         self._ask('SHARING', '')
-        return {}
+        return frozenset()
 
     def probe(self) -> None:
         self._ask('PROBE', '')

@@ -217,7 +217,8 @@ class TestRights(ChecksTest):
             service.recover()
 
         check(FAILURE, 'placement:resource_providers:list', '"openstack role '
-              'add --project service --user placement service"', token='another:user')
+              'add --project service --user placement service"',
+              token='another:user')
         service.refuse_role(('PUT',))
         check(FAILURE, '403', '(PUT /', 'openstack role add ')
         # A page is not placement's refusal.

@@ -235,7 +235,7 @@ class TestSharing(servers.LoopbackTestCase):
         """It is not in the way of any host."""
         self.placement.set_traits(PROVIDER, 'MISC_SHARES_VIA_AGGREGATE')
         self.placement.set_aggregates(PROVIDER, [AGGREGATE, OTHER])
-        listed = {**self.client.sharing(), OTHER: 'deleted'}
+        listed = self.client.sharing() | {OTHER}
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.placement.client.Client.sharing',
             lambda _client: listed))

@@ -11,7 +11,6 @@ from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import client
-from tests import documents
 from tests.unit import servers
 
 PROVIDER = uuidutils.generate_uuid()
@@ -44,17 +43,6 @@ class AnswerTestCase(servers.LoopbackTestCase):
             {'resource_providers': [{'uuid': 'x'}]},
             {'resource_providers': [{'uuid': PROVIDER}, {'uuid': 1}]},
         ), self.client.providers)
-
-    def test_list_of_sharing_providers(self) -> None:
-        """Each has a name, which is shown to operators."""
-        self.assert_malformed('/resource_providers', (
-            {'resource_providers': [{'name': 'nfs'}]},
-            {'resource_providers': [{'uuid': PROVIDER}]},
-            {'resource_providers': [{'uuid': PROVIDER, 'name': None}]},
-        ), self.client.sharing)
-        self.cloud.answers['/resource_providers'] = (200, {
-            'resource_providers': [documents.provider(PROVIDER, 'nfs')]})
-        self.assertEqual({PROVIDER: 'nfs'}, self.client.sharing())
 
     def test_provider(self) -> None:
         """Only UUIDs and an integer are a provider's state."""
