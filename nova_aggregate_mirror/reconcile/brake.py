@@ -44,9 +44,8 @@ def refusal(compared: comparison.Comparison, max_removed_share: float | None
     for node in nova.nodes.keys() & compared.current.keys():
         ours += len(compared.current[node] & compared.owned)
     if removed > ALWAYS_SAFE and removed > max_removed_share * ours:
+        figures = 100 * removed / ours, 100 * max_removed_share, removed, ours
         return exceptions.RemovalsRefused(
             '%.2f%% of the associations would be removed, which is over '
-            '%.2f%% (%d of %d)' % (
-                100 * removed / ours, 100 * max_removed_share, removed, ours),
-            step=STEP)
+            '%.2f%% (%d of %d)' % figures, step=STEP)
     return None

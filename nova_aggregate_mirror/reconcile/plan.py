@@ -36,13 +36,13 @@ class Change:
         :param names: aggregates, UUID to name; a deleted aggregate has none
         :returns: "added zone-a (UUID), rack-b (UUID); removed UUID"
         """
+        def text(uuid: str) -> str:
+            return '%s (%s)' % (names[uuid], uuid) if uuid in names else uuid
+
         texts = []
         for verb, uuids in ('added', self.add), ('removed', self.remove):
-            aggregates = ', '.join(
-                '%s (%s)' % (names[uuid], uuid) if uuid in names else uuid
-                for uuid in uuids)
             if uuids:
-                texts.append('%s %s' % (verb, aggregates))
+                texts.append(verb + ' ' + ', '.join(map(text, uuids)))
         return '; '.join(texts)
 
 

@@ -70,19 +70,19 @@ def read(context: context.Context, selection: Selection,
     """
     used, unused, only = selection
     context.display.step('Reading placement')
-    current, unread = memberships.read(
+    members, unread = memberships.read(
         context.placement, used, unused, context.each)
     context.display.step('Reading nova; placement has %s in aggregates'
-                         % plurals.count(len(current), 'provider'))
+                         % plurals.count(len(members), 'provider'))
     nova = context.nova.read_all()
-    current = _with_providers(context, current, nova, only)
+    current = _with_providers(context, members, nova, only)
     check_placement(context.placement, current, nova)
     existing = frozenset(nova.members) | nova.hosts()
     unknown = sorted(hosts - existing)
     if unknown and not nova.cells_down:
-        names = ', '.join(unknown)
-        raise exceptions.UnknownName('nova has no host %s; it has %s' % (
-            names, plurals.some(existing) or 'none'))
+        names, others = ', '.join(unknown), plurals.some(existing) or 'none'
+        raise exceptions.UnknownName(
+            'nova has no host %s; it has %s' % (names, others))
     # The ledger is read last: a deletion is marked before nova deletes.
     return comparison.Comparison(
         current, nova, context.ledger.entries(), only, hosts, unread)
@@ -123,11 +123,11 @@ def check_placement(placement: client.Client, providers: abc.Collection[str],
     if nova.cells_down:
         raise exceptions.CellUnavailable.of_any(nova.cells_down)
     difference = ', with no UUID in common' if providers else ''
+    counts = (plurals.count(len(providers), 'resource provider'),
+              plurals.count(len(nodes), 'compute node'))
     raise exceptions.WrongPlacement(
         'placement has %s and nova has %s%s; %s' % (
-            plurals.count(len(providers), 'resource provider'),
-            plurals.count(len(nodes), 'compute node'),
-            difference, placement.endpoint()),
+            *counts, difference, placement.endpoint()),
         step='%scorrect %s' % (
             ANOTHER if providers else REBUILT, placement.options))
 
@@ -237,10 +237,13 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
         result.failed |= {outcome.Subject(outcome.FOREIGN, node): exc
                           for node in result.kept}
         known = frozenset().union(*result.kept.values())
-    result.kept = {node: unknown for node, aggregates in result.kept.items()
-                   if (unknown := aggregates - known)}
+    unknown = {node: aggregates - known
+               for node, aggregates in result.kept.items()}
+    result.kept = {node: foreign for node, foreign in unknown.items()
+                   if foreign}
+    foreign = frozenset().union(*result.kept.values())
     return frozenset() if outage else _removable(
-        context, compared.nova, frozenset().union(*result.kept.values()))
+        context, compared.nova, foreign)
 
 
 def _removable(context: context.Context, nova: source.Nova,
