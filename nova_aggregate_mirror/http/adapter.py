@@ -70,13 +70,6 @@ class _Response(http.client.HTTPResponse):
         super().__init__(sock, *args, **kwargs)
         self.fp = io.BufferedReader(_Reader(self.fp.detach(), sock))
 
-    def read(self, amt: int | None = None) -> bytes:
-        data = super().read(amt)
-        if amt and not data and self.length:
-            # ``length`` bytes are missing, which urllib3 before 2.0 accepts.
-            raise http.client.IncompleteRead(data, self.length)
-        return data
-
 
 class _BoundedConnection:
     """Mix-in that makes a connection class of urllib3 bounded."""
@@ -151,10 +144,7 @@ class Adapter(session.TCPKeepAliveAdapter):
     def send(self, request: requests.PreparedRequest, stream: bool = False,
              timeout: Any = None, *args: Any, **kwargs: Any
              ) -> requests.Response:
-        """Send a request, as the adapter of requests does.
-
-        :param timeout: seconds or None, or a (connect, read) tuple of these
-        """
+        """Send a request, as the adapter of requests does."""
         if not self._is_shared and deadline.remaining() == math.inf:
             raise RuntimeError('a request was made without a deadline')
         url = request.url or ''
@@ -187,19 +177,18 @@ class Adapter(session.TCPKeepAliveAdapter):
 
 
 def _bounds(request: requests.PreparedRequest, timeout: Any) -> Any:
-    """Return the (connect, read) timeouts, bounded by the deadline."""
-    connect, read = (
-        timeout if isinstance(timeout, tuple) else (timeout, timeout))
+    """Return the timeouts for connect and read, bounded by the deadline."""
     try:
         seconds = deadline.allowance(None)
     except TimeoutError as exc:
         raise requests.exceptions.ConnectTimeout(
             exc, request=request) from exc
     if seconds is None:
-        return connect, read
+        return timeout
+    ceiling = timeout or seconds
     # A name may have an IPv6 and an IPv4 address that both hang, and the
     # connect timeout applies to each address.
-    return min(connect or seconds, seconds / 2), min(read or seconds, seconds)
+    return min(ceiling, seconds / 2), min(ceiling, seconds)
 
 
 def bound(existing: session.Session, is_shared: bool = True) -> None:

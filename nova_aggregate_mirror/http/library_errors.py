@@ -55,6 +55,12 @@ _MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
     (exceptions.MalformedAnswer, (http.client.HTTPException, ValueError)),
 )
 
+_STATUSES: dict[int, Kind] = {
+    401: exceptions.NotAuthorized, 403: exceptions.Forbidden,
+    # Only placement's own error message proves that a provider is missing.
+    **dict.fromkeys((404, 410), exceptions.MalformedAnswer),
+    **dict.fromkeys((408, 409, 425, 429), exceptions.ServiceFailed)}
+
 CLASSES = (*itertools.chain.from_iterable(row[1] for row in _MEANING),)
 """Every class that is translated."""
 
@@ -132,15 +138,10 @@ def meaning(exc: Exception) -> Kind:
 
 def meaning_of_status(status: int) -> Kind:
     """Return the class in our tree for an HTTP status other than 200."""
-    if status in (401, 403):
-        return (exceptions.Forbidden if status == 403
-                else exceptions.NotAuthorized)
-    if status in (404, 410):
-        # Only placement's own error message proves that a provider is missing.
-        return exceptions.MalformedAnswer
-    if 400 <= status < 500 and status not in (408, 409, 425, 429):
-        return exceptions.RequestRejected
-    return exceptions.ServiceFailed
+    if status in _STATUSES:
+        return _STATUSES[status]
+    return (exceptions.RequestRejected if 400 <= status < 500
+            else exceptions.ServiceFailed)
 
 
 def cause(exc: Exception, waited: float, handled: BaseException | None

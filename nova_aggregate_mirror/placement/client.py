@@ -197,15 +197,23 @@ class Client:
         slot, target = self._slot(), None
         call = errors.Call(self._access.party, '%s %s' % (
             method, path[:LONGEST]), slot.endpoint)
+        options = dict(
+            body, microversion=version, microversion_service_type='placement',
+            global_request_id=_REQUEST_ID.get(), raise_exc=False,
+            # Only the deadline limits, even if the session has retries.
+            connect_retries=0,
+            # The token has been fetched, where waiting is bounded.
+            authenticated=False)
         try:
             with errors.translated(call):
                 for _attempt in range(2):
                     target, token = self._connect(slot)
-                    response = connection.send(
-                        target.client, method,
-                        target.endpoint.rstrip('/') + path,
-                        version, headers=token, **body,
-                        global_request_id=_REQUEST_ID.get())
+                    # The SDK's own request method looks up the token's project
+                    # and may return a cached response.
+                    response = target.client.session.request(
+                        target.endpoint.rstrip('/') + path, method,
+                        headers={**token, 'Accept': 'application/json'},
+                        **options)
                     if response.status_code != 401:
                         break
                     # The token was revoked, or keystone has lost its keys.
@@ -254,10 +262,10 @@ class Client:
         try:
             target = slot.target
             if target is None:
-                target = connection.connect(self._access.connect())
+                target = slot.target = connection.connect(
+                    self._access.connect())
             elif slot.may_look() and not target.client.endpoint_override:
-                target = self._look(target)
-            slot.target = target
+                target = slot.target = self._look(target)
             with errors.parsing():
                 return target, target.client.session.get_auth_headers() or {}
         finally:
@@ -282,7 +290,8 @@ class Client:
             current.close()
             return target
         target.close()
-        LOG.info('Placement has moved: %s', current.endpoint)
+        LOG.info('Placement has moved: %s',
+                 errors.without_secrets(current.endpoint))
         return current
 
 

@@ -7,12 +7,10 @@ import dataclasses
 import math
 import threading
 import time
-from typing import Any
 
 import openstack
 from openstack import proxy
 from oslo_config import cfg
-import requests
 
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
@@ -118,18 +116,3 @@ def connect(sdk: openstack.connection.Connection) -> Target:
         endpoint = client.get_endpoint() or ''
     return Target(
         client, library_errors.selection(*selected), endpoint, sdk)
-
-
-def send(client: proxy.Proxy, method: str, url: str, microversion: str,
-         headers: abc.Mapping[str, str], **options: Any) -> requests.Response:
-    """Send one request; return its response, whatever the status."""
-    # The SDK's own request method looks up the token's project and may return
-    # a cached response.
-    return client.session.request(
-        url, method, microversion=microversion,
-        microversion_service_type=_GROUP,
-        headers={**headers, 'Accept': 'application/json'}, raise_exc=False,
-        # Only the deadline limits, even if the session has retries.
-        connect_retries=0,
-        # The token has been fetched, where waiting is bounded.
-        authenticated=False, **options)

@@ -96,14 +96,6 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.assertEqual(
             [], [one for one in live() if id(one) not in before])
 
-    def test_stale_write_is_a_conflict(self) -> None:
-        """A concurrent change is never overwritten."""
-        stale = self.client.get(PROVIDER)
-        self.placement.set_aggregates(PROVIDER, [AGGREGATE])
-        self.assertRaises(exceptions.GenerationConflict, self.client.put,
-                          stale, frozenset())
-        self.assertEqual({AGGREGATE}, self.placement.aggregates(PROVIDER))
-
     def test_missing_provider_is_not_found(self) -> None:
         """A missing provider has its own error."""
         missing = uuidutils.generate_uuid()
@@ -462,17 +454,6 @@ class KeystoneTestCase(servers.LoopbackTestCase):
             self.assertRaises(exceptions.MirrorError, self.client.get,
                               PROVIDER)
         self.assertEqual(1, self.cloud.count('/v3/auth/tokens'))
-
-    def test_address_that_stays(self) -> None:
-        """The client stays, too; the catalog is looked at once in a while."""
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.placement.connection.REDISCOVERY', 10 ** 9))
-        self.client.providers()
-        self.cloud.answers['/resource_providers'] = 503, b'<html>'
-        for _call in range(3):
-            self.assertRaises(exceptions.ServiceFailed, self.client.providers)
-        self.assertEqual(2, self.cloud.count('/v3/auth/tokens'))
-        self.assertEqual(2, self.cloud.count('/'))
 
     def test_other_address_that_does_not_answer(self) -> None:
         """The client is replaced only by one that works."""
