@@ -40,9 +40,8 @@ ROLES = {'placement': 'service', 'neutron': 'admin'}
 
 def party(conf: cfg.ConfigOpts, group: str, service: str = ''
           ) -> causes.Party:
-    """Return a service, with the options of its account.
+    """Return a service, with the options of its account in a section.
 
-    :param group: the section that has the account
     :param service: the section that selects the endpoint; by default the same
     """
     service = service or group
@@ -55,8 +54,8 @@ def party(conf: cfg.ConfigOpts, group: str, service: str = ''
     # Keystone answers the same 401 for whatever of these is wrong.
     if has_application_credential(conf, group):
         credentials = 'the application credential'
-        role = 'create another application credential, with the role '
-        role += ROLES[group]
+        role = ('create another application credential, with the role '
+                + ROLES[group])
     else:
         user, domain = _user(conf, group)
         text = 'username (%s), domains' if domain else 'user_id (%s)'

@@ -61,8 +61,6 @@ class Call:
         """Create an error, without secrets.
 
         :param kind: the class for what happened
-        :param url: the address that was asked
-        :param party: another one than the service
         """
         party = party or self.party()
         observation = ' '.join(without_secrets(cause.phrase).split())
@@ -86,10 +84,7 @@ class Call:
 
 
 def _filter_warning(record: library_log.LogRecord) -> bool:
-    """Return False for a warning about our requests; log it at DEBUG.
-
-    Keystoneauth warns for each request, of causes that nobody observed.
-    """
+    """Return False for a warning about our requests; log it at DEBUG."""
     if exchanges.CURRENT.get() is None or record.levelno < library_log.WARNING:
         return True
     LOG.debug('%s: %s', record.name, without_secrets(record.getMessage()))

@@ -103,10 +103,7 @@ def selection(region: str | None, interfaces: str | list[str] | None) -> str:
 def looking_up(session: ks_session.Session, service_type: str | None,
                region: str | None, interfaces: str | list[str] | None
                ) -> abc.Iterator[None]:
-    """Let the error for an endpoint that is not found tell what is missing.
-
-    :raises NoEndpoint: the catalog of the token has other endpoints, or none
-    """
+    """Let ``NoEndpoint`` tell what the catalog of the token has instead."""
     try:
         yield
     except CATALOG:
@@ -149,7 +146,6 @@ def cause(exc: Exception, waited: float, handled: BaseException | None
     """Return what the other party of a failed request did.
 
     :param waited: seconds that the request took
-    :param handled: see ``driver_failures.chain``
     """
     chain = driver_failures.chain(exc, handled)
     if meaning(exc) is exceptions.DeadlineExceeded:
@@ -158,11 +154,9 @@ def cause(exc: Exception, waited: float, handled: BaseException | None
         return (causes.NO_CONNECTION.with_detail(waited) if is_connect
                 else causes.silent(waited))
     observed = next(filter(None, map(_of_error, chain)), None)
-    if observed is None:
-        return causes.UNASKED.with_detail(type(_wrapped(exc)).__name__)
-    if isinstance(exc, requests_exceptions.ProxyError):
+    if observed and isinstance(exc, requests_exceptions.ProxyError):
         return causes.PROXY.with_detail(observed.phrase)
-    return observed
+    return observed or causes.UNASKED.with_detail(type(_wrapped(exc)).__name__)
 
 
 def _of_error(error: BaseException) -> causes.Cause | None:

@@ -176,8 +176,6 @@ class Client:
              ) -> Result:
         """Send a GET, and parse its answer.
 
-        A GET that nothing of placement answered is sent again.
-
         :param parse: takes the request, for errors, and the JSON object
         :param provider: the UUID of the provider that the path names, if any
         """

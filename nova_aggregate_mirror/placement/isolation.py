@@ -99,8 +99,8 @@ class _Run(Generic[Item, Result]):
                 error = exc
             else:
                 self.answers.results[item] = result
-                self._slowest = max(
-                    self._slowest, time.monotonic() - began)
+                seconds = time.monotonic() - began
+                self._slowest = max(self._slowest, seconds)
                 self._failed_in_a_row = 0
                 return
             longest = min(PATIENCE, deadline.remaining())

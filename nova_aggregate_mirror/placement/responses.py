@@ -20,23 +20,17 @@ _CONCURRENT_UPDATE = 'placement.concurrent_update'
 
 @dataclasses.dataclass(frozen=True)
 class Provider:
-    """Aggregates of a resource provider, as placement returned them.
-
-    ``generation`` is the provider's generation at that time; placement accepts
-    a write only if it has not changed.
-    """
+    """Aggregates of a resource provider, as placement returned them."""
 
     uuid: str
     aggregates: frozenset[str]
     generation: int
+    """Placement accepts a write only if it has not changed."""
 
 
 def document(call: errors.Call, response: requests.Response,
              provider: str | None) -> dict[str, Any]:
-    """Parse the JSON object of a response with status 200.
-
-    :param provider: the UUID of the provider that the request names, if any
-    """
+    """Parse the JSON object of a response, for any or for one provider."""
     try:
         body = json.loads(response.content)
     except (ValueError, RecursionError):
@@ -83,11 +77,7 @@ def check_written(call: errors.Call, written: Provider, before: Provider,
 
 
 def _uuids(call: errors.Call, values: list[Any]) -> frozenset[str]:
-    """Check that all are UUIDs, and return them as they are spelled.
-
-    Whether another spelling is another aggregate depends on the database of
-    placement; see ``reconcile.provider_writes``.
-    """
+    """Check that all are UUIDs, and return them as they are spelled."""
     if not all(isinstance(value, str) and uuidutils.is_uuid_like(value)
                for value in values):
         raise call.malformed('an entry without a UUID')

@@ -96,15 +96,11 @@ def _with_providers(context: context.Context, current: source.Memberships,
     Their list is the longest of all responses. It shows whether compute nodes
     have providers, and whether this is nova's placement.
     """
-    nodes = nova.compute_nodes()
-    lacking = []
-    for node in nova.nodes:
-        related = nova.wanted(node) | nova.disputed(node)
-        if only:
-            related &= only
-        if related and node not in current:
-            lacking.append(node)
-    if not nodes or not (lacking or nodes.isdisjoint(current)):
+    nodes, related = nova.compute_nodes(), frozenset[str]()
+    for node in nova.nodes.keys() - current.keys():
+        related |= nova.wanted(node) | nova.disputed(node)
+    is_lacking = bool(related & only if only else related)
+    if not nodes or not (is_lacking or nodes.isdisjoint(current)):
         return current
     return {**dict.fromkeys(context.placement.providers(), frozenset()),
             **current}
@@ -207,26 +203,25 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
         len(nodes), 'provider'), len(nodes))
 
     def read(node: str) -> None:
-        aggregates = frozenset[str]()
         with contextlib.suppress(exceptions.ProviderNotFound):
             aggregates = context.placement.get(node).aggregates
-        foreign = aggregates - compared.owned - compared.deleted
+            foreign = aggregates - compared.owned - compared.deleted
+            if foreign:
+                result.kept[node] = foreign
         context.display.advance()
-        if foreign:
-            result.kept[node] = foreign
 
+    failures = dict[str, exceptions.MirrorError]()
     outage: exceptions.MirrorError | None = None
     for start in range(0, len(nodes), context.batch):
         batch = nodes[start:start + context.batch]
         answers = context.placement.ask(read, batch, context.each, math.inf)
-        failures, outage = answers.failures, answers.outage
+        outage = answers.outage
+        failures |= answers.failures
         reason = outage or answers.silence
         if reason:
             failures |= dict.fromkeys(
                 answers.unasked(nodes[start:] if outage else batch),
                 exceptions.NotTried.because_of(reason))
-        result.failed |= {outcome.Subject(outcome.FOREIGN, node): error
-                          for node, error in failures.items()}
         if outage:
             break
     try:
@@ -234,9 +229,10 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
         known: abc.Set[str] = {
             *context.nova.aggregates(), *context.ledger.entries()}
     except exceptions.MirrorError as exc:
-        result.failed |= {outcome.Subject(outcome.FOREIGN, node): exc
-                          for node in result.kept}
+        failures |= dict.fromkeys(result.kept, exc)
         known = frozenset().union(*result.kept.values())
+    result.failed |= {outcome.Subject(outcome.FOREIGN, node): error
+                      for node, error in failures.items()}
     unknown = {node: aggregates - known
                for node, aggregates in result.kept.items()}
     result.kept = {node: foreign for node, foreign in unknown.items()
