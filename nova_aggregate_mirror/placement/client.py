@@ -245,8 +245,9 @@ class Client:
             with limit:
                 yield
         except exceptions.MirrorError as exc:
-            slot = self._slot()
-            if slot.target and (exc.is_outage or exc.is_repeatable):
+            slot, is_late = self._slot(), isinstance(exc, exceptions.OutOfTime)
+            if slot.target and not is_late and (
+                    exc.is_outage or exc.is_repeatable):
                 # It may have moved: the next request looks at the catalog.
                 slot.is_suspect = True
             raise

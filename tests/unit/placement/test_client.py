@@ -96,6 +96,14 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.assertEqual(
             [], [one for one in live() if id(one) not in before])
 
+    def test_stale_write_is_a_conflict(self) -> None:
+        """A concurrent change is never overwritten."""
+        stale = self.client.get(PROVIDER)
+        self.placement.set_aggregates(PROVIDER, [AGGREGATE])
+        self.assertRaises(exceptions.GenerationConflict, self.client.put,
+                          stale, frozenset())
+        self.assertEqual({AGGREGATE}, self.placement.aggregates(PROVIDER))
+
     def test_missing_provider_is_not_found(self) -> None:
         """A missing provider has its own error."""
         missing = uuidutils.generate_uuid()
