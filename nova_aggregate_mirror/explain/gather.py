@@ -31,12 +31,10 @@ from nova_aggregate_mirror.explain import reasons
 from nova_aggregate_mirror.explain import rehearsal
 from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror.explain.request import descriptions
-from nova_aggregate_mirror.explain.request import record
 from nova_aggregate_mirror.explain.request import stored
 from nova_aggregate_mirror.explain import resource_holders
 from nova_aggregate_mirror.explain import zones
 from nova_aggregate_mirror.http import resources
-from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
@@ -102,15 +100,12 @@ def explain(cloud: Cloud, args: argparse.Namespace, names: Names,
     :raises UnknownName: nova has no such host, server or flavor
     :raises MirrorError: placement or nova could not be read
     """
-    pending, syncs, notes = _read_journal(open_journal)
     # Nova's objects wait longer for an unavailable database.
     nova = read_nova(cloud, args.hosts)
     request = _of_arguments(cloud, args, names)
-    request.notes += notes
-    answer = conditions.explain(
+    pending = _pending(open_journal, request.notes)
+    return conditions.explain(
         gather(cloud, nova, request, args.hosts, pending))
-    return dataclasses.replace(answer, notes=[
-        *answer.notes, *record.later_syncs(answer, syncs)])
 
 
 def read_nova(cloud: Cloud, hosts: abc.Iterable[str]) -> source.Nova:
@@ -130,22 +125,17 @@ def read_nova(cloud: Cloud, hosts: abc.Iterable[str]) -> source.Nova:
     return nova
 
 
-def _read_journal(open_journal: abc.Callable[[], store.Journal]) -> tuple[
-        dict[str, float], list[full_syncs.Entry], list[str]]:
-    """Return the ages of pending rows, the full syncs, and notes.
-
-    The age in seconds is that of the oldest pending row of each host.
-    """
+def _pending(open_journal: abc.Callable[[], store.Journal],
+             notes: list[str]) -> dict[str, float]:
+    """Return host to the age of its oldest pending row, in seconds."""
     try:
-        journal = open_journal()
         # Rows come oldest first; reversed, the oldest of a host remains.
-        pending = {row.dirty.host: time.time() - row.created_at
-                   for row in reversed(journal.rows.all())
-                   if row.mirrored_at is None}
-        return pending, full_syncs.History(journal.database).newest(), []
+        return {row.dirty.host: time.time() - row.created_at
+                for row in reversed(open_journal().rows.all())
+                if row.mirrored_at is None}
     except exceptions.JournalUnavailable as exc:
-        return {}, [], ['What is pending in the journal is not known: %s'
-                        % exc]
+        notes.append('What is pending in the journal is not known: %s' % exc)
+        return {}
 
 
 def _of_arguments(cloud: Cloud, args: argparse.Namespace, names: Names

@@ -3,10 +3,8 @@
 
 import json
 import pathlib
-import time
 
 import fixtures as base_fixtures
-from nova.conf import CONF
 from nova.db.api import api as api_db
 from nova.db.main import api as main_db
 from nova.db.main import models
@@ -14,8 +12,6 @@ from nova import objects
 from oslo_utils.fixture import uuidsentinel
 import sqlalchemy as sa
 
-from nova_aggregate_mirror.journal import full_syncs
-from nova_aggregate_mirror.journal import store
 from tests import documents
 from tests.functional import test_manage
 from tests import patience
@@ -389,30 +385,6 @@ class TestRefusals(ExplainTest):
                     uuidsentinel.server, '[' * 60000))
         self.assert_refused('(RecursionError). Describe the server with',
                             '--server', uuidsentinel.server)
-
-
-class TestJournal(ExplainTest):
-    """What the journal adds, and how the command does without it."""
-
-    def failed(self):
-        """Create a server in ERROR, with its fault, in no host."""
-        nova = self.cloud.nova
-        server = placed.create_server(nova, self.flavor, '', state='error')
-        with nova.in_cell('cell1') as context:
-            objects.InstanceFault(
-                context, instance_uuid=server, code=500, details='',
-                message='No valid host was found.', host=None).create()
-        return server
-
-    def test_sync_after_the_failure_of_a_server(self):
-        """A note says that placement has changed, also in JSON."""
-        server, now = self.failed(), time.time()
-        full_syncs.History(store.Journal(CONF).database).note(full_syncs.Entry(
-            'agent', 'api1', now + 60, now + 61, 1.0, added=3))
-        done = self.explain('--server', server, '--format', 'json')
-        self.assertEqual(0, done.returncode, done.stderr)
-        self.assertIn('changed placement: 3 associations added.',
-                      ''.join(json.loads(done.stdout)['notes']))
 
 
 class TestPage(ExplainTest):

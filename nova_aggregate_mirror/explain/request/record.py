@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's own record of a server, and syncs since the failure that it has."""
+"""Nova's own record of a server."""
 
-from collections import abc
 import datetime
 from typing import Any
 
-from nova.compute import vm_states
 from nova import objects
 from oslo_utils import timeutils
 
-from nova_aggregate_mirror import dates
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.journal import full_syncs
-from nova_aggregate_mirror import plurals
 
 FAULTS = 10
 """Latest faults that are shown; each host that was tried leaves one."""
@@ -26,8 +21,6 @@ ERROR = 'Error'
 OPERATIONS = {operation: operation for operation in explanation.OPERATIONS}
 OPERATIONS['live-migration'] = OPERATIONS.pop(explanation.LIVE_MIGRATE)
 """Actions for which nova-scheduler is asked, as an explanation calls them."""
-CHANGED = ('The server failed at %s. Full syncs that ended after that, the '
-           'last at %s, changed placement: %s. This answer is that of now.')
 
 
 def read(context: Any, instance: Any) -> explanation.ServerRecord:
@@ -57,26 +50,6 @@ def read(context: Any, instance: Any) -> explanation.ServerRecord:
     return explanation.ServerRecord(
         instance.vm_state or '', instance.task_state or '',
         faults[0].result if faults else '', entries)
-
-
-def later_syncs(answer: explanation.Answer,
-                syncs: abc.Iterable[full_syncs.Entry]) -> list[str]:
-    """Note what syncs changed after the failure of a server that now fits."""
-    record = answer.record
-    if not record or not answer.possible:
-        return []
-    failures = [
-        entry.time for entry in record.entries if entry.result == ERROR
-        or record.state == vm_states.ERROR and entry.event == FAULT]
-    later = [sync for sync in syncs if failures
-             and dates.iso(sync.ended_at) > max(failures)
-             and (sync.added or sync.removed) and not sync.observed]
-    if not later:
-        return []
-    changes = plurals.associations(sum(sync.added for sync in later),
-                                   sum(sync.removed for sync in later))
-    last = max(sync.ended_at for sync in later)
-    return [CHANGED % (max(failures), dates.iso(last), changes)]
 
 
 def newest_operation(context: Any, server: str) -> Any:
