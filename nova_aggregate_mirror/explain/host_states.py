@@ -15,11 +15,11 @@ from nova import exception as nova_exception
 from nova import objects
 from nova.scheduler import host_manager
 
+from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.explain import request as requests
-from nova_aggregate_mirror.explain.request import record
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror import source
@@ -181,7 +181,8 @@ class HostManager(host_manager.HostManager):
             reports = [service.last_seen_up or service.created_at
                        for service in services]
             what = 'nova has none' if not reports else (
-                'the last report is of %s' % record.utc(max(reports)))
+                'the last report is of %s' % dates.iso(
+                    max(reports).timestamp()))
             yield 'No %s is up, %s: no server gets a host. Start it.' % (
                 binary, what)
 

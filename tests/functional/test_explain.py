@@ -773,14 +773,6 @@ class TestRebuild(explaining.ExplainingTest):
             answer = self.explain_server(self.server, 'rebuild', image=kept)
             self.assertEqual(['first'], explaining.accepted(answer))
             self.assertEqual(preparations.KEPT_IMAGE, answer.stays)
-        stored = objects.RequestSpec.get_by_instance_uuid(
-            self.context, self.server['id'])
-        for stored.is_bfv in False, True:
-            stored.save()
-            answer = self.explain_server(self.server, 'rebuild', image={
-                **image, 'id': uuidsentinel.other})
-            self.assertEqual(
-                stored.is_bfv, preparations.VOLUME_IMAGE in answer.notes)
         self.rebuild(image)
         self.become(self.server, status='ACTIVE', **{HOST: 'first'})
 

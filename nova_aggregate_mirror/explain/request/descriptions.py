@@ -7,7 +7,6 @@ from typing import Any
 from nova import availability_zones
 from nova import block_device
 from nova.conf import CONF
-from nova import exception as nova_exception
 from nova import objects
 from nova.scheduler import utils
 from nova.virt import hardware
@@ -28,13 +27,11 @@ def of_description(context: Any, flavor: str, image: abc.Mapping[str, Any],
                    ) -> requests.SchedulingRequest:
     """Build the request of a server that does not exist.
 
-    :param flavor: name or ID
     :param image: as nova gets it from glance, or the part of it that is known
     :param from_volume: whether the root disk is a volume
     :param zone: as nova-api takes it: a host and a node may follow
-    :param count: number of servers
     :param tenant: the name of the project, if it is known
-    :raises UnknownName: when nova has no such flavor or server group
+    :raises UnknownName: nova has no such flavor
     :raises InvalidConfiguration: an option of nova needs a further argument
     """
     image, hints = requests.decoded(image), hints or {}
@@ -53,13 +50,16 @@ def of_description(context: Any, flavor: str, image: abc.Mapping[str, Any],
     pci_requests = requests.pci_requests(wanted, notes, affinity)
     metadata, resources, parameters = network_requests.port_resources(
         context, requested, None, notes, pci_requests, affinity)
+    group = None
+    if 'group' in hints:
+        group = objects.InstanceGroup.get_by_uuid(context, hints['group'][0])
     spec = objects.RequestSpec.from_components(
         context, uuidutils.generate_uuid(), image, wanted,
         hardware.numa_get_constraints(wanted, image_meta), pci_requests,
         utils.build_filter_properties({
             name: list(values) for name, values in hints.items()},
             host, node, wanted),
-        _group(context, hints), zone_name or None, project_id=project,
+        group, zone_name or None, project_id=project,
         port_resource_requests=resources, request_level_params=parameters)
     utils.setup_instance_group(context, spec)
     spec.num_instances = count
@@ -116,13 +116,8 @@ def _boots_from_volume(image: abc.Mapping[str, Any]) -> bool:
 
     The image is then a snapshot of a server whose root disk was a volume.
     """
-    properties = image['properties']
-    devices = properties.get('block_device_mapping', [])
-    if not properties.get('bdm_v2'):
-        devices = block_device.from_legacy_mapping(
-            devices, None, block_device.properties_root_device_name(
-                properties))
-    root = block_device.get_root_bdm(devices)
+    root = block_device.get_root_bdm(
+        image['properties'].get('block_device_mapping', []))
     return bool(root and root.get('destination_type') == 'volume')
 
 
@@ -139,15 +134,3 @@ def _require_inputs(project: str, from_volume: bool, image: dict[str, Any]
             'with [scheduler] query_placement_for_image_type_support the '
             'hosts depend on the format of the image: give --image, or '
             '--volume for a server that boots from a volume')
-
-
-def _group(context: Any, hints: abc.Mapping[str, abc.Sequence[str]]) -> Any:
-    if 'group' not in hints:
-        return None
-    uuid = hints['group'][0]
-    try:
-        return objects.InstanceGroup.get_by_uuid(context, uuid)
-    except nova_exception.InstanceGroupNotFound as exc:
-        raise exceptions.UnknownName(
-            'nova has no server group %s; see "openstack server group list '
-            '--all-projects"' % uuid) from exc

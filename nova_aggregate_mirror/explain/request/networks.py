@@ -57,20 +57,6 @@ def port_resources(context: Any, networks: Any, server: str | None,
     return metadata, groups, parameters or objects.RequestLevelParams()
 
 
-def missing_notes(spec: Any, instance: Any) -> abc.Iterator[str]:
-    """Note which networks and ports of a server are not known."""
-    # An offloaded server, which was launched once, keeps its ports.
-    if not (instance.host or instance.launched_at
-            or spec.requested_resources):
-        yield ('Neutron does not know the ports of a server that was on no '
-               'host: give those that request resources, such as bandwidth, '
-               'with --port.')
-    if not spec.requested_networks and (
-            CONF.scheduler.query_placement_for_routed_network_aggregates):
-        yield ('The networks of the server are not known, so that their '
-               'segments are not explained: give --network or --port.')
-
-
 @contextlib.contextmanager
 def translated(occasion: str) -> abc.Iterator[None]:
     """Translate errors of neutron and keystone to a MirrorError."""

@@ -1,27 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests of servers that exist, as nova has stored and prepares them."""
+"""Requests of servers that exist, and nova's record of what failed."""
 
 from collections import abc
 import contextlib
+import datetime
 from typing import Any
 
 from nova.compute import vm_states
+from nova.conf import CONF
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
 
+from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror.explain.request import networks as network_requests
 from nova_aggregate_mirror.explain.request import preparations
-from nova_aggregate_mirror.explain.request import record
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.scheduler import moving
 from nova_aggregate_mirror.scheduler import request_spec
 
 CREATE, UNSHELVE, REBUILD = (
     explanation.CREATE, explanation.UNSHELVE, explanation.REBUILD)
+FAULTS = 10
+"""Latest faults that are shown; each host that was tried leaves one."""
+UNFINISHED = 'not finished'
+"""The result of an event that still goes on."""
+ERROR = 'Error'
+"""What nova has as message of an action that failed."""
+OPERATIONS = {operation: operation for operation in explanation.OPERATIONS}
+OPERATIONS['live-migration'] = OPERATIONS.pop(explanation.LIVE_MIGRATE)
+"""Actions for which nova-scheduler is asked, as an explanation calls them."""
 DELETED = ('The server was deleted or is in no cell yet, so that its ports '
            'are not known and not explained.')
 UNREAD = '%s; the server is in that cell: this is about its creation'
@@ -45,11 +56,10 @@ def of_server(context: Any, placement: client.Client, server: str,
     :param operation: by default the newest one if it failed
     :param flavor: name or ID of the new one of a resize
     :param image: the new one of a rebuild, as nova gets it from glance
-    :param zone: of an unshelve
+    :param zone: the new one of an unshelve
     :param networks: IDs; with the ports they replace those of the server
-    :param ports: IDs
-    :raises UnknownName: when nova has no such server, or no readable request
-    :raises CellUnavailable: when its cell did not answer
+    :raises UnknownName: nova has no such server, or no readable request
+    :raises CellUnavailable: its cell did not answer
     """
     spec = _stored(context, server)
     _set_defaults(spec)
@@ -85,7 +95,7 @@ def of_server(context: Any, placement: client.Client, server: str,
     if request.networks:
         spec.requested_networks = request.networks
     if instance:
-        request.record = record.read(request.cell_context, instance)
+        request.record = _record(request.cell_context, instance)
     request.notes += [*_notes(request),
                       *requests.accelerator_notes(spec.flavor)]
     request.about = {
@@ -100,14 +110,17 @@ def _choose(request: preparations.PreparedRequest) -> None:
     instance, request.operation = request.instance, CREATE
     if instance is None:
         return
-    newest = record.newest_operation(request.cell_context, instance.uuid)
-    moved = newest and record.newest_migration(request.cell_context, newest)
-    if newest and newest.message == record.ERROR and _is_unfinished(
-            instance, record.OPERATIONS[newest.action], moved):
-        request.operation = record.OPERATIONS[newest.action]
+    newest = next((
+        action for action in objects.InstanceActionList.get_by_instance_uuid(
+            request.cell_context, instance.uuid)
+        if action.action in OPERATIONS), None)
+    moved = newest and _newest_migration(request.cell_context, newest)
+    if newest and newest.message == ERROR and _is_unfinished(
+            instance, OPERATIONS[newest.action], moved):
+        request.operation = OPERATIONS[newest.action]
         request.has_failed = True
         request.remarks.append(FAILED % (
-            request.operation, record.utc(newest.start_time)))
+            request.operation, _time(newest.start_time)))
         if request.operation == 'resize':
             request.flavor = _new_flavor(request.context, moved)
         # Nova-compute of the new host may have set it since.
@@ -121,6 +134,16 @@ def _choose(request: preparations.PreparedRequest) -> None:
         request.operation = (
             moving.of_state(instance.vm_state) or explanation.MIGRATE)
     request.remarks.append(CHOSEN % request.operation)
+
+
+def _newest_migration(context: Any, action: Any) -> Any:
+    """Read the newest migration since an action; None if there is none."""
+    # Both are whole seconds in MySQL, which rounds.
+    start = action.start_time - datetime.timedelta(seconds=1)
+    newest = objects.MigrationList.get_by_filters(
+        context, {'instance_uuid': action.instance_uuid}, limit=1)
+    return next((migration for migration in newest
+                 if migration.created_at >= start), None)
 
 
 def _is_unfinished(instance: Any, operation: str, migration: Any) -> bool:
@@ -148,10 +171,12 @@ def _new_flavor(context: Any, migration: Any) -> Any:
 def _notes(request: preparations.PreparedRequest) -> abc.Iterator[str]:
     """Note what of a server is not known, and what misleads."""
     spec, instance = request.spec, request.instance
-    if instance and not request.networks:
-        yield from network_requests.missing_notes(spec, instance)
+    if instance and not spec.requested_networks and (
+            CONF.scheduler.query_placement_for_routed_network_aggregates):
+        yield ('The networks of the server are not known, so that their '
+               'segments are not explained: give --network or --port.')
     if request.record and not instance.host and any(
-            entry.event.endswith(BUILD) and entry.result != record.UNFINISHED
+            entry.event.endswith(BUILD) and entry.result != UNFINISHED
             for entry in request.record.entries):
         yield ('Nova-compute built the server on hosts above and gave up. '
                'Nova calls that a success if it tried another host: see the '
@@ -159,6 +184,39 @@ def _notes(request: preparations.PreparedRequest) -> abc.Iterator[str]:
     if request.operation not in ('evacuate', REBUILD):
         yield ('Nova does not store a host that was named for the operation; '
                'it does for an evacuation only.')
+
+
+def _record(context: Any, instance: Any) -> explanation.ServerRecord:
+    """Read nova's record of a server in its cell: three queries.
+
+    :param context: targeted at the cell; cell0 has the servers whose creation
+        found no host
+    """
+    stored = list(objects.InstanceFaultList.get_by_instance_uuids(
+        context, [instance.uuid]))
+    # The latest is first.
+    faults = [
+        explanation.RecordEntry(_time(fault.created_at), 'fault',
+                                fault.host or '', fault.message or '')
+        for fault in stored[:FAULTS]]
+    entries = faults[::-1]
+    for action in objects.InstanceActionList.get_by_instance_uuid(
+            context, instance.uuid, limit=1):
+        events = list(objects.InstanceActionEventList.get_by_action(
+            context, action.id))
+        entries += [explanation.RecordEntry(
+            _time(event.finish_time or event.start_time),
+            '%s: %s' % (action.action, event.event), event.host or '',
+            event.result or UNFINISHED) for event in reversed(events)]
+    # Times are whole seconds.
+    entries.sort(key=lambda entry: entry.time)
+    return explanation.ServerRecord(
+        instance.vm_state or '', instance.task_state or '',
+        faults[0].result if faults else '', entries)
+
+
+def _time(time: datetime.datetime) -> str:
+    return dates.iso(time.timestamp())
 
 
 class _ReadOnly(request_spec.RequestSpec):
