@@ -7,7 +7,7 @@ from importlib import metadata
 from nova_aggregate_mirror import checks
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.explain import nova_internals
+from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.hooks import attach
 from nova_aggregate_mirror.hooks import requirements
 from nova_aggregate_mirror import option_values
@@ -83,7 +83,7 @@ def hook(deployment: checks.Deployment) -> checks.Findings:
             '%s. Until this is corrected, nova mirrors host aggregates '
             'itself, best effort. The default is:' % exc, *MIRROR_HOOK)
     try:
-        nova_internals.check()
+        host_states.check_nova()
     except exceptions.UnexpectedNova as exc:
         return checks.warning(
             'Nova %s is supported, except for "scheduling explain": %s. In '

@@ -11,8 +11,7 @@ condition follows with the number of compute nodes that meet it and all
 conditions above it, then each host with the first condition that it does not
 meet and, after "also", others that are known. Placement itself is asked for
 each condition, with three more requests. Inventories are read for at most 20
-hosts per resource class; --host selects others, and every filter is run for
-them.
+hosts per resource class; --host selects others.
 
   # why is this server in ERROR?
   %(prog)s --server web-1
@@ -96,14 +95,12 @@ def _explain(conf: cfg.ConfigOpts) -> Answer:
                 cloud, args.servers_of, args.operation,
                 args.order or departures.SIZE)
         return gather.explain(
-            cloud, args, identifiers.Identifiers(conf), components.journal)
+            cloud, args, identifiers.Identifiers(conf).look_up,
+            components.journal)
 
 
 def _show(form: str, answer: Answer, words: Any) -> None:
-    """Print the answer.
-
-    :param words: the module that renders it
-    """
+    """Print the answer, as the module ``words`` renders it."""
     if form == 'table':
         print(words.text(answer))
         return

@@ -100,41 +100,37 @@ def check(options: argparse.Namespace) -> None:
     """
     operation, *parameters = options.operation
     options.operation, options.new_flavor = operation, ' '.join(parameters)
-    stored = '--server' if options.server else '--servers-of'
-    when = 'with --for ' + operation if operation else 'without --for'
+    subject, allowed = '--server', [*explanation.OPERATIONS]
+    if options.flavor:
+        subject, allowed = '--flavor', [explanation.CREATE]
+    elif options.servers_of:
+        subject, allowed = '--servers-of', [*moving.STATES]
+    choices = ', '.join(allowed)
     misuses = [
-        (operation not in ('', *explanation.OPERATIONS),
-         '--for %s is not an operation: use one of %s' % (
-             operation, ', '.join(explanation.OPERATIONS))),
+        (operation not in ['', *allowed],
+         '--for %s does not apply to %s: use one of %s' % (
+             operation, subject, choices)),
         (operation == 'resize' and len(parameters) != 1,
          '--for resize needs the new flavor, as in "--for resize m1.large"'),
         (operation != 'resize' and parameters,
          '--for %s takes no further value: %s' % (
              operation, options.new_flavor)),
-        (options.flavor and operation not in ('', explanation.CREATE),
-         '--for %s needs --server' % operation),
-        (options.servers_of and operation not in ('', *moving.STATES),
-         '--for %s is not a move of --servers-of: use one of %s' % (
-             operation, ', '.join(moving.STATES))),
         (options.order and not options.servers_of,
          '--order needs --servers-of')]
-    for name, value, changing in (
+    for name, value, other in (
             ('image', options.image, 'rebuild'),
             ('image-property', options.properties, 'rebuild'),
             ('volume', options.volume, None),
             ('project', options.project, None),
             ('zone', options.zone, 'unshelve'), ('hint', options.hints, None),
             ('count', options.count != 1, None)):
-        misuses.append((
-            not options.flavor and value and operation != changing,
-            '--%s applies to --flavor, not to %s %s' % (name, stored, when)))
+        needed = '--flavor' + (' or --for ' + other if other else '')
+        is_needed = not options.flavor and operation != other
+        misuses.append((value and is_needed, '--%s needs %s' % (name, needed)))
     for name in 'host', 'network', 'port':
-        misuses.append((options.servers_of and getattr(options, name + 's'),
-                        '--%s does not apply to --servers-of' % name))
-    for name, _value in options.hints:
-        misuses.append((
-            name.startswith('_nova'), '--hint %s: names that begin with _nova '
-            'are reserved for nova' % name))
+        values = options.servers_of and getattr(options, name + 's')
+        misuses.append(
+            (values, '--%s does not apply to --servers-of' % name))
     for applies, misuse in misuses:
         if applies:
             raise exceptions.InvalidConfiguration(misuse)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """IDs of resources that arguments of ``-manage`` give by name or ID."""
 
+import argparse
 from collections import abc
 import sys
 
@@ -19,6 +20,14 @@ class Identifiers:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
         self._servers = components.servers()
+
+    def look_up(self, args: argparse.Namespace) -> None:
+        """Replace names in the arguments of ``scheduling explain``."""
+        args.server = self.server(args.server)
+        args.tenant, args.project = args.project, self.project(args.project)
+        args.networks = [*map(self.network, args.networks)]
+        args.image = self.image(args.image)
+        args.hints = self.hints(args.hints)
 
     def project(self, name: str) -> str:
         return self._resource(resources.PROJECT, name)

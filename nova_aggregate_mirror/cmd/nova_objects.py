@@ -58,8 +58,7 @@ def prepare(conf: cfg.ConfigOpts) -> Any:
 def bound(conf: cfg.ConfigOpts) -> None:
     """Let nova's objects read nova's databases; limit each of nova's waits.
 
-    This is for commands: the limits are set in nova's configuration, for all
-    connections, and do not follow a reload.
+    For commands only: the limits do not follow a reload of the options.
     """
     # By default nova waits for these services without a limit.
     for service in 'neutron', 'placement':
@@ -72,10 +71,7 @@ def bound(conf: cfg.ConfigOpts) -> None:
 
 
 def bound_databases(conf: cfg.ConfigOpts, seconds: float) -> None:
-    """Limit how long nova's own code waits for its databases.
-
-    By default it waits for ever. Call it before nova connects.
-    """
+    """Limit the waits for nova's databases; call it before nova connects."""
     for group in 'api_database', 'database':
         parameters = conf[group].connection_parameters or ''
         timeouts = engines.timeouts(
@@ -94,11 +90,7 @@ PARTY = causes.database(
 
 @contextlib.contextmanager
 def translated() -> abc.Iterator[None]:
-    """Translate errors of nova's objects to errors of this package.
-
-    :raises NovaUnavailable: a database of nova could not be read
-    :raises InvalidConfiguration: nova refuses the request
-    """
+    """Translate errors of nova's objects to errors of this package."""
     try:
         yield
     except engines.LIBRARY_ERRORS as exc:
@@ -108,7 +100,7 @@ def translated() -> abc.Iterator[None]:
         raise option_values.of_error(CONF, exc) from exc
     except (nova_exception.NovaException, NotImplementedError,
             ValueError) as exc:
+        reason = errors.without_secrets(' '.join(str(exc).split()))
         raise exceptions.InvalidConfiguration(
             'nova cannot build this request: %s (check flavor, image, zone, '
-            'hints)'
-            % errors.without_secrets(' '.join(str(exc).split()))) from exc
+            'hints)' % reason) from exc

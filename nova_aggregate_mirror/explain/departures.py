@@ -104,10 +104,7 @@ def sentence(answer: Answer) -> str:
 
 
 def text(answer: Answer, tables: bool = True) -> str:
-    """Render the answer.
-
-    :param tables: whether with a row for each server
-    """
+    """Render the answer, perhaps with a row for each server."""
     parts = [*map(rendering.paragraph, answer.remarks),
              printable.line(sentence(answer)),
              rendering.paragraph('Not looked at: %s.' % NOT_LOOKED_AT),

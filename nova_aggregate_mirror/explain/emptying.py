@@ -62,10 +62,7 @@ def _read(context: Any, host: str) -> list[Any]:
 
 
 def _row(server: Any, operation: str) -> Departure:
-    """Return a server with its move, or with why there is none.
-
-    :param operation: as for ``explain``
-    """
+    """Return a server with its move, or with why there is none."""
     state = server.vm_state or ''
     row = Departure(
         server.uuid, server.display_name, state,
@@ -100,12 +97,7 @@ class Emptying:
             cloud.placement.sharing()))
 
     def place(self, row: Departure) -> Departure:
-        """Return a server with its host, or with why it has none.
-
-        :raises Refusal: nova fails the request whatever hosts there are
-        :raises UnknownName: nova has no request of it that can be read
-        :raises RequestRejected: placement does not accept its query
-        """
+        """Return a server with its host, or with why it has none."""
         request = self._request(row)
         spec = request.spec
         trial = rehearsal.Rehearsal(
@@ -115,8 +107,7 @@ class Emptying:
             for query in gather.read_queries(self._cloud, trial)]
         if self._filling is None:
             # Those of the cell, which a server does not leave.
-            self._filling = filling.Filling(
-                self._manager, trial.states(None, frozenset()))
+            self._filling = filling.Filling(self._manager, trial.states())
         if spec.instance_group:
             spec.instance_group.hosts += [
                 self._filling.servers[server]
@@ -151,7 +142,8 @@ class Emptying:
         first, zone = alone.acceptable[0].host, spec.availability_zone
         missing = servers.exhausted(
             spec, answers, [verdict.node for verdict in alone.acceptable])
-        why = ', '.join(sorted({*missing.values()})) or 'it is not known why'
+        reasons = sorted({*missing.values()})
+        why = ', '.join(reasons) or 'it is not known why'
         before = plurals.count(len(servers.servers), 'server')
         reason = LEFT % (
             ' of zone %s' % zone if zone else '', before, why, first)
@@ -179,7 +171,7 @@ def _key(row: Departure, spec: Any) -> str:
 
 
 def _held(reader: candidates.CandidateReader, providers: abc.Set[str]
-          ) -> abc.Mapping[str, filling.Amounts]:
+          ) -> abc.Mapping[str, filling.Taken]:
     """Read what each consumer holds of some providers."""
     held: dict[str, filling.Taken] = {}
     for provider in sorted(providers):
@@ -196,12 +188,10 @@ def explain(cloud: gather.Cloud, host: str, operation: str, order: str
 
     :param operation: one of ``moving.STATES``; empty for that of each state
     :param order: one of ``departures.ORDERS``
-    :raises UnknownName: nova has no such host, or moves no server of it
-    :raises MirrorError: placement or nova could not be read
+    :raises MirrorError: nova has no such host, or something was not read
     """
     nova = gather.read_nova(cloud, [host])
-    manager, down = gather.manager_of(cloud, nova)
-    down = {**nova.cells_down, **down}
+    manager = gather.manager_of(cloud, nova)
     servers = sorted(_read(cloud.context, host), key=departures.ORDERS[order])
     rows = [_row(server, operation) for server in servers]
     run = Emptying(cloud, nova, host, manager)
@@ -219,5 +209,6 @@ def explain(cloud: gather.Cloud, host: str, operation: str, order: str
             reason = ' '.join(str(exc).split())
             placed.append(dataclasses.replace(row, reason=reason))
     staying = [row for row in rows if not row.operation]
-    return departures.Answer(host, placed + staying, gather.remarks(
-        down, manager), cells_down=bool(down))
+    return departures.Answer(
+        host, placed + staying, gather.remarks(manager),
+        cells_down=bool(manager.cells_down))

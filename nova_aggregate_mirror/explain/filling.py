@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers on the hosts that nova-scheduler chooses, one after the other.
 
-Nova's own filters and weighers choose each host, and its own code takes the
-server from it, on host states that are read once. Placement has not seen the
-servers before: what they took of its candidates is counted here.
+Nova's own code chooses each host and takes the server from it. Placement has
+not seen the servers before: what they took of its candidates is counted here.
 """
 
 import collections
@@ -29,17 +28,13 @@ from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.scheduler import request_spec
 
-State = Any
-"""Nova's ``HostState``."""
-Amounts = abc.Mapping[tuple[str, str], int]
-"""Amounts by provider and resource class."""
-SECOND = datetime.timedelta(seconds=1)
 Taken = collections.Counter[tuple[str, str]]
+"""Amounts by provider and resource class."""
 
 
-def amounts(request: abc.Mapping[str, Any]) -> Amounts:
+def amounts(request: abc.Mapping[str, Any]) -> dict[tuple[str, str], int]:
     """Return what an allocation request takes."""
-    taken: dict[tuple[str, str], int] = {}
+    taken = {}
     for provider, allocation in request['allocations'].items():
         for name, amount in allocation['resources'].items():
             taken[provider, name] = amount
@@ -48,26 +43,22 @@ def amounts(request: abc.Mapping[str, Any]) -> Amounts:
 
 def lacking(request: abc.Mapping[str, Any],
             summaries: abc.Mapping[str, abc.Mapping[str, Any]],
-            taken: abc.Mapping[tuple[str, str], int]) -> set[str]:
+            taken: Taken) -> set[str]:
     """Return the resource classes of which a request asks too much.
 
-    :param summaries: placement's, from before any server was placed
-    :param taken: what servers took since, or gave back
+    :param summaries: placement's, from before ``taken``
     """
     classes = set()
-    for key, amount in amounts(request).items():
-        provider, name = key
+    for (provider, name), amount in amounts(request).items():
         figures = summaries[provider]['resources'][name]
-        if amount > figures['capacity'] - figures['used'] - taken[key]:
+        free = figures['capacity'] - figures['used'] - taken[provider, name]
+        if amount > free:
             classes.add(name)
     return classes
 
 
-def consume(state: State, spec: request_spec.RequestSpec, server: str) -> None:
-    """Take a server from a host state, by its first candidate, as nova does.
-
-    Devices are consumed on the providers of that candidate.
-    """
+def consume(state: Any, spec: request_spec.RequestSpec, server: str) -> None:
+    """Take a server from a host state by its first candidate, as in nova."""
     mappings = state.allocation_candidates[0]['mappings']
     for group in spec.requested_resources:
         group.provider_uuids = mappings[group.requester_id]
@@ -78,12 +69,11 @@ def consume(state: State, spec: request_spec.RequestSpec, server: str) -> None:
 class Filling:
     """Host states, from which one server after the other is taken.
 
-    :param states: all of the run, read once: nova's ``update`` would forget
-        what was consumed
+    They are read once: nova's ``update`` would forget what was consumed.
     """
 
     def __init__(self, manager: host_states.HostManager,
-                 states: abc.Iterable[State]) -> None:
+                 states: abc.Iterable[Any]) -> None:
         self._manager = manager
         self._states = list(states)
         self._time = timeutils.utcnow()
@@ -94,11 +84,11 @@ class Filling:
 
     def choose(self, spec: request_spec.RequestSpec,
                answers: abc.Sequence[candidates.Candidates],
-               hosts: abc.Iterable[State] | None = None) -> list[Any]:
+               hosts: abc.Iterable[Any] | None = None) -> list[Any]:
         """Return the weighed hosts that pass, the best first.
 
-        :param answers: what placement responds to each query of the request
         :param hosts: the host states to choose from; by default all
+        :raises Refusal: one of nova's filters or weighers fails
         """
         self._stop_time()
         offered = candidates.by_provider(itertools.chain(
@@ -109,7 +99,16 @@ class Filling:
                 # A filter may leave out some of them.
                 state.allocation_candidates = offered[state.uuid]
                 states.append(state)
-        return self._weighed(states, spec)
+        manager = self._manager
+        try:
+            with filter_runs.failures_of(manager):
+                passed = list(manager.get_filtered_hosts(states, spec) or ())
+                return list(manager.get_weighed_hosts(passed, spec))
+        except facts.Refusal:
+            # These name the one that fails.
+            *_runs, passed = manager.run_filters(states, spec)
+            manager.scores(passed, spec)
+            raise
 
     def _fitting(self, answer: candidates.Candidates) -> abc.Iterator[Any]:
         """Return the candidates that are still free, up to the limit."""
@@ -118,22 +117,18 @@ class Filling:
         return itertools.islice(
             fitting, int(answer.limit) if answer.limit else None)
 
-    def place(self, server: str, state: State, source: str,
+    def place(self, server: str, state: Any, source: str,
               spec: request_spec.RequestSpec) -> None:
-        """Let a server be on a host, and no longer on its source.
-
-        :param state: chosen for it, with its candidates
-        :param source: the host that it has left; empty for a new one
-        """
+        """Let a server be on a host, and no longer on its source, if any."""
         self.taken.update(amounts(state.allocation_candidates[0]))
         self.servers[server] = state.host
         # A vCenter moves a server within its cluster, which is one host.
         if state.host == source:
             return
         if source:
-            for one in self._states:
-                if one.host == source:
-                    one.instances.pop(server, None)
+            for left in self._states:
+                if left.host == source:
+                    left.instances.pop(server, None)
             state.instances[server] = objects.Instance(uuid=server)
         consume(state, spec, server)
         # The move ends before the next server is asked for.
@@ -142,10 +137,7 @@ class Filling:
     def fill(self, spec: request_spec.RequestSpec,
              answers: abc.Sequence[candidates.Candidates]
              ) -> abc.Iterator[str]:
-        """Create servers of one request until none finds a host.
-
-        :returns: the host of each, at most ``explanation.MAX_SERVERS``
-        """
+        """Create servers until none finds a host; return the host of each."""
         addresses, group, topology = (
             request_spec.get_addresses(spec), spec.instance_group,
             spec.numa_topology)
@@ -167,25 +159,24 @@ class Filling:
     def exhausted(self, spec: request_spec.RequestSpec,
                   answers: abc.Sequence[candidates.Candidates],
                   nodes: abc.Collection[str]) -> dict[str, str]:
-        """Return why hosts that found room at first take no further server.
+        """Return why nodes that found room at first take no further server.
 
-        :param nodes: their compute nodes
         :returns: each to resource classes that ran out, or a host filter
         """
-        classes: dict[str, set[str]] = {}
-        open_nodes = set[str]()
+        missing: dict[str, list[set[str]]] = {}
         for answer in answers:
             for request in answer.requests:
-                missing = lacking(request, answer.summaries, self.taken)
-                if not missing:
-                    open_nodes |= request['allocations'].keys()
+                classes = lacking(request, answer.summaries, self.taken)
                 for provider in request['allocations']:
-                    classes.setdefault(provider, set()).update(missing)
-        reasons = {node: ', '.join(sorted(classes[node])) for node in nodes
-                   if node in classes and node not in open_nodes}
+                    missing.setdefault(provider, []).append(classes)
+        reasons = {}
+        for node in nodes:
+            if node in missing and all(missing[node]):
+                classes = set().union(*missing[node])
+                reasons[node] = ', '.join(sorted(classes))
         left = [state for state in self._states
                 if state.uuid in nodes and state.uuid not in reasons]
-        _nodes, runs, _passed = self._manager.run_filters(left, [], spec)
+        _nodes, runs, _passed = self._manager.run_filters(left, spec)
         for run in runs:
             reasons |= dict.fromkeys(run.rejected, run.name)
         addresses = request_spec.get_addresses(spec)
@@ -197,7 +188,7 @@ class Filling:
     def _stop_time(self) -> None:
         """Let the last reports of nova-computes be as old as at the start."""
         passed = timeutils.utcnow() - self._time
-        if passed < SECOND:
+        if passed < datetime.timedelta(seconds=1):
             return
         self._time += passed
         for state in self._states:
@@ -205,23 +196,6 @@ class Filling:
             reported = service['last_seen_up'] or service['created_at']
             state.service = host_manager.ReadOnlyDict(
                 {**service, 'last_seen_up': reported + passed})
-
-    def _weighed(self, states: list[State], spec: request_spec.RequestSpec
-                 ) -> list[Any]:
-        """Run nova's filters and weighers.
-
-        :raises Refusal: one of them fails
-        """
-        manager = self._manager
-        try:
-            with filter_runs.failures_of(manager):
-                passed = list(manager.get_filtered_hosts(states, spec) or ())
-                return list(manager.get_weighed_hosts(passed, spec))
-        except facts.Refusal:
-            # These name the one that fails.
-            *_runs, passed = manager.run_filters(states, [], spec)
-            manager.scores(passed, spec)
-            raise
 
 
 def fill(filling: Filling, spec: request_spec.RequestSpec, facts: facts.Facts,

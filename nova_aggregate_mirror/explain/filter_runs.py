@@ -8,7 +8,6 @@ import re
 from typing import Any
 
 from nova.objects import instance_pci_requests
-from nova.scheduler import filters as nova_filters
 from nova.scheduler import host_manager
 from oslo_config import cfg
 
@@ -28,7 +27,6 @@ NO_PLUGIN_FAILURES = (
 _NAME = re.compile(r'[\w.-]+')
 
 NOVA_FILTERS = 'nova.scheduler.filters'
-"""Package of nova's host filters."""
 
 
 def reason(exc: Exception) -> str:
@@ -83,10 +81,7 @@ class _Messages(logging.Handler):
             self._last[state.uuid] = record
 
     def last_message(self, state: host_manager.HostState) -> str:
-        """Return the last message about a host state; empty if there is none.
-
-        A filter may also log something about each host that passes it.
-        """
+        """Return the last message about a host state; empty without one."""
         if state.uuid not in self._last:
             return ''
         return _without_names(self._last[state.uuid].getMessage(), state)
@@ -111,25 +106,15 @@ def _without_names(text: str, state: host_manager.HostState) -> str:
     return _NAME.sub(general, text.replace(str(state), state.host))
 
 
-def run(handler: Any, host_filter: Any, states: list[Any],
-        named: abc.Iterable[Any], spec: Any
+def run(handler: Any, host_filter: Any, states: list[Any], spec: Any
         ) -> tuple[facts.FilterRun, list[Any]]:
-    """Run a filter; record what it rejects, and logs about that.
-
-    :param handler: nova's, of host filters
-    :param named: hosts to run it for, whatever other filters say
-    :returns: the record, and the hosts among ``states`` that pass
-    """
-    others = _without(named, states)
-    if isinstance(host_filter, nova_filters.CandidateFilterMixin):
-        # Only a candidate passes these.
-        others = [state for state in others if state.allocation_candidates]
-    with listening([*states, *others]) as messages:
-        with failures_of(host_filter):
-            passed = list(handler.get_filtered_objects(
-                [host_filter], states, spec) or [])
-        passing_others = _pass(host_filter, others, spec)
-    rejected = _without([*states, *others], [*passed, *passing_others])
+    """Run a filter; return what it rejects and logs, and what passes."""
+    with listening(states) as messages, failures_of(host_filter):
+        passed = list(handler.get_filtered_objects(
+            [host_filter], states, spec) or [])
+    # Nova compares no host states.
+    identities = set(map(id, passed))
+    rejected = [state for state in states if id(state) not in identities]
     broken_rules: frozenset[str] = frozenset()
     if isinstance(host_filter, filters.AggregateMembershipFilter):
         broken_rules = frozenset(
@@ -139,23 +124,6 @@ def run(handler: Any, host_filter: Any, states: list[Any],
         type(host_filter).__name__,
         {state.uuid: messages.last_message(state) for state in rejected},
         broken_rules, type(host_filter).__module__), passed
-
-
-def _without(states: abc.Iterable[Any], others: abc.Iterable[Any]
-             ) -> list[Any]:
-    """Return the host states that are not among others; nova compares none."""
-    identities = set(map(id, others))
-    return [state for state in states if id(state) not in identities]
-
-
-def _pass(host_filter: Any, states: list[Any], spec: Any) -> list[Any]:
-    """Return the hosts that pass a filter; all if it fails."""
-    try:
-        with failures_of(host_filter):
-            return list(host_filter.filter_all(states, spec) or ())
-    except facts.Refusal:
-        # Nova does not call the filter for these hosts.
-        return states
 
 
 @contextlib.contextmanager

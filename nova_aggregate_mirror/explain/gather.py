@@ -12,7 +12,6 @@ import functools
 import itertools
 import time
 from typing import Any
-from typing import Protocol
 
 from nova.conf import CONF
 from nova import servicegroup
@@ -25,7 +24,6 @@ from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filling
 from nova_aggregate_mirror.explain import funnel
 from nova_aggregate_mirror.explain import host_states
-from nova_aggregate_mirror.explain import nova_internals
 from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.explain import reasons
 from nova_aggregate_mirror.explain import rehearsal
@@ -72,37 +70,20 @@ class Cloud:
         return workers.each(CONF.aggregate_mirror.sync_workers)
 
 
-class Names(Protocol):
-    """Look-up of IDs by name; raises UnknownName unless one has it."""
-
-    def server(self, name: str) -> str:
-        """Return the ID of a server; of an empty name, an empty one."""
-
-    def project(self, name: str) -> str:
-        """Return the ID of a project, like those below."""
-
-    def network(self, name: str) -> str:
-        """Return the ID of a network."""
-
-    def image(self, name: str) -> str:
-        """Return the ID of an image."""
-
-    def hints(self, pairs: abc.Iterable[tuple[str, str]]
-              ) -> dict[str, list[str]]:
-        """Return the values of each hint, servers and groups as IDs."""
-
-
-def explain(cloud: Cloud, args: argparse.Namespace, names: Names,
+def explain(cloud: Cloud, args: argparse.Namespace,
+            look_up: abc.Callable[[argparse.Namespace], None],
             open_journal: abc.Callable[[], store.Journal]
             ) -> explanation.Answer:
     """Explain the request of these arguments, of ``cmd/explain_arguments``.
 
+    :param look_up: replaces the names in them by IDs
     :raises UnknownName: nova has no such host, server or flavor
     :raises MirrorError: placement or nova could not be read
     """
     # Nova's objects wait longer for an unavailable database.
     nova = read_nova(cloud, args.hosts)
-    request = _of_arguments(cloud, args, names)
+    look_up(args)
+    request = _of_arguments(cloud, args)
     pending = _pending(open_journal, request.notes)
     return conditions.explain(
         gather(cloud, nova, request, args.hosts, pending))
@@ -138,24 +119,21 @@ def _pending(open_journal: abc.Callable[[], store.Journal],
         return {}
 
 
-def _of_arguments(cloud: Cloud, args: argparse.Namespace, names: Names
+def _of_arguments(cloud: Cloud, args: argparse.Namespace
                   ) -> requests.SchedulingRequest:
     """Return the request of a described server, or of an existing one."""
-    server, project = names.server(args.server), names.project(args.project)
-    networks = [names.network(network) for network in args.networks]
-    image = _image(names.image(args.image), args.properties)
-    hints = names.hints(args.hints)
-    if server:
+    image = _image(args.image, args.properties)
+    if args.server:
         return stored.of_server(
-            cloud.context, cloud.placement, server, args.operation,
+            cloud.context, cloud.placement, args.server, args.operation,
             args.new_flavor,
             image if args.image or args.properties else None, args.zone,
-            networks, args.ports)
+            args.networks, args.ports)
     fills = args.count == explanation.ALL
     request = descriptions.of_description(
-        cloud.context, args.flavor, image, args.volume, project, args.zone,
-        networks, args.ports, hints,
-        explanation.MAX_SERVERS if fills else args.count, args.project)
+        cloud.context, args.flavor, image, args.volume, args.project,
+        args.zone, args.networks, args.ports, args.hints,
+        explanation.MAX_SERVERS if fills else args.count, args.tenant)
     request.fills = fills
     return request
 
@@ -176,14 +154,14 @@ def gather(cloud: Cloud, nova: source.Nova,
            pending: abc.Mapping[str, float] | None = None) -> Facts:
     """Rehearse the scheduling of a request; write and claim nothing.
 
-    :param hosts: hosts to explain, with each filter; empty means all
+    :param hosts: hosts to explain; empty means all
     :param pending: host to the age of its oldest pending row of the journal,
         in seconds
     :raises MirrorError: placement or nova could not be read
     """
-    manager, down = manager_of(cloud, nova)
+    manager = manager_of(cloud, nova)
     facts = dataclasses.replace(
-        _before_scheduling(nova, request, manager, down, hosts),
+        _before_scheduling(nova, request, manager, hosts),
         pending=pending or {})
     if request.stays_on:
         return facts.staying_on(*request.stays_on)
@@ -199,57 +177,45 @@ def gather(cloud: Cloud, nova: source.Nova,
             # Only for a creation nova leaves out cells that are disabled.
             facts = dataclasses.replace(
                 facts, cell=nodes, cells_disabled=facts.cells_disabled - nodes)
-        return _run_nova(cloud, request, trial, manager, facts,
-                         facts.scope if hosts else frozenset())
+        return _run_nova(cloud, request, trial, manager, facts)
     except Refusal as refusal:
         return dataclasses.replace(facts, refusal=refusal)
 
 
 def read_queries(cloud: Cloud, trial: rehearsal.Rehearsal
                  ) -> list[placement_query.PlacementQuery]:
-    """Run the request filters, of which some ask placement.
-
-    Nova takes a placement that does not answer for one without aggregates.
-    """
+    """Run the request filters, of which some ask placement."""
     try:
         return trial.queries()
     except (Refusal, exceptions.MirrorError):
+        # Nova takes a placement that does not answer for one without any.
         cloud.placement.probe()
         raise
 
 
-def manager_of(cloud: Cloud, nova: source.Nova
-               ) -> tuple[host_states.HostManager, source.Down]:
-    """Load nova's filters and weighers.
-
-    :returns: nova's host manager, and the cells that fail meanwhile
-    """
-    nova_internals.check()
+def manager_of(cloud: Cloud, nova: source.Nova) -> host_states.HostManager:
+    """Load nova's filters and weighers, and read the services."""
+    host_states.check_nova()
     if filter_table.ALL_FILTERS in CONF.filter_scheduler.available_filters:
         # The function itself would exit, after a log message.
         filters.install()
     manager = host_states.HostManager(cloud.for_each)
-    manager.leave_out(nova.cells_down)
-    return manager, manager.read_services(cloud.context)
+    manager.read_services(cloud.context, nova.cells_down)
+    return manager
 
 
-def remarks(cells_down: source.Down, manager: host_states.HostManager
-            ) -> list[str]:
+def remarks(manager: host_states.HostManager) -> list[str]:
     """Return what is said first: what is down or could not be read."""
-    silent = problems.of_cells(cells_down, 'its hosts are not explained')
+    silent = problems.of_cells(
+        manager.cells_down, 'its hosts are not explained')
     return [*manager.stopped_services(servicegroup.API().service_is_up),
             *map(str, silent)]
 
 
 def _before_scheduling(nova: source.Nova, request: requests.SchedulingRequest,
                        manager: host_states.HostManager,
-                       down: source.Down,
                        hosts: abc.Collection[str]) -> Facts:
-    """Observe the request, and the hosts and services of nova.
-
-    :param down: cells that have failed since nova's hosts were read
-    :raises CellUnavailable: all of them have
-    """
+    """Observe the request, and the hosts and services of nova."""
     is_up = servicegroup.API().service_is_up
     computes: dict[str, Any] = {}
     hosts_disabled: set[str] = set()
@@ -257,20 +223,20 @@ def _before_scheduling(nova: source.Nova, request: requests.SchedulingRequest,
         computes |= services
         if uuid in manager.cells and manager.cells[uuid].disabled:
             hosts_disabled |= services.keys()
-    if down and not computes:
-        raise exceptions.CellUnavailable.of_any(down)
     nodes = nova.nodes_of(computes.keys())
-    if down:
-        # Hosts without a service may be in these cells.
+    if manager.cells_down.keys() - nova.cells_down.keys():
+        if not computes:
+            raise exceptions.CellUnavailable.of_any(manager.cells_down)
+        # Hosts without a service may be in the cells that failed since.
         nova = dataclasses.replace(
-            nova, cells_down={**nova.cells_down, **down},
+            nova, cells_down=manager.cells_down,
             nodes={node: nova.nodes[node] for node in nodes})
     answer = explanation.Answer(
         {name: value for name, value in request.about.items() if value},
         notes=[*request.notes, *zones.notes(request, manager)],
         record=request.record, stays=request.stays,
-        remarks=[*remarks(nova.cells_down, manager), *request.remarks],
-        cells_down=bool(nova.cells_down))
+        remarks=[*remarks(manager), *request.remarks],
+        cells_down=bool(manager.cells_down))
     all_nodes = frozenset(nova.nodes)
     return Facts(
         nova, answer, request.operation, zones.of_hosts(manager),
@@ -352,11 +318,8 @@ def _ask_placement(cloud: Cloud,
 
 def _run_nova(cloud: Cloud, request: requests.SchedulingRequest,
               trial: rehearsal.Rehearsal, manager: host_states.HostManager,
-              facts: Facts, named: frozenset[str]) -> Facts:
-    """Add what nova does with the candidates of placement.
-
-    :param named: compute nodes to run all filters for
-    """
+              facts: Facts) -> Facts:
+    """Add what nova does with the candidates of placement."""
     spec = request.spec
     nodes, answers = frozenset(facts.nova.nodes), None
     if facts.funnel:
@@ -364,10 +327,9 @@ def _run_nova(cloud: Cloud, request: requests.SchedulingRequest,
         answers = facts.funnel.answers
     if facts.cell is not None:
         nodes &= facts.cell
-    all_states = trial.states(answers, named)
+    all_states = trial.states(answers)
     states = [state for state in all_states if state.uuid in nodes]
-    requested, runs, passed = manager.run_filters(states, [
-        state for state in all_states if state.uuid in named], spec)
+    requested, runs, passed = manager.run_filters(states, spec)
     scores = manager.scores(passed, spec)
     # Nova ignores case.
     left_out = {host.lower() for host in spec.ignore_hosts or ()}

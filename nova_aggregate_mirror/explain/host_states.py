@@ -14,12 +14,14 @@ from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
 from nova.scheduler import host_manager
+from nova.scheduler import manager
 
 from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.explain import request as requests
+from nova_aggregate_mirror import nova_signatures
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror import source
@@ -28,18 +30,42 @@ from nova_aggregate_mirror.source import cells as nova_cells
 REQUIRED = 'nova-scheduler', 'nova-conductor'
 """Services without which no server gets a host."""
 
+# Methods that are called or overridden and are not public in nova.
+PARAMETERS = {
+    host_manager.HostManager: {
+        '_get_computes_for_cells': [
+            'self', 'context', 'cells', 'compute_uuids'],
+        '_get_instance_info': ['self', 'context', 'compute'],
+        '_init_instance_info': ['self', 'computes_by_cell'],
+    },
+    manager.SchedulerManager: {
+        '_consume_selected_host': [
+            'selected_host', 'spec_obj', 'instance_uuid'],
+    },
+}
+
+
+def check_nova() -> None:
+    """Raise UnexpectedNova if the installed nova has other internals."""
+    nova_signatures.check(PARAMETERS)
+
 
 class _Instances(collections.UserDict[str, Any]):
-    """The instances of a host, read when a filter or weigher needs them."""
+    """The instances of a host, read when a filter or weigher needs them.
 
-    def __init__(self, load: abc.Callable[[], abc.Mapping[str, Any]],
-                 host: str) -> None:
-        self._load = load
+    :param read: returns a context of the cell, and host to UUIDs
+    """
+
+    def __init__(self, read: abc.Callable[[], Any], host: str
+                 ) -> None:
+        self._read = read
         self._host = host
 
     @functools.cached_property
     def data(self) -> dict[str, Any]:  # type: ignore[override]
-        return dict(self._load().get(self._host, {}))
+        context, uuids = self._read()
+        return {uuid: objects.Instance(context, uuid=uuid)
+                for uuid in uuids.get(self._host, ())}
 
 
 @contextlib.contextmanager
@@ -60,14 +86,21 @@ def _reading(table: str) -> abc.Iterator[None]:
 class HostManager(host_manager.HostManager):
     """Nova's host manager for one request: keeps nothing for another one.
 
-    It loads nova's filters and weighers as configured, and reads aggregates
-    when it is created.
-
     :param for_each: reads cells side by side
     :raises InvalidConfiguration: a filter or weigher cannot be loaded
     """
 
     def __init__(self, for_each: parallel.Each = parallel.in_turn) -> None:
+        self._for_each = for_each
+        self._readers: dict[str, abc.Callable[[], Any]] = {}
+        """Host to what reads the instances of all hosts of its cell."""
+        self.services: dict[str, abc.Mapping[str, Any]] = {}
+        """UUID of a cell to the nova-compute service of each of its hosts."""
+        self.control: list[Any] | None = []
+        """Services other than nova-compute; None if a cell was not read,
+        which may have one that is up."""
+        self.cells_down: source.Down = {}
+        """The cells that are not read."""
         try:
             super().__init__()
         except filter_runs.NO_PLUGIN_FAILURES:
@@ -80,12 +113,6 @@ class HostManager(host_manager.HostManager):
                 '[filter_scheduler] available_filters or weight_classes: %s; '
                 'correct it, or run the command in the environment of '
                 'nova-scheduler' % filter_runs.reason(exc)) from exc
-        self._for_each = for_each
-        self.services: dict[str, abc.Mapping[str, Any]] = {}
-        """UUID of a cell to the nova-compute service of each of its hosts."""
-        self.control: list[Any] | None = []
-        """Services other than nova-compute; None if a cell was not read,
-        which may have one that is up."""
 
     def refresh_cells_caches(self) -> None:
         with _reading('cell_mappings'):
@@ -95,26 +122,11 @@ class HostManager(host_manager.HostManager):
         with _reading('aggregates'):
             super()._init_aggregates()
 
-    def leave_out(self, cells: abc.Collection[str]) -> None:
-        """Do not read cells that have not answered.
-
-        :param cells: their full names
-        """
-        if cells:
-            self.control = None
-        for uuid, cell in list(self.cells.items()):
-            if nova_cells.full_name(cell) in cells:
-                del self.cells[uuid]
-                if cell in self.enabled_cells:
-                    self.enabled_cells.remove(cell)
-
     def run_filters(self, states: abc.Sequence[host_manager.HostState],
-                    named: abc.Sequence[host_manager.HostState], spec: Any
-                    ) -> tuple[frozenset[str], list[facts.FilterRun],
-                               list[host_manager.HostState]]:
+                    spec: Any) -> tuple[frozenset[str], list[facts.FilterRun],
+                                        list[host_manager.HostState]]:
         """Run nova's host filters.
 
-        :param named: host states to run each filter for
         :returns: the nodes of the hosts that the request names or does not
             ignore, the result of each filter, and the hosts that pass all
         """
@@ -127,7 +139,7 @@ class HostManager(host_manager.HostManager):
         runs, passed = list[facts.FilterRun](), requested
         for host_filter in [] if request_spec.forced(spec) else enabled:
             run, passed = filter_runs.run(
-                self.filter_handler, host_filter, passed, named, spec)
+                self.filter_handler, host_filter, passed, spec)
             runs.append(run)
         return frozenset(state.uuid for state in requested), runs, passed
 
@@ -144,31 +156,38 @@ class HostManager(host_manager.HostManager):
                         type(weigher).__name__] = weighed.weight
         return scores
 
-    def read_services(self, context: Any) -> source.Down:
-        """Read the services once; leave out cells that fail.
-
-        :returns: these cells
-        """
+    def read_services(self, context: Any, cells_down: source.Down) -> None:
+        """Read the services once; leave out cells that fail or are down."""
+        self._leave_out(cells_down)
         down: dict[str, exceptions.Failure] = {}
         # Cell0 usually has the rows of the services that all cells share.
         cell0 = [cell for cell in objects.CellMappingList.get_all(context)
                  if cell.is_cell0()]
-        for cell, found in self._ask(
+        for cell, services in self._ask(
                 context, [*cell0, *self.cells.values()],
                 objects.ServiceList.get_all):
-            if isinstance(found, exceptions.CellUnavailable):
+            if isinstance(services, exceptions.CellUnavailable):
                 self.control = None
                 if not cell.is_cell0():
-                    down[nova_cells.full_name(cell)] = found.failure
+                    down[nova_cells.full_name(cell)] = services.failure
                 continue
-            computes = {service.host: service for service in found
-                        if service.binary == 'nova-compute'}
-            self.services[cell.uuid] = computes
+            self.services[cell.uuid] = {
+                service.host: service for service in services
+                if service.binary == 'nova-compute'}
             if self.control is not None:
-                self.control += [service for service in found
+                self.control += [service for service in services
                                  if service.binary != 'nova-compute']
-        self.leave_out(down)
-        return down
+        self._leave_out(down)
+
+    def _leave_out(self, cells: source.Down) -> None:
+        self.cells_down = {**self.cells_down, **cells}
+        if cells:
+            self.control = None
+        for uuid, cell in list(self.cells.items()):
+            if nova_cells.full_name(cell) in cells:
+                del self.cells[uuid]
+                if cell in self.enabled_cells:
+                    self.enabled_cells.remove(cell)
 
     def stopped_services(self, is_up: abc.Callable[[Any], bool]
                          ) -> abc.Iterator[str]:
@@ -186,20 +205,6 @@ class HostManager(host_manager.HostManager):
             yield 'No %s is up, %s: no server gets a host. Start it.' % (
                 binary, what)
 
-    def get_compute_nodes_by_host_or_node(self, ctxt: Any, host: Any,
-                                          node: Any, cell: Any = None) -> Any:
-        """Return the nodes; nova's method has none of a cell that fails.
-
-        :raises CellUnavailable: a cell that may have them fails
-        """
-        nodes = super().get_compute_nodes_by_host_or_node(
-            ctxt, host, node, cell)
-        if not nodes:
-            # It raises what nova's method has caught.
-            self._get_computes_for_cells(
-                ctxt, [cell] if cell else self.enabled_cells, [])
-        return nodes
-
     def _get_computes_for_cells(self, context: Any, cells: abc.Sequence[Any],
                                 compute_uuids: Any) -> Any:
         """Return what nova's method does, with the services read before.
@@ -216,6 +221,10 @@ class HostManager(host_manager.HostManager):
             if isinstance(computes, exceptions.CellUnavailable):
                 raise computes
             nodes[cell.uuid] = computes
+            hosts = sorted({compute.host for compute in computes})
+            read = functools.partial(self._instances, context, cell, hosts)
+            # The first host whose instances are needed reads those of all.
+            self._readers |= dict.fromkeys(hosts, functools.cache(read))
             services |= self.services.get(cell.uuid, {})
         return nodes, services
 
@@ -234,30 +243,17 @@ class HostManager(host_manager.HostManager):
     def _init_instance_info(self, computes_by_cell: Any = None) -> None:
         """Do nothing: instances are read when they are needed."""
 
-    def _get_host_states(self, context: Any, compute_nodes: Any,
-                         services: Any) -> Any:
-        loaders: dict[str, abc.Callable[[], Any]] = {}
-        for cell, computes in compute_nodes.items():
-            hosts = sorted({compute.host for compute in computes})
-            load = functools.partial(self._load, context, cell, hosts)
-            # The first host whose instances are needed reads those of all.
-            loaders |= dict.fromkeys(hosts, functools.cache(load))
-        for state in super()._get_host_states(
-                context, compute_nodes, services):
-            # Nova itself logs the instances that a host state is updated with.
-            state.instances = _Instances(loaders[state.host], state.host)
-            yield state
+    def _instances(self, context: Any, cell: Any, hosts: abc.Sequence[str]
+                   ) -> tuple[Any, abc.Mapping[str, abc.Sequence[str]]]:
+        with nova_context.target_cell(context, cell) as target:
+            return target, objects.InstanceList.get_uuids_by_hosts(
+                target, hosts)
 
-    def _load(self, context: Any, cell: str, hosts: abc.Sequence[str]
-              ) -> abc.Mapping[str, abc.Mapping[str, Any]]:
-        """Return host to its instances by UUID."""
-        def instance(uuid: str) -> Any:
-            return objects.Instance(target, uuid=uuid)
-
-        with nova_context.target_cell(context, self.cells[cell]) as target:
-            by_host = objects.InstanceList.get_uuids_by_hosts(target, hosts)
-            return {host: dict(zip(uuids, map(instance, uuids), strict=True))
-                    for host, uuids in by_host.items()}
+    def host_state_cls(self, host: str, node: str, cell: str, **options: Any
+                       ) -> host_manager.HostState:
+        state = super().host_state_cls(host, node, cell, **options)
+        state.instances = _Instances(self._readers[host], host)
+        return state
 
     def _get_instance_info(self, context: Any, compute: Any) -> None:
-        """Return none: they are read when they are needed."""
+        """Leave the instances that a host state has: nova logs others."""

@@ -1,11 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scheduling of a request as in nova-scheduler, without claims.
-
-Nova's own code runs: its request filters and those of this package, the query
-to placement as nova builds it, and nova's host filters and weighers.
-
-Long because it is one walk from the request to the hosts of its servers.
-"""
+"""Scheduling of a request by nova-scheduler's own code, without claims."""
 
 from collections import abc
 import functools
@@ -30,7 +24,6 @@ from nova_aggregate_mirror.scheduler import request_spec
 
 Condition = placement_query.Condition
 Origin = placement_query.Origin
-States = abc.Sequence[host_manager.HostState]
 
 FILTERS = 'request filters'
 STEP = ('change the request, or the metadata of the aggregates; see '
@@ -67,8 +60,8 @@ class Rehearsal:
 
         Nova takes the candidates of all of them; a rebuild has none.
 
-        :raises Refusal: when a request filter, or nova, refuses it
-        :raises MirrorError: when a service that a filter asks is unavailable
+        :raises Refusal: a request filter, or nova, refuses it
+        :raises MirrorError: a service that a filter asks is unavailable
         """
         if utils.request_is_rebuild(self._spec):
             return []
@@ -91,14 +84,13 @@ class Rehearsal:
         return [placement_query.parse(self._parameters(query), self._origin)
                 for query in resources]
 
-    def states(self, answers: abc.Sequence[candidates.Candidates] | None,
-               nodes: frozenset[str]) -> list[host_manager.HostState]:
+    def states(self, answers: abc.Sequence[candidates.Candidates] | None = None
+               ) -> list[host_manager.HostState]:
         """Read the host states of the candidates, as nova-scheduler does.
 
-        :param answers: None if nova does not query placement
-        :param nodes: further compute nodes to read
+        :param answers: None for all hosts, as without a query to placement
         """
-        uuids, requests = set(nodes), list[Any]()
+        uuids, requests = set[str](), list[Any]()
         for answer in answers or ():
             uuids |= answer.providers
             requests += answer.requests
@@ -110,12 +102,9 @@ class Rehearsal:
             state.allocation_candidates = offered.get(state.uuid, [])
         return states
 
-    def place(self, states: States,
+    def place(self, states: list[host_manager.HostState],
               answers: abc.Iterable[candidates.Candidates]) -> list[str]:
         """Choose a host for each server while one is left, as nova does.
-
-        With a ``[filter_scheduler] host_subset_size`` of more than 1 nova
-        chooses at random among the best hosts.
 
         :param states: all host states; they are changed as by a server
         """
@@ -211,10 +200,7 @@ class Rehearsal:
 
 def _conditions(spec: request_spec.RequestSpec
                 ) -> frozenset[str | frozenset[str]]:
-    """Return the conditions of a request that a request filter may add.
-
-    :returns: sets of required aggregates, forbidden aggregates, and traits
-    """
+    """Return required sets of aggregates, forbidden aggregates, and traits."""
     query = request_spec.member_of(spec)
     traits = {'!' + name for name in spec.root_forbidden}.union(
         spec.root_required)

@@ -173,12 +173,10 @@ class TestSeveral(ExplainTest):
     def test_arguments(self):
         """Those that do not apply are refused."""
         for argument, expected in (
-                ('--zone=az1', '--zone applies to --flavor, not to '
-                               '--servers-of without --for'),
-                ('--count=all', '--count applies to --flavor, not to '
-                                '--servers-of without --for'),
+                ('--zone=az1', '--zone needs --flavor or --for unshelve'),
+                ('--count=all', '--count needs --flavor'),
                 ('--host=far', '--host does not apply to --servers-of'),
-                ('--for=rebuild', '--for rebuild is not a move of '
+                ('--for=rebuild', '--for rebuild does not apply to '
                                   '--servers-of: use one of live-migrate, '
                                   'migrate, evacuate')):
             done = self.explain('--servers-of', 'near', argument)

@@ -53,10 +53,7 @@ class SchedulingRequest:
 
 @contextlib.contextmanager
 def reading(context: Any, cell: Any) -> abc.Iterator[Any]:
-    """Return a context of a cell that is read.
-
-    :raises CellUnavailable: when it does not answer
-    """
+    """Return a context of a cell; raise CellUnavailable if that fails."""
     try:
         with nova_context.target_cell(context, cell) as target:
             yield target
@@ -67,10 +64,7 @@ def reading(context: Any, cell: Any) -> abc.Iterator[Any]:
 
 
 def flavor(context: Any, name: str) -> Any:
-    """Read a flavor by its ID or its name.
-
-    :raises UnknownName: when nova has no such flavor
-    """
+    """Read a flavor by ID or name; raise UnknownName if there is none."""
     for find in (objects.Flavor.get_by_flavor_id, objects.Flavor.get_by_name):
         try:
             return find(context, name)
@@ -106,11 +100,9 @@ def check_zone(context: Any, zone: str) -> None:
 
 def pci_requests(flavor: Any, notes: list[str], affinity: str | None = None
                  ) -> Any:
-    """Return what PCI devices a flavor requests, by nova-api's aliases.
+    """Return the PCI devices of a flavor; note the option that defines them.
 
-    :param notes: gets one if the flavor requests any
-    :param affinity: their policy, between devices and NUMA cells
-    :raises InvalidConfiguration: when an alias is not defined
+    :raises InvalidConfiguration: an alias is not defined
     """
     try:
         requested = pci_request.get_pci_requests_from_flavor(

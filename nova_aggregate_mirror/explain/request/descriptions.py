@@ -84,9 +84,6 @@ def _zone_notes(argument: str, zone: str, from_volume: bool
     """Note the options by which nova-api chooses the zone of a request."""
     if zone and not argument:
         yield requests.option_note('default_schedule_zone')
-    if not zone and argument.partition(':')[0]:
-        yield ('Nova-api drops the zone of --zone %s: the host is not in it, '
-               'or only a node is named.' % argument)
     if from_volume and not zone and not CONF.cinder.cross_az_attach:
         yield ('Nova-api requests the zone of a volume that exists already: '
                'give it with --zone. ' + requests.option_note(
@@ -96,9 +93,8 @@ def _zone_notes(argument: str, zone: str, from_volume: bool
 def _zone(context: Any, zone: str) -> tuple[str, str | None, str | None]:
     """Return the availability zone, and the host and node that it forces.
 
-    As in nova-api, a zone may be followed by a host and a node, separated by
-    colons, and is dropped unless the host is in it; a node alone is in the
-    default zone for nova-api.
+    As nova-api, which drops the zone unless the host is in it; to nova-api a
+    node alone is in the default zone.
     """
     if ':' not in zone:
         return zone or CONF.default_schedule_zone or '', None, None
@@ -112,10 +108,7 @@ def _zone(context: Any, zone: str) -> tuple[str, str | None, str | None]:
 
 
 def _boots_from_volume(image: abc.Mapping[str, Any]) -> bool:
-    """Check whether nova-api creates the root disk of an image as a volume.
-
-    The image is then a snapshot of a server whose root disk was a volume.
-    """
+    """Check for a snapshot of a server whose root disk was a volume."""
     root = block_device.get_root_bdm(
         image['properties'].get('block_device_mapping', []))
     return bool(root and root.get('destination_type') == 'volume')

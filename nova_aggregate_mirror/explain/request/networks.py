@@ -30,9 +30,7 @@ def port_resources(context: Any, networks: Any, server: str | None,
     """Read the resources that ports request; add a note if neutron fails.
 
     :param networks: requested networks and ports, instead of the server's
-    :param server: None if it has no ports yet
     :param pci_requests: those of a new server, to which nova adds the ports'
-    :param affinity: the policy of these, between devices and NUMA cells
     :returns: the physical networks, a group for each port, and parameters of
         the whole request
     """

@@ -68,13 +68,11 @@ def read_again(request: PreparedRequest) -> None:
 
 
 def cold_migration(request: PreparedRequest) -> None:
-    """Keep the flavor and leave the host: ``API.resize`` without a flavor.
-
-    The host of a vCenter is a cluster, within which a server may move.
-    """
+    """Keep the flavor and leave the host: ``API.resize`` without a flavor."""
     request.spec.flavor = request.instance.flavor
     node = objects.ComputeNode.get_by_host_and_nodename(
         request.cell_context, request.instance.host, request.instance.node)
+    # A server may move within the cluster of a vCenter, which is one host.
     if node.uuid not in request.placement.providers(required=SAME_HOST):
         leave_host(request)
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests of servers that exist, and nova's record of what failed."""
+"""Requests of servers that exist, and nova's record of what failed.
+
+Long because the record decides which request it is.
+"""
 
 from collections import abc
 import contextlib
@@ -71,9 +74,11 @@ def of_server(context: Any, placement: client.Client, server: str,
             raise
         operation = CREATE
         remarks.append(UNREAD % exc)
+    cell_context = nova_context.RequestContext.from_dict(context.to_dict())
+    nova_context.set_target_cell(cell_context, cell)
     request = preparations.PreparedRequest(
         spec=spec, operation=operation, context=context,
-        cell_context=_targeted(context, cell), instance=instance, cell=cell,
+        cell_context=cell_context, instance=instance, cell=cell,
         networks=network_requests.requested_networks(networks, ports),
         placement=placement, zone=zone, remarks=remarks,
         notes=[] if instance or remarks else [DELETED])
@@ -157,12 +162,10 @@ def _is_unfinished(instance: Any, operation: str, migration: Any) -> bool:
 
 def _new_flavor(context: Any, migration: Any) -> Any:
     """Read the new flavor of a resize; the stored request has the old one."""
-    try:
-        if migration:
+    if migration:
+        with contextlib.suppress(nova_exception.FlavorNotFound):
             return objects.Flavor.get_by_id(
                 context, migration.new_instance_type_id)
-    except nova_exception.FlavorNotFound:
-        pass
     raise exceptions.UnknownName(
         'nova has no longer the flavor of the resize that failed; give one '
         'with --for resize FLAVOR')
@@ -187,11 +190,7 @@ def _notes(request: preparations.PreparedRequest) -> abc.Iterator[str]:
 
 
 def _record(context: Any, instance: Any) -> explanation.ServerRecord:
-    """Read nova's record of a server in its cell: three queries.
-
-    :param context: targeted at the cell; cell0 has the servers whose creation
-        found no host
-    """
+    """Read nova's record of a server in its cell: three queries."""
     stored = list(objects.InstanceFaultList.get_by_instance_uuids(
         context, [instance.uuid]))
     # The latest is first.
@@ -257,13 +256,6 @@ def _set_defaults(spec: Any) -> None:
             setattr(spec, name, value)
     spec.requested_resources = spec.requested_resources or []
     spec.num_instances = 1
-
-
-def _targeted(context: Any, cell: Any) -> Any:
-    """Return a context that is targeted at a cell for good."""
-    targeted = nova_context.RequestContext.from_dict(context.to_dict())
-    nova_context.set_target_cell(targeted, cell)
-    return targeted
 
 
 def _instance(context: Any, server: str, operation: str) -> tuple[Any, Any]:

@@ -44,12 +44,12 @@ class TestHook(testtools.TestCase):
     def test_nova_whose_scheduling_is_not_explained(self):
         """The mirror works, which the finding says."""
         self.useFixture(fixtures.MonkeyPatch(
-            'nova.scheduler.host_manager.HostManager._get_host_states',
+            'nova.scheduler.host_manager.HostManager._init_instance_info',
             fixtures.MonkeyPatch.delete))
         [finding] = self.find()
         self.assertEqual(checks.Code.WARNING, finding.code)
         self.assertIn('except for "scheduling explain": HostManager has no '
-                      '_get_host_states.', finding.text)
+                      '_init_instance_info.', finding.text)
 
     def test_hook_that_refuses_to_start(self):
         """Another check reports missing credentials."""

@@ -40,14 +40,12 @@ class TestArguments(testtools.TestCase):
                 ([*SERVER, '--for', 'reboot'], '--for reboot'),
                 ([*SERVER, '--for', 'resize'], 'the new flavor'),
                 ([*SERVER, '--for', 'migrate', 'h1'], 'no further value: h1'),
-                ([*FLAVOR, '--for', 'migrate'], 'needs --server'),
-                ([*SERVER, '--zone', 'z'], '--zone applies to --flavor'),
-                ([*SERVER, '--volume'], '--volume applies to --flavor'),
-                ([*SERVER, '--hint', 'a=b'], '--hint applies to --flavor'),
-                ([*FLAVOR, '--hint', '_nova_check_type=rebuild'],
-                 '_nova are reserved for nova'),
+                ([*FLAVOR, '--for', 'migrate'], '--flavor: use one of create'),
+                ([*SERVER, '--zone', 'z'], '--zone needs --flavor'),
+                ([*SERVER, '--volume'], '--volume needs --flavor'),
+                ([*SERVER, '--hint', 'a=b'], '--hint needs --flavor'),
                 ([*SERVER, '--image-property', 'a=b'], '--image-property '),
-                ([*SERVER, '--count', '2'], '--count applies to --flavor')):
+                ([*SERVER, '--count', '2'], '--count needs --flavor')):
             error = self.assertRaises(
                 exceptions.InvalidConfiguration, explain_arguments.check,
                 parse(*arguments))
