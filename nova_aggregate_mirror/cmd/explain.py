@@ -27,6 +27,7 @@ hosts per resource class; --host selects others.
   %(prog)s --servers-of compute-1
 """
 
+import argparse
 import sys
 import time
 from typing import Any
@@ -34,10 +35,10 @@ from typing import Any
 from oslo_config import cfg
 
 from nova_aggregate_mirror.cmd import components
-from nova_aggregate_mirror.cmd import explain_arguments
 from nova_aggregate_mirror.cmd import identifiers
 from nova_aggregate_mirror.cmd import report
 from nova_aggregate_mirror.cmd import start
+from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror.console import progress
 from nova_aggregate_mirror import exceptions
@@ -46,8 +47,134 @@ from nova_aggregate_mirror.explain import departures
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import rendering
 from nova_aggregate_mirror.html_report import output
+from nova_aggregate_mirror.scheduler import moving
 
 Answer = explanation.Answer | departures.Answer
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    subject = parser.add_mutually_exclusive_group(required=True)
+    subject.add_argument(
+        '--server', default='', metavar='NAME_OR_ID',
+        help='the request of this server as nova has stored it, also of a '
+             'server in ERROR')
+    subject.add_argument(
+        '--flavor', metavar='FLAVOR',
+        help='the request of a server with this flavor, given by name or ID')
+    subject.add_argument(
+        '--servers-of', default='', metavar='HOST',
+        help='move each server of this host, one after the other: does each '
+             'find a host?')
+    parser.add_argument(
+        '--for', nargs='+', default=[''], metavar='OPERATION',
+        dest='operation',
+        help='with --server: its operation to explain, one of %s; resize is '
+             'followed by the new flavor; by default the newest one if it '
+             'failed, otherwise a move. With --servers-of: one of %s; by '
+             'default that of each server\'s state' % (
+                 ', '.join(explanation.OPERATIONS), ', '.join(moving.STATES)))
+    parser.add_argument(
+        '--order', choices=[*departures.ORDERS], default='',
+        help='with --servers-of: the order of the moves, the largest server '
+             'first (size) or by name; the default is size')
+    _add_request(parser)
+    parser.add_argument(
+        '--network', action='append', default=[], metavar='NAME_OR_ID',
+        dest='networks',
+        help='a network, which replaces those of the server; may be repeated')
+    parser.add_argument(
+        '--port', action='append', default=[], metavar='ID', dest='ports',
+        help='a port, which replaces those of the server; may be repeated')
+    parser.add_argument(
+        '--host', action='append', default=[], metavar='HOST', dest='hosts',
+        help='explain this host only; may be repeated')
+    output = parser.add_mutually_exclusive_group()
+    formats.add_argument(output)
+    output.add_argument(
+        '--html', metavar='FILE',
+        help='write an HTML page to this file, - for standard output, and '
+             'print only the summary; an existing file is replaced when the '
+             'page is complete')
+
+
+def _add_request(parser: argparse.ArgumentParser) -> None:
+    """Add what describes a request, or changes the one of a server."""
+    parser.add_argument(
+        '--image', default='', metavar='NAME_OR_ID',
+        help='with --flavor or --for rebuild: the image, read from glance '
+             'with the credentials of [placement]')
+    parser.add_argument(
+        '--image-property', action='append', default=[], type=arguments.pair,
+        metavar='KEY=VALUE', dest='properties',
+        help='with --flavor or --for rebuild: a property of the image; may be '
+             'repeated')
+    parser.add_argument(
+        '--volume', action='store_true',
+        help='with --flavor: the server boots from a volume, and the root '
+             'disk of the flavor is not requested')
+    parser.add_argument('--project', default='', metavar='NAME_OR_ID',
+                        help='with --flavor: the project')
+    parser.add_argument(
+        '--zone', default='', metavar='ZONE[:HOST[:NODE]]',
+        help='with --flavor or --for unshelve: the availability zone, as '
+             'nova-api takes it')
+    parser.add_argument(
+        '--hint', action='append', default=[], type=arguments.pair,
+        metavar='KEY=VALUE', dest='hints',
+        help='with --flavor: a scheduler hint, servers and server group by '
+             'name or ID; may be repeated')
+    parser.add_argument(
+        '--count', type=_count, default=1, metavar='N|all',
+        help='with --flavor: number of servers that are requested at once, or '
+             'all: servers are created one after the other until nova finds '
+             'no host')
+
+
+def _count(text: str) -> int | str:
+    return text if text == explanation.ALL else arguments.number(1000)(text)
+
+
+def check(options: argparse.Namespace) -> None:
+    """Check arguments that depend on each other.
+
+    ``operation`` becomes a text, with ``new_flavor`` beside it.
+    """
+    operation, *parameters = options.operation
+    options.operation, options.new_flavor = operation, ' '.join(parameters)
+    subject, allowed = '--server', [*explanation.OPERATIONS]
+    if options.flavor:
+        subject, allowed = '--flavor', [explanation.CREATE]
+    elif options.servers_of:
+        subject, allowed = '--servers-of', [*moving.STATES]
+    choices = ', '.join(allowed)
+    misuses = [
+        (operation not in ['', *allowed],
+         '--for %s does not apply to %s: use one of %s' % (
+             operation, subject, choices)),
+        (operation == 'resize' and len(parameters) != 1,
+         '--for resize needs the new flavor, as in "--for resize m1.large"'),
+        (operation != 'resize' and parameters,
+         '--for %s takes no further value: %s' % (
+             operation, options.new_flavor)),
+        (options.order and not options.servers_of,
+         '--order needs --servers-of')]
+    for name, value, other in (
+            ('image', options.image, 'rebuild'),
+            ('image-property', options.properties, 'rebuild'),
+            ('volume', options.volume, None),
+            ('project', options.project, None),
+            ('zone', options.zone, 'unshelve'), ('hint', options.hints, None),
+            ('count', options.count != 1, None)):
+        needed = '--flavor' + (' or --for ' + other if other else '')
+        is_needed = not options.flavor and operation != other
+        misuses.append((value and is_needed, '--%s needs %s' % (name, needed)))
+    for name in 'host', 'network', 'port':
+        values = options.servers_of and getattr(options, name + 's')
+        misuses.append(
+            (values, '--%s does not apply to --servers-of' % name))
+    for applies, misuse in misuses:
+        if applies:
+            raise exceptions.InvalidConfiguration(misuse)
 
 
 def run(conf: cfg.ConfigOpts) -> int:
@@ -78,7 +205,7 @@ def run(conf: cfg.ConfigOpts) -> int:
 
 def _explain(conf: cfg.ConfigOpts) -> Answer:
     args = conf.command
-    explain_arguments.check(args)
+    check(args)
     # Nova's scheduler takes seconds to import, and other commands need none.
     with start.importing():
         from nova_aggregate_mirror.cmd import nova_objects

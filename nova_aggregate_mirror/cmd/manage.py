@@ -20,7 +20,6 @@ from oslo_log import log as logging
 from nova_aggregate_mirror.cmd import audit_servers
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import explain
-from nova_aggregate_mirror.cmd import explain_arguments
 from nova_aggregate_mirror.cmd import journal_binding
 from nova_aggregate_mirror.cmd import journal_rows
 from nova_aggregate_mirror.cmd import log
@@ -111,7 +110,7 @@ COMMANDS = (
     Command('report', report.run, '--html /var/lib/nova/report.html',
             report.add_arguments, exit_status.COMPARISON),
     Command('scheduling explain', explain.run, '--flavor m1.large',
-            explain_arguments.add_arguments, exit_status.EXPLANATION),
+            explain.add_arguments, exit_status.EXPLANATION),
     Command('db sync', db_sync),
     Command('journal list', journal_list, '--format json',
             formats.add_argument),

@@ -170,21 +170,6 @@ class TestSeveral(ExplainTest):
         self.assertEqual(255, done.returncode)
         self.assertIn('nova has no compute node of host typo', done.stderr)
 
-    def test_arguments(self):
-        """Those that do not apply are refused."""
-        for argument, expected in (
-                ('--zone=az1', '--zone needs --flavor or --for unshelve'),
-                ('--count=all', '--count needs --flavor'),
-                ('--host=far', '--host does not apply to --servers-of'),
-                ('--for=rebuild', '--for rebuild does not apply to '
-                                  '--servers-of: use one of live-migrate, '
-                                  'migrate, evacuate')):
-            done = self.explain('--servers-of', 'near', argument)
-            self.assertEqual(255, done.returncode)
-            self.assertIn(expected, done.stderr)
-        done = self.explain(*SMALL, '--order', 'name')
-        self.assertIn('--order needs --servers-of', done.stderr)
-
 
 class TestImage(ExplainTest):
     """An image that the near host can run, and the far one cannot."""

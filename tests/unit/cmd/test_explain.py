@@ -7,16 +7,17 @@ import io
 
 import testtools
 
-from nova_aggregate_mirror.cmd import explain_arguments
+from nova_aggregate_mirror.cmd import explain
 from nova_aggregate_mirror import exceptions
 
 SERVER = ['--server', '1d9b1dca-0b0a-4d8a-8b5f-2a4e9a3c9a55']
 FLAVOR = ['--flavor', 'm1.small']
+HOST = ['--servers-of', 'h1']
 
 
 def parse(*arguments):
     parser = argparse.ArgumentParser()
-    explain_arguments.add_arguments(parser)
+    explain.add_arguments(parser)
     return parser.parse_args(arguments)
 
 
@@ -30,7 +31,7 @@ class TestArguments(testtools.TestCase):
                 ('rebuild', '', ['--for', 'rebuild', '--image', 'name']),
                 ('unshelve', '', ['--for', 'unshelve', '--zone', 'name'])):
             options = parse(*SERVER, *arguments)
-            explain_arguments.check(options)
+            explain.check(options)
             self.assertEqual((operation, flavor),
                              (options.operation, options.new_flavor))
 
@@ -41,13 +42,18 @@ class TestArguments(testtools.TestCase):
                 ([*SERVER, '--for', 'resize'], 'the new flavor'),
                 ([*SERVER, '--for', 'migrate', 'h1'], 'no further value: h1'),
                 ([*FLAVOR, '--for', 'migrate'], '--flavor: use one of create'),
+                ([*HOST, '--for', 'rebuild'], '--servers-of: use one of '
+                 'live-migrate, migrate, evacuate'),
+                ([*HOST, '--host', 'h2'], '--host does not apply'),
+                ([*HOST, '--count', 'all'], '--count needs --flavor'),
+                ([*FLAVOR, '--order', 'name'], '--order needs --servers-of'),
                 ([*SERVER, '--zone', 'z'], '--zone needs --flavor'),
                 ([*SERVER, '--volume'], '--volume needs --flavor'),
                 ([*SERVER, '--hint', 'a=b'], '--hint needs --flavor'),
                 ([*SERVER, '--image-property', 'a=b'], '--image-property '),
                 ([*SERVER, '--count', '2'], '--count needs --flavor')):
             error = self.assertRaises(
-                exceptions.InvalidConfiguration, explain_arguments.check,
+                exceptions.InvalidConfiguration, explain.check,
                 parse(*arguments))
             self.assertIn(said, str(error))
 
