@@ -74,7 +74,7 @@ def explain(cloud: Cloud, args: argparse.Namespace,
             look_up: abc.Callable[[argparse.Namespace], None],
             open_journal: abc.Callable[[], store.Journal]
             ) -> explanation.Answer:
-    """Explain the request of these arguments, of ``cmd/explain_arguments``.
+    """Explain the request of these arguments, of ``cmd/explain``.
 
     :param look_up: replaces the names in them by IDs
     :raises UnknownName: nova has no such host, server or flavor

@@ -22,7 +22,6 @@ from nova_aggregate_mirror.explain.request import networks
 from nova_aggregate_mirror.scheduler import narrowing
 from nova_aggregate_mirror.scheduler import request_spec
 
-Condition = placement_query.Condition
 Origin = placement_query.Origin
 
 FILTERS = 'request filters'
@@ -183,7 +182,7 @@ class Rehearsal:
                 parameters.append((key, value))
         return parameters
 
-    def _origin(self, condition: Condition) -> Origin:
+    def _origin(self, condition: placement_query.Condition) -> Origin:
         names = condition.names
         if condition.kind == placement_query.MEMBER_OF:
             return self._origins.get(

@@ -22,7 +22,7 @@ def of_description(context: Any, flavor: str, image: abc.Mapping[str, Any],
                    from_volume: bool = False, project: str = '',
                    zone: str = '', networks: abc.Sequence[str] = (),
                    ports: abc.Sequence[str] = (),
-                   hints: abc.Mapping[str, abc.Sequence[str]] | None = None,
+                   hints: abc.Mapping[str, list[str]] | None = None,
                    count: int = 1, tenant: str = ''
                    ) -> requests.SchedulingRequest:
     """Build the request of a server that does not exist.
@@ -56,9 +56,7 @@ def of_description(context: Any, flavor: str, image: abc.Mapping[str, Any],
     spec = objects.RequestSpec.from_components(
         context, uuidutils.generate_uuid(), image, wanted,
         hardware.numa_get_constraints(wanted, image_meta), pci_requests,
-        utils.build_filter_properties({
-            name: list(values) for name, values in hints.items()},
-            host, node, wanted),
+        utils.build_filter_properties(hints, host, node, wanted),
         group, zone_name or None, project_id=project,
         port_resource_requests=resources, request_level_params=parameters)
     utils.setup_instance_group(context, spec)

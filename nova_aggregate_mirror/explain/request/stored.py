@@ -120,17 +120,19 @@ def _choose(request: preparations.PreparedRequest) -> None:
             request.cell_context, instance.uuid)
         if action.action in OPERATIONS), None)
     moved = newest and _newest_migration(request.cell_context, newest)
-    if newest and newest.message == ERROR and _is_unfinished(
-            instance, OPERATIONS[newest.action], moved):
-        request.operation = OPERATIONS[newest.action]
-        request.has_failed = True
+    failed = newest and newest.message == ERROR and OPERATIONS[newest.action]
+    # What is shelved since is on no host to be moved from.
+    can_repeat = instance.host or failed in (CREATE, UNSHELVE)
+    # Nova keeps the error if a host refused it, and another one took it.
+    is_done = moved and moved.status in DONE
+    if failed and can_repeat and not is_done:
+        request.operation, request.has_failed = failed, True
         request.remarks.append(FAILED % (
-            request.operation, _time(newest.start_time)))
-        if request.operation == 'resize':
+            failed, dates.iso(newest.start_time.timestamp())))
+        if failed == 'resize':
             request.flavor = _new_flavor(request.context, moved)
         # Nova-compute of the new host may have set it since.
-        if request.operation == 'evacuate' and moved and (
-                moved.status == 'error'):
+        if failed == 'evacuate' and moved and moved.status == 'error':
             request.host = moved.dest_compute or ''
         return
     if instance.vm_state in (vm_states.SHELVED, vm_states.SHELVED_OFFLOADED):
@@ -149,15 +151,6 @@ def _newest_migration(context: Any, action: Any) -> Any:
         context, {'instance_uuid': action.instance_uuid}, limit=1)
     return next((migration for migration in newest
                  if migration.created_at >= start), None)
-
-
-def _is_unfinished(instance: Any, operation: str, migration: Any) -> bool:
-    """Check whether a failed operation is still what the server waits for."""
-    if migration and migration.status in DONE:
-        # A host refused it, and another one took it.
-        return False
-    # What is shelved since is on no host to be moved from.
-    return bool(instance.host or operation in (CREATE, UNSHELVE))
 
 
 def _new_flavor(context: Any, migration: Any) -> Any:
@@ -195,8 +188,9 @@ def _record(context: Any, instance: Any) -> explanation.ServerRecord:
         context, [instance.uuid]))
     # The latest is first.
     faults = [
-        explanation.RecordEntry(_time(fault.created_at), 'fault',
-                                fault.host or '', fault.message or '')
+        explanation.RecordEntry(
+            dates.iso(fault.created_at.timestamp()), 'fault',
+            fault.host or '', fault.message or '')
         for fault in stored[:FAULTS]]
     entries = faults[::-1]
     for action in objects.InstanceActionList.get_by_instance_uuid(
@@ -204,7 +198,7 @@ def _record(context: Any, instance: Any) -> explanation.ServerRecord:
         events = list(objects.InstanceActionEventList.get_by_action(
             context, action.id))
         entries += [explanation.RecordEntry(
-            _time(event.finish_time or event.start_time),
+            dates.iso((event.finish_time or event.start_time).timestamp()),
             '%s: %s' % (action.action, event.event), event.host or '',
             event.result or UNFINISHED) for event in reversed(events)]
     # Times are whole seconds.
@@ -212,10 +206,6 @@ def _record(context: Any, instance: Any) -> explanation.ServerRecord:
     return explanation.ServerRecord(
         instance.vm_state or '', instance.task_state or '',
         faults[0].result if faults else '', entries)
-
-
-def _time(time: datetime.datetime) -> str:
-    return dates.iso(time.timestamp())
 
 
 class _ReadOnly(request_spec.RequestSpec):
