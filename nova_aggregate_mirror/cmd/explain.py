@@ -146,16 +146,16 @@ def check(options: argparse.Namespace) -> None:
         subject, allowed = '--flavor', [explanation.CREATE]
     elif options.servers_of:
         subject, allowed = '--servers-of', [*moving.STATES]
-    choices = ', '.join(allowed)
+    inapplicable = '--for %s does not apply to %s: use one of %s' % (
+        operation, subject, ', '.join(allowed))
+    extra = parameters[1:] if operation == 'resize' else parameters
+    surplus = '--for %s takes no further value: %s' % (
+        operation, ' '.join(extra))
     misuses = [
-        (operation not in ['', *allowed],
-         '--for %s does not apply to %s: use one of %s' % (
-             operation, subject, choices)),
-        (operation == 'resize' and len(parameters) != 1,
+        (operation and operation not in allowed, inapplicable),
+        (operation == 'resize' and not parameters,
          '--for resize needs the new flavor, as in "--for resize m1.large"'),
-        (operation != 'resize' and parameters,
-         '--for %s takes no further value: %s' % (
-             operation, options.new_flavor)),
+        (extra, surplus),
         (options.order and not options.servers_of,
          '--order needs --servers-of')]
     for name, value, other in (

@@ -58,7 +58,6 @@ class Cloud:
     """Nova and placement, whose scheduling is explained."""
 
     context: Any
-    """Nova's context of an administrator."""
     nova: source.Source
     placement: client.Client
     servers: database_servers.DatabaseServers

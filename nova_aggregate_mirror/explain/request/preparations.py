@@ -33,7 +33,6 @@ class PreparedRequest(requests.SchedulingRequest):
     """A stored request on its way to nova-scheduler."""
 
     context: Any
-    """Nova's context of an administrator."""
     cell_context: Any
     """The same, targeted at the cell of the server, as in nova-conductor."""
     instance: Any

@@ -115,7 +115,7 @@ def _choose(request: preparations.PreparedRequest) -> None:
     instance, request.operation = request.instance, CREATE
     if instance is None:
         return
-    newest = next((
+    newest: Any = next((
         action for action in objects.InstanceActionList.get_by_instance_uuid(
             request.cell_context, instance.uuid)
         if action.action in OPERATIONS), None)

@@ -40,6 +40,7 @@ class TestArguments(testtools.TestCase):
         for arguments, said in (
                 ([*SERVER, '--for', 'reboot'], '--for reboot'),
                 ([*SERVER, '--for', 'resize'], 'the new flavor'),
+                ([*SERVER, '--for', 'resize', 'm1', 'm2'], 'value: m2'),
                 ([*SERVER, '--for', 'migrate', 'h1'], 'no further value: h1'),
                 ([*FLAVOR, '--for', 'migrate'], '--flavor: use one of create'),
                 ([*HOST, '--for', 'rebuild'], '--servers-of: use one of '
