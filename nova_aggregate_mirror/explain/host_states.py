@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's host manager without a memory.
-
-Long because all that nova's keeps or reads at other times is replaced here.
-"""
+"""Nova's host manager without a memory."""
 
 import collections
 from collections import abc
@@ -56,8 +53,7 @@ class _Instances(collections.UserDict[str, Any]):
     :param read: returns a context of the cell, and host to UUIDs
     """
 
-    def __init__(self, read: abc.Callable[[], Any], host: str
-                 ) -> None:
+    def __init__(self, read: abc.Callable[[], Any], host: str) -> None:
         self._read = read
         self._host = host
 
@@ -96,10 +92,10 @@ class HostManager(host_manager.HostManager):
         """Host to what reads the instances of all hosts of its cell."""
         self.services: dict[str, abc.Mapping[str, Any]] = {}
         """UUID of a cell to the nova-compute service of each of its hosts."""
-        self.control: list[Any] | None = []
+        self.control: list[Any] | None = None
         """Services other than nova-compute; None if a cell was not read,
         which may have one that is up."""
-        self.cells_down: source.Down = {}
+        self.cells_down: dict[str, exceptions.Failure] = {}
         """The cells that are not read."""
         try:
             super().__init__()
@@ -158,18 +154,20 @@ class HostManager(host_manager.HostManager):
 
     def read_services(self, context: Any, cells_down: source.Down) -> None:
         """Read the services once; leave out cells that fail or are down."""
-        self._leave_out(cells_down)
-        down: dict[str, exceptions.Failure] = {}
+        self.cells_down = {**cells_down}
+        self.control = None if cells_down else []
         # Cell0 usually has the rows of the services that all cells share.
         cell0 = [cell for cell in objects.CellMappingList.get_all(context)
                  if cell.is_cell0()]
+        cells = [cell for cell in self.cells.values()
+                 if nova_cells.full_name(cell) not in cells_down]
         for cell, services in self._ask(
-                context, [*cell0, *self.cells.values()],
-                objects.ServiceList.get_all):
+                context, [*cell0, *cells], objects.ServiceList.get_all):
             if isinstance(services, exceptions.CellUnavailable):
                 self.control = None
                 if not cell.is_cell0():
-                    down[nova_cells.full_name(cell)] = services.failure
+                    name = nova_cells.full_name(cell)
+                    self.cells_down[name] = services.failure
                 continue
             self.services[cell.uuid] = {
                 service.host: service for service in services
@@ -177,17 +175,10 @@ class HostManager(host_manager.HostManager):
             if self.control is not None:
                 self.control += [service for service in services
                                  if service.binary != 'nova-compute']
-        self._leave_out(down)
-
-    def _leave_out(self, cells: source.Down) -> None:
-        self.cells_down = {**self.cells_down, **cells}
-        if cells:
-            self.control = None
-        for uuid, cell in list(self.cells.items()):
-            if nova_cells.full_name(cell) in cells:
-                del self.cells[uuid]
-                if cell in self.enabled_cells:
-                    self.enabled_cells.remove(cell)
+        self.cells: dict[str, Any] = {
+            cell.uuid: cell for cell in cells if cell.uuid in self.services}
+        self.enabled_cells = [cell for cell in self.cells.values()
+                              if not cell.disabled]
 
     def stopped_services(self, is_up: abc.Callable[[Any], bool]
                          ) -> abc.Iterator[str]:
