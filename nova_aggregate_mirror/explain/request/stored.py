@@ -25,14 +25,9 @@ from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.scheduler import moving
 from nova_aggregate_mirror.scheduler import request_spec
 
-CREATE, UNSHELVE, REBUILD = (
-    explanation.CREATE, explanation.UNSHELVE, explanation.REBUILD)
-FAULTS = 10
-"""Latest faults that are shown; each host that was tried leaves one."""
+CREATE, UNSHELVE = explanation.CREATE, explanation.UNSHELVE
 UNFINISHED = 'not finished'
 """The result of an event that still goes on."""
-ERROR = 'Error'
-"""What nova has as message of an action that failed."""
 OPERATIONS = {operation: operation for operation in explanation.OPERATIONS}
 OPERATIONS['live-migration'] = OPERATIONS.pop(explanation.LIVE_MIGRATE)
 """Actions for which nova-scheduler is asked, as an explanation calls them."""
@@ -45,7 +40,6 @@ CHOSEN = ('The newest operation of the server did not fail: this is about %s, '
           'chosen by its state; --for chooses another.')
 DONE = ('finished', 'confirming', 'confirmed', 'reverting', 'reverted',
         'completed', 'done')
-# The event of a host that builds a server.
 BUILD = 'compute__do_build_and_run_instance'
 
 
@@ -59,7 +53,6 @@ def of_server(context: Any, placement: client.Client, server: str,
     :param operation: by default the newest one if it failed
     :param flavor: name or ID of the new one of a resize
     :param image: the new one of a rebuild, as nova gets it from glance
-    :param zone: the new one of an unshelve
     :param networks: IDs; with the ports they replace those of the server
     :raises UnknownName: nova has no such server, or no readable request
     :raises CellUnavailable: its cell did not answer
@@ -81,6 +74,7 @@ def of_server(context: Any, placement: client.Client, server: str,
         cell_context=cell_context, instance=instance, cell=cell,
         networks=network_requests.requested_networks(networks, ports),
         placement=placement, zone=zone, remarks=remarks,
+        record=instance and _record(cell_context, instance),
         notes=[] if instance or remarks else [DELETED])
     if not operation:
         _choose(request)
@@ -99,8 +93,6 @@ def of_server(context: Any, placement: client.Client, server: str,
         spec.is_bfv = False
     if request.networks:
         spec.requested_networks = request.networks
-    if instance:
-        request.record = _record(request.cell_context, instance)
     request.notes += [*_notes(request),
                       *requests.accelerator_notes(spec.flavor)]
     request.about = {
@@ -120,7 +112,7 @@ def _choose(request: preparations.PreparedRequest) -> None:
             request.cell_context, instance.uuid)
         if action.action in OPERATIONS), None)
     moved = newest and _newest_migration(request.cell_context, newest)
-    failed = newest and newest.message == ERROR and OPERATIONS[newest.action]
+    failed = newest and newest.message == 'Error' and OPERATIONS[newest.action]
     # What is shelved since is on no host to be moved from.
     can_repeat = instance.host or failed in (CREATE, UNSHELVE)
     # Nova keeps the error if a host refused it, and another one took it.
@@ -177,7 +169,7 @@ def _notes(request: preparations.PreparedRequest) -> abc.Iterator[str]:
         yield ('Nova-compute built the server on hosts above and gave up. '
                'Nova calls that a success if it tried another host: see the '
                'nova-compute.log of each host for the reason.')
-    if request.operation not in ('evacuate', REBUILD):
+    if request.operation not in ('evacuate', 'rebuild'):
         yield ('Nova does not store a host that was named for the operation; '
                'it does for an evacuation only.')
 
@@ -186,12 +178,12 @@ def _record(context: Any, instance: Any) -> explanation.ServerRecord:
     """Read nova's record of a server in its cell: three queries."""
     stored = list(objects.InstanceFaultList.get_by_instance_uuids(
         context, [instance.uuid]))
-    # The latest is first.
+    # The latest are first; each host that was tried leaves one.
     faults = [
         explanation.RecordEntry(
             dates.iso(fault.created_at.timestamp()), 'fault',
             fault.host or '', fault.message or '')
-        for fault in stored[:FAULTS]]
+        for fault in stored[:10]]
     entries = faults[::-1]
     for action in objects.InstanceActionList.get_by_instance_uuid(
             context, instance.uuid, limit=1):
@@ -219,8 +211,7 @@ def _stored(context: Any, server: str) -> request_spec.RequestSpec:
     instead = ('Describe the server with --flavor, --image, --project and '
                '--zone instead')
     try:
-        spec: request_spec.RequestSpec = _ReadOnly.get_by_instance_uuid(
-            context, server)
+        return _ReadOnly.get_by_instance_uuid(context, server)
     except nova_exception.RequestSpecNotFound as exc:
         raise exceptions.UnknownName(
             'nova has no request of server %s: there is no such server, or '
@@ -230,7 +221,6 @@ def _stored(context: Any, server: str) -> request_spec.RequestSpec:
         raise exceptions.UnknownName(
             'nova cannot read its request of server %s (%s). %s'
             % (server, type(exc).__name__, instead)) from exc
-    return spec
 
 
 def _set_defaults(spec: Any) -> None:
