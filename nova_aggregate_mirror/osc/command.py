@@ -7,12 +7,12 @@ import contextlib
 import sys
 from typing import Any
 from typing import cast
+from typing import TextIO
 
 from osc_lib.command import command
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.console import formats
-from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror.console import sync_run
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
@@ -51,12 +51,13 @@ class Lister(command.Lister):
     def produce_output(self, parsed_args: argparse.Namespace,
                        column_names: Any, data: Any) -> int:
         """Print the rows; JSON and YAML have escapes of their own."""
-        if parsed_args.formatter == 'table' and not parsed_args.columns:
+        if parsed_args.formatter == 'table' and not (
+                parsed_args.columns or parsed_args.max_width):
             # A table without rows would be an empty line.
             if not data:
                 return 0
-            self.formatter = cast(Any, _FittingTable(
-                self.in_table, self.formatter))
+            # Cliff sorts the rows before it calls the formatter.
+            self.formatter = cast(Any, self)
         elif parsed_args.formatter not in ('json', 'yaml'):
             data = [[printable.line(cell) if isinstance(cell, str) else cell
                      for cell in row] for row in data]
@@ -64,6 +65,12 @@ class Lister(command.Lister):
         if parsed_args.formatter == 'table':
             tell(self.below, self.app.stdout)
         return status
+
+    def emit_list(self, columns: Any, rows: Any, stdout: TextIO,
+                  *_arguments: Any) -> None:
+        """Print a table that fits the terminal, as a formatter of cliff."""
+        print(terminal_tables.render(*self.in_table(columns, rows)),
+              file=stdout)
 
     def in_table(self, columns: Any, rows: Any) -> Table:
         """Return what fits a terminal; a cell may be a tuple of lines."""
@@ -88,36 +95,20 @@ class Lister(command.Lister):
         level = self.app.options.verbose_level
         return level < 2 and not (level and sys.stderr.isatty())
 
-    def compare(self, foreign: bool = False) -> result.Result:
+    def compare(self) -> result.Result:
         """Return what a sync would do; print what could not be read."""
         sync = sync_run.run(self.mirror, (), full_sync.Request(
-            full_sync.UNLIMITED, write=False, foreign=foreign), self.quiet)
+            full_sync.UNLIMITED, write=False), self.quiet)
         self.status = sync.interruption
         if sync.not_compared:
             raise sync.not_compared
-        tell([*sync_result.foreign(sync, sync_result.UNKNOWN),
-              *sync.lines('"openstack aggregate mirror sync --dry-run '
-                          '-f json"')])
+        tell(sync.lines('"openstack aggregate mirror sync --dry-run -f json"'))
         statuses = {problem.status for problem in sync.problems}
         if exit_status.NOT_READ in statuses:
             self.status = self.status or exit_status.NOT_READ
         if sync.nova.cells_down:
             self.status = self.status or exit_status.NO_NODE
         return sync
-
-
-class _FittingTable:
-    """Formatter that converts the rows, as sorted by cliff, to a table."""
-
-    def __init__(self, in_table: abc.Callable[[Any, Any], Table],
-                 formatter: Any) -> None:
-        self._in_table = in_table
-        self._formatter = formatter
-
-    def emit_list(self, columns: Any, rows: Any, *arguments: Any) -> None:
-        columns, rows = self._in_table(columns, list(rows))
-        self._formatter.emit_list(
-            columns, terminal_tables.fit(columns, rows), *arguments)
 
 
 @contextlib.contextmanager
