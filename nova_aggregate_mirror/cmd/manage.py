@@ -2,7 +2,7 @@
 """``nova-aggregate-mirror-manage``: syncs, the report and the journal.
 
 The ``--help`` of a command is the docstring of its module, or of its function
-here if it has no module.
+if that is not named ``run``.
 """
 
 import argparse
@@ -20,8 +20,7 @@ from oslo_log import log as logging
 from nova_aggregate_mirror.cmd import audit_servers
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import explain
-from nova_aggregate_mirror.cmd import journal_binding
-from nova_aggregate_mirror.cmd import journal_rows
+from nova_aggregate_mirror.cmd import journal_commands
 from nova_aggregate_mirror.cmd import log
 from nova_aggregate_mirror.cmd import program
 from nova_aggregate_mirror.cmd import report
@@ -30,8 +29,6 @@ from nova_aggregate_mirror.cmd import wait_hosts
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror import exit_status
-from nova_aggregate_mirror.journal.db import engine
-from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror import option_values
 
 PROGRAM = 'nova-aggregate-mirror-manage'
@@ -48,32 +45,6 @@ QUIET = ['nova=WARNING', 'nova_aggregate_mirror=WARNING', 'alembic=WARNING',
          'oslo_db=CRITICAL', 'oslo_service=WARNING', 'keystoneauth=ERROR',
          # Neutronclient warns that it is deprecated; nova uses it.
          'neutronclient=ERROR', 'stevedore=ERROR']
-
-
-def db_sync(conf: cfg.ConfigOpts) -> int:
-    """Create or upgrade the journal's tables."""
-    database = engine.Database(conf)
-    database.migrate()
-    print('The journal\'s tables are at version %s.'
-          % database.schema().version)
-    return 0
-
-
-def journal_list(conf: cfg.ConfigOpts) -> int:
-    """List the operations in the journal, oldest first."""
-    return journal_rows.show(
-        components.journal().rows, conf.command.format,
-        existing.display_url(conf))
-
-
-def journal_forget(conf: cfg.ConfigOpts) -> int:
-    """Delete rows from the journal although they are not mirrored.
-
-    Their hosts are mirrored by the next full sync. A row whose operation may
-    still run is kept unless --force is given; the agent closes it.
-    """
-    return journal_rows.forget(
-        components.journal().rows, conf.command.id, conf.command.force)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,9 +66,10 @@ class Command:
     @property
     def manual(self) -> str:
         """Its help, whose first line is also in the list of commands."""
-        module = sys.modules[self.run.__module__]
-        documented = self.run if module.__name__ == __name__ else module
-        return inspect.cleandoc(documented.__doc__ or '')
+        documented: object = self.run
+        if self.run.__name__ == 'run':
+            documented = sys.modules[self.run.__module__]
+        return inspect.getdoc(documented) or ''
 
 
 COMMANDS = (
@@ -111,14 +83,14 @@ COMMANDS = (
             report.add_arguments, exit_status.COMPARISON),
     Command('scheduling explain', explain.run, '--flavor m1.large',
             explain.add_arguments, exit_status.EXPLANATION),
-    Command('db sync', db_sync),
-    Command('journal list', journal_list, '--format json',
+    Command('db sync', journal_commands.db_sync),
+    Command('journal list', journal_commands.show, '--format json',
             formats.add_argument),
-    Command('journal forget', journal_forget,
-            '1d9b1dca-0b0a-4d8a-8b5f-2a4e9a3c9a55', journal_rows.add_forget,
-            exit_status.JOURNAL),
-    Command('journal bind', journal_binding.run, '',
-            journal_binding.add_arguments, exit_status.JOURNAL),
+    Command('journal forget', journal_commands.forget,
+            '1d9b1dca-0b0a-4d8a-8b5f-2a4e9a3c9a55',
+            journal_commands.add_forget, exit_status.JOURNAL),
+    Command('journal bind', journal_commands.bind, '',
+            journal_commands.add_bind, exit_status.JOURNAL),
 )
 
 

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands for the journal alone: its tables, its rows and its nova."""
+
+import argparse
+import collections
+from collections import abc
+import sys
+import time
+from typing import Any
+
+from oslo_config import cfg
+
+from nova_aggregate_mirror.cmd import components
+from nova_aggregate_mirror import commands
+from nova_aggregate_mirror.console import formats
+from nova_aggregate_mirror import dates
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import binding
+from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import existing
+from nova_aggregate_mirror.journal import nova_identity
+from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror import printable
+from nova_aggregate_mirror import terminal_tables
+
+COLUMNS = ('id', 'host', 'state', 'detail', 'age', 'attempts', 'last_error')
+IN_TABLE = ('host, id', 'detail', 'age', 'attempts')
+"""The columns of a table; below it, each error has its hosts."""
+
+
+def db_sync(conf: cfg.ConfigOpts) -> int:
+    """Create or upgrade the journal's tables."""
+    database = engine.Database(conf)
+    database.migrate()
+    print('The journal\'s tables are at version %s.'
+          % database.schema().version)
+    return exit_status.OK
+
+
+def show(conf: cfg.ConfigOpts, now: abc.Callable[[], float] = time.time
+         ) -> int:
+    """List the operations in the journal, oldest first."""
+    rows = components.journal().rows.all()
+    name = existing.display_url(conf)
+    cells = []
+    for row in rows:
+        age = '%d s' % max(0, now() - row.created_at)
+        cells.append((row.id, row.dirty.host, row.state, row.detail, age,
+                      row.attempts, row.last_error))
+    if conf.command.format != 'table':
+        formats.show(conf.command.format, [_document(row) for row in rows],
+                     COLUMNS, cells)
+    elif not rows:
+        print('The journal %s is empty: no operation is pending.' % name)
+    else:
+        print('Journal: %s' % name)
+        in_table = [((host, identifier), *others) for
+                    identifier, host, _state, *others, _error in cells]
+        print(terminal_tables.render(IN_TABLE, in_table))
+        _show_errors(rows)
+    return exit_status.OK
+
+
+def _show_errors(rows: abc.Iterable[journal.Row]) -> None:
+    """Print each error once, with its hosts."""
+    hosts = collections.defaultdict[str, set[str]](set)
+    for row in rows:
+        if row.last_error:
+            hosts[row.last_error].add(row.dirty.host)
+    for error, names in hosts.items():
+        print(printable.line('%s: %s' % (plurals.some(names), error)))
+
+
+def _document(row: journal.Row) -> dict[str, Any]:
+    return {
+        'id': row.id,
+        'host': row.dirty.host,
+        'nodes': sorted(row.dirty.nodes),
+        'request_id': row.dirty.request_id or None,
+        'state': row.state,
+        'detail': row.detail,
+        'created_at': dates.iso(row.created_at),
+        'mirrored_at': (None if row.mirrored_at is None
+                        else dates.iso(row.mirrored_at)),
+        'attempts': row.attempts,
+        'last_error': row.last_error or None,
+    }
+
+
+def add_forget(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('id', nargs='+', help='IDs of the rows')
+    parser.add_argument('--force', action='store_true',
+                        help='also delete rows whose operations may still run')
+
+
+def forget(conf: cfg.ConfigOpts) -> int:
+    """Delete rows from the journal although they are not mirrored.
+
+    Their hosts are mirrored by the next full sync. A row whose operation may
+    still run is kept unless --force is given; the agent closes it.
+    """
+    stored, ids = components.journal().rows, conf.command.id
+    rows = [row for row in stored.all() if row.id in ids]
+    running = [row for row in rows if row.running and not conf.command.force]
+    closed = stored.close(row.id for row in rows if row not in running)
+    print('%s forgotten' % plurals.count(closed, 'row'), flush=True)
+    formats.tell(
+        'Row %s was kept: its operation may still run. The agent closes it '
+        'once its host is mirrored and [aggregate_mirror] max_call_age has '
+        'passed; --force deletes it now' % row.id for row in running)
+    unknown = set(ids) - {row.id for row in rows}
+    if unknown:
+        formats.tell(['The journal has no row %s; see "%s"' % (
+            ', '.join(sorted(unknown)), commands.LIST)])
+    if running:
+        return exit_status.REFUSED
+    return exit_status.COULD_NOT_RUN if unknown else exit_status.OK
+
+
+def add_bind(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('--force', action='store_true',
+                        help='also bind a journal with rows, whose hosts are '
+                             'mirrored as this nova has them')
+
+
+def bind(conf: cfg.ConfigOpts) -> int:
+    """Bind the journal to this nova, with its rows and its ledger.
+
+    Agents bind a journal by themselves, and recognize their nova by each cell
+    and by each aggregate that the journal has. This is for a nova that has
+    none of them any more. Do not run it while another nova uses the journal:
+    what only that nova has would be removed from placement as deleted.
+    """
+    components.check_configuration()
+    if existing.is_missing(conf):
+        print('There is no journal yet. The first agent binds it.')
+        return exit_status.OK
+    stored, nova = components.journal(), components.source()
+    mappings = nova.cell_mappings()
+    if not mappings:
+        raise exceptions.InvalidConfiguration(
+            'nova has no cell but cell0, which every nova has')
+    try:
+        nova_identity.check(
+            stored.database, nova.cell_mappings, nova.aggregates)
+    except exceptions.WrongNova:
+        hosts = stored.rows.hosts()
+        if hosts and not conf.command.force:
+            print('The journal has rows of %s. If these are hosts of this '
+                  'nova, bind it with --force' % plurals.some(hosts),
+                  file=sys.stderr)
+            return exit_status.REFUSED
+    binding.replace(stored.database, mappings)
+    cells = ', '.join(sorted(mappings.values()))
+    print('The journal belongs to this nova, with the cells %s' % cells)
+    return exit_status.OK
