@@ -10,7 +10,7 @@ from typing import Any
 from nova.conf import CONF
 from oslo_log import log as logging
 
-from nova_aggregate_mirror.cmd import unreadable_files
+from nova_aggregate_mirror.cmd import program
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
@@ -30,7 +30,7 @@ if typing.TYPE_CHECKING:
 NOVA_CONF = ('/etc/nova/nova.conf', '/etc/nova/nova.conf.d')
 
 
-def read_configuration(argv: abc.Sequence[str], program: str, description: str,
+def read_configuration(argv: abc.Sequence[str], name: str, description: str,
                        epilog: str | None = None) -> None:
     """Read the files and options that nova reads, in nova's order.
 
@@ -39,7 +39,7 @@ def read_configuration(argv: abc.Sequence[str], program: str, description: str,
     """
     logging.register_options(CONF)
     try:
-        CONF(argv, project='nova', prog=program, description=description,
+        CONF(argv, project='nova', prog=name, description=description,
              epilog=epilog, version=importlib.metadata.version(
                  nova_aggregate_mirror.conf.PACKAGE))
     except SystemExit as exc:
@@ -49,19 +49,13 @@ def read_configuration(argv: abc.Sequence[str], program: str, description: str,
                 'that value cannot be used', step='correct the argument, or '
                 'the option of its name in nova.conf') from exc
         raise
-    _check_readable()
-
-
-def _check_readable() -> None:
     # Oslo.config does not find a file in a directory that it cannot enter.
-    if 'config_dir' in CONF:
-        hidden = () if CONF.config_file or CONF.config_dir else NOVA_CONF
-        unreadable_files.check([*CONF.config_dir, *hidden], CONF.prog)
+    hidden = () if CONF.config_file or CONF.config_dir else NOVA_CONF
+    program.check_readable([*CONF.config_dir, *hidden], name)
 
 
 def check_configuration() -> None:
     """Check that the configuration is that of a nova-api."""
-    _check_readable()
     if not CONF.api_database.connection:
         raise exceptions.InvalidConfiguration(
             'the configuration has no [api_database] connection; give '

@@ -7,6 +7,7 @@ import errno
 import functools
 import io
 import os
+import pathlib
 import re
 import sys
 import textwrap
@@ -17,7 +18,7 @@ from typing import TextIO
 from nova.conf import CONF
 from oslo_config import cfg
 
-from nova_aggregate_mirror.cmd import unreadable_files
+from nova_aggregate_mirror import accounts
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import option_values
@@ -61,7 +62,7 @@ def _run(program: str, command: abc.Callable[[], int]) -> int:
     except cfg.ConfigFilesPermissionDeniedError as exc:
         files = cast(Any, exc).config_files
         problem = str(exceptions.failure_of(functools.partial(
-            unreadable_files.check, files, program)) or exc)
+            check_readable, files, program)) or exc)
     except cfg.Error as exc:
         problem = str(option_values.of_error(CONF, exc))
     except exceptions.MirrorError as exc:
@@ -71,6 +72,30 @@ def _run(program: str, command: abc.Callable[[], int]) -> int:
         return exit_status.INTERRUPTED
     print('%s: %s' % (program, problem), file=sys.stderr)
     return exit_status.COULD_NOT_RUN
+
+
+def check_readable(paths: abc.Iterable[str | pathlib.Path], program: str
+                   ) -> None:
+    """Check that the user may read the files and directories that exist.
+
+    :raises InvalidConfiguration: one may not be read
+    """
+    # The user may not enter the directory that a symbolic link leads to.
+    for path in map(pathlib.Path, map(os.path.realpath, paths)):
+        rights = dict.fromkeys(reversed(path.parents), os.X_OK)
+        rights[path] = os.R_OK | (os.X_OK if os.path.isdir(path) else 0)
+        for part, right in rights.items():
+            if not os.path.exists(part) or os.access(
+                    part, right, effective_ids=True):
+                continue
+            # Root reads each file, but leaves files that nova's user cannot
+            # use.
+            raise exceptions.InvalidConfiguration(
+                'user %s may not read %s, which belongs to user %s' % (
+                    accounts.user(os.geteuid()), part,
+                    accounts.user(part.stat().st_uid)),
+                step='run the program as the user of nova-api, such as with '
+                     '"sudo -u nova %s ..."' % program)
 
 
 def show_help(program: str, description: str,

@@ -59,7 +59,7 @@ UNFOLLOWED = {
     'run this as its owner, user %s': USERS,
     'Run nova-api, the agent and the commands as %s, then run': USERS,
     'run the program as the user of nova-api':
-        'needs another user: tests.unit.cmd.test_unreadable_files',
+        'needs another user: tests.unit.cmd.test_program',
     'Restart nova-api on each controller':
         'the matrix runs no nova-api: tests.unit.checks.test_journal',
     'Set this for all of nova\'s services, and restart them':

@@ -2,6 +2,8 @@
 """What all commands do when output or arguments cannot be used."""
 
 import ast
+import contextlib
+import io
 import os
 import pathlib
 import subprocess
@@ -9,9 +11,12 @@ import sys
 import textwrap
 
 import fixtures
+from oslo_config import cfg
 import testtools
 
 import nova_aggregate_mirror
+from nova_aggregate_mirror.cmd import program
+from nova_aggregate_mirror import exceptions
 
 PACKAGE = pathlib.Path(nova_aggregate_mirror.__file__).parent
 STREAMS = ('sys.stdout', 'sys.stderr', 'sys.__stdout__', 'sys.__stderr__')
@@ -32,6 +37,7 @@ PRINTING = """
 """
 FAILING = ('from nova_aggregate_mirror import exceptions; '
            'raise exceptions.UnknownName("no such host")')
+NOBODY = 65534
 SHORT, LONG = 'print("text")', 'print("text" * 100000)'
 
 
@@ -114,6 +120,78 @@ class TestProgram(testtools.TestCase):
         self.assertEqual(
             (7, b'a\\x1b[2J\\x9b\\u202e\\t\n\\x07', b'b\\x1b\n'),
             (done.returncode, done.stdout, done.stderr))
+
+
+class TestUnreadable(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.folder = pathlib.Path(
+            self.useFixture(fixtures.TempDir()).path, 'nova')
+        self.folder.mkdir()
+        self.file = self.folder / 'nova.conf'
+        self.file.write_text('[DEFAULT]\n')
+        # Whatever the umask is.
+        self.file.chmod(0o644)
+        for folder in self.folder, self.folder.parent:
+            folder.chmod(0o755)
+
+    @contextlib.contextmanager
+    def other_user(self):
+        """Become a user who is not root."""
+        if os.geteuid():
+            yield
+            return
+        os.seteuid(NOBODY)
+        try:
+            yield
+        finally:
+            os.seteuid(0)
+
+    def refusal(self, path):
+        with self.other_user():
+            return str(self.assertRaises(
+                exceptions.InvalidConfiguration, program.check_readable,
+                [path], 'mirror'))
+
+    def test_file_of_another_user(self):
+        """The step is the user of nova-api, not root."""
+        self.file.chmod(0)
+        said = self.refusal(self.file)
+        self.assertIn(' may not read %s, which belongs to user ' % self.file,
+                      said)
+        self.assertTrue(said.endswith(
+            ': run the program as the user of nova-api, such as with '
+            '"sudo -u nova mirror ..."'), said)
+
+    def test_folder_that_may_only_be_entered(self):
+        """The right that is missing decides, not that of reading."""
+        self.folder.chmod(0o711)
+        self.assertIn('%s, which' % self.folder, self.refusal(self.folder))
+        with self.other_user():
+            program.check_readable([self.file], 'mirror')
+
+    def test_folder(self):
+        """Files in a folder that cannot be entered appear not to exist."""
+        self.folder.chmod(0o600)
+        self.assertIn('%s, which' % self.folder, self.refusal(self.file))
+        self.folder.chmod(0o755)
+        with self.other_user():
+            program.check_readable(
+                [self.file, self.folder, '/none/none'], 'mirror')
+
+    def test_program(self):
+        """It prints this line, and exits with 255."""
+        self.file.chmod(0)
+
+        def command():
+            raise cfg.ConfigFilesPermissionDeniedError([str(self.file)])
+
+        errors = io.StringIO()
+        with self.other_user(), contextlib.redirect_stderr(errors):
+            self.assertEqual(255, program.run('mirror', command))
+        self.assertEqual(1, errors.getvalue().count('\n'))
+        self.assertIn('mirror: user ', errors.getvalue())
 
 
 class TestStreams(testtools.TestCase):
