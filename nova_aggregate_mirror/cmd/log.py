@@ -14,15 +14,6 @@ from nova_aggregate_mirror import terminal_tables
 PACKAGE = 'nova_aggregate_mirror'
 
 
-def to_stderr(conf: cfg.ConfigOpts) -> None:
-    """Log to the standard error unless the configuration says otherwise.
-
-    Oslo.log's default is the standard output, which has the results.
-    """
-    if not (conf.log_file or conf.log_dir or conf.use_journal):
-        conf.set_default('use_stderr', True)
-
-
 def set_up(conf: cfg.ConfigOpts) -> None:
     """Set up the log as nova's services do, and escape controls in it.
 

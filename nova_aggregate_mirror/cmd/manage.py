@@ -126,7 +126,9 @@ def _configure() -> None:
     if not CONF.debug:
         logging.set_defaults(
             default_log_levels=logging.get_default_log_levels() + QUIET)
-    log.to_stderr(CONF)
+    # Oslo.log's default is the standard output, which has the results.
+    if not (CONF.log_file or CONF.log_dir or CONF.use_journal):
+        CONF.set_default('use_stderr', True)
     log.set_up(CONF)
     option_values.check(CONF)
 

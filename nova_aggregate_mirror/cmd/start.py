@@ -18,6 +18,10 @@ PACKAGE = 'nova_aggregate_mirror'
 EXTRA = ('alembic', 'jinja2', 'oslo_db', 'oslo_reports', 'oslo_upgradecheck',
          'sqlalchemy')
 """What the extra ``nova`` has; nova brings all of it."""
+STEPS = {**dict.fromkeys(EXTRA, 'install this package with its extra [nova]'),
+         'prometheus_client': 'pip install prometheus-client'}
+IN_NOVA = ('run it in nova-api\'s environment, as the user of nova-api; '
+           '"openstack aggregate mirror" works without nova')
 
 
 @contextlib.contextmanager
@@ -47,8 +51,7 @@ def _run(name: str) -> int:
 
 def _start(name: str) -> int:
     """Run ``nova-aggregate-mirror-`` and a name; return the exit status."""
-    program, arguments = 'nova-aggregate-mirror-' + name, sys.argv[1:]
-    if '--version' in arguments:
+    if '--version' in sys.argv:
         # Neither nova nor its configuration is needed.
         print(importlib.metadata.version(PACKAGE))
         return 0
@@ -69,27 +72,12 @@ def _start(name: str) -> int:
         missing = (exc.name or '').partition('.')[0]
         if missing in ('', PACKAGE):
             raise
-        return _report_missing(program, missing, is_help=bool(
-            {'-h', '--help'}.intersection(arguments)))
+        print('nova-aggregate-mirror-%s: the package %s is not installed in '
+              '%s: %s' % (name, missing, sys.prefix, STEPS.get(
+                  missing, IN_NOVA)), file=sys.stderr)
+        return exit_status.COULD_NOT_RUN
     status: int = command.main()
     return status
-
-
-def _report_missing(program: str, missing: str, is_help: bool) -> int:
-    """Say where to run a program that lacks a package; return the status."""
-    where = ('run it in nova-api\'s environment, as the user of nova-api; '
-             '"openstack aggregate mirror" works without nova')
-    if missing == 'prometheus_client':
-        where = 'pip install prometheus-client'
-    elif missing in EXTRA:
-        where = 'install this package with its extra [nova]'
-    if is_help:
-        print('usage: %s [options] command\n\nThe package %s is not '
-              'installed in %s: %s.' % (program, missing, sys.prefix, where))
-        return 0
-    print('%s: the package %s is not installed in %s: %s' % (
-        program, missing, sys.prefix, where), file=sys.stderr)
-    return exit_status.COULD_NOT_RUN
 
 
 agent = functools.partial(_run, 'agent')
