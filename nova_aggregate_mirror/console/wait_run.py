@@ -9,7 +9,6 @@ import shlex
 import sys
 import time
 
-from nova_aggregate_mirror import causes
 from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror import exceptions
@@ -59,8 +58,7 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
     """Wait until every compute node is in all aggregates of its host.
 
     What is newly missing is printed at once. Retriable errors are retried
-    until the timeout; only once if the account is refused, in case of a token
-    that expired, and not if it lacks a role.
+    until the timeout, but for a refused account.
 
     :param timeout: seconds after which no further attempt is made
     :param repair: a command that syncs the host that is appended
@@ -70,7 +68,6 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
     cloud = context.Context(journal.Ledger(), nova, placement)
     began, nodes = now(), frozenset[str]()
     reported: abc.Set[object] = frozenset()
-    was_refused = False
     while True:
         start = now()
         allowed = min(LONGEST, began + timeout - start)
@@ -79,25 +76,21 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
             seconds = now() - began
             if seconds >= timeout:
                 sync = _diagnosed(cloud, sync)
-        errors = [sync.not_compared] if sync.not_compared else [
-            *sync.outcome.failed.values()]
+        errors = [sync.not_compared] if sync.not_compared else (
+            sync.outcome.failed.values())
         for error in errors:
-            if _is_final(error, was_refused):
+            if _is_final(error):
                 raise error
         missing = _missing(sync, hosts, repair)
         if not missing or seconds >= timeout:
             break
-        # Another attempt decides whether these are raised.
-        undecided = [error.failure for error in errors if error.is_refusal]
         # A failure stays the same while its text changes.
-        news = {(problem.subject, problem.key): problem
-                for problem in missing if problem.failure not in undecided}
+        news = {(problem.subject, problem.key): problem for problem in missing}
         formats.tell(plurals.lines(
             str(problem) if problem.failure else problem.text
             for identity, problem in news.items()
             if identity not in reported))
         reported = news.keys()
-        was_refused = any(error.is_refusal for error in errors)
         # Nova need not be read before placement is asked about these. One that
         # nova does not have any more is searched for in all cells, but once.
         nodes = sync.nova.nodes_of(hosts) & (
@@ -176,10 +169,9 @@ def _missing(sync: result.Result, hosts: frozenset[str], repair: str
         if association.state is State.MISSING]
 
 
-def _is_final(error: exceptions.MirrorError, was_refused: bool) -> bool:
+def _is_final(error: exceptions.MirrorError) -> bool:
     """Check whether another attempt would be in vain."""
-    if error.is_refusal:
-        return was_refused or error.failure.kind == causes.ROLE.kind
     # Nova may be moving a compute node from one host to another.
-    return isinstance(error, exceptions.Permanent) and not isinstance(
+    return error.is_refusal or isinstance(
+        error, exceptions.Permanent) and not isinstance(
         error, exceptions.Contradiction)
