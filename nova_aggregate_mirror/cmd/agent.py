@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``nova-aggregate-mirror-agent``: the daemon that mirrors and syncs.
-
-It is long because signals, reload and end concern every part of the daemon.
-"""
+"""``nova-aggregate-mirror-agent``: the daemon that mirrors and syncs."""
 
 from collections import abc
 import functools
@@ -115,7 +112,6 @@ def _build_audit(figures: metrics.Metrics
     if not interval:
         figures.expect_audits(())
         return None
-    trouble = ''
     try:
         # All imports of nova and of plugins are made here. Some bring
         # eventlet, and a thread that imports it may never be joined.
@@ -125,13 +121,10 @@ def _build_audit(figures: metrics.Metrics
         from nova_aggregate_mirror.audit import rules
         settings = readers.read_settings(CONF, ())
         enforced = rules.enforced(CONF)
-    except exceptions.MirrorError as exc:
-        trouble = str(exc)
-    except cfg.Error as exc:
-        trouble = str(option_values.of_error(CONF, exc))
-    if trouble:
+    except (exceptions.MirrorError, cfg.Error) as exc:
         # No reason to exit: mirroring does not depend on the audit.
-        LOG.error('The servers are not audited: %s', trouble)
+        LOG.error('The servers are not audited: %s', option_values.of_error(
+            CONF, exc) if isinstance(exc, cfg.Error) else exc)
         # Until the next reload: otherwise the missing loop counts as stuck.
         CONF.set_override('audit_interval', 0, 'aggregate_mirror')
         figures.expect_audits(())
@@ -158,6 +151,7 @@ def _prepare_nova() -> None:
 
 def _serve() -> int:
     """Run agents, a new one after each SIGHUP, until SIGTERM or SIGINT."""
+    _configure()
     # All threads that start from here on block the signals, too, including
     # those of the metrics: only this thread receives them, from sigwait().
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
@@ -251,8 +245,4 @@ def _configure() -> None:
 
 def main() -> int:
     """Run until SIGTERM; return the exit status, see ``program.run``."""
-    def command() -> int:
-        _configure()
-        return _serve()
-
-    return program.run(PROGRAM, command)
+    return program.run(PROGRAM, _serve)
