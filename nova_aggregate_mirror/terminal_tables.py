@@ -2,6 +2,7 @@
 """Tables that fit the terminal, whatever controls a cell has."""
 
 from collections import abc
+import itertools
 import os
 import re
 import shutil
@@ -56,23 +57,17 @@ def fit(columns: abc.Sequence[str], rows: abc.Iterable[abc.Sequence[Cell]]
     no other column can be narrower.
     """
     cells = [[_lines(cell) for cell in row] for row in rows]
-    places = range(len(columns))
     widths, floors = [], []
-    for place, column in enumerate(columns):
-        lines: list[str] = []
-        for row in cells:
-            lines += row[place]
-        words = re.split(r'\s+|(?<=_)', ' '.join(lines))
-        longest, word = (max([column, *texts], key=len)
-                         for texts in (lines, words))
-        widths.append(len(longest))
-        floors.append(len(word))
+    for column, *parts in zip(columns, *cells, strict=True):
+        lines = [column, *itertools.chain.from_iterable(parts)]
+        words = re.split(r'\s+|(?<=_)', ' '.join(lines[1:]))
+        widths.append(max(map(len, lines)))
+        floors.append(max(map(len, [column, *words])))
     # A border and two spaces for each column.
     borders = 3 * len(columns) + 1
     terminal = shutil.get_terminal_size((WIDTH, 0)).columns
-    excess = sum(widths) + borders - terminal
-    for _character in range(excess):
-        place = max(places, key=lambda place: (
+    for _character in range(sum(widths) + borders - terminal):
+        place = max(range(len(columns)), key=lambda place: (
             widths[place] > floors[place], widths[place]))
         widths[place] = max(widths[place] - 1, len(columns[place]))
     colours = (COLOURS if sys.stdout.isatty() and not os.environ.get(

@@ -35,9 +35,6 @@ from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import problems
 
-INTERRUPTED = ('Interrupted before the page was complete; nothing was '
-               'written')
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -70,7 +67,8 @@ def run(conf: cfg.ConfigOpts) -> int:
                 if options.servers else None, options.foreign)
             write(report.render(content, time.time()))
     except exceptions.Stopped:
-        print(INTERRUPTED, file=sys.stderr)
+        print('Interrupted before the page was complete; nothing was written',
+              file=sys.stderr)
         return stop.status
     summarize(options.html, report.summary(content))
     status, trouble = report.status(content), content.journal.trouble

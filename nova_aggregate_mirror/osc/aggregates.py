@@ -40,16 +40,15 @@ class ListAggregates(command.Lister):
                                  in nova.aggregates.items()):
             hosts = [host for host, aggregates in nova.members.items()
                      if uuid in aggregates]
-            in_nova = in_placement = 0
-            for association in by_aggregate[uuid]:
-                in_nova += bool(association.in_nova and association.provider)
-                in_placement += bool(
-                    association.in_placement and association.hosts)
+            in_nova = [association for association in by_aggregate[uuid]
+                       if association.in_nova and association.provider]
+            in_placement = [association for association in by_aggregate[uuid]
+                            if association.in_placement and association.hosts]
             states = {association.state for association in by_aggregate[uuid]}
             if uuid in unread:
                 states.add(State.UNKNOWN)
-            rows.append((name, uuid, len(hosts), in_nova, in_placement,
-                         state(states)))
+            rows.append((name, uuid, len(hosts), len(in_nova),
+                         len(in_placement), state(states)))
         if not rows:
             command.tell(['Nova has no aggregate'])
         self.below = sync_result.effect(row[-1] for row in rows)
