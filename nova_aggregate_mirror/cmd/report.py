@@ -24,7 +24,6 @@ from nova_aggregate_mirror.cmd import audit_servers
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import formats
-from nova_aggregate_mirror.console import interruption
 from nova_aggregate_mirror.console import progress
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
@@ -56,20 +55,13 @@ def run(conf: cfg.ConfigOpts) -> int:
     components.check_configuration()
     # Imported here, so that other commands do not load the template engine.
     from nova_aggregate_mirror.html_report import report
-    options, stop = conf.command, interruption.Interruption()
-    display = progress.shown(options.quiet)
-    try:
-        with stop.watched(), \
-                output.replaced(options.html, stop.cleanup) as write:
-            content = collect.collect(
-                conf, components.source(), stop.stopping, display,
-                functools.partial(_audit, conf, stop.stopping, display)
-                if options.servers else None, options.foreign)
-            write(report.render(content, time.time()))
-    except exceptions.Stopped:
-        print('Interrupted before the page was complete; nothing was written',
-              file=sys.stderr)
-        return stop.status
+    options, display = conf.command, progress.shown(conf.command.quiet)
+    with output.replaced(options.html) as write:
+        content = collect.collect(
+            conf, components.source(), display,
+            functools.partial(_audit, conf, display)
+            if options.servers else None, options.foreign)
+        write(report.render(content, time.time()))
     summarize(options.html, report.summary(content))
     status, trouble = report.status(content), content.journal.trouble
     if status == exit_status.COULD_NOT_RUN and trouble:
@@ -77,9 +69,8 @@ def run(conf: cfg.ConfigOpts) -> int:
     return status
 
 
-def _audit(conf: cfg.ConfigOpts, stopping: abc.Callable[[], bool],
-           display: context.Progress, past: abc.Sequence[full_syncs.Entry]
-           ) -> misplaced.Misplacements:
+def _audit(conf: cfg.ConfigOpts, display: context.Progress,
+           past: abc.Sequence[full_syncs.Entry]) -> misplaced.Misplacements:
     """Audit all servers; a failure is part of what is found."""
     findings = misplaced.Misplacements()
     source = components.pages()
@@ -90,12 +81,8 @@ def _audit(conf: cfg.ConfigOpts, stopping: abc.Callable[[], bool],
         for page in server_audit.run(source.pages()):
             display.tell(findings.totals.progress)
             findings.add(page)
-            if stopping():
-                break
     except exceptions.MirrorError as exc:
         findings.troubles = [problems.Problem.of(exc)]
-    if stopping():
-        raise exceptions.Stopped('interrupted')
     findings.troubles = [*findings.troubles, *source.problems()]
     return findings
 

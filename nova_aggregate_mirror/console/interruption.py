@@ -16,8 +16,6 @@ class Interruption:
     """Handler of signals: the first stops gracefully, the second at once."""
 
     def __init__(self) -> None:
-        self.cleanup = contextlib.ExitStack()
-        """Closed by the second signal, before the process ends."""
         self.status = 0
         """128 plus the number of the received signal; 0 without any."""
 
@@ -38,7 +36,6 @@ class Interruption:
     def _handle(self, number: int, _frame: object) -> None:
         if self.status:
             _shout(ABANDONED)
-            self.cleanup.close()
             # A normal exit waits for the threads, and they for placement.
             os._exit(self.status)
         self.status = 128 + number

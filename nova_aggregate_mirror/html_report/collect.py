@@ -64,13 +64,12 @@ class Content:
 
 
 def collect(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
-            stopping: abc.Callable[[], bool], display: context.Progress,
-            audit: Audit | None, foreign: bool) -> Content:
+            display: context.Progress, audit: Audit | None, foreign: bool
+            ) -> Content:
     """Compare everything and read the journal; nothing is written.
 
     :param audit: None if the page does not show misplaced servers
     :param foreign: whether it shows aggregates that nova never had
-    :raises Stopped: when it was interrupted
     """
     options, placement = conf.aggregate_mirror, client.Client(conf)
     request = full_sync.Request(
@@ -79,20 +78,18 @@ def collect(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
     try:
         sync = full_sync.run(reconciler.Reconciler(
             in_journal.ledger, nova, placement,
-            each=workers.each(options.sync_workers, stopping),
+            each=workers.each(options.sync_workers),
             display=display), in_journal.rows, request)
     except exceptions.MirrorError as exc:
         sync = full_sync.without_comparison(exc, request)
     zones: database.Zones = {}
     try:
-        if sync.not_compared and not stopping():
+        if sync.not_compared:
             # The page shows nova's aggregates even if placement is down.
             sync = dataclasses.replace(sync, nova=nova.read_all())
         zones = nova.zones()
     except exceptions.NovaUnavailable as exc:
         sync = dataclasses.replace(sync, not_compared=exc)
-    if stopping():
-        raise exceptions.Stopped('interrupted')
     return Content(sync, in_journal, zones, placement.endpoint(),
                    findings=audit(in_journal.syncs) if audit else None,
                    observes=nova_aggregate_mirror.conf.observes(conf))

@@ -295,8 +295,7 @@ class TestDisplay(InvalidTest):
 
     def test_report(self):
         content = collect.collect(
-            CONF, self.source, lambda: False, collect.context.Progress(),
-            None, False)
+            CONF, self.source, collect.context.Progress(), None, False)
         page = ''.join(report.render(content, 0.0))
         self.assertIn(self.title, page)
         self.assertIn('in an aggregate without a UUID', page)
