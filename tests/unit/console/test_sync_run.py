@@ -7,7 +7,7 @@ import signal
 import fixtures
 import testtools
 
-from nova_aggregate_mirror.console import interruption
+from nova_aggregate_mirror.console import sync_run
 
 
 class TestInterruption(testtools.TestCase):
@@ -18,11 +18,10 @@ class TestInterruption(testtools.TestCase):
         os.close(reader)
         self.addCleanup(os.close, writer)
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.console.interruption.STDERR', writer))
-        stop = interruption.Interruption()
-        with stop.watched():
+            'nova_aggregate_mirror.console.sync_run.STDERR', writer))
+        with sync_run.interruptible() as received:
             os.kill(os.getpid(), signal.SIGINT)
-        self.assertEqual(130, stop.status)
+        self.assertEqual([signal.SIGINT], received)
 
     def test_second_signal(self):
         """The process ends without waiting for what is in flight."""
@@ -30,11 +29,10 @@ class TestInterruption(testtools.TestCase):
         self.useFixture(fixtures.MonkeyPatch('os._exit', exits.append))
         self.useFixture(fixtures.MonkeyPatch(
             'os.write', lambda _file, text: shouts.append(text)))
-        stop = interruption.Interruption()
-        with stop.watched():
+        with sync_run.interruptible():
             os.kill(os.getpid(), signal.SIGTERM)
             self.assertEqual([], exits)
             os.kill(os.getpid(), signal.SIGINT)
         self.assertEqual([143], exits)
         self.assertEqual(
-            '\n%s\n' % interruption.ABANDONED, shouts[1].decode())
+            '\n%s\n' % sync_run.ABANDONED, shouts[1].decode())
