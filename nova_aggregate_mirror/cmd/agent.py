@@ -6,7 +6,6 @@ import functools
 import gc
 import os
 import signal
-import sys
 import threading
 import typing
 from typing import Any
@@ -232,9 +231,8 @@ def _reload() -> None:
 
 
 def _configure() -> None:
-    nova_aggregate_mirror.conf.register_opts(CONF)
     opts.set_defaults(CONF)
-    components.read_configuration(sys.argv[1:], PROGRAM, DESCRIPTION, EPILOG)
+    components.read_configuration(PROGRAM, DESCRIPTION, EPILOG)
     logging.set_defaults(
         default_log_levels=logging.get_default_log_levels() + AGENT_LEVELS)
     log.set_up(CONF)

@@ -4,6 +4,7 @@
 from collections import abc
 import importlib.metadata
 import math
+import sys
 import typing
 from typing import Any
 
@@ -30,16 +31,17 @@ if typing.TYPE_CHECKING:
 NOVA_CONF = ('/etc/nova/nova.conf', '/etc/nova/nova.conf.d')
 
 
-def read_configuration(argv: abc.Sequence[str], name: str, description: str,
+def read_configuration(name: str, description: str,
                        epilog: str | None = None) -> None:
-    """Read the files and options that nova reads, in nova's order.
+    """Read the command line, and the files that nova reads in its order.
 
     Nova's own function does the same for its services, but its imports take
     longer than most commands.
     """
+    nova_aggregate_mirror.conf.register_opts(CONF)
     logging.register_options(CONF)
     try:
-        CONF(argv, project='nova', prog=name, description=description,
+        CONF(sys.argv[1:], project='nova', prog=name, description=description,
              epilog=epilog, version=importlib.metadata.version(
                  nova_aggregate_mirror.conf.PACKAGE))
     except SystemExit as exc:

@@ -11,7 +11,7 @@ import dataclasses
 import inspect
 import signal
 import sys
-from typing import TypeAlias
+from typing import Any
 
 from nova.conf import CONF
 from oslo_config import cfg
@@ -26,7 +26,6 @@ from nova_aggregate_mirror.cmd import program
 from nova_aggregate_mirror.cmd import report
 from nova_aggregate_mirror.cmd import sync_aggregates
 from nova_aggregate_mirror.cmd import wait_hosts
-import nova_aggregate_mirror.conf
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import option_values
@@ -34,8 +33,6 @@ from nova_aggregate_mirror import option_values
 PROGRAM = 'nova-aggregate-mirror-manage'
 DESCRIPTION = ('Mirror host aggregates to placement. "COMMAND --help" has the '
                'arguments, exit statuses and an example of a command.')
-
-Subparsers: TypeAlias = 'argparse._SubParsersAction[argparse.ArgumentParser]'
 
 # The commands print their own results and errors: oslo.db and nova.context
 # would add a traceback, others a line.
@@ -94,9 +91,9 @@ COMMANDS = (
 )
 
 
-def add_commands(subparsers: Subparsers) -> None:
+def add_commands(subparsers: Any) -> None:
     """Add the commands, and their groups with a list of the commands."""
-    groups: dict[str, Subparsers] = {'': subparsers}
+    groups = {'': subparsers}
     for command in COMMANDS:
         group, _space, name = command.words.rpartition(' ')
         if group not in groups:
@@ -118,11 +115,16 @@ def _epilog(command: Command) -> str:
     return '\n'.join(lines)
 
 
-def _configure() -> None:
-    nova_aggregate_mirror.conf.register_opts(CONF)
+def _run() -> int:
+    if program.show_help(PROGRAM, DESCRIPTION, {
+            command.words: command.summary for command in COMMANDS}):
+        return exit_status.OK
+    # A normal exit, so that no temporary file is left.
+    signal.signal(signal.SIGTERM, lambda *_signal: sys.exit(
+        exit_status.TERMINATED))
     CONF.register_cli_opt(cfg.SubCommandOpt(
         'command', title='Commands', handler=add_commands))
-    components.read_configuration(sys.argv[1:], PROGRAM, DESCRIPTION)
+    components.read_configuration(PROGRAM, DESCRIPTION)
     if not CONF.debug:
         logging.set_defaults(
             default_log_levels=logging.get_default_log_levels() + QUIET)
@@ -131,24 +133,15 @@ def _configure() -> None:
         CONF.set_default('use_stderr', True)
     log.set_up(CONF)
     option_values.check(CONF)
+    with program.printing():
+        try:
+            status: int = CONF.command.run(CONF)
+        finally:
+            # The option that was meant has its default.
+            formats.tell(option_values.unknown_names(CONF))
+    return status
 
 
 def main() -> int:
     """Run a command; return the exit status, see ``program.run``."""
-    def command() -> int:
-        if program.show_help(PROGRAM, DESCRIPTION, {
-                command.words: command.summary for command in COMMANDS}):
-            return exit_status.OK
-        # A normal exit, so that no temporary file is left.
-        signal.signal(signal.SIGTERM, lambda *_signal: sys.exit(
-            exit_status.TERMINATED))
-        _configure()
-        with program.printing():
-            try:
-                status: int = CONF.command.run(CONF)
-            finally:
-                # The option that was meant has its default.
-                formats.tell(option_values.unknown_names(CONF))
-        return status
-
-    return program.run(PROGRAM, command)
+    return program.run(PROGRAM, _run)
