@@ -3,7 +3,6 @@
 
 import argparse
 from collections import abc
-import contextlib
 import sys
 from typing import Any
 from typing import cast
@@ -43,10 +42,7 @@ class Lister(command.Lister):
     _epilog: str = ''  # type: ignore[assignment]
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        with reported_errors(self):
-            check_arguments(parsed_args)
-            super().run(parsed_args)
-        return self.status
+        return run(self, parsed_args, super().run)
 
     def produce_output(self, parsed_args: argparse.Namespace,
                        column_names: Any, data: Any) -> int:
@@ -111,23 +107,25 @@ class Lister(command.Lister):
         return sync
 
 
-@contextlib.contextmanager
-def reported_errors(command: Any) -> abc.Iterator[None]:
-    """Print an error of a command as a line, and set its exit status."""
+def run(command: Any, parsed_args: argparse.Namespace,
+        action: abc.Callable[[argparse.Namespace], object]) -> int:
+    """Run the action of a command; return its exit status.
+
+    An error is printed as a line. An empty argument is one: a variable of a
+    script that is not set.
+    """
     try:
-        yield
+        for name, value in vars(parsed_args).items():
+            if '' in (value if isinstance(value, list) else [value]):
+                raise exceptions.InvalidConfiguration(
+                    'the argument %s has no value' % name.rstrip('s'))
+        action(parsed_args)
     except exceptions.MirrorError as exc:
         tell([str(exc)])
         # A status that was set before the error stays, as of an interruption.
         command.status = command.status or exit_status.of(exc)
-
-
-def check_arguments(parsed_args: argparse.Namespace) -> None:
-    """Refuse empty ones: a variable of a script that is not set."""
-    for name, value in vars(parsed_args).items():
-        if '' in (value if isinstance(value, list) else [value]):
-            raise exceptions.InvalidConfiguration(
-                'the argument %s has no value' % name.rstrip('s'))
+    status: int = command.status
+    return status
 
 
 def epilog(statuses: abc.Mapping[int, str]) -> str:

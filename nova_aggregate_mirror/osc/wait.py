@@ -43,10 +43,7 @@ class Wait(osc_command.Command):
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        with command.reported_errors(self):
-            command.check_arguments(parsed_args)
-            super().run(parsed_args)
-        return self.status
+        return command.run(self, parsed_args, super().run)
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         api_clients = command.clients_of(self.app)
