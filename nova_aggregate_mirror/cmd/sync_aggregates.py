@@ -39,15 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--dry-run', action='store_true',
         help='only list the changes; the exit status is 7 if there are any')
-    parser.add_argument(
-        '--aggregate', action='append', default=[], metavar='NAME_OR_UUID',
-        dest='aggregates',
-        help='only the associations with this aggregate; a deleted aggregate '
-             'is given by its UUID; may be repeated')
-    parser.add_argument(
-        # Nova has an option named host.
-        '--host', action='append', default=[], metavar='HOST', dest='hosts',
-        help='only the compute nodes of this host; may be repeated')
+    arguments.add_scope(parser, 'AGGREGATE', 'HOST')
     parser.add_argument(
         '--prune', action=argparse.BooleanOptionalAction, default=None,
         help='also remove associations that nova does not have, including '

@@ -18,6 +18,19 @@ def add_foreign(parser: argparse.ArgumentParser) -> None:
              'one more request per provider')
 
 
+def add_scope(parser: argparse.ArgumentParser, aggregate: str, host: str
+              ) -> None:
+    parser.add_argument(
+        '--aggregate', action='append', default=[], metavar=aggregate,
+        dest='aggregates',
+        help='only associations with this aggregate (name or UUID); may be '
+             'repeated')
+    parser.add_argument(
+        # Nova has an option named host.
+        '--host', action='append', default=[], metavar=host, dest='hosts',
+        help='only the compute nodes of this host; may be repeated')
+
+
 def request(arguments: argparse.Namespace, prune: bool,
             max_removed_share: float) -> full_sync.Request:
     """Return the request that the command line describes.

@@ -6,6 +6,7 @@ import shlex
 from typing import Any
 
 from nova_aggregate_mirror import conf
+from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
@@ -26,7 +27,7 @@ class Diff(command.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        sync.add_scope(parser)
+        arguments.add_scope(parser, '<aggregate>', '<host>')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:

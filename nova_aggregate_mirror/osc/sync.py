@@ -16,16 +16,6 @@ from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import result
 
 
-def add_scope(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        '--aggregate', metavar='<aggregate>', action='append', default=[],
-        dest='aggregates', help='Only associations with this host aggregate '
-                                '(name, UUID or ID); may be repeated')
-    parser.add_argument(
-        '--host', metavar='<host>', action='append', default=[], dest='hosts',
-        help='Only the compute nodes of this host; may be repeated')
-
-
 class Sync(command.Lister):
     """Make placement's aggregates equal to nova's host aggregates.
 
@@ -38,7 +28,7 @@ class Sync(command.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        add_scope(parser)
+        arguments.add_scope(parser, '<aggregate>', '<host>')
         parser.add_argument('--dry-run', action='store_true',
                             help='Only list the changes')
         parser.add_argument(
