@@ -43,14 +43,14 @@ def render(columns: abc.Sequence[str], rows: abc.Iterable[abc.Sequence[Cell]],
     """
     table = prettytable.PrettyTable(columns)
     table.align = 'l'
-    for row in fit(columns, rows):
+    for row in _fit(columns, rows):
         table.add_row(row, divider=divider)
     text: str = table.get_string()
     return text
 
 
-def fit(columns: abc.Sequence[str], rows: abc.Iterable[abc.Sequence[Cell]]
-        ) -> list[list[str]]:
+def _fit(columns: abc.Sequence[str], rows: abc.Iterable[abc.Sequence[Cell]]
+         ) -> list[list[str]]:
     """Return the cells as text, escaped and wrapped.
 
     Lines are divided between words; within words, such as UUIDs, only where

@@ -22,7 +22,6 @@ from nova_aggregate_mirror.agent import metrics_server
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror.agent import service
 from nova_aggregate_mirror.cmd import components
-from nova_aggregate_mirror.cmd import log
 from nova_aggregate_mirror.cmd import program
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
@@ -235,7 +234,7 @@ def _configure() -> None:
     components.read_configuration(PROGRAM, DESCRIPTION, EPILOG)
     logging.set_defaults(
         default_log_levels=logging.get_default_log_levels() + AGENT_LEVELS)
-    log.set_up(CONF)
+    program.set_up_log(CONF)
     option_values.check(CONF)
     components.check_configuration()
     auth.load(CONF, 'placement')

@@ -21,7 +21,6 @@ from nova_aggregate_mirror.cmd import audit_servers
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import explain
 from nova_aggregate_mirror.cmd import journal_commands
-from nova_aggregate_mirror.cmd import log
 from nova_aggregate_mirror.cmd import program
 from nova_aggregate_mirror.cmd import report
 from nova_aggregate_mirror.cmd import sync_aggregates
@@ -131,7 +130,7 @@ def _run() -> int:
     # Oslo.log's default is the standard output, which has the results.
     if not (CONF.log_file or CONF.log_dir or CONF.use_journal):
         CONF.set_default('use_stderr', True)
-    log.set_up(CONF)
+    program.set_up_log(CONF)
     option_values.check(CONF)
     with program.printing():
         try:

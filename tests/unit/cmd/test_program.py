@@ -4,6 +4,7 @@
 import ast
 import contextlib
 import io
+import logging
 import os
 import pathlib
 import subprocess
@@ -12,11 +13,16 @@ import textwrap
 
 import fixtures
 from oslo_config import cfg
+from oslo_log import formatters
+from oslo_log import handlers
+from oslo_log import log as oslo_log
 import testtools
 
 import nova_aggregate_mirror
 from nova_aggregate_mirror.cmd import program
 from nova_aggregate_mirror import exceptions
+from tests.unit.test_printable import EVIL
+from tests.unit.test_printable import SAFE
 
 PACKAGE = pathlib.Path(nova_aggregate_mirror.__file__).parent
 STREAMS = ('sys.stdout', 'sys.stderr', 'sys.__stdout__', 'sys.__stderr__')
@@ -38,6 +44,8 @@ PRINTING = """
 FAILING = ('from nova_aggregate_mirror import exceptions; '
            'raise exceptions.UnknownName("no such host")')
 NOBODY = 65534
+RED, BLUE, RESET = '\x1b[01;31m', '\x1b[00;34m', '\x1b[00m'
+OWN, NOVA = 'nova_aggregate_mirror.agent', 'nova.compute'
 SHORT, LONG = 'print("text")', 'print("text" * 100000)'
 
 
@@ -192,6 +200,75 @@ class TestUnreadable(testtools.TestCase):
             self.assertEqual(255, program.run('mirror', command))
         self.assertEqual(1, errors.getvalue().count('\n'))
         self.assertIn('mirror: user ', errors.getvalue())
+
+
+class TestLog(testtools.TestCase):
+
+    def set_up(self, kind=logging.StreamHandler, line='%(message)s'):
+        """Set up the log of a process; return what it has written."""
+        conf = cfg.ConfigOpts()
+        oslo_log.register_options(conf)
+        conf([])
+        for name in 'context', 'default':
+            conf.set_override('logging_%s_format_string' % name, line)
+        out = io.StringIO()
+        handler = kind(out)
+        handler.setFormatter(formatters.ContextFormatter(config=conf))
+        self.useFixture(fixtures.MonkeyPatch(
+            'logging.root.handlers', [handler]))
+        program.escape_controls()
+        return out
+
+    def test_text_that_controls_the_terminal(self):
+        """It is escaped in each message; one of this package is one line."""
+        for name, text in ((OWN, SAFE), (NOVA, SAFE.replace('\\n', '\n'))):
+            out = self.set_up()
+            logging.getLogger(name).warning('Host %s 100%%', EVIL)
+            self.assertEqual('Host %s 100%%\n' % text, out.getvalue())
+
+    def test_line_that_is_no_text(self):
+        """As a formatter for fluentd returns: the message is escaped in it."""
+        lines = []
+        handler = logging.Handler()
+        handler.emit = lambda record: lines.append(handler.format(record))
+        handler.setFormatter(formatters.FluentFormatter())
+        self.useFixture(fixtures.MonkeyPatch(
+            'logging.root.handlers', [handler]))
+        program.escape_controls()
+        logging.getLogger(OWN).warning('Host %s', EVIL)
+        self.assertEqual('Host ' + SAFE, lines[0]['message'])
+
+    def test_exceptions(self):
+        """Their text is escaped in traceback and summary; lines are kept."""
+        for name in OWN, NOVA, 'keystoneauth.session':
+            out = self.set_up()
+            try:
+                raise RuntimeError(EVIL)
+            except RuntimeError:
+                logging.getLogger(name).exception('Failed')
+            text = out.getvalue()
+            self.assertIn('\n', text.partition('Traceback')[2])
+            self.assertTrue(text.replace('\n', '').isprintable(), repr(text))
+
+    def test_summary_of_the_exception_that_is_handled(self):
+        """Oslo.log appends it to each warning."""
+        out = self.set_up()
+        try:
+            raise RuntimeError(EVIL)
+        except RuntimeError:
+            logging.getLogger(OWN).warning('Failed')
+        self.assertEqual(
+            'Failed: RuntimeError: a\\x1b[2J\\x9b2J\\x1b]0;b\\x07\\r\n',
+            out.getvalue())
+
+    def test_colors(self):
+        """Those of level and format are kept, others are escaped."""
+        out = self.set_up(handlers.ColorHandler, (
+            '%(color)s' + BLUE + '%(name)s' + RESET + '%(message)s'))
+        logging.getLogger(OWN).error('a\x1b[01;32mb' + RED + 'c')
+        self.assertEqual(
+            RED + BLUE + OWN + RESET + 'a\\x1b[01;32mb\\x1b[01;31mc' + RESET
+            + '\n', out.getvalue())
 
 
 class TestStreams(testtools.TestCase):
