@@ -25,15 +25,13 @@ from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror import source
 
 TIMEOUT = 300
+# Between two attempts, at least. Nova-api cannot list the compute nodes of a
+# single host, and needs some seconds to list thousands.
 INTERVAL = 1.0
-"""Seconds between two attempts, or as long as an attempt takes if that is
-longer: nova-api has no query for the compute nodes of a single host."""
 LEAST, LAST = 3.0, 10.0
-"""Limits of the seconds that an attempt at the end may take. Nova-api needs
-some to list thousands of compute nodes."""
+"""Limits of the seconds that an attempt at the end may take."""
+# Of an attempt. Nova-api waits up to 60 seconds for a cell, perhaps twice.
 LONGEST = 150.0
-"""Seconds after which an attempt ends. Nova-api waits up to 60 seconds for a
-cell, perhaps in two requests."""
 PATIENCE = 30.0
 """Seconds to wait for a provider while placement answers other requests."""
 
@@ -97,11 +95,8 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
             sync.outcome.missing | sync.outcome.current.keys())
         sleep(min(max(INTERVAL, now() - start), timeout - seconds))
     if missing:
-        place = '; placement: %s' % placement.endpoint() if (
-            sync.outcome.current or sync.outcome.missing) else ''
-        formats.tell([
-            'Timeout after %.0f s%s' % (seconds, place),
-            *plurals.lines(map(str, missing))])
+        formats.tell(['Timeout after %.0f s' % seconds,
+                      *plurals.lines(map(str, missing))])
         return min(problem.status for problem in missing)
     _report(sync, seconds)
     return exit_status.OK

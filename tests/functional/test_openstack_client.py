@@ -283,7 +283,7 @@ class TestWait(ClientTest):
             '"openstack aggregate mirror sync --host h1"' % (
                 host.nodes[0], self.zone.uuid), errors)
         self.host('waiting', providers=False)
-        self.assertIn(self.placement.url,
+        self.assertIn('has no resource provider yet',
                       self.wait('h1', 'waiting', status=6)[1])
         self.placement.set_aggregates(host.nodes[0], [self.zone.uuid])
         output, errors = self.wait('h1')
