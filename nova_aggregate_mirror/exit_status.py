@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exit statuses: the one table of what each means, and those of errors.
-
-An error that ends a command on a nova host is ``COULD_NOT_RUN``, but a cell
-that does not answer to ``scheduling explain``.
-"""
+"""Exit statuses: the one table of what each means, and those of errors."""
 
 from nova_aggregate_mirror import exceptions
 

@@ -37,10 +37,7 @@ class _NameWrapper(textwrap.TextWrapper):
 
 def render(columns: abc.Sequence[str], rows: abc.Iterable[abc.Sequence[Cell]],
            divider: bool = False) -> str:
-    """Render a table.
-
-    :param divider: draw a line after each row
-    """
+    """Render a table, perhaps with a line after each row."""
     table = prettytable.PrettyTable(columns)
     table.align = 'l'
     for row in _fit(columns, rows):

@@ -5,5 +5,5 @@ import warnings
 
 # Nova and its libraries may import eventlet or pkg_resources. Their
 # deprecation warnings are of no use to an operator who runs a command.
-warnings.filterwarnings('ignore', message='\\s*Eventlet is deprecated')
-warnings.filterwarnings('ignore', message='pkg_resources is deprecated')
+warnings.filterwarnings(
+    'ignore', message='\\s*(Eventlet|pkg_resources) is deprecated')

@@ -2,7 +2,6 @@
 """Configuration, source, journal and reconciler of all commands."""
 
 from collections import abc
-import importlib.metadata
 import math
 import sys
 import typing
@@ -42,8 +41,7 @@ def read_configuration(name: str, description: str,
     logging.register_options(CONF)
     try:
         CONF(sys.argv[1:], project='nova', prog=name, description=description,
-             epilog=epilog, version=importlib.metadata.version(
-                 nova_aggregate_mirror.conf.PACKAGE))
+             epilog=epilog)
     except SystemExit as exc:
         # Oslo.config has printed what it does not accept.
         if exc.code == 1:

@@ -91,7 +91,7 @@ COMMANDS = (
 
 
 def add_commands(subparsers: Any) -> None:
-    """Add the commands, and their groups with a list of the commands."""
+    """Add the commands, in their groups."""
     groups = {'': subparsers}
     for command in COMMANDS:
         group, _space, name = command.words.rpartition(' ')

@@ -64,7 +64,8 @@ def run(conf: cfg.ConfigOpts) -> int:
     journal, trouble = _open_journal(conf)
     nova_identity.check(journal.database, source.cell_mappings,
                         source.aggregates)
-    request, note = _request(conf, full_syncs.History(journal.database))
+    history = full_syncs.History(journal.database)
+    request, note = _request(conf, history)
     start = time.monotonic()
     sync = sync_run.run(
         lambda stopping, display: components.mirror(
@@ -72,12 +73,9 @@ def run(conf: cfg.ConfigOpts) -> int:
         journal.rows.all(), request, options.quiet)
     # Before the output, which may be a pipe that its reader has closed.
     try:
-        sync_history.note(
-            full_syncs.History(journal.database), NAME,
-            time.monotonic() - start, sync)
+        sync_history.note(history, NAME, time.monotonic() - start, sync)
     except exceptions.JournalUnavailable as exc:
-        print('This sync is not recorded in the history: %s' % exc,
-              file=sys.stderr)
+        trouble.append('This sync is not recorded in the history: %s' % exc)
     _print(sync, options.format, note)
     formats.tell(trouble)
     return sync.status()

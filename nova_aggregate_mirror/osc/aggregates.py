@@ -93,7 +93,3 @@ class ShowAggregate(command.Lister):
                           'in placement' % parsed_args.aggregate])
         self.below = sync_result.effect(row[-1] for row in rows)
         return ('Host', 'Provider', 'State'), rows
-
-    def in_table(self, columns: Any, rows: Any) -> command.Table:
-        return ('Host, provider', 'State'), [
-            ((host, provider), state) for host, provider, state in rows]
