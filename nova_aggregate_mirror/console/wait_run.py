@@ -35,9 +35,6 @@ LONGEST = 150.0
 PATIENCE = 30.0
 """Seconds to wait for a provider while placement answers other requests."""
 
-Problem = problems.Problem
-State = result.State
-
 
 def add_timeout(parser: argparse.ArgumentParser, metavar: str) -> None:
     parser.add_argument(
@@ -115,8 +112,8 @@ def _diagnosed(cloud: context.Context, sync: result.Result
             survey.check_placement(
                 cloud.placement, cloud.placement.providers(),
                 cloud.nova.read_all())
-        except exceptions.WrongPlacement as exc:
-            return full_sync.without_comparison(exc, sync.request)
+        except exceptions.WrongPlacement:
+            raise
         except exceptions.MirrorError:
             # Then what is missing is printed without its cause.
             pass
@@ -139,29 +136,28 @@ def _report(sync: result.Result, seconds: float) -> None:
             ', '.join(sorted(aggregates)))], sys.stdout)
     formats.tell(plurals.lines(
         'Stale: %s: run a full sync with --prune' % association
-        for association in sync.associations
-        if association.state is State.STALE))
+        for association in sync.select(result.State.STALE)))
 
 
 def _missing(sync: result.Result, hosts: frozenset[str], repair: str
-             ) -> list[Problem]:
+             ) -> list[problems.Problem]:
     """List what keeps the hosts from being in all their aggregates."""
     missing, nova = list(sync.problems), sync.outcome.truth
     memberless = hosts.difference(nova.members, *(
         aggregate.hosts for aggregate in nova.invalid_aggregates)
     ) if nova else ()
     for host in sorted(memberless):
-        missing.append(Problem(
+        missing.append(problems.Problem(
             host, 'Nova has no host %s in any aggregate' % host,
             status=exit_status.COULD_NOT_RUN,
             step='run "openstack aggregate add host AGGREGATE %s"'
             % shlex.quote(host)))
     return missing + [
-        Problem(str(association), 'Missing: %s' % association,
-                'run "%s %s"' % (repair, shlex.quote(association.hosts[0])),
-                exit_status.DRIFT)
-        for association in sync.associations
-        if association.state is State.MISSING]
+        problems.Problem(
+            str(association), 'Missing: %s' % association,
+            'run "%s %s"' % (repair, shlex.quote(association.hosts[0])),
+            exit_status.DRIFT)
+        for association in sync.select(result.State.MISSING)]
 
 
 def _is_final(error: exceptions.MirrorError) -> bool:
