@@ -76,25 +76,25 @@ class Lister(command.Lister):
     def clients(self) -> clients.Clients:
         return clients_of(self.app)
 
-    def mirror(self, stopping: abc.Callable[[], bool],
-               display: context.Progress) -> reconciler.Reconciler:
-        """Build a reconciler without a journal."""
-        return reconciler.Reconciler(
-            journal.Ledger(), self.clients.nova, self.clients.placement,
-            each=workers.each(conf.SYNC_WORKERS, stopping),
-            display=display, batch=BATCH)
+    def sync(self, request: full_sync.Request) -> result.Result:
+        """Run a sync without a journal, and set the exit status."""
+        def build(stopping: abc.Callable[[], bool], display: context.Progress
+                  ) -> reconciler.Reconciler:
+            return reconciler.Reconciler(
+                journal.Ledger(), self.clients.nova, self.clients.placement,
+                each=workers.each(conf.SYNC_WORKERS, stopping),
+                display=display, batch=BATCH)
 
-    @property
-    def quiet(self) -> bool:
-        """Whether to show no progress."""
         # 0 with --quiet, 1 by default, more with --verbose.
         level = self.app.options.verbose_level
-        return level < 2 and not (level and sys.stderr.isatty())
+        quiet = level < 2 and not (level and sys.stderr.isatty())
+        sync = sync_run.run(build, (), request, quiet)
+        self.status = sync.status()
+        return sync
 
     def compare(self) -> result.Result:
         """Return what a sync would do; print what could not be read."""
-        sync = sync_run.run(self.mirror, (), full_sync.Request(
-            full_sync.UNLIMITED, write=False), self.quiet)
+        sync = self.sync(full_sync.Request(full_sync.UNLIMITED, write=False))
         self.status = sync.interruption
         if sync.not_compared:
             raise sync.not_compared

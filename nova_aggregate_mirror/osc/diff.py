@@ -11,7 +11,6 @@ from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.osc import command
-from nova_aggregate_mirror.osc import sync
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 
@@ -31,9 +30,10 @@ class Diff(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
-        result = sync.run(self, parsed_args, full_sync.Request(
+        result = self.sync(full_sync.Request(
             conf.MAX_REMOVED_SHARE, write=False,
-            hosts=frozenset(parsed_args.hosts)))
+            hosts=frozenset(parsed_args.hosts),
+            aggregates=self.clients.aggregates(parsed_args.aggregates)))
         summary, refused = result.summary(), result.refused
         if result.not_compared:
             # An empty list would mean that nothing differs.

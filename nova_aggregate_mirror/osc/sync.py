@@ -2,18 +2,14 @@
 """``openstack aggregate mirror sync``: the repair of drift."""
 
 import argparse
-import dataclasses
 from typing import Any
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror.console import sync_result
-from nova_aggregate_mirror.console import sync_run
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.osc import command
-from nova_aggregate_mirror.reconcile import full_sync
-from nova_aggregate_mirror.reconcile import result
 
 
 class Sync(command.Lister):
@@ -44,9 +40,10 @@ class Sync(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
-        request = arguments.request(
-            parsed_args, parsed_args.prune, conf.MAX_REMOVED_SHARE)
-        self._result = run(self, parsed_args, request)
+        parsed_args.aggregates = self.clients.aggregates(
+            parsed_args.aggregates)
+        self._result = self.sync(arguments.request(
+            parsed_args, parsed_args.prune, conf.MAX_REMOVED_SHARE))
         command.tell([
             *sync_result.summary(self._result, sync_result.UNKNOWN),
             *self._result.lines()])
@@ -66,13 +63,3 @@ class Sync(command.Lister):
         print(formats.document(
             parsed_args.formatter, sync_result.document(self._result)), end='')
         return 0
-
-
-def run(lister: command.Lister, parsed_args: argparse.Namespace,
-        request: full_sync.Request) -> result.Result:
-    """Run a sync, and set the exit status of its command."""
-    request = dataclasses.replace(
-        request, aggregates=lister.clients.aggregates(parsed_args.aggregates))
-    sync = sync_run.run(lister.mirror, (), request, lister.quiet)
-    lister.status = sync.status()
-    return sync
