@@ -123,8 +123,7 @@ def _print(result: result.Result, form: str, note: str) -> None:
         formats.show(form, sync_result.document(result), sync_result.COLUMNS,
                      rows)
     elif rows:
-        print(terminal_tables.render(
-            sync_result.IN_TABLE, sync_result.in_table(rows)))
+        print(terminal_tables.render(*sync_result.in_table(rows)))
         if not result.request.write:
             formats.tell(sync_result.effect(row[0] for row in rows),
                          sys.stdout)

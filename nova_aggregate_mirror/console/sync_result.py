@@ -31,8 +31,6 @@ EFFECT = ('New servers of an aggregate, such as its availability zone, do not '
           'whose association is stale.')
 
 COLUMNS = ('State', 'Host', 'Provider', 'Aggregate', 'Aggregate UUID')
-IN_TABLE = ('State', 'Host, provider', 'Aggregate')
-"""The columns of a table, which fits a terminal: names come first."""
 
 LISTED = (State.MISSING, State.STALE, State.STALE_KEPT,
           State.FOREIGN_AGGREGATE, State.FOREIGN_PROVIDER,
@@ -152,14 +150,14 @@ def effect(states: abc.Iterable[str]) -> list[str]:
         EFFECT]
 
 
-def in_table(rows: abc.Iterable[tuple[str, ...]]
-             ) -> list[tuple[terminal_tables.Cell, ...]]:
-    """Return rows for ``IN_TABLE``: host and provider in lines of one cell.
+def in_table(rows: abc.Iterable[tuple[str, ...]]) -> tuple[
+        tuple[str, ...], list[tuple[terminal_tables.Cell, ...]]]:
+    """Return the columns and rows of a table, which fits a terminal.
 
-    There is no room for a column of UUIDs: that of an aggregate without a name
-    is in the same cell.
+    There is no room for a column of UUIDs: those of the provider, and of an
+    aggregate without a name, are lines of the host's cell.
     """
-    return [
+    return ('State', 'Host, provider', 'Aggregate'), [
         (state, (host, provider, '' if aggregate else 'aggregate ' + uuid),
          aggregate) for state, host, provider, aggregate, uuid in rows]
 

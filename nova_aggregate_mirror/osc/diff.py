@@ -52,7 +52,7 @@ class Diff(command.Lister):
         return sync_result.COLUMNS, rows
 
     def in_table(self, columns: Any, rows: Any) -> command.Table:
-        return sync_result.IN_TABLE, sync_result.in_table(rows)
+        return sync_result.in_table(rows)
 
 
 def _sync(parsed_args: argparse.Namespace, *options: str) -> str:

@@ -53,7 +53,7 @@ class Sync(command.Lister):
         return sync_result.COLUMNS, rows
 
     def in_table(self, columns: Any, rows: Any) -> command.Table:
-        return sync_result.IN_TABLE, sync_result.in_table(rows)
+        return sync_result.in_table(rows)
 
     def produce_output(self, parsed_args: argparse.Namespace,
                        column_names: Any, data: Any) -> int:

@@ -96,9 +96,8 @@ class TestUsualRows(testtools.TestCase):
 
     def test_sync(self):
         for name in 'zone-of-the-best-customer', '':
-            table = terminal_tables.render(
-                sync_result.IN_TABLE, sync_result.in_table([
-                    ('foreign_aggregate', HOST, UUID, name, UUID)]))
+            table = terminal_tables.render(*sync_result.in_table([
+                ('foreign_aggregate', HOST, UUID, name, UUID)]))
             self.assertLess(widest(table), 81)
             for word in HOST, UUID:
                 self.assertIn(word, table)

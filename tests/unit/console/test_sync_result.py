@@ -40,4 +40,4 @@ class TestRows(testtools.TestCase):
             [('stale', ('h', 'n', ''), 'zone'),
              ('absent', ('', 'n', 'aggregate a'), '')],
             sync_result.in_table([('stale', 'h', 'n', 'zone', 'a'),
-                                  ('absent', '', 'n', '', 'a')]))
+                                  ('absent', '', 'n', '', 'a')])[1])
