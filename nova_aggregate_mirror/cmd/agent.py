@@ -232,9 +232,7 @@ def _reload() -> None:
 def _configure() -> None:
     opts.set_defaults(CONF)
     components.read_configuration(PROGRAM, DESCRIPTION, EPILOG)
-    logging.set_defaults(
-        default_log_levels=logging.get_default_log_levels() + AGENT_LEVELS)
-    program.set_up_log(CONF)
+    program.set_up_log(CONF, AGENT_LEVELS)
     option_values.check(CONF)
     components.check_configuration()
     auth.load(CONF, 'placement')

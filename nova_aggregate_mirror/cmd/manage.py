@@ -15,7 +15,6 @@ from typing import Any
 
 from nova.conf import CONF
 from oslo_config import cfg
-from oslo_log import log as logging
 
 from nova_aggregate_mirror.cmd import audit_servers
 from nova_aggregate_mirror.cmd import components
@@ -124,13 +123,10 @@ def _run() -> int:
     CONF.register_cli_opt(cfg.SubCommandOpt(
         'command', title='Commands', handler=add_commands))
     components.read_configuration(PROGRAM, DESCRIPTION)
-    if not CONF.debug:
-        logging.set_defaults(
-            default_log_levels=logging.get_default_log_levels() + QUIET)
     # Oslo.log's default is the standard output, which has the results.
     if not (CONF.log_file or CONF.log_dir or CONF.use_journal):
         CONF.set_default('use_stderr', True)
-    program.set_up_log(CONF)
+    program.set_up_log(CONF, [] if CONF.debug else QUIET)
     option_values.check(CONF)
     with program.printing():
         try:

@@ -155,11 +155,14 @@ def printing() -> abc.Iterator[None]:
         yield
 
 
-def set_up_log(conf: cfg.ConfigOpts) -> None:
+def set_up_log(conf: cfg.ConfigOpts, levels: list[str]) -> None:
     """Set up the log as nova's services do, and escape controls in it.
 
+    :param levels: more default levels, each as ``logger=LEVEL``
     :raises InvalidConfiguration: an option of oslo.log cannot be used
     """
+    oslo_log.set_defaults(
+        default_log_levels=oslo_log.get_default_log_levels() + levels)
     try:
         oslo_log.setup(conf, 'nova')
     except (ImportError, OSError, RuntimeError, TypeError, ValueError,
