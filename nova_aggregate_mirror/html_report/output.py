@@ -20,8 +20,7 @@ Write = abc.Callable[[abc.Iterable[str]], None]
 
 
 @contextlib.contextmanager
-def replaced(name: str, cleanup: contextlib.ExitStack | None = None
-             ) -> abc.Iterator[Write]:
+def replaced(name: str) -> abc.Iterator[Write]:
     """Open a file before the work that produces its content.
 
     Until the new content is complete, and if the block raises, readers get the
@@ -29,7 +28,6 @@ def replaced(name: str, cleanup: contextlib.ExitStack | None = None
     them.
 
     :param name: name of the file, or ``-`` for standard output
-    :param cleanup: for a process that ends at once: removes what is incomplete
     :returns: a function that writes the whole content, with escaped controls
     :raises InvalidConfiguration: when the file cannot be written
     """
@@ -39,8 +37,6 @@ def replaced(name: str, cleanup: contextlib.ExitStack | None = None
     with _translated(name), contextlib.ExitStack() as stack:
         previous = _previous(name)
         temporary = '%s.%s' % (name, uuid.uuid4().hex)
-        if cleanup:
-            cleanup.callback(_remove, temporary)
         # Private until it has the access of the previous file.
         out = open(temporary, 'xb', opener=functools.partial(
             os.open, mode=0o666 if previous is None else OWNER_ONLY))
