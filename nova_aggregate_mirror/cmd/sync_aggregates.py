@@ -116,7 +116,7 @@ def _request(conf: cfg.ConfigOpts, history: full_syncs.History
 
 
 def _print(result: result.Result, form: str, note: str) -> None:
-    formats.tell(sync_result.summary(result, note=note),
+    formats.tell(sync_result.summary(result, note),
                  sys.stdout if form == 'table' else sys.stderr)
     rows = sync_result.rows(result)
     if form != 'table':

@@ -21,10 +21,6 @@ HOW_TO_REMOVE = (
     ' An aggregate is removed from a provider by setting the others: '
     '"openstack --os-placement-api-version 1.29 resource provider aggregate '
     'set --generation GENERATION --aggregate OTHER PROVIDER".')
-NEVER = 'nova never had it while this journal exists'
-UNKNOWN = ('nova does not have it, and only a ledger of nova-aggregate-mirror '
-           'would tell whether it ever had it')
-"""About foreign aggregates: deleted ones are among them."""
 
 EFFECT = ('New servers of an aggregate, such as its availability zone, do not '
           'reach a host whose association is missing, and still reach one '
@@ -111,25 +107,23 @@ def rows(result: result.Result, states: abc.Sequence[State] = LISTED
              association.aggregate_uuid) for association in selected]
 
 
-def summary(result: result.Result, never: str = NEVER,
-            **texts: str) -> list[str]:
+def summary(sync: result.Result, note: str = result.PRUNE) -> list[str]:
     """Return the figures, and the foreign aggregates if requested, in lines.
 
-    :param never: text about foreign aggregates
-    :param texts: of ``Result.summary``
+    :param note: see ``Result.summary``
     """
-    lines = result.summary(**texts).splitlines()
+    lines = sync.summary(note).splitlines()
     unknown = {association.provider
-               for association in result.select(State.UNKNOWN_PROVIDER)}
+               for association in sync.select(State.UNKNOWN_PROVIDER)}
     if unknown:
         count = plurals.count(
             len(unknown), 'resource provider', 'resource providers, each of')
         lines.append('Unchanged: %s, which %s.' % (
-            count, problems.owner(result.nova)))
-    return [*lines, *foreign(result, never)]
+            count, problems.owner(sync.nova)))
+    return [*lines, *foreign(sync)]
 
 
-def foreign(result: result.Result, never: str) -> list[str]:
+def foreign(result: result.Result) -> list[str]:
     """Describe the aggregates that are not nova's, if requested."""
     if not result.request.foreign:
         return []
@@ -139,8 +133,9 @@ def foreign(result: result.Result, never: str) -> list[str]:
     lines = []
     for uuid, hosts in sorted(by_aggregate.items()):
         how = HOW_TO_REMOVE if uuid in result.removable else ''
-        lines.append('Aggregate %s of %s: %s; its owner is unknown.%s' % (
-            uuid, plurals.some(hosts), never, how))
+        lines.append('Aggregate %s of %s: nova does not have it, and is not '
+                     'known to have had it; its owner is unknown.%s' % (
+                         uuid, plurals.some(hosts), how))
     return plurals.lines(lines, problems.MOST_LISTED)
 
 
