@@ -110,10 +110,11 @@ def forget(conf: cfg.ConfigOpts) -> int:
         'Row %s was kept: its operation may still run. The agent closes it '
         'once its host is mirrored and [aggregate_mirror] max_call_age has '
         'passed; --force deletes it now' % row.id for row in running)
-    unknown = set(ids) - {row.id for row in rows}
+    unknown = sorted(set(ids) - {row.id for row in rows})
     if unknown:
+        names = ', '.join(unknown)
         formats.tell(['The journal has no row %s; see "%s"' % (
-            ', '.join(sorted(unknown)), commands.LIST)])
+            names, commands.LIST)])
     if running:
         return exit_status.REFUSED
     return exit_status.COULD_NOT_RUN if unknown else exit_status.OK

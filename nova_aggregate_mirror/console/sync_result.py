@@ -152,9 +152,11 @@ def in_table(rows: abc.Iterable[tuple[str, ...]]) -> tuple[
     There is no room for a column of UUIDs: those of the provider, and of an
     aggregate without a name, are lines of the host's cell.
     """
-    return ('State', 'Host, provider', 'Aggregate'), [
-        (state, (host, provider, '' if aggregate else 'aggregate ' + uuid),
-         aggregate) for state, host, provider, aggregate, uuid in rows]
+    cells: list[tuple[terminal_tables.Cell, ...]] = []
+    for state, host, provider, aggregate, uuid in rows:
+        nameless = '' if aggregate else 'aggregate ' + uuid
+        cells.append((state, (host, provider, nameless), aggregate))
+    return ('State', 'Host, provider', 'Aggregate'), cells
 
 
 def _entry(association: Association) -> dict[str, Any]:

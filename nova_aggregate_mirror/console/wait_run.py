@@ -130,10 +130,11 @@ def _report(sync: result.Result, seconds: float) -> None:
     """Print what each host is in, and which associations are stale."""
     names = sync.nova.aggregates
     for host, uuids in sorted(sync.nova.members.items()):
-        aggregates = ['%s (%s)' % (names[uuid], uuid) for uuid in uuids]
+        count = plurals.count(len(uuids), 'aggregate')
+        text = ', '.join(sorted(
+            '%s (%s)' % (names[uuid], uuid) for uuid in uuids))
         formats.tell(['Host %s: placement has it in %s after %.0f s: %s' % (
-            host, plurals.count(len(uuids), 'aggregate'), seconds,
-            ', '.join(sorted(aggregates)))], sys.stdout)
+            host, count, seconds, text)], sys.stdout)
     formats.tell(plurals.lines(
         'Stale: %s: run a full sync with --prune' % association
         for association in sync.select(result.State.STALE)))
@@ -152,12 +153,12 @@ def _missing(sync: result.Result, hosts: frozenset[str], repair: str
             status=exit_status.COULD_NOT_RUN,
             step='run "openstack aggregate add host AGGREGATE %s"'
             % shlex.quote(host)))
-    return missing + [
-        problems.Problem(
+    for association in sync.select(result.State.MISSING):
+        host = shlex.quote(association.hosts[0])
+        missing.append(problems.Problem(
             str(association), 'Missing: %s' % association,
-            'run "%s %s"' % (repair, shlex.quote(association.hosts[0])),
-            exit_status.DRIFT)
-        for association in sync.select(result.State.MISSING)]
+            'run "%s %s"' % (repair, host), exit_status.DRIFT))
+    return missing
 
 
 def _is_final(error: exceptions.MirrorError) -> bool:
