@@ -28,7 +28,6 @@ from nova_aggregate_mirror import option_values
 from nova_aggregate_mirror import printable
 from nova_aggregate_mirror import terminal_tables
 
-PACKAGE = 'nova_aggregate_mirror'
 STDOUT, STDERR = 1, 2
 UNWRITABLE = (errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC)
 """Errors of standard output; those of an opened file have its name."""
@@ -193,8 +192,8 @@ class _EscapingFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         # Other handlers get the same record.
         record = copy.copy(record)
-        escape = (printable.line if record.name.startswith(PACKAGE)
-                  else printable.lines)
+        is_ours = record.name.startswith('nova_aggregate_mirror')
+        escape = printable.line if is_ours else printable.lines
         record.msg, record.args = escape(record.getMessage()), None
         text = self._formatter.format(record)
         # A formatter for fluentd returns a dictionary of the escaped message.
