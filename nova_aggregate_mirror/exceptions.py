@@ -20,7 +20,6 @@ It is long because the tree is drawn and defined in one place.
     |   |-- JournalUnavailable    the journal could not be read or written
     |   |   |-- JournalLocked     another session holds a lock of its database
     |   |   |-- JournalNotAsked   this process had no time or connection left
-    |   |   |-- JournalDamaged    its SQLite file cannot be read
     |   |   `-- WrongDatabase     its database has other tables
     |   |-- NotTried              skipped after other failures
     |   `-- Stopped               the process was stopped before this call
@@ -223,10 +222,6 @@ class JournalLocked(JournalUnavailable):
 
 class JournalNotAsked(JournalUnavailable):
     """This process had no time or connection left for the journal."""
-
-
-class JournalDamaged(JournalUnavailable):
-    """The SQLite file is damaged, incomplete, or no database."""
 
 
 class WrongDatabase(JournalUnavailable):

@@ -21,7 +21,6 @@ from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal.db import sqlite
-from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import seen_processes
@@ -76,7 +75,7 @@ def _commands(path: pathlib.Path | None, exc: exceptions.JournalUnavailable
     if path is None:
         is_wrong = isinstance(exc, exceptions.WrongDatabase)
         return (*SERVER, commands.DB_SYNC) if is_wrong else ()
-    if isinstance(exc, exceptions.JournalDamaged):
+    if exc.failure.kind == causes.FILE_DAMAGED.kind:
         other = _quoted(path.parent / time.strftime('broken-%Y%m%d%H%M%S'))
         return ('mkdir ' + other, 'mv %s* %s' % (_quoted(path), other),
                 RESTART, commands.SYNC)
@@ -181,7 +180,7 @@ def agent(deployment: checks.Deployment) -> checks.Findings:
             row.host, dates.in_sentence(row.taken_at)), START_AGENT)
 
 
-def _renewal(database: transactions.Transactions, mode: str,
+def _renewal(database: engine.Database, mode: str,
              row: lease.LeaseRow) -> lease.LeaseRow | None:
     """Watch a lease for as long as it lasts; return its next row, if any."""
     for _second in range(math.ceil(min(row.seconds, LONGEST_WATCH))):

@@ -13,7 +13,7 @@ from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import api_processes
-from nova_aggregate_mirror.journal.db import transactions
+from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import rows
@@ -88,7 +88,7 @@ class Process:
         self.limits = engines.Limits.of_call(
             options.inline_timeout, options.inline_backoff)
         self._presence = api_processes.Presence(options.mode)
-        self.database = transactions.Transactions(conf, limits=self.limits)
+        self.database = engine.Database(conf, limits=self.limits)
         self.ledger = ledger.DatabaseLedger(self.database)
         self.rows = rows.Rows(
             self.database, self.ledger, presence=self._presence)

@@ -7,9 +7,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import sql_parts
-from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import nova_identity
 
 
@@ -20,7 +20,7 @@ class Binding:
     :param aggregates: of every aggregate of nova
     """
 
-    def __init__(self, database: transactions.Transactions,
+    def __init__(self, database: engine.Database,
                  cell_mappings: nova_identity.Names,
                  aggregates: nova_identity.Names) -> None:
         self._database = database
@@ -61,7 +61,7 @@ class Binding:
         return is_bound
 
 
-def replace(database: transactions.Transactions,
+def replace(database: engine.Database,
             mappings: abc.Mapping[str, str],
             before: frozenset[str] | None = None) -> bool:
     """Bind the journal to this nova, whatever it is bound to.

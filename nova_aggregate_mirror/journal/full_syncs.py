@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
-from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.journal import seen_processes
 
@@ -83,7 +83,7 @@ class Entry:
 class History:
     """The latest full syncs, stored in the journal's database."""
 
-    def __init__(self, database: transactions.Transactions) -> None:
+    def __init__(self, database: engine.Database) -> None:
         self._database = database
 
     def note(self, entry: Entry, keep: int = KEEP) -> None:

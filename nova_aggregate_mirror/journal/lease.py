@@ -11,9 +11,9 @@ from oslo_utils import uuidutils
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import conf
+from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import sql_parts
-from nova_aggregate_mirror.journal.db import transactions
 
 NAMES = {conf.MIRROR: 'agent', conf.OBSERVE: 'observer'}
 """Names of leases by mode: an observing agent keeps none from mirroring."""
@@ -50,7 +50,7 @@ class Lease:
     states. Every method raises ``JournalUnavailable``.
     """
 
-    def __init__(self, database: transactions.Transactions, seconds: float,
+    def __init__(self, database: engine.Database, seconds: float,
                  clock: abc.Callable[[], float] = time.monotonic,
                  now: abc.Callable[[], float] = time.time,
                  mode: str = conf.MIRROR) -> None:
@@ -129,7 +129,7 @@ class Lease:
         return self._clock() - self._since >= lease.seconds
 
 
-def read(database: transactions.Transactions, mode: str = conf.MIRROR
+def read(database: engine.Database, mode: str = conf.MIRROR
          ) -> LeaseRow | None:
     """Read the lease of a mode; None if no agent has ever taken it."""
     parameters = {'lease': NAMES[mode]}

@@ -8,9 +8,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import sql_parts
-from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import uuids
 
@@ -29,7 +29,7 @@ class DatabaseLedger:
     refuse each request that contains it.
     """
 
-    def __init__(self, database: transactions.Transactions,
+    def __init__(self, database: engine.Database,
                  now: abc.Callable[[], float] = time.time) -> None:
         self._database = database
         self._now = now

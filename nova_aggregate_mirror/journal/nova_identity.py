@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
-from nova_aggregate_mirror.journal.db import transactions
 
 _UNMARKED = sa.select(models.ledger.c.aggregate_uuid).where(
     models.ledger.c.deleted_at.is_(None))
@@ -20,7 +20,7 @@ Names = abc.Callable[[], abc.Mapping[str, str]]
 """Reads UUID to display name."""
 
 
-def check(database: transactions.Transactions, cell_mappings: Names,
+def check(database: engine.Database, cell_mappings: Names,
           aggregates: Names) -> bool:
     """Check that the journal is bound to this nova or may still be.
 
@@ -42,7 +42,7 @@ def check(database: transactions.Transactions, cell_mappings: Names,
         database, stored, cell_mappings(), aggregates)
 
 
-def is_same(database: transactions.Transactions, stored: frozenset[str],
+def is_same(database: engine.Database, stored: frozenset[str],
             mappings: abc.Mapping[str, str], aggregates: Names) -> bool:
     """Return whether this is the nova of the stored cells.
 

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import api_processes
+from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
-from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.limits import engines
 
@@ -42,7 +42,7 @@ class Rows:
     :param presence: the row of a nova-api process, written with its records
     """
 
-    def __init__(self, database: transactions.Transactions,
+    def __init__(self, database: engine.Database,
                  ledger: ledger.DatabaseLedger,
                  now: abc.Callable[[], float] = time.time,
                  presence: api_processes.Presence | None = None) -> None:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
+from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
-from nova_aggregate_mirror.journal.db import transactions
 
 KEEP = 7 * 24 * 3600.0
 """Seconds after which the row of a process is deleted, but the newest."""
@@ -28,7 +28,7 @@ class ProcessRecord(NamedTuple):
     """Seconds since the epoch, by the clock of its host."""
 
 
-def read(database: transactions.Transactions, since: float = 0.0
+def read(database: engine.Database, since: float = 0.0
          ) -> list[ProcessRecord]:
     """Read the processes that were seen since then, oldest first."""
     seen = _PROCESSES.seen_at.between(since, time.time() + AHEAD)
@@ -39,7 +39,7 @@ def read(database: transactions.Transactions, since: float = 0.0
         for row in connection.execute(statement)])
 
 
-def forget(database: transactions.Transactions, now: float) -> None:
+def forget(database: engine.Database, now: float) -> None:
     """Delete rows of old processes but the newest, and those of wrong clocks.
 
     It deletes by key: for a condition on the time, a server would lock the

@@ -7,7 +7,6 @@ import time
 from oslo_config import cfg
 
 from nova_aggregate_mirror.journal.db import engine
-from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import stored_rows
 from nova_aggregate_mirror.journal import synced_ledger
 from nova_aggregate_mirror.limits import engines
@@ -16,7 +15,7 @@ from nova_aggregate_mirror.limits import engines
 class Journal:
     """Rows and ledger in the journal's database, opened on first use.
 
-    :param database: an open database whose tables are up to date
+    :param database: one that is open already
     :param limits: how long the database may let this process wait
     """
 
@@ -25,7 +24,7 @@ class Journal:
                  now: abc.Callable[[], float] = time.time,
                  clock: abc.Callable[[], float] = time.monotonic,
                  limits: engines.Limits = engines.Limits()) -> None:
-        self.database = transactions.Transactions(conf, database, limits)
+        self.database = database or engine.Database(conf, limits=limits)
         self.ledger = synced_ledger.SyncedLedger(
             conf, self.database, now, clock)
         self.rows = stored_rows.StoredRows(self.database, self.ledger, now)

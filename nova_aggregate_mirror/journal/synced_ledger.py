@@ -9,8 +9,8 @@ from oslo_config import cfg
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
-from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import uuids
@@ -33,7 +33,7 @@ class SyncedLedger(ledger.DatabaseLedger, journal.Ledger):
     """Ledger with the absences of aggregates from nova."""
 
     def __init__(self, conf: cfg.ConfigOpts,
-                 database: transactions.Transactions,
+                 database: engine.Database,
                  now: abc.Callable[[], float] = time.time,
                  clock: abc.Callable[[], float] = time.monotonic) -> None:
         super().__init__(database, now)

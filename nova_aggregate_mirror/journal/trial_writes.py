@@ -7,11 +7,11 @@ from oslo_utils import uuidutils
 import sqlalchemy as sa
 
 from nova_aggregate_mirror.journal import binding
+from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
-from nova_aggregate_mirror.journal.db import transactions
 
 
-def write(database: transactions.Transactions) -> None:
+def write(database: engine.Database) -> None:
     """Write to every table, and commit a lease with an unused name.
 
     All inserts are one transaction that is rolled back, so that no agent sees

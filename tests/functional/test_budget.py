@@ -164,7 +164,7 @@ class TestSlowJournal(testscenarios.WithScenarios, testtools.TestCase):
         self.now, self.answer_time, self._port = 1000.0, 0.25, url.port
         relay = self.useFixture(servers.Server(self.relay))
         self.use(url.set(port=sa.engine.make_url(relay.url).port))
-        for module in 'limits.deadline', 'limits.engines', 'journal.db.engine':
+        for module in 'limits.deadline', 'limits.engines':
             self.useFixture(base_fixtures.MonkeyPatch(
                 'nova_aggregate_mirror.%s.time' % module,
                 types.SimpleNamespace(monotonic=lambda: self.now)))

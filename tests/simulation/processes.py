@@ -18,8 +18,8 @@ from nova_aggregate_mirror.hooks import contract
 from nova_aggregate_mirror.hooks import mirror
 from nova_aggregate_mirror.hooks import processes
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
-from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import stored_rows
 from nova_aggregate_mirror.journal import synced_ledger
 from nova_aggregate_mirror.limits import engines
@@ -145,12 +145,16 @@ class Cloud:
         self.syncs = 0
 
 
-class Database(transactions.Transactions):
+class Database(engine.Database):
     """The journal database; each transaction is a step of the schedule."""
 
     def __init__(self, cloud: Cloud) -> None:
-        super().__init__(cloud.conf, cloud.database, cloud.limits)
+        super().__init__(cloud.conf, limits=cloud.limits)
         self.cloud = cloud
+        self.transaction = cloud.database.transaction
+
+    def prepare(self) -> None:
+        """Its tables are there."""
 
     def run(self, work: abc.Callable[[Any], T], insist: bool = False,
             lock_wait: float | None = None) -> T:

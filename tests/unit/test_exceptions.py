@@ -10,10 +10,9 @@ from nova_aggregate_mirror import exceptions
 # Programs compare these: a change needs a release note.
 KINDS = {
     'cell_unavailable', 'contradiction', 'deadline_exceeded', 'forbidden',
-    'generation_conflict', 'invalid_configuration', 'journal_damaged',
+    'generation_conflict', 'invalid_configuration',
     'journal_locked', 'journal_not_asked', 'journal_unavailable',
-    'malformed_answer',
-    'missing_credentials', 'mirror_error',
+    'malformed_answer', 'missing_credentials', 'mirror_error',
     'not_authorized', 'not_tried', 'nova_unavailable', 'out_of_time',
     'permanent', 'provider_not_found', 'removals_refused',
     'request_rejected', 'retriable', 'service_failed', 'service_unreachable',

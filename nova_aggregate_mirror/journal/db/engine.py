@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journal's database: engine, timeouts and version of the tables."""
+"""The journal's database: transactions, timeouts and version of the tables."""
 
 from collections import abc
 import contextlib
 import functools
+import random
+import threading
+import time
 from typing import Any
+from typing import TypeVar
 
 from oslo_config import cfg
 from oslo_db import exception as db_exc
@@ -15,11 +19,17 @@ from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal.db import sqlite
+from nova_aggregate_mirror.limits import backoff
+from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.limits import engines
 
-# Attempts while other controllers migrate: each table can make one fail.
+T = TypeVar('T')
+
+# Attempts at a transaction, and at a migration, in which each table can meet a
+# conflict. The random pauses grow, and add up to about two seconds.
 ATTEMPTS = 20
+PAUSE = 0.02
 
 # An ALTER waits for the locks of all sessions that use the table.
 MIGRATION = engines.Limits(3600.0)
@@ -36,8 +46,6 @@ def _kind(exc: Exception) -> type[exceptions.JournalUnavailable]:
         return exceptions.JournalLocked
     if isinstance(exc, engines.NotAsked):
         return exceptions.JournalNotAsked
-    if isinstance(exc, sqlite.DamagedFile):
-        return exceptions.JournalDamaged
     return exceptions.JournalUnavailable
 
 
@@ -54,47 +62,77 @@ def is_conflict(exc: Exception) -> bool:
 
 
 class Database:
-    """The journal's database.
+    """The journal's database, which opens on first use.
 
-    Every method except ``transaction`` raises ``JournalUnavailable`` when the
-    database is unavailable, or its URL cannot be used.
+    Every method except ``open`` and ``transaction`` raises
+    ``JournalUnavailable`` when the database or its URL cannot be used.
+
+    :param url: replaces the configured one
     """
 
-    @translated()
-    def __init__(self, conf: cfg.ConfigOpts, connection: str = '',
+    def __init__(self, conf: cfg.ConfigOpts, url: sa.engine.URL | None = None,
                  limits: engines.Limits = engines.Limits()) -> None:
-        settings = conf.aggregate_mirror_database
-        url = _parse(connection) if connection else configured(conf)
+        self._conf = conf
+        self._url = url
         self._limits = limits
-        self._is_sqlite = url.get_backend_name() == 'sqlite'
-        if self._is_sqlite:
-            self._engine = self._migration_engine = sqlite.create(url)
-        else:
-            self._engine = engines.create(url, settings, limits)
-            self._migration_engine = engines.create(url, settings, MIGRATION)
+        self._silence = backoff.Backoff(limits.backoff, limits.backoff)
+        self._mutex = threading.Lock()
+        self._engine: sa.engine.Engine | None = None
+        self._is_prepared = False
 
-    def close(self) -> None:
-        """Close all connections that are not in use."""
-        self._engine.dispose()
-        self._migration_engine.dispose()
+    def open(self) -> sa.engine.Engine:
+        """Return the engine; with the first, an SQLite file is created."""
+        with self._mutex:
+            if self._engine is None:
+                self._engine = self._create(self._limits)
+            return self._engine
 
     @contextlib.contextmanager
     def transaction(self, lock_wait: float | None = None) -> abc.Iterator[Any]:
         """Open a connection in a new transaction, committed on exit."""
-        with self._engine.begin() as connection, engines.lock_wait(
+        with self.open().begin() as connection, engines.lock_wait(
                 connection, self._limits, lock_wait):
             yield connection
 
-    @translated()
-    def schema(self, attempts: int = ATTEMPTS) -> migration.Schema:
-        """Read which tables there are, and their version."""
+    def run(self, work: abc.Callable[[Any], T], insist: bool = False,
+            lock_wait: float | None = None) -> T:
+        """Run work in one transaction; retry on deadlock or write conflict.
+
+        :param work: takes a connection; may be called several times
+        :param insist: whether to make an attempt during a back-off, too
+        :param lock_wait: seconds that a statement may wait for locks of other
+            sessions; None for the limit of the process. An SQLite file has a
+            limit of its own
+        :raises JournalLocked: when a statement waited that long; nothing was
+            written
+        :raises JournalNotAsked: when this process has no time or connection
+            left; nothing was written
+        :raises JournalUnavailable: when the database is unavailable; nothing
+            was written, unless only the response to the COMMIT was lost
+        """
+        def attempt() -> T:
+            with engines.attempt(self._limits, self._silence, insist):
+                self.prepare()
+                with self.transaction(lock_wait) as connection:
+                    return work(connection)
+
         try:
+            with translated():
+                return _repeat(attempt)
+        except exceptions.JournalUnavailable as exc:
+            if migration.is_about_tables(exc):
+                # Raises what names the missing part, with the step for it.
+                self.check_tables()
+            raise
+
+    @translated()
+    def schema(self) -> migration.Schema:
+        """Read which tables there are, and their version."""
+        def read() -> migration.Schema:
             with self.transaction() as connection:
                 return migration.read(connection)
-        except db_exc.DBError as exc:
-            if not attempts or not is_conflict(exc):
-                raise
-        return self.schema(attempts - 1)
+
+        return _repeat(read)
 
     @translated()
     def check_tables(self) -> migration.Schema:
@@ -105,11 +143,15 @@ class Database:
     @translated()
     def migrate(self) -> None:
         """Run pending migrations; tables of a newer release stay."""
+        engine = self.open()
+        if engine.dialect.name != 'sqlite':
+            engine = self._create(MIGRATION)
         for _attempt in range(ATTEMPTS):
             before = self.schema()
             try:
-                with self._migration_engine.begin() as connection:
+                with engine.begin() as connection:
                     migration.upgrade(connection)
+                self._is_prepared = True
                 return
             except (db_exc.DBError, sa.exc.SQLAlchemyError) as exc:
                 # Of concurrent migrations, one creates each table. No lock
@@ -124,22 +166,62 @@ class Database:
 
         :raises JournalUnavailable: when the tables are missing or outdated
         """
-        if (schema := self.schema()).is_outdated:
+        schema = self.schema()
+        if schema.is_outdated:
             raise exceptions.JournalUnavailable(
                 'has %s; this release needs version %s'
                 % (schema, migration.HEAD), JOURNAL,
                 step='run "%s" once' % commands.DB_SYNC)
+        self._is_prepared = True
 
+    @translated()
     def prepare(self) -> None:
-        """Check the tables; migrate those of an SQLite file.
+        """Check the tables once; migrate those of an SQLite file.
 
         :raises JournalUnavailable: when the tables of a server are missing or
             outdated: an operator migrates them once for all controllers
         """
-        if self._is_sqlite and self.schema().is_outdated:
-            self.migrate()
-        else:
-            self.check()
+        if self._is_prepared:
+            return
+        # Without the mutex: while a server hangs, each caller would wait for
+        # the attempts of all earlier callers.
+        is_file = self.open().dialect.name == 'sqlite'
+        try:
+            if is_file and self.schema().is_outdated:
+                self.migrate()
+            else:
+                self.check()
+        except exceptions.JournalNotAsked:
+            # The next attempt continues with its connection.
+            raise
+        except exceptions.JournalUnavailable:
+            # A file that is replaced meanwhile must be opened again.
+            engine, self._engine = self._engine, None
+            if engine:
+                engine.dispose()
+            raise
+
+    def _create(self, limits: engines.Limits) -> sa.engine.Engine:
+        url = self._url or configured(self._conf)
+        if url.get_backend_name() == 'sqlite':
+            return sqlite.create(url)
+        return engines.create(
+            url, self._conf.aggregate_mirror_database, limits)
+
+
+def _repeat(attempt: abc.Callable[[], T]) -> T:
+    """Attempt a transaction until it meets no conflict."""
+    for number in range(ATTEMPTS):
+        try:
+            return attempt()
+        except db_exc.DBError as exc:
+            # Servers roll back one of two deadlocked transactions; Galera
+            # detects conflicts at commit.
+            if not (is_conflict(exc) and deadline.remaining()):
+                raise
+            error = exc
+        time.sleep(random.random() * PAUSE * number)
+    raise error
 
 
 def configured(conf: cfg.ConfigOpts) -> sa.engine.URL:

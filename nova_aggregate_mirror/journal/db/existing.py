@@ -69,7 +69,7 @@ def open_existing(conf: cfg.ConfigOpts) -> engine.Database:
 
 def open_empty(conf: cfg.ConfigOpts) -> engine.Database:
     """Open an empty journal in memory, in place of a missing SQLite file."""
-    url = engine.configured(conf).set(database='')
-    database = engine.Database(conf, str(url))
+    database = engine.Database(
+        conf, engine.configured(conf).set(database=''))
     database.migrate()
     return database

@@ -3,7 +3,6 @@
 
 import dataclasses
 import pathlib
-import shlex
 import sqlite3
 
 import sqlalchemy as sa
@@ -42,18 +41,6 @@ class Schema:
     version: str | None = None
 
     @property
-    def is_foreign(self) -> bool:
-        """Whether the database has tables, but not those of a journal.
-
-        A journal has the table ``dirty`` before it has a version. Without a
-        version it has no table but this release's: a migration of an empty
-        database that was interrupted.
-        """
-        if models.dirty.name in self.tables:
-            return False
-        return bool(self.version or self.unknown_tables)
-
-    @property
     def is_outdated(self) -> bool:
         """Whether a migration is pending.
 
@@ -62,14 +49,7 @@ class Schema:
         """
         return self.version is None or self.version in VERSIONS[:-1]
 
-    @property
-    def unknown_tables(self) -> frozenset[str]:
-        """Names of the tables that this release does not have."""
-        return self.tables - {STAMP, *models.metadata.tables}
-
     def __str__(self) -> str:
-        if self.is_foreign:
-            return plurals.some(self.unknown_tables or self.tables, NAMES)
         if self.version is None:
             return 'incomplete tables' if self.tables else 'no tables'
         return 'tables of version %s' % self.version
@@ -79,7 +59,6 @@ def read(connection: sa.engine.Connection) -> Schema:
     """Read the names of the tables, and their version.
 
     :raises WrongDatabase: when they are not those of a journal
-    :raises JournalDamaged: when they are not, in a file without other tables
     """
     inspector, version = sa.inspect(connection), None
     if inspector.has_table(STAMP):
@@ -90,15 +69,14 @@ def read(connection: sa.engine.Connection) -> Schema:
     tables = frozenset(name for name in inspector.get_table_names()
                        # SQLite's own, which older SQLAlchemy also lists.
                        if not name.startswith('sqlite_'))
-    schema = Schema(tables, version)
-    if schema.is_foreign:
-        is_part = not schema.unknown_tables and (
-            schema.tables & models.metadata.tables.keys())
+    unknown = tables - {STAMP, *models.metadata.tables}
+    # A journal has the table of its rows before it has a version. Until then,
+    # a migration that was interrupted has left only tables of this release.
+    if models.dirty.name not in tables and (version or unknown):
         raise _wrong(
-            connection, schema, INCOMPLETE % ('table ' + models.dirty.name)
-            if is_part else 'is not a journal: it has the tables %s, but no '
-            'table %s' % (schema, models.dirty.name))
-    return schema
+            connection, 'is not a journal: it has the tables %s, but no table '
+            '%s' % (plurals.some(unknown or tables, NAMES), models.dirty.name))
+    return Schema(tables, version)
 
 
 def check_tables(connection: sa.engine.Connection) -> Schema:
@@ -106,7 +84,6 @@ def check_tables(connection: sa.engine.Connection) -> Schema:
 
     :returns: what ``read`` returns; a migration may be pending
     :raises WrongDatabase: like ``read``, and names the first that is not
-    :raises JournalDamaged: like ``read``, and names the first that is not
     """
     schema = read(connection)
     tables = models.metadata.sorted_tables
@@ -121,10 +98,8 @@ def check_tables(connection: sa.engine.Connection) -> Schema:
         except engines.LIBRARY_ERRORS as exc:
             if not is_about_tables(exc):
                 raise
-            raise _wrong(
-                connection, schema, INCOMPLETE % (
-                    driver_failures.missing(exc) or 'table ' + table.name)
-            ) from exc
+            part = driver_failures.missing(exc) or 'table ' + table.name
+            raise _wrong(connection, INCOMPLETE % part) from exc
     return schema
 
 
@@ -155,15 +130,11 @@ def upgrade(connection: sa.engine.Connection) -> None:
         command.upgrade(settings, 'head')
 
 
-def _wrong(connection: sa.engine.Connection, schema: Schema, problem: str
-           ) -> exceptions.JournalUnavailable:
+def _wrong(connection: sa.engine.Connection, problem: str
+           ) -> exceptions.WrongDatabase:
     url = connection.engine.url
-    is_file = url.get_backend_name() == 'sqlite'
-    party = 'the database %s' % url.set(query={}).render_as_string(
-        hide_password=True)
-    if is_file and schema.version and not schema.unknown_tables and (
-            schema.tables != {STAMP}):
-        return exceptions.JournalDamaged(
-            problem, party, step=causes.MOVE % shlex.quote(url.database or ''))
     return exceptions.WrongDatabase(
-        problem, party, step=USE_ANOTHER_FILE if is_file else USE_ANOTHER)
+        problem, 'the database %s' % url.set(query={}).render_as_string(
+            hide_password=True),
+        step=USE_ANOTHER_FILE if url.get_backend_name() == 'sqlite'
+        else USE_ANOTHER)

@@ -38,15 +38,11 @@ _OF_SYSTEM = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR,
 _DAMAGED = sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB
 
 
-class FileFailure(driver_failures.Observed):
+class _FileFailure(driver_failures.Observed):
     """What keeps SQLite from using a file."""
 
     # As each error of a file has one: its cause is not looked at.
     filename = 'journal'
-
-
-class DamagedFile(FileFailure):
-    """The file is no SQLite database, or is damaged."""
 
 
 def create(url: sa.engine.URL) -> sa.engine.Engine:
@@ -109,7 +105,7 @@ def failure(error: OSError, path: pathlib.Path) -> OSError:
     """Return the error to raise instead, about a path that may not exist."""
     place = existing(path)
     if error.errno in _FULL:
-        return FileFailure(causes.FILE_FULL.with_step(
+        return _FileFailure(causes.FILE_FULL.with_step(
             place if place.is_dir() else place.parent))
     owner = place.stat().st_uid
     # A file of root is no reason to run this as root.
@@ -117,7 +113,7 @@ def failure(error: OSError, path: pathlib.Path) -> OSError:
         cause = causes.FILE_DENIED.with_step(place)
         if owner != os.geteuid():
             cause = causes.FILE_OF_ANOTHER.with_step(accounts.user(owner))
-        return FileFailure(cause.with_detail(place))
+        return _FileFailure(cause.with_detail(place))
     return OSError(error.errno, error.strerror, str(path))
 
 
@@ -126,11 +122,11 @@ def _raise_cause(file: pathlib.Path, error: BaseException) -> None:
     kind = getattr(error, 'sqlite_errorcode', 0) & _KIND
     quoted = shlex.quote(str(file))
     if kind == sqlite3.SQLITE_FULL:
-        raise FileFailure(causes.FILE_FULL.with_step(file.parent))
+        raise _FileFailure(causes.FILE_FULL.with_step(file.parent))
     if kind == sqlite3.SQLITE_BUSY:
-        raise FileFailure(causes.FILE_LOCKED.with_step(quoted))
+        raise _FileFailure(causes.FILE_LOCKED.with_step(quoted))
     if kind in _DAMAGED:
-        raise DamagedFile(causes.FILE_DAMAGED.with_step(quoted))
+        raise _FileFailure(causes.FILE_DAMAGED.with_step(quoted))
     if kind in _OF_SYSTEM:
         # What SQLite could not do fails again, and the system says why.
         try:
@@ -139,7 +135,7 @@ def _raise_cause(file: pathlib.Path, error: BaseException) -> None:
             raise failure(exc, file) from exc
         try_write(file.parent)
     if kind == sqlite3.SQLITE_IOERR:
-        raise FileFailure(causes.IO_ERROR.with_detail(file.parent))
+        raise _FileFailure(causes.IO_ERROR.with_detail(file.parent))
 
 
 def _forget_connections() -> None:

@@ -150,7 +150,7 @@ class UserTest(testtools.TestCase):
     def test_journal_of_another_user(self):
         """The remedy names the user to run the command as."""
         self.own(self.state)
-        engine.Database(self.conf)
+        engine.Database(self.conf).open()
         self.state.chmod(0o755)
         one = self.find(USER + 1)
         self.assertEqual(checks.Code.FAILURE, one.code)

@@ -5,7 +5,7 @@ import fixtures
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.journal.db import transactions
+from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import lease
 from tests import statements
 from tests.unit import doubles
@@ -86,7 +86,7 @@ class TestLease(doubles.TestCase):
 
     def test_renewal_whose_answer_is_lost(self):
         """The agent that may have renewed its lease goes on to lead."""
-        class Deaf(transactions.Transactions):
+        class Deaf(engine.Database):
             answers = True
 
             def run(self, *args, **kwargs):

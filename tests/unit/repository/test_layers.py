@@ -50,7 +50,7 @@ ALLOWED = {
     'eventlet': set(),
     'prometheus_client': {'agent/'},
     'threading': {'agent/', 'cmd/agent.py', 'hooks/mirror.py',
-                  'journal/db/transactions.py', 'placement/connection.py',
+                  'journal/db/engine.py', 'placement/connection.py',
                   'placement/isolation.py', 'reconcile/outcome.py',
                   'reconcile/provider_writes.py', 'source/cell_threads.py',
                   'source/connections.py'},

@@ -139,7 +139,7 @@ class TestServer(testtools.TestCase):
             connection_parameters='write_timeout=70&charset=utf8')
         self.assertEqual(
             {'read_timeout': '60', 'write_timeout': '70', 'charset': 'utf8',
-             'connect_timeout': '2'}, dict(database._engine.url.query))
+             'connect_timeout': '2'}, dict(database.open().url.query))
 
 
 class TestConnection(testtools.TestCase):
@@ -177,8 +177,8 @@ class TestConnection(testtools.TestCase):
         for url in 'sqlite://', 'sqlite:///', 'sqlite:///:memory:':
             self.conf.set_override('connection', url,
                                    'aggregate_mirror_database')
-            for use in (engine.Database, existing.is_missing,
-                        existing.open_existing, existing.display_url):
+            for use in (existing.is_missing, existing.open_existing,
+                        existing.display_url):
                 with self.assertRaisesRegex(exceptions.JournalUnavailable,
                                             'in memory'):
                     use(self.conf)
@@ -246,7 +246,7 @@ class TestFile(testtools.TestCase):
     def test_file_that_cannot_be_looked_up(self):
         """Whether it exists is not known; it is no empty journal."""
         self.assertTrue(existing.is_missing(self.conf))
-        engine.Database(self.conf)
+        engine.Database(self.conf).open()
         self.assertFalse(existing.is_missing(self.conf))
         doubles.hide_journal(self.conf)
         for read in existing.is_missing, existing.open_existing:
@@ -256,7 +256,7 @@ class TestFile(testtools.TestCase):
     def test_what_root_makes_belongs_to_nova(self):
         """A command run by root does not lock out nova-api's user."""
         os.chown(self.conf.state_path, NOVA, NOVA)
-        engine.Database(self.conf)
+        engine.Database(self.conf).open()
         self.assertEqual([NOVA, NOVA], [
             path.stat().st_uid for path in (self.path.parent, self.path)])
 
@@ -266,7 +266,7 @@ class TestFile(testtools.TestCase):
         self.path.parent.mkdir()
         os.chown(self.path.parent, NOVA, NOVA)
         for _ in range(2):
-            engine.Database(self.conf)
+            engine.Database(self.conf).open()
             self.assertEqual([NOVA, NOVA], [
                 path.stat().st_uid for path in (self.path.parent, self.path)])
 
@@ -286,7 +286,7 @@ class TestFile(testtools.TestCase):
             return 0
 
         self.useFixture(fixtures.MonkeyPatch('os.geteuid', replace))
-        engine.Database(self.conf)
+        engine.Database(self.conf).open()
         self.assertEqual([0, 0], [
             path.stat().st_uid for path in (target, target / self.path.name)])
         self.assertEqual([NOVA, NOVA], [
@@ -309,6 +309,6 @@ class TestFile(testtools.TestCase):
         self.conf.set_override('state_path', str(self.path.parent / 'nova'))
         umask = os.umask(0)
         self.addCleanup(os.umask, umask)
-        engine.Database(self.conf)
+        engine.Database(self.conf).open()
         self.assertEqual(0o700, stat.S_IMODE(
             self.path.parent.joinpath('nova').stat().st_mode))

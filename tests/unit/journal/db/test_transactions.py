@@ -17,10 +17,10 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
-from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import engines
+from tests import statements
 from tests.unit import doubles
 from tests.unit import servers
 
@@ -38,13 +38,13 @@ class TestTransactions(testtools.TestCase):
         self.useFixture(fixtures.FakeLogger())
         self.conf = doubles.make_conf(self)
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.journal.db.transactions.PAUSE', 0.0))
-        self.transactions = transactions.Transactions(self.conf)
+            'nova_aggregate_mirror.journal.db.engine.PAUSE', 0.0))
+        self.transactions = engine.Database(self.conf)
         self.path = pathlib.Path(
             self.conf.state_path, 'aggregate_mirror', 'journal.sqlite')
 
     def stored(self):
-        run = transactions.Transactions(self.conf).run
+        run = engine.Database(self.conf).run
         return {*run(lambda connection: ledger.intersection(
             connection, {'a', 'b'}))}
 
@@ -92,7 +92,7 @@ class TestTransactions(testtools.TestCase):
         """After several attempts it is an error, and nothing is written."""
         self.assertRaises(
             exceptions.JournalUnavailable, self.transactions.run,
-            self.fails(*[DEADLOCK] * transactions.ATTEMPTS))
+            self.fails(*[DEADLOCK] * engine.ATTEMPTS))
         self.assertEqual(set(), self.stored())
 
     def test_other_error_is_not_repeated(self):
@@ -115,11 +115,12 @@ class TestTransactions(testtools.TestCase):
 
     def test_database_that_is_open_already(self):
         """A command that has already opened it does not open it again."""
-        database = engine.Database(self.conf, 'sqlite://')
-        database.prepare()
-        given = transactions.Transactions(self.conf, database)
-        self.assertEqual('done', given.run(self.fails()))
-        self.assertFalse(self.path.exists())
+        engine.Database(self.conf).migrate()
+        self.transactions.check()
+        with statements.Statements() as executed:
+            self.transactions.run(self.fails())
+        self.assertFalse(
+            [text for text in executed.seen if 'alembic' in text])
 
     def test_time_that_runs_out_while_it_is_opened(self):
         """The next call continues, and no back-off begins."""
@@ -145,7 +146,7 @@ class TestTransactions(testtools.TestCase):
         event = sa.engine.Engine, 'after_cursor_execute', answer
         sa.event.listen(*event)
         self.addCleanup(sa.event.remove, *event)
-        late = transactions.Transactions(self.conf, limits=limits)
+        late = engine.Database(self.conf, limits=limits)
         with deadline.within(4.0):
             error = self.assertRaises(
                 exceptions.JournalNotAsked, late.run, self.fails())
@@ -156,30 +157,6 @@ class TestTransactions(testtools.TestCase):
         self.assertEqual('done', late.run(self.fails()))
         self.assertEqual(opened_first, len(opened))
 
-    def test_threads_that_open_it_at_once(self):
-        """One of their databases is used, and the others are closed."""
-        met, closed = threading.Barrier(CALLERS), []
-        prepare, close = engine.Database.prepare, engine.Database.close
-
-        def meet(database):
-            prepare(database)
-            met.wait(servers.PATIENCE)
-
-        def count(database):
-            closed.append(database)
-            close(database)
-
-        for name, method in ('prepare', meet), ('close', count):
-            self.useFixture(fixtures.MonkeyPatch(
-                'nova_aggregate_mirror.journal.db.engine.Database.' + name,
-                method))
-        engine.Database(self.conf).migrate()
-        with concurrent.futures.ThreadPoolExecutor(CALLERS) as pool:
-            done = [pool.submit(self.transactions.run, self.fails())
-                    for _ in range(CALLERS)]
-        self.assertEqual(['done'] * CALLERS, [each.result() for each in done])
-        self.assertEqual(CALLERS - 1, len(closed))
-
     def test_server_that_hangs_is_met_by_all_callers_at_once(self):
         """Requests of a process wait in parallel, not in turn."""
         met = threading.Barrier(CALLERS)
@@ -189,7 +166,7 @@ class TestTransactions(testtools.TestCase):
                 met.wait(servers.PATIENCE / 2)
 
         server = self.useFixture(servers.Server(meet))
-        waiting = transactions.Transactions(
+        waiting = engine.Database(
             self.conf, limits=engines.Limits(servers.PATIENCE))
         self.conf.set_override(
             'connection', 'mysql+pymysql://user@%s/journal'
