@@ -9,7 +9,6 @@ oslo.log would append the exception to the message.
 import dataclasses
 import math
 import os
-import shlex
 import threading
 
 from oslo_config import cfg
@@ -31,6 +30,8 @@ LOG = logging.getLogger(__name__)
 
 REMOVE = 'remove_host_from_aggregate'
 LEFT = 'the agent mirrors what it has'
+REPAIR = ('a full sync repairs what fails; if it does not prune, "%s --prune" '
+          'does' % commands.SYNC)
 PATIENTLY = reconciler.Mode(patience=math.inf)
 """The call has a deadline: a slow provider may take all of it."""
 
@@ -145,39 +146,38 @@ class Mirror:
             return _Deletion(uuid, self._mark(process, operation, uuid))
         row = process.rows.make(journal.Dirty(
             operation.host, request.nodes, operation.request_id))
-        may_exist = False
         uuids = {uuid} if uuid else set[str]()
+        may_exist = False
         if request.failure:
             process.ledger.defer(uuids)
         else:
-            try:
+            def record() -> None:
                 if scope:
                     process.check_nova()
                 process.rows.record(row, uuids)
+
+            request.failure = exceptions.failure_of(
+                record, exceptions.JournalUnavailable, exceptions.WrongNova)
+            if not request.failure:
                 memberships = (dict.fromkeys(scope.nodes, scope.members)
                                if scope else {})
                 return _RowState(row, recorded=True, may_exist=True,
                                  memberships=memberships)
-            except (exceptions.JournalUnavailable,
-                    exceptions.WrongNova) as exc:
-                request.failure = exc
-                may_exist = not exc.is_unwritten
+            may_exist = not request.failure.is_unwritten
         if not request.is_reported:
             request.is_reported = True
             LOG.error('%s: %s. This operation and the next ones of its '
                       'request are mirrored without the journal; %s.',
-                      operation, request.failure, self._repair(operation) or (
-                          'when it works again, a full sync repairs what '
-                          'fails'))
+                      operation, request.failure, REPAIR)
         return _RowState(row, may_exist=may_exist)
 
     def _finish_host(self, operation: contract.Operation, state: _RowState,
                      request: _ApiRequest) -> None:
         """Converge the host and close its row, or hand the row over."""
-        process, locked = self._process(), None
+        process = self._process()
         # This remains for what is no error of this package.
-        error: str | None = 'it ended unexpectedly'
-        may_be_mirrored = False
+        error: exceptions.MirrorError | None = exceptions.MirrorError(
+            'it ended unexpectedly')
         try:
             # What is not in the journal has no other attempt.
             with request.budget.spending(essential=not state.recorded):
@@ -187,44 +187,37 @@ class Mirror:
                             'nova-compute creates it, and the next full sync '
                             'adds its aggregates', operation, node)
             error = None
-        except exceptions.JournalLocked as exc:
-            # The hand-over would wait for the same lock.
-            request.failure = locked = exc
-            error = None
-        except exceptions.JournalUnavailable as exc:
-            error, may_be_mirrored = str(exc), True
         except exceptions.MirrorError as exc:
-            error = str(exc)
+            error = exc
         finally:
             if error is not None:
                 with request.budget.spending(essential=True):
-                    failure = _hand_over(
-                        process, operation, state, error, may_be_mirrored,
-                        repair=self._repair(operation))
-                    request.failure = failure or request.failure
-        if locked:
-            LOG.warning('%s: %s; its row stays in the journal, and the agent '
-                        'mirrors the host again', operation, locked)
+                    failure = _hand_over(process, operation, state, error)
+                request.failure = failure or request.failure
 
     def _scope(self, process: processes.Process,
                operation: contract.Operation, request: _ApiRequest
                ) -> source.Scope | None:
         """Read the scope and note its nodes; None if nova cannot be read."""
-        failure = None
+        failure, scope = None, None
         try:
             scope = process.source.scope(
                 int(operation.aggregate_id), operation.host)
         except exceptions.Retriable as exc:
             failure = exc
-        if failure:
+        if scope is None:
             # A deletion is not marked then.
-            repair = '' if operation.host else self._repair(operation)
-            LOG.warning('%s: %s', operation, _clauses(str(failure), repair))
+            LOG.warning('%s: %s', operation, failure)
             return None
         for _name, silence in sorted(scope.cells_down.items()):
             LOG.warning('%s: a cell was not read: %s', operation,
                         dataclasses.replace(silence, consequence=LEFT))
-        _warn_of_invalid(operation, scope)
+        for aggregate in sorted(scope.invalid_aggregates):
+            # Nothing is removed from a host that is in any of these.
+            if (operation.method == REMOVE
+                    or aggregate.id == int(operation.aggregate_id)):
+                LOG.warning('%s: it is not mirrored completely: %s: %s',
+                            operation, aggregate.problem, aggregate.step)
         # A cell that is down may have nodes of the previous operation.
         request.nodes = scope.nodes | (
             request.nodes if scope.cells_down else frozenset())
@@ -241,8 +234,8 @@ class Mirror:
             mark, exceptions.JournalUnavailable, exceptions.WrongNova)
         if failure:
             LOG.error('%s: %s. Its deletion could not be marked in the '
-                      'ledger; if placement is unavailable now, %s.',
-                      operation, failure, self._remaining(operation, uuid))
+                      'ledger; if placement is unavailable now, %s may remain '
+                      'there.', operation, failure, uuid)
         return failure is None
 
     def _converge_and_close(self, process: processes.Process, state: _RowState
@@ -250,7 +243,6 @@ class Mirror:
         """Converge the host and close its row if there may be one.
 
         :returns: the compute nodes whose resource providers do not exist yet
-        :raises MirrorError: the host is not converged, or its record is open
         """
         process.breaker.check(recorded=state.recorded)
         start, dirty = process.breaker.now(), state.row.dirty
@@ -274,8 +266,9 @@ class Mirror:
 
     def _remove(self, operation: contract.Operation, state: _Deletion) -> None:
         """Remove an aggregate that nova no longer has from every provider."""
-        process, failure = self._process(), None
-        try:
+        process = self._process()
+
+        def remove() -> None:
             process.breaker.check(recorded=state.marked)
             start = process.breaker.now()
             with process.placement.request_id(operation.request_id):
@@ -284,42 +277,17 @@ class Mirror:
             if error:
                 process.breaker.begin(outcome.outage, start)
                 raise error
-        except exceptions.MirrorError as exc:
-            failure = exc
+
+        failure = exceptions.failure_of(remove)
         if failure and operation.raised:
             LOG.info('%s: nova raised %s in %s; %s is not compared with '
                      'placement yet: %s', operation, operation.raised,
                      operation.method, state.uuid, failure)
         elif failure:
-            consequence = 'the next full sync removes %s' % state.uuid
-            if not state.marked:
-                consequence = self._remaining(operation, state.uuid)
+            consequence = ('the next full sync removes %s' if state.marked
+                           else '%s may remain there')
             LOG.warning('%s: its deletion is not mirrored to placement: %s; '
-                        '%s', operation, failure, consequence)
-
-    def _remaining(self, operation: contract.Operation, uuid: str) -> str:
-        """Return what follows from a deletion that is not marked."""
-        return _clauses('%s may remain there' % uuid,
-                        self._repair(operation, uuid))
-
-    def _repair(self, operation: contract.Operation, uuid: str = '') -> str:
-        """Return the command that an operation without a record may need.
-
-        Nothing in this process repairs it: nova-api has no thread for that.
-
-        :param uuid: of an aggregate that is deleted, if it could be read
-        :returns: empty if a full sync repairs it, which removes nothing
-            without ``prune``
-        """
-        removes = not operation.host or operation.method == REMOVE
-        if self._conf.aggregate_mirror.prune or not removes:
-            return ''
-        command = commands.SYNC + ' --prune'
-        if operation.host:
-            command += ' --host ' + shlex.quote(operation.host)
-        elif uuid:
-            command += ' --aggregate ' + uuid
-        return 'with prune = false, "%s" repairs what fails' % command
+                        '%s', operation, failure, consequence % state.uuid)
 
     def _process(self) -> processes.Process:
         """Return the objects of this process; a fork needs its own."""
@@ -329,53 +297,33 @@ class Mirror:
             return self._current
 
 
-def _warn_of_invalid(operation: contract.Operation, scope: source.Scope
-                     ) -> None:
-    """Log what is not mirrored because nova has no UUID of an aggregate."""
-    invalid = sorted(scope.invalid_aggregates)
-    relevant = [aggregate for aggregate in invalid
-                if aggregate.id == int(operation.aggregate_id)]
-    if not relevant and operation.method == REMOVE:
-        # Nothing is removed from a host that is in one of these.
-        relevant = invalid
-    for aggregate in relevant:
-        LOG.warning('%s: it is not mirrored completely: %s: %s', operation,
-                    aggregate.problem, aggregate.step)
-
-
 def _hand_over(process: processes.Process, operation: contract.Operation,
-               state: _RowState, error: str, may_be_mirrored: bool,
-               repair: str) -> exceptions.MirrorError | None:
-    """Hand the row over to the agent; return why that failed, or None.
-
-    :param error: why the row is not closed
-    :param may_be_mirrored: whether the error is one of the journal
-    :param repair: the command that is needed without a row, if any
-    """
-    consequence, failure = 'it stays in the journal and is retried', None
-    try:
-        if state.may_exist:
-            process.rows.hand_over(state.row, error)
-        else:
-            consequence = _clauses('it is not in the journal', repair)
-    except exceptions.JournalUnavailable as exc:
-        failure = exc
-        consequence = 'its journal row could not be updated: %s' % exc
-        if not state.recorded:
-            consequence = _clauses(
-                'it may be missing from the journal: %s' % exc, repair)
+               state: _RowState, error: exceptions.MirrorError
+               ) -> exceptions.MirrorError | None:
+    """Hand over the row that has this error; return why that failed."""
+    consequence = 'it stays in the journal and is retried'
+    failure: exceptions.MirrorError | None = None
+    if not state.may_exist:
+        consequence = 'it is not in the journal'
+    elif isinstance(error, exceptions.JournalLocked):
+        # The hand-over would wait for the same lock.
+        failure = error
+    else:
+        failure = exceptions.failure_of(
+            lambda: process.rows.hand_over(state.row, str(error)),
+            exceptions.JournalUnavailable)
+        if failure:
+            consequence = '%s: %s' % (
+                'its journal row could not be updated' if state.recorded
+                else 'it may be missing from the journal', failure)
     if operation.raised:
         LOG.info('%s: nova raised %s in %s; the host is not compared with '
                  'placement yet: %s; %s', operation, operation.raised,
                  operation.method, error, consequence)
-    elif may_be_mirrored:
+    elif isinstance(error, exceptions.JournalUnavailable):
         LOG.warning('%s: %s could not be completed in the journal: %s; %s',
                     operation, operation.method, error, consequence)
     else:
         LOG.warning('%s: %s is not mirrored to placement yet: %s; %s',
                     operation, operation.method, error, consequence)
     return failure
-
-
-def _clauses(*texts: str) -> str:
-    return '; '.join(filter(None, texts))

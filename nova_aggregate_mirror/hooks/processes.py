@@ -109,31 +109,28 @@ class Process:
 
         It raises JournalUnavailable, too; that nova is unavailable, it logs.
         """
-        if self._has_checked_nova:
-            return
-        failure = exceptions.failure_of(
-            self._compare_nova, exceptions.NovaUnavailable)
+        def compare() -> None:
+            self._has_checked_nova = nova_identity.check(
+                self.database, self.source.cell_mappings,
+                self.source.aggregates)
+
+        failure = None if self._has_checked_nova else exceptions.failure_of(
+            compare, exceptions.NovaUnavailable)
         if failure:
             LOG.warning('Could not check whether the journal belongs to this '
                         'nova: %s', failure)
 
-    def _compare_nova(self) -> None:
-        self._has_checked_nova = nova_identity.check(
-            self.database, self.source.cell_mappings,
-            self.source.aggregates)
-
     def announce(self) -> None:
         """Write the mode of this process to the journal, if that is due."""
+        def write() -> None:
+            self.check_nova()
+            self.database.run(self._presence.write)
+            self._presence.set_written()
+
         if not self._presence.begin_write():
             return
         failure = exceptions.failure_of(
-            self._write_presence, exceptions.JournalUnavailable,
-            exceptions.WrongNova)
+            write, exceptions.JournalUnavailable, exceptions.WrongNova)
         if failure:
             LOG.warning('The mode of this nova-api is missing in the journal, '
                         'where the agent expects it: %s', failure)
-
-    def _write_presence(self) -> None:
-        self.check_nova()
-        self.database.run(self._presence.write)
-        self._presence.set_written()
