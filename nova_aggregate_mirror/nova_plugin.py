@@ -72,17 +72,12 @@ def _install() -> Exception | None:
     from nova_aggregate_mirror.hooks import attach
 
     conf.register_opts(CONF)
-    reason = ''
-    try:
-        attach.install(CONF)
-    except exceptions.MissingCredentials as exc:
-        return exc
-    except exceptions.MirrorError as exc:
-        reason = str(exc)
-    if reason:
-        # Oslo.log appends an exception that is being handled.
+    failure = exceptions.failure_of(lambda: attach.install(CONF))
+    if isinstance(failure, exceptions.MissingCredentials):
+        return failure
+    if failure:
         LOG.error('nova-aggregate-mirror is not active: nova\'s own '
-                  'best-effort mirroring stays in effect. Reason: %s', reason)
+                  'best-effort mirroring stays in effect. Reason: %s', failure)
     return None
 
 

@@ -6,6 +6,7 @@ import contextvars
 import dataclasses
 import functools
 import inspect
+import types
 from typing import Any
 
 from nova.compute import api as compute_api
@@ -23,18 +24,12 @@ LOG = logging.getLogger(__name__)
 
 NAMESPACE = 'nova_aggregate_mirror.hooks'
 
+_NO_OP_CLIENT = types.SimpleNamespace(**dict.fromkeys(
+    requirements.MIRRORING.values(), lambda *_args, **_kwargs: None))
+"""Substitute for nova's report client."""
+
 _muted: contextvars.ContextVar[bool] = contextvars.ContextVar(
     'nova_aggregate_mirror_muted', default=False)
-
-
-class _NoOpClient:
-    """No-op substitute for nova's report client."""
-
-    def aggregate_add_host(self, *args: Any, **kwargs: Any) -> None:
-        pass
-
-    def aggregate_remove_host(self, *args: Any, **kwargs: Any) -> None:
-        pass
 
 
 def load(conf: cfg.ConfigOpts) -> list[contract.Hook]:
@@ -42,10 +37,9 @@ def load(conf: cfg.ConfigOpts) -> list[contract.Hook]:
     hooks = plugins.load(NAMESPACE, '[aggregate_mirror] hooks',
                          conf.aggregate_mirror.hooks, conf)
     for name, hook in hooks.items():
-        for part in 'before', 'after', 'replaces_mirroring':
-            if not hasattr(hook, part):
-                raise exceptions.InvalidConfiguration(
-                    '[aggregate_mirror] hooks: %s has no %s' % (name, part))
+        if not isinstance(hook, contract.Hook):
+            raise exceptions.InvalidConfiguration(
+                '[aggregate_mirror] hooks: %s is not a hook' % name)
     return list(hooks.values())
 
 
@@ -82,7 +76,7 @@ class _ClientProperty(property):
         # Nova's own property creates its client, which may raise when
         # placement is unavailable; a wrapped call must not trigger that.
         if instance is not None and _muted.get():
-            return _NoOpClient()
+            return _NO_OP_CLIENT
         return super().__get__(instance, owner)
 
 

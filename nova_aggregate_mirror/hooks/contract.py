@@ -7,8 +7,8 @@ use the network, a database or a thread then, because the process may fork.
 """
 
 import dataclasses
+import typing
 from typing import Any
-from typing import Protocol
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +34,8 @@ class Operation:
             self.request_id)
 
 
-class Hook(Protocol):
+@typing.runtime_checkable
+class Hook(typing.Protocol):
     """A hook around an aggregate operation.
 
     ``before`` runs in the thread of the request before nova's method, and
