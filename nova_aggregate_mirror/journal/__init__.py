@@ -15,14 +15,6 @@ class Dirty:
     request_id: str = ''
 
 
-STATES = {
-    'running': 'may still run',
-    'running_mirrored': 'mirrored, may still run',
-    'to_mirror': 'to be mirrored',
-    'waiting_for_cell': 'mirrored, waits for a cell'}
-"""States of a row for programs, each with its text."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Row:
     """A journal row: the dirty host and the progress of mirroring it."""
@@ -39,19 +31,6 @@ class Row:
     last_error: str = ''
     mirrored_at: float | None = None
     """When the host was last in sync; None after a failure."""
-
-    @property
-    def state(self) -> str:
-        """The state of the row, one of ``STATES``."""
-        if not self.running:
-            return ('to_mirror' if self.mirrored_at is None
-                    else 'waiting_for_cell')
-        return ('running' if self.mirrored_at is None
-                else 'running_mirrored')
-
-    @property
-    def detail(self) -> str:
-        return STATES[self.state]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -179,8 +179,7 @@ class TestCells(WaitingTest):
         self.step(BRIEFLY)
         row, = self.left()
         self.assertEqual({'a'}, self.placement.aggregates['n1'])
-        self.assertEqual(('waiting_for_cell', self.now),
-                         (row.state, row.mirrored_at))
+        self.assertEqual((False, self.now), (row.running, row.mirrored_at))
         self.assertIn('cell9', row.last_error)
         self.assertEqual((0, 1, 0.0), self.figures.last('set_backlog'))
         self.nova.silent = set()
