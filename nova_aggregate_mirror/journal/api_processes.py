@@ -12,7 +12,6 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.journal.db import models
-from nova_aggregate_mirror.journal.db import sql_parts
 from nova_aggregate_mirror.limits import backoff
 
 INTERVAL = 3600.0
@@ -61,5 +60,5 @@ class Presence:
         update = sa.update(models.processes).where(_PROCESSES.id == self._id)
         # An UPDATE that changes nothing may count no row.
         if not connection.execute(update.values(**values)).rowcount:
-            connection.execute(sql_parts.insert_new(
+            connection.execute(models.insert_new(
                 connection, models.processes), {'id': self._id, **values})

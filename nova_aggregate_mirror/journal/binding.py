@@ -9,7 +9,6 @@ import sqlalchemy as sa
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
-from nova_aggregate_mirror.journal.db import sql_parts
 from nova_aggregate_mirror.journal import nova_identity
 
 
@@ -88,7 +87,7 @@ def lock(connection: Any, name: str) -> None:
     Others that lock it wait, or one fails with a conflict and is retried: a
     deadlock on MySQL, also on Galera, where row locks are local to a server.
     """
-    connection.execute(sql_parts.insert_new(connection, models.lease), {
+    connection.execute(models.insert_new(connection, models.lease), {
         'name': name, 'holder': '', 'renewals': 0, 'seconds': 0.0,
         'host': '', 'taken_at': 0.0})
     connection.execute(sa.update(models.lease).where(

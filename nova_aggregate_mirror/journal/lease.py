@@ -13,7 +13,6 @@ import sqlalchemy as sa
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
-from nova_aggregate_mirror.journal.db import sql_parts
 
 NAMES = {conf.MIRROR: 'agent', conf.OBSERVE: 'observer'}
 """Names of leases by mode: an observing agent keeps none from mirroring."""
@@ -111,7 +110,7 @@ class Lease:
                     'previous_renewals': previous.renewals, **row._asdict()})
             else:
                 result = connection.execute(
-                    sql_parts.insert_new(connection, models.lease),
+                    models.insert_new(connection, models.lease),
                     {'name': self._name, **row._asdict()})
             return bool(result.rowcount)
 

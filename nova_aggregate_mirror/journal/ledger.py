@@ -2,7 +2,6 @@
 """Ledger of current and former UUIDs of nova aggregates."""
 
 from collections import abc
-import contextlib
 import time
 from typing import Any
 
@@ -10,7 +9,6 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
-from nova_aggregate_mirror.journal.db import sql_parts
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import uuids
 
@@ -52,26 +50,30 @@ class DatabaseLedger:
         """Add UUIDs of nova aggregates to the ledger."""
         current = valid(aggregates)
         if not current <= self._cache:
-            with self.addition(current) as add:
-                self._database.run(add)
+            self.add(current)
 
     def defer(self, aggregates: abc.Iterable[str]) -> None:
         """Add UUIDs in the next transaction that adds any."""
         self._deferred |= valid(aggregates) - self._cache
 
-    @contextlib.contextmanager
-    def addition(self, aggregates: abc.Iterable[str]
-                 ) -> abc.Iterator[abc.Callable[[Any], None]]:
-        """Add UUIDs in a transaction of the caller, or in a later one.
+    def add(self, aggregates: abc.Iterable[str],
+            work: abc.Callable[[Any], object] = lambda connection: None,
+            insist: bool = False) -> None:
+        """Add UUIDs, and those deferred, in one transaction with other work.
 
-        :returns: a function to call with the connection; the transaction
-            must be committed before the context exits
+        :param work: what else is to be written
+        :param insist: whether to attempt it during a back-off, too
         """
         now = self._now()
         self.defer(aggregates)
         additions = frozenset(self._deferred)
-        yield lambda connection: remember(connection, additions, now)
+
+        def transact(connection: Any) -> None:
+            remember(connection, additions, now)
+            work(connection)
+
         # After a failure they stay deferred.
+        self._database.run(transact, insist)
         self._cache |= additions
         self._deferred -= additions
 
@@ -81,19 +83,11 @@ class DatabaseLedger:
         This is attempted during a back-off, too: later, nothing but the mark
         may show that the UUID was nova's.
         """
-        if not uuids.is_uuid(aggregate):
-            return
-        now = self._now()
-        # In case that this transaction fails.
-        self._deferred.add(aggregate)
-
-        def work(connection: Any) -> None:
-            remember(connection, frozenset({aggregate}), now)
-            connection.execute(_MARK, {'uuid': aggregate, 'now': now})
-
-        self._database.run(work, insist=True)
-        self._cache |= {aggregate}
-        self._deferred.discard(aggregate)
+        if uuids.is_uuid(aggregate):
+            values = {'uuid': aggregate, 'now': self._now()}
+            self._deferred.add(aggregate)
+            self.add((), lambda connection: connection.execute(_MARK, values),
+                     insist=True)
 
 
 def intersection(connection: Any, aggregates: abc.Iterable[str]
@@ -108,7 +102,7 @@ def remember(connection: Any, aggregates: frozenset[str], now: float) -> None:
     additions = sorted(aggregates - intersection(connection, aggregates))
     if additions:
         # Another controller may insert the same UUID concurrently.
-        connection.execute(sql_parts.insert_new(connection, models.ledger), [
+        connection.execute(models.insert_new(connection, models.ledger), [
             {'aggregate_uuid': uuid, 'created_at': now} for uuid in additions])
 
 

@@ -11,10 +11,9 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
 
-_UNMARKED = sa.select(models.ledger.c.aggregate_uuid).where(
-    models.ledger.c.deleted_at.is_(None))
-_ANY = [sa.select(column).limit(1) for column in (
-    models.ledger.c.aggregate_uuid, models.dirty.c.id)]
+_LEDGER = sa.select(
+    models.ledger.c.aggregate_uuid, models.ledger.c.deleted_at)
+_ROW = sa.select(models.dirty.c.id).limit(1)
 
 Names = abc.Callable[[], abc.Mapping[str, str]]
 """Reads UUID to display name."""
@@ -34,8 +33,7 @@ def check(database: engine.Database, cell_mappings: Names,
     :returns: whether that is for certain; until an agent binds the journal,
         another nova may still do so
     :raises WrongNova: the journal belongs to another nova
-    :raises JournalUnavailable: the journal cannot be read
-    :raises NovaUnavailable: nova cannot be read
+    :raises JournalUnavailable, NovaUnavailable: one of them cannot be read
     """
     stored = database.run(cells)
     return bool(stored) and is_same(
@@ -74,6 +72,7 @@ def cells(connection: Any) -> frozenset[str]:
 
 def _content(connection: Any) -> tuple[frozenset[str], bool]:
     """Read the unmarked aggregates, and whether there is any ledger or row."""
-    unmarked = frozenset(connection.scalars(_UNMARKED))
-    rows = (connection.execute(statement).first() for statement in _ANY)
-    return unmarked, bool(unmarked) or any(rows)
+    marks = connection.execute(_LEDGER).all()
+    unmarked = frozenset(uuid for uuid, mark in marks if mark is None)
+    row = connection.execute(_ROW).first()
+    return unmarked, bool(marks or row)

@@ -34,9 +34,7 @@ _OTHERS = sa.select(_DIRTY.id).where(
 class Rows:
     """Rows of operations that placement may not reflect yet.
 
-    Every method raises ``JournalUnavailable`` when the database is
-    unavailable; nothing was written then, unless only the response to the
-    COMMIT was lost. For ``lock_wait`` see ``Transactions.run``.
+    For ``lock_wait``, and the errors of each method, see ``Database.run``.
 
     :param ledger: updated in the transaction that writes a row
     :param presence: the row of a nova-api process, written with its records
@@ -68,14 +66,13 @@ class Rows:
         if presence and not presence.begin_write():
             # Not due: this transaction leaves it out.
             presence = None
-        with self._ledger.addition(aggregates) as add:
-            def work(connection: Any) -> None:
-                add(connection)
-                connection.execute(_INSERT, _values(row))
-                if presence:
-                    presence.write(connection)
 
-            self._database.run(work)
+        def work(connection: Any) -> None:
+            connection.execute(_INSERT, _values(row))
+            if presence:
+                presence.write(connection)
+
+        self._ledger.add(aggregates, work)
         if presence:
             presence.set_written()
 

@@ -26,7 +26,8 @@ def write(database: engine.Database) -> None:
             required = [column for column in table.c if not column.nullable
                         and column.autoincrement is not True]
             connection.execute(sa.insert(table), {
-                column.name: _value(column, name) for column in required})
+                column.name: name if column.primary_key
+                else column.type.python_type() for column in required})
         connection.get_transaction().rollback()
 
     database.run(insert)
@@ -34,12 +35,3 @@ def write(database: engine.Database) -> None:
     database.run(lambda connection: binding.lock(connection, name))
     delete = sa.delete(models.lease).where(models.lease.c.name == name)
     database.run(lambda connection: connection.execute(delete))
-
-
-def _value(column: 'sa.Column[Any]', key: str) -> bool | int | str:
-    """Return a value of the column's type; the key for one that is a key."""
-    if isinstance(column.type, sa.Boolean):
-        return False
-    if isinstance(column.type, (sa.Integer, sa.Float)):
-        return 0
-    return key if column.primary_key else ''

@@ -55,10 +55,11 @@ translated = functools.partial(engines.translated, PARTY, _kind)
 
 def is_conflict(exc: Exception) -> bool:
     """Check whether the error is a conflict, which a retry resolves."""
-    # MariaDB reports codes that oslo.db has no class for.
-    return isinstance(exc, db_exc.DBDeadlock) or any(
-        cause.args[0] in CHANGED
-        for cause in driver_failures.chain(exc) if cause.args)
+    for error in driver_failures.chain(exc):
+        # MariaDB reports codes that oslo.db has no class for.
+        if error.args and error.args[0] in CHANGED:
+            return True
+    return isinstance(exc, db_exc.DBDeadlock)
 
 
 class Database:
@@ -103,12 +104,11 @@ class Database:
         :param lock_wait: seconds that a statement may wait for locks of other
             sessions; None for the limit of the process. An SQLite file has a
             limit of its own
-        :raises JournalLocked: when a statement waited that long; nothing was
-            written
-        :raises JournalNotAsked: when this process has no time or connection
-            left; nothing was written
-        :raises JournalUnavailable: when the database is unavailable; nothing
-            was written, unless only the response to the COMMIT was lost
+        :raises JournalLocked: when a statement waited that long
+        :raises JournalNotAsked: when no time or connection is left
+        :raises JournalUnavailable: when the database is unavailable; of all
+            three, nothing was written, unless only the response to the COMMIT
+            was lost
         """
         def attempt() -> T:
             with engines.attempt(self._limits, self._silence, insist):
@@ -162,10 +162,7 @@ class Database:
         raise error
 
     def check(self) -> None:
-        """Check that the tables are up to date, without writing.
-
-        :raises JournalUnavailable: when the tables are missing or outdated
-        """
+        """Check that the tables are up to date, without writing."""
         schema = self.schema()
         if schema.is_outdated:
             raise exceptions.JournalUnavailable(
@@ -178,8 +175,7 @@ class Database:
     def prepare(self) -> None:
         """Check the tables once; migrate those of an SQLite file.
 
-        :raises JournalUnavailable: when the tables of a server are missing or
-            outdated: an operator migrates them once for all controllers
+        An operator migrates those of a server once for all controllers.
         """
         if self._is_prepared:
             return

@@ -35,18 +35,14 @@ INCOMPLETE = 'is not a complete journal of this release: the %s is missing'
 
 @dataclasses.dataclass(frozen=True)
 class Schema:
-    """The names of a database's tables, and the version that they have."""
+    """The tables of a database, and their version."""
 
     tables: frozenset[str] = frozenset()
     version: str | None = None
 
     @property
     def is_outdated(self) -> bool:
-        """Whether a migration is pending.
-
-        An unknown version is that of a newer release, whose tables this
-        release can use.
-        """
+        """Whether a migration is pending; a newer release's is not."""
         return self.version is None or self.version in VERSIONS[:-1]
 
     def __str__(self) -> str:
@@ -62,8 +58,8 @@ def read(connection: sa.engine.Connection) -> Schema:
     """
     inspector, version = sa.inspect(connection), None
     if inspector.has_table(STAMP):
-        version = connection.scalar(sa.select(
-            sa.column('version_num')).select_from(sa.table(STAMP)))
+        version = connection.scalar(sa.text(
+            'SELECT version_num FROM ' + STAMP))
     # After the version, which is stored last: a migration that ends between
     # the two reads would look like another program's.
     tables = frozenset(name for name in inspector.get_table_names()
@@ -73,16 +69,15 @@ def read(connection: sa.engine.Connection) -> Schema:
     # A journal has the table of its rows before it has a version. Until then,
     # a migration that was interrupted has left only tables of this release.
     if models.dirty.name not in tables and (version or unknown):
-        raise _wrong(
-            connection, 'is not a journal: it has the tables %s, but no table '
-            '%s' % (plurals.some(unknown or tables, NAMES), models.dirty.name))
+        names = plurals.some(unknown or tables, NAMES)
+        raise _wrong(connection, 'is not a journal: it has the tables %s, but '
+                     'no table %s' % (names, models.dirty.name))
     return Schema(tables, version)
 
 
 def check_tables(connection: sa.engine.Connection) -> Schema:
-    """Check that each table of this release is there, with its columns.
+    """Read the schema, and check that its tables have their columns.
 
-    :returns: what ``read`` returns; a migration may be pending
     :raises WrongDatabase: like ``read``, and names the first that is not
     """
     schema = read(connection)
@@ -132,9 +127,8 @@ def upgrade(connection: sa.engine.Connection) -> None:
 
 def _wrong(connection: sa.engine.Connection, problem: str
            ) -> exceptions.WrongDatabase:
-    url = connection.engine.url
+    url = connection.engine.url.set(query={})
+    is_file = url.get_backend_name() == 'sqlite'
     return exceptions.WrongDatabase(
-        problem, 'the database %s' % url.set(query={}).render_as_string(
-            hide_password=True),
-        step=USE_ANOTHER_FILE if url.get_backend_name() == 'sqlite'
-        else USE_ANOTHER)
+        problem, 'the database ' + url.render_as_string(hide_password=True),
+        step=USE_ANOTHER_FILE if is_file else USE_ANOTHER)

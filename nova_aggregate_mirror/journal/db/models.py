@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of the journal, as of the newest migration."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects import sqlite
 
 metadata = sa.MetaData()
 
@@ -84,3 +88,15 @@ syncs = sa.Table(
     sa.Column('removals', LongText, nullable=False),
     sqlite_autoincrement=True)
 """The history of full syncs, newest last; see ``full_syncs.Entry``."""
+
+
+def insert_new(connection: Any, table: sa.Table) -> Any:
+    """Build an INSERT that ignores existing rows.
+
+    A savepoint is no alternative: a server that rolls back a transaction for
+    a deadlock drops the savepoint, which hides the deadlock from the caller.
+    """
+    if connection.dialect.name in ('mysql', 'mariadb'):
+        return sa.insert(table).prefix_with('IGNORE')
+    module = sqlite if connection.dialect.name == 'sqlite' else postgresql
+    return module.insert(table).on_conflict_do_nothing()

@@ -49,15 +49,10 @@ class TestLedger(LedgerTest):
         class Failed(Exception):
             """The reason why the caller aborted."""
 
-        def fail():
-            with self.ledger.addition(['a']) as add:
-                def work(connection):
-                    add(connection)
-                    raise Failed
+        def fail(_connection):
+            raise Failed
 
-                self.journal.database.run(work)
-
-        self.assertRaises(Failed, fail)
+        self.assertRaises(Failed, self.ledger.add, ['a'], fail)
         self.assertEqual({}, self.entries())
         self.ledger.remember(['a'])
         self.assertEqual({'a'}, set(self.entries()))
@@ -91,8 +86,7 @@ class TestTexts(testtools.TestCase):
         journal.ledger.remember([uuid, '', 'zone-one'])
         journal.ledger.mark('marked')
         journal.ledger.defer(['deferred'])
-        with journal.ledger.addition(['added']) as add:
-            journal.database.run(add)
+        journal.ledger.add(['added'])
         stored = sa.select(models.ledger.c.aggregate_uuid)
         self.assertEqual([uuid], journal.database.run(
             lambda connection: connection.scalars(stored).all()))
@@ -125,8 +119,8 @@ class TestOutage(LedgerTest):
             self.fails(self.ledger.remember, ['a'])
         self.fails(self.ledger.remember, ['b'])
         self.ledger.mark('a')
-        self.assertEqual({'a': journal.LedgerEntry(deleted=True)},
-                         self.entries())
+        self.assertEqual({'a': journal.LedgerEntry(deleted=True),
+                          'b': journal.LedgerEntry()}, self.entries())
 
     def test_what_could_not_be_entered_is_entered_later(self):
         """Its operations were mirrored; placement may have the UUIDs."""
