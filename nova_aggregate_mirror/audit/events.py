@@ -9,7 +9,6 @@ from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror.scheduler import metadata_rules
 from nova_aggregate_mirror.source import keyed_aggregates
 
 _MOVES = {
@@ -114,7 +113,7 @@ def contradiction(rule: constraints.Rule, host_aggregates: frozenset[str],
 
     :param host_aggregates: UUIDs of the aggregates of the host
     """
-    if metadata_rules.ZONE in rule.keys:
+    if constraints.ZONE in rule.keys:
         return ', '.join('zone %s' % zone for zone in rules.zones(
             host_aggregates, aggregates.metadata)) or 'no zone'
     excluding = (frozenset() if rule.required

@@ -10,9 +10,9 @@ from oslo_config import cfg
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_table
-from nova_aggregate_mirror.scheduler import metadata_rules
+from nova_aggregate_mirror.source import keyed_aggregates
 
-ZONE_KEYS = metadata_rules.Keys(frozenset({metadata_rules.ZONE}))
+ZONE_KEYS = keyed_aggregates.Keys(frozenset({constraints.ZONE}))
 Segments = abc.Mapping[str, frozenset[str]]
 """Segments that a server has addresses of, to their host aggregates."""
 
@@ -31,7 +31,7 @@ class Settings:
     tenants_need_aggregate: bool = False
     """Nova's ``placement_aggregate_required_for_tenants``."""
     filters: abc.Mapping[
-        str, metadata_rules.RequestFilter] = dataclasses.field(
+        str, constraints.RequestFilter] = dataclasses.field(
             default_factory=dict)
     """Request filters by name."""
 
@@ -68,16 +68,16 @@ def zone(inputs: RuleInput) -> list[constraints.Rule]:
     requested = inputs.request.zone
     if not requested:
         return []
-    matching = metadata_rules.aggregates_with(
+    matching = constraints.aggregates_with(
         inputs.metadata,
-        lambda aggregate: aggregate.get(metadata_rules.ZONE) == requested)
+        lambda aggregate: aggregate.get(constraints.ZONE) == requested)
     subject = 'zone %s' % requested
     if matching:
         return [constraints.Rule(
             subject, matching, required=True, keys=ZONE_KEYS)]
     if requested == inputs.settings.default_zone:
-        return [metadata_rules.value_rule(
-            subject, metadata_rules.ZONE, requested, inputs.metadata)]
+        return [constraints.value_rule(
+            subject, constraints.ZONE, requested, inputs.metadata)]
     return []
 
 
@@ -85,7 +85,7 @@ def default_zone(inputs: RuleInput) -> list[constraints.Rule]:
     """Let no host pass if the request is for the zone of hosts without one."""
     default = inputs.settings.default_zone
     if not default or inputs.request.zone != default or any(
-            values.get(metadata_rules.ZONE) == default
+            values.get(constraints.ZONE) == default
             for values in inputs.metadata.values()):
         return []
     return [constraints.Rule('zone %s' % default, frozenset(), required=True,
@@ -101,20 +101,20 @@ def tenant_aggregate(inputs: RuleInput) -> list[constraints.Rule]:
 
     def is_of_tenant(aggregate: abc.Mapping[str, str]) -> bool:
         return any(value == project for key, value in aggregate.items()
-                   if key in metadata_rules.TENANT_KEYS)
+                   if key in constraints.TENANT_KEYS)
 
-    matching = metadata_rules.aggregates_with(inputs.metadata, is_of_tenant)
+    matching = constraints.aggregates_with(inputs.metadata, is_of_tenant)
     if not settings.tenants_confined or not (
             matching or settings.tenants_need_aggregate):
         return []
     return [constraints.Rule('tenant %s' % project, matching, required=True,
-                             keys=metadata_rules.TENANT_KEYS)]
+                             keys=constraints.TENANT_KEYS)]
 
 
 def request_filter(name: str, inputs: RuleInput) -> list[constraints.Rule]:
     """Return the rules of a request filter; none if it is not loaded."""
     filters = inputs.settings.filters
-    return metadata_rules.rules(
+    return constraints.rules(
         [filters[name]] if name in filters else [], inputs.request,
         inputs.metadata)
 
@@ -230,5 +230,5 @@ def zones(host_aggregates: frozenset[str], metadata: constraints.Metadata
           ) -> list[str]:
     """List the zones of a host in these aggregates."""
     aggregates = (metadata.get(uuid, {}) for uuid in host_aggregates)
-    return sorted({aggregate[metadata_rules.ZONE] for aggregate in aggregates
-                   if metadata_rules.ZONE in aggregate})
+    return sorted({aggregate[constraints.ZONE] for aggregate in aggregates
+                   if constraints.ZONE in aggregate})

@@ -11,13 +11,13 @@ import shlex
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_table
-from nova_aggregate_mirror.scheduler import metadata_rules
 from nova_aggregate_mirror.source import keyed_aggregates
 
-ZONE = metadata_rules.ZONE
+ZONE = constraints.ZONE
 TRAIT = 'trait:'
-TRAITS = metadata_rules.Keys(prefixes=frozenset({TRAIT}))
+TRAITS = keyed_aggregates.Keys(prefixes=frozenset({TRAIT}))
 REQUIRED = 'required'
 ByZone = abc.Mapping[str, list[str]]
 """Zone to the names of the aggregates that have it."""
@@ -169,8 +169,8 @@ def _lacking(deployment: checks.Deployment, uuid: str, trait: str
 def unread_keys(deployment: checks.Deployment) -> checks.Findings:
     """Report metadata that is meant for a filter which is not enabled."""
     conf, aggregates = deployment.conf, deployment.aggregates
-    extra_specs = metadata_rules.extra_spec_keys(deployment.extra_specs)
-    of_flavors = metadata_rules.Keys(frozenset(extra_specs.values()))
+    extra_specs = constraints.extra_spec_keys(deployment.extra_specs)
+    of_flavors = keyed_aggregates.Keys(frozenset(extra_specs.values()))
     disabled = filter_table.disabled(conf)
     read = [row.keys or of_flavors for row in filter_table.FILTERS
             if row.host_filter and row not in disabled]

@@ -13,7 +13,7 @@ from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror.reconcile import problems
-from nova_aggregate_mirror.scheduler import metadata_rules
+from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import pinning
 from nova_aggregate_mirror.source import api
 from nova_aggregate_mirror.source import api_connection
@@ -91,5 +91,5 @@ def _with_members(aggregates: abc.Iterable[api_connection.ListedAggregate]
             members.setdefault(host, {})[aggregate.key] = None
     return keyed_aggregates.Aggregates(
         {aggregate.key: aggregate.name for aggregate in aggregates},
-        {aggregate.key: {metadata_rules.ZONE: aggregate.zone}
+        {aggregate.key: {constraints.ZONE: aggregate.zone}
          for aggregate in aggregates if aggregate.zone}, members)

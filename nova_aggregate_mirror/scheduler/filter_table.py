@@ -11,7 +11,8 @@ import dataclasses
 
 from oslo_config import cfg
 
-from nova_aggregate_mirror.scheduler import metadata_rules
+from nova_aggregate_mirror.scheduler import constraints
+from nova_aggregate_mirror.source import keyed_aggregates
 
 NAMESPACE = 'nova_aggregate_mirror.request_filters'
 OPTION = '[aggregate_mirror] request_filters'
@@ -39,7 +40,7 @@ class Filter:
     """What is compared with the metadata of aggregates, as a noun phrase."""
     phrase: str = ''
     """What is wrong with the hosts that the host filter rejects."""
-    keys: metadata_rules.Keys = metadata_rules.Keys()
+    keys: keyed_aggregates.Keys = keyed_aggregates.Keys()
     """Metadata keys that ``host_filter`` reads, whatever a request has."""
 
 
@@ -50,7 +51,7 @@ FILTERS = (
         'is not confined to its own aggregates; see :ref:`tenants`.',
         'AggregateMultiTenancyIsolation',
         '``filter_tenant_id`` in the metadata of aggregates',
-        'in an aggregate for other tenants', metadata_rules.TENANT_KEYS),
+        'in an aggregate for other tenants', constraints.TENANT_KEYS),
     Filter(
         'flavor_extra_specs',
         'For each extra spec that refers to aggregates, with the scope '
@@ -68,7 +69,7 @@ FILTERS = (
         'properties of the image',
         'in an aggregate for other images',
         # Nearly all properties that nova knows begin like this.
-        metadata_rules.Keys(prefixes=frozenset({'hw_', 'img_', 'os_'}))),
+        keyed_aggregates.Keys(prefixes=frozenset({'hw_', 'img_', 'os_'}))),
     Filter(
         'type_affinity',
         'Hosts whose aggregates list other flavors in ``instance_type`` are '
@@ -76,7 +77,7 @@ FILTERS = (
         'AggregateTypeAffinityFilter',
         '``instance_type`` in the metadata of aggregates',
         'in an aggregate for other flavors',
-        metadata_rules.Keys(frozenset({metadata_rules.FLAVOR}))),
+        keyed_aggregates.Keys(frozenset({constraints.FLAVOR}))),
     Filter(
         DEFAULT_ZONE,
         'A request for the default zone does not land on a host of another '
@@ -113,7 +114,7 @@ def disabled(conf: cfg.ConfigOpts) -> list[Filter]:
     unread = [row for row in FILTERS
               if row.host_filter and not enabled(row.name, conf)]
     return [row for row in unread
-            if not confined or row.keys != metadata_rules.TENANT_KEYS]
+            if not confined or row.keys != constraints.TENANT_KEYS]
 
 
 def unchecked(plugins: abc.Mapping[str, object],

@@ -22,9 +22,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror import option_values
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror.scheduler import metadata_rules
 from nova_aggregate_mirror.scheduler import narrowing
-from nova_aggregate_mirror.scheduler import query_filter
 from nova_aggregate_mirror.scheduler import request_filters
 from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror.source import keyed_aggregates
@@ -57,7 +55,8 @@ def install() -> None:
 
     :raises MirrorError: an option is invalid, or nova is not supported
     """
-    loaded, missing = _load(), None
+    metadata_filters, query_filters = _load()
+    missing = None
     if CONF.scheduler.query_placement_for_routed_network_aggregates:
         missing = exceptions.failure_of(
             functools.partial(auth.load, CONF, 'neutron'),
@@ -71,13 +70,13 @@ def install() -> None:
     if not isinstance(registered, list):
         raise exceptions.UnexpectedNova(
             'nova.scheduler.request_filter has no list ALL_REQUEST_FILTERS')
-    if any(isinstance(registered_filter, query_filter.QueryFilter)
+    if any(isinstance(registered_filter, narrowing.QueryFilter)
            for registered_filter in registered):
         return
-    registered += loaded.query_filters
-    if loaded.metadata_filters:
+    registered += query_filters
+    if metadata_filters:
         registered.append(narrowing.Narrowing(
-            loaded.metadata_filters, metadata.MetadataSource(),
+            metadata_filters, metadata.MetadataSource(),
             CONF.aggregate_mirror.max_member_of_bytes))
     if CONF.aggregate_mirror.request_filters:
         LOG.info('Requests are narrowed to host aggregates by '
@@ -85,7 +84,8 @@ def install() -> None:
                  ', '.join(CONF.aggregate_mirror.request_filters))
 
 
-def _load() -> request_filters.LoadedFilters:
+def _load() -> tuple[list[constraints.RequestFilter],
+                     list[narrowing.QueryFilter]]:
     """Check the options, and load the request filters that they name."""
     conf.register_opts(CONF)
     option_values.check(CONF)
@@ -103,7 +103,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
     RUN_ON_REBUILD = True
 
     def __init__(self) -> None:
-        self._filters = _load().metadata_filters
+        self._filters, _query_filters = _load()
         self._source = metadata.MetadataSource()
         self._host_aggregates: frozenset[str] = frozenset()
         """UUIDs of nova's aggregates, as far as they were needed."""
@@ -114,7 +114,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
         offered = list(filter_obj_list)
         passing = self._passing(offered, spec_obj)
         if offered and not passing:
-            query_filter.log_no_host(spec_obj, (
+            narrowing.log_no_host(spec_obj, (
                 'host aggregates exclude each of the %d hosts that placement '
                 'and earlier filters have left' % len(offered)))
         return passing
@@ -179,7 +179,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
             uuids = _aggregates(host)
             if uuids not in broken:
                 broken[uuids] = [
-                    rule.subject for rule in metadata_rules.rules(
+                    rule.subject for rule in constraints.rules(
                         applicable, request,
                         {_key(aggregate): aggregate.metadata
                          for aggregate in host.aggregates})

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversion of rules into a placement query."""
+"""Request filters that nova calls before it queries placement."""
 
 from collections import abc
 import functools
 import operator
+from typing import Any
 
+from nova import exception as nova_exception
 from oslo_log import log as logging
 
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror.scheduler import metadata_rules
-from nova_aggregate_mirror.scheduler import query_filter
 from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror.source import keyed_aggregates
 from nova_aggregate_mirror.source import metadata
@@ -17,7 +18,43 @@ from nova_aggregate_mirror.source import metadata
 LOG = logging.getLogger(__name__)
 
 
-class Narrowing(query_filter.QueryFilter):
+class QueryFilter:
+    """A request filter that nova calls before each query to placement."""
+
+    def __call__(self, context: Any, spec: request_spec.RequestSpec) -> bool:
+        """Change the query that follows; return whether it was changed.
+
+        :raises RequestFilterFailed: when no host can pass
+        """
+        error: Exception
+        try:
+            return self.change(spec)
+        except (constraints.Unsatisfiable, exceptions.MirrorError) as exc:
+            # Logged below: here oslo.log would append it once more.
+            error = exc
+        except Exception:
+            # Nova-scheduler does not start without host filters that check
+            # the hosts of a wider query; any other exception would end the
+            # request.
+            LOG.exception('A request is not narrowed to aggregates')
+            return False
+        if isinstance(error, constraints.Unsatisfiable):
+            log_no_host(spec, str(error))
+            raise nova_exception.RequestFilterFailed(
+                reason=str(error)) from error
+        LOG.error('A request is not narrowed to aggregates: %s', error)
+        return False
+
+    def change(self, spec: request_spec.RequestSpec) -> bool:
+        """Change the query; return whether it was changed.
+
+        :raises Unsatisfiable: when no host can pass; the user gets the text
+        :raises MirrorError: when the query remains as it was
+        """
+        raise NotImplementedError
+
+
+class Narrowing(QueryFilter):
     """Adds the rules of all filters on aggregate metadata to the query.
 
     Each method raises ``NovaUnavailable`` without nova's API database.
@@ -25,7 +62,7 @@ class Narrowing(query_filter.QueryFilter):
     :param budget: bytes that aggregates may take in the URL of the query
     """
 
-    def __init__(self, filters: abc.Sequence[metadata_rules.RequestFilter],
+    def __init__(self, filters: abc.Sequence[constraints.RequestFilter],
                  source: metadata.MetadataSource, budget: int) -> None:
         self._filters = filters
         self._source = source
@@ -79,7 +116,7 @@ class Narrowing(query_filter.QueryFilter):
         metadata, overlaps = self._source.read(
             keys, _union(keys for keys, texts in inputs if texts),
             frozenset().union(*texts))
-        rules = metadata_rules.rules(self._filters, request, metadata)
+        rules = constraints.rules(self._filters, request, metadata)
         return rules, *constraints.narrow(
             rules, overlaps, request_spec.member_of(spec),
             self._budget)
@@ -87,3 +124,11 @@ class Narrowing(query_filter.QueryFilter):
 
 def _union(keys: abc.Iterable[keyed_aggregates.Keys]) -> keyed_aggregates.Keys:
     return functools.reduce(operator.or_, keys, keyed_aggregates.Keys())
+
+
+def log_no_host(spec: request_spec.RequestSpec, reason: str) -> None:
+    """Log why no host is left, and the command that explains it."""
+    LOG.warning('Instance %s has no valid host: %s. To see the reason for '
+                'each host, run nova-aggregate-mirror-manage scheduling '
+                'explain --server %s (for a move: with --for OPERATION)',
+                spec.instance_uuid, reason, spec.instance_uuid)

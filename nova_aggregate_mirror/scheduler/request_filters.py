@@ -2,14 +2,13 @@
 """Request filters: the rules of a request, a plugin per filter of nova.
 
 A plugin in ``nova_aggregate_mirror.request_filters`` is a
-``metadata_rules.RequestFilter``, or a ``QueryFilter`` if it needs more than
+``constraints.RequestFilter``, or a ``QueryFilter`` if it needs more than
 the metadata of aggregates; ``filter_table`` says what else a filter needs. It
 is created once, with nova's configuration, and must not use the network, a
 database or a thread then: the process may still fork.
 """
 
 from collections import abc
-import dataclasses
 import types
 
 from nova.scheduler.filters import (
@@ -21,8 +20,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import plugins
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_table
-from nova_aggregate_mirror.scheduler import metadata_rules
-from nova_aggregate_mirror.scheduler import query_filter
+from nova_aggregate_mirror.scheduler import narrowing
 from nova_aggregate_mirror.source import keyed_aggregates
 
 
@@ -37,14 +35,14 @@ class FlavorExtraSpecs:
     def keys(self, request: constraints.ServerRequest
              ) -> keyed_aggregates.Keys:
         return keyed_aggregates.Keys(frozenset(
-            metadata_rules.extra_spec_keys(request.extra_specs).values()))
+            constraints.extra_spec_keys(request.extra_specs).values()))
 
     def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
         return frozenset()
 
     def rules(self, request: constraints.ServerRequest,
               metadata: constraints.Metadata) -> list[constraints.Rule]:
-        keys = metadata_rules.extra_spec_keys(request.extra_specs)
+        keys = constraints.extra_spec_keys(request.extra_specs)
         return [_extra_spec_rule(name, key, request.extra_specs[name],
                                  metadata)
                 for name, key in sorted(keys.items())]
@@ -60,7 +58,7 @@ class TenantIsolation:
 
     def keys(self, request: constraints.ServerRequest
              ) -> keyed_aggregates.Keys:
-        return metadata_rules.TENANT_KEYS
+        return constraints.TENANT_KEYS
 
     def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
         return frozenset({request.project or ''})
@@ -75,13 +73,13 @@ class TenantIsolation:
                                 if projects)
         return [constraints.Rule(
             'tenant %s' % request.project, matching, restricting,
-            keys=metadata_rules.TENANT_KEYS)]
+            keys=constraints.TENANT_KEYS)]
 
     def _tenants(self, aggregate: abc.Mapping[str, str]) -> frozenset[str]:
-        keys = [key for key in aggregate if key == metadata_rules.TENANT
-                or self._suffixes and key in metadata_rules.TENANT_KEYS]
+        keys = [key for key in aggregate if key == constraints.TENANT
+                or self._suffixes and key in constraints.TENANT_KEYS]
         return frozenset().union(
-            *(metadata_rules.values(aggregate, key) for key in keys))
+            *(constraints.values(aggregate, key) for key in keys))
 
 
 class _RequiredValues:
@@ -107,7 +105,7 @@ class _RequiredValues:
 
     def rules(self, request: constraints.ServerRequest,
               metadata: constraints.Metadata) -> list[constraints.Rule]:
-        return [metadata_rules.value_rule(
+        return [constraints.value_rule(
             self.subject % {'key': key, 'value': value}, key, value, metadata)
             for key, value in sorted(self.values(request).items())]
 
@@ -137,7 +135,7 @@ class TypeAffinity(_RequiredValues):
     subject = 'flavor %(value)s'
 
     def values(self, request: constraints.ServerRequest) -> dict[str, str]:
-        return {metadata_rules.FLAVOR: request.flavor}
+        return {constraints.FLAVOR: request.flavor}
 
 
 class DefaultZone(_RequiredValues):
@@ -149,20 +147,13 @@ class DefaultZone(_RequiredValues):
     subject = 'zone %(value)s'
 
     def values(self, request: constraints.ServerRequest) -> dict[str, str]:
-        return {metadata_rules.ZONE: request.zone} if (
+        return {constraints.ZONE: request.zone} if (
             request.zone == self._conf.default_availability_zone) else {}
 
 
-@dataclasses.dataclass(frozen=True)
-class LoadedFilters:
-    """The request filters that an option names, in its order."""
-
-    metadata_filters: list[metadata_rules.RequestFilter]
-    query_filters: list[query_filter.QueryFilter]
-
-
-def load(conf: cfg.ConfigOpts) -> LoadedFilters:
-    """Load the plugins that an option names.
+def load(conf: cfg.ConfigOpts) -> tuple[list[constraints.RequestFilter],
+                                        list[narrowing.QueryFilter]]:
+    """Load the plugins that an option names, each kind in its order.
 
     :raises InvalidConfiguration: when a plugin is unknown or cannot be
         loaded, or no host filter checks its rules
@@ -177,9 +168,9 @@ def load(conf: cfg.ConfigOpts) -> LoadedFilters:
             'request_filters %s: add %s to [filter_scheduler] '
             'enabled_filters' % (', '.join(unchecked), filter_table.GUARD))
     queries = [plugin for plugin in loaded.values()
-               if isinstance(plugin, query_filter.QueryFilter)]
-    return LoadedFilters([plugin for plugin in loaded.values()
-                          if plugin not in queries], queries)
+               if isinstance(plugin, narrowing.QueryFilter)]
+    return [plugin for plugin in loaded.values()
+            if plugin not in queries], queries
 
 
 def _extra_spec_rule(name: str, key: str, requested: str,
@@ -187,11 +178,11 @@ def _extra_spec_rule(name: str, key: str, requested: str,
     """Require an aggregate in which a key has the value of an extra spec."""
     def matches(aggregate: abc.Mapping[str, str]) -> bool:
         return any(_matches(value, requested)
-                   for value in metadata_rules.values(aggregate, key))
+                   for value in constraints.values(aggregate, key))
 
     return constraints.Rule(
         "the flavor's extra spec %s" % name,
-        metadata_rules.aggregates_with(metadata, matches), required=True,
+        constraints.aggregates_with(metadata, matches), required=True,
         keys=keyed_aggregates.Keys(frozenset({key})))
 
 
@@ -210,7 +201,7 @@ def _isolates_by_suffix() -> bool:
     Nova 29 does not: it passes hosts that such rules would exclude here.
     """
     aggregate = types.SimpleNamespace(
-        metadata={metadata_rules.TENANT + '_1': 'another project'})
+        metadata={constraints.TENANT + '_1': 'another project'})
     nova_filter = multitenancy.AggregateMultiTenancyIsolation()
     return not nova_filter.host_passes(
         types.SimpleNamespace(aggregates=[aggregate]),

@@ -16,7 +16,7 @@ from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import free_addresses
-from nova_aggregate_mirror.scheduler import query_filter
+from nova_aggregate_mirror.scheduler import narrowing
 from nova_aggregate_mirror.scheduler import request_spec
 
 LOG = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ COMPUTE = 'compute:'
 """Start of the device owner of a server's port; the rest is its zone."""
 
 
-class SegmentAddresses(query_filter.QueryFilter):
+class SegmentAddresses(narrowing.QueryFilter):
     """Narrows the aggregates of a network to segments with addresses."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:

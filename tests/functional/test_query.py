@@ -36,7 +36,7 @@ class QueryTest(testtools.TestCase):
 
     def load(self, *names):
         self.process.configure(*names)
-        self.filters = request_filters.load(CONF).metadata_filters
+        self.filters = request_filters.load(CONF)[0]
 
     def call(self, method, path, body=None):
         arguments = (path,) if body is None else (path, body)

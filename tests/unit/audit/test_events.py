@@ -6,7 +6,6 @@ import testtools
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import events
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror.scheduler import metadata_rules
 from nova_aggregate_mirror.source import keyed_aggregates
 
 RULE = constraints.Rule(
@@ -25,7 +24,7 @@ def known(added=None, changed=None):
 def restricting(*aggregates):
     """Return the rule of a tenant for whom these are not."""
     return constraints.Rule('tenant b', frozenset(), frozenset(aggregates),
-                            keys=metadata_rules.TENANT_KEYS)
+                            keys=constraints.TENANT_KEYS)
 
 
 class TestCause(testtools.TestCase):

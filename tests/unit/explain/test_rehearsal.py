@@ -10,10 +10,9 @@ from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import rehearsal
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import narrowing
-from nova_aggregate_mirror.scheduler import query_filter
 
 
-class SegmentAddresses(query_filter.QueryFilter):
+class SegmentAddresses(narrowing.QueryFilter):
 
     def change(self, _spec):
         raise constraints.Unsatisfiable('no segment has free addresses')

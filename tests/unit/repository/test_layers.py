@@ -94,7 +94,7 @@ PURE = {
     'html_report/answer': (
         'nova_aggregate_mirror.explain', 'nova_aggregate_mirror.html_report'),
     # The query and the guard decide alike, in any process.
-    'scheduler/constraints scheduler/metadata_rules scheduler/filter_table '
+    'scheduler/constraints scheduler/filter_table '
     'audit/rules audit/events source/__init__': (
         'bisect', 'functools', 'time', 'urllib', 'oslo_config',
         'nova_aggregate_mirror.audit', 'nova_aggregate_mirror.scheduler',
@@ -280,4 +280,4 @@ class TestLayers(testtools.TestCase):
         self.assertEqual([
             'service.py', 'scheduler.py', 'start.py', 'filter_runs.py',
             'host_states.py', 'attach.py', 'attach.py', 'nova_plugin.py',
-            'query_filter.py'], found)
+            'narrowing.py'], found)

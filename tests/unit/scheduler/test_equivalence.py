@@ -51,7 +51,7 @@ class TestEquivalence(testtools.TestCase):
         """Load these request filters and the guard, as nova-scheduler does."""
         self.names = frozenset(names)
         self.process.configure(*names)
-        self.filters = request_filters.load(CONF).metadata_filters
+        self.filters = request_filters.load(CONF)[0]
         self.guard = filters.AggregateMembershipFilter()
 
     def worlds(self, play):

@@ -46,7 +46,7 @@ class NarrowingTest(testtools.TestCase):
     def narrow(self, spec, *names, budget=65536):
         self.process.configure(*names)
         narrow = narrowing.Narrowing(
-            request_filters.load(CONF).metadata_filters, self.source, budget)
+            request_filters.load(CONF)[0], self.source, budget)
         return narrow(None, spec)
 
 
@@ -171,7 +171,7 @@ class TestFailure(NarrowingTest):
         fast = constraints.MemberOf((frozenset({uuids.fast}),))
         budget = fast.size()
         narrow = narrowing.Narrowing(
-            request_filters.load(CONF).metadata_filters, self.source, budget)
+            request_filters.load(CONF)[0], self.source, budget)
         for _ in range(2):
             narrow(None, spec)
         self.assertEqual(fast, request_spec.member_of(spec))

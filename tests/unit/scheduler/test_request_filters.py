@@ -23,7 +23,7 @@ class TestRequestFilters(testtools.TestCase):
 
     def load(self, *names):
         self.process.configure(*names)
-        return request_filters.load(CONF).metadata_filters
+        return request_filters.load(CONF)[0]
 
     def keys(self, name, **asked):
         request_filter, = self.load(name)
