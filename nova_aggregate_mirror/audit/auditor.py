@@ -3,6 +3,7 @@
 
 from collections import abc
 import dataclasses
+import functools
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import events
@@ -12,6 +13,10 @@ from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.source import keyed_aggregates
+
+
+RULES_CACHED = 4096
+"""Requests whose rules are cached; most servers share theirs with others."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -25,8 +30,7 @@ class AuditedServer:
     """Why it cannot be read."""
     forced: bool = False
     """Whether the request names its host."""
-    segments: rules.Segments = dataclasses.field(default_factory=dict)
-    """Segments that it has addresses of."""
+    segments: rules.Segments = frozenset()
 
 
 @dataclasses.dataclass
@@ -91,8 +95,8 @@ class Auditor:
     totals: Totals = dataclasses.field(default_factory=Totals)
 
     def __post_init__(self) -> None:
-        self._rules = rules.RuleCache(
-            self.audit_rules, self.settings, self.aggregates.metadata)
+        self._rules = functools.lru_cache(RULES_CACHED)(self._rules_of)
+        self._interned: dict[frozenset[str], frozenset[str]] = {}
 
     def refresh(self, aggregates: keyed_aggregates.Aggregates,
                 hosts: abc.Collection[str]) -> None:
@@ -101,8 +105,7 @@ class Auditor:
         :param aggregates: every aggregate, with its members among ``hosts``
         """
         if aggregates.metadata != self.aggregates.metadata:
-            self._rules = rules.RuleCache(
-                self.audit_rules, self.settings, aggregates.metadata)
+            self._rules.cache_clear()
         self.aggregates = dataclasses.replace(aggregates, members={
             **self.aggregates.members, **dict.fromkeys(hosts, {}),
             **aggregates.members})
@@ -157,6 +160,23 @@ class Auditor:
         """List the rules that the host of a server does not pass."""
         if audited.request is None:
             return []
-        return self._rules.broken(
-            audited.request, audited.segments,
-            self.aggregates.of_host(audited.server.host))
+        host_aggregates = self.aggregates.of_host(audited.server.host)
+        return [(name, rule) for name, rule
+                in self._rules(audited.request, audited.segments)
+                if not rule.passes(host_aggregates)]
+
+    def _rules_of(self, request: constraints.ServerRequest,
+                  segments: rules.Segments
+                  ) -> list[tuple[str, constraints.Rule]]:
+        """List the rules for a request, each with its name in the audit."""
+        inputs = rules.RuleInput(
+            request, self.aggregates.metadata, self.settings, segments)
+        conditions = []
+        for audit_rule in self.audit_rules:
+            for rule in audit_rule.conditions(inputs):
+                # Most share the large set that restricts other tenants.
+                restricting = self._interned.setdefault(
+                    rule.restricting, rule.restricting)
+                conditions.append((audit_rule.name, dataclasses.replace(
+                    rule, restricting=restricting)))
+        return conditions

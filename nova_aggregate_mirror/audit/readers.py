@@ -2,22 +2,116 @@
 """The audit of nova's databases, with nova's options and the history."""
 
 from collections import abc
+import functools
+import json
 
+from nova import objects
 from oslo_config import cfg
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import events
-from nova_aggregate_mirror.audit import network_segments
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.audit import server_pages
-from nova_aggregate_mirror.audit import stored_requests
+from nova_aggregate_mirror.http import networks
 from nova_aggregate_mirror.journal import full_syncs
+from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plugins
+from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_table
+from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import metadata
+
+CACHE_SIZE, MAX_LENGTH = 2048, 16384
+"""Number and length of the texts in the cache. Nova writes ASCII: 32 MB."""
+_SERVER = '"instance_uuid": "%s"'
+_ANY = _SERVER % '00000000-0000-0000-0000-000000000000'
+BATCH = 50
+"""Servers per request to neutron: 2 KB of URL."""
+
+
+class Unreadable(Exception):
+    """Nova cannot read the request, with the reason."""
+
+
+StoredRequest = tuple[constraints.ServerRequest, bool]
+"""A request, and whether it names its host."""
+
+
+def parse(text: str) -> StoredRequest:
+    """Parse the JSON of a RequestSpec, as far as aggregates restrict it.
+
+    Nova's objects have to be registered.
+
+    :raises Unreadable: it is of a later nova, or damaged
+    """
+    if not text:
+        raise Unreadable('nova has none')
+    try:
+        spec = objects.RequestSpec.obj_from_primitive(json.loads(text))
+        return request_spec.request(spec), request_spec.names_host(spec)
+    except request_spec.UNREADABLE as exc:
+        raise Unreadable('%s: %s' % (type(exc).__name__, exc)) from exc
+
+
+class RequestCache:
+    """Requests of many servers, most of which differ in the server only."""
+
+    def __init__(self) -> None:
+        self._parsed = functools.lru_cache(CACHE_SIZE)(parse)
+
+    def parse(self, text: str, server: str) -> StoredRequest:
+        """Parse equal requests once, after replacing the server's UUID."""
+        text = text.replace(_SERVER % server, _ANY)
+        return self._parsed(text) if len(text) <= MAX_LENGTH else parse(text)
+
+
+class SegmentReader:
+    """Reads segments of servers from neutron, their aggregates from placement.
+
+    :param aggregates: UUIDs of nova's host aggregates
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts, placement: client.Client,
+                 aggregates: abc.Collection[str]) -> None:
+        self._timeout = conf.aggregate_mirror.request_timeout
+        self._networks = networks.Networks(conf)
+        self._aggregates = functools.cache(
+            lambda segment: placement.aggregates(segment).intersection(
+                aggregates))
+
+    @functools.cached_property
+    def _segments(self) -> abc.Mapping[str, str]:
+        """Subnet to its segment."""
+        with deadline.within(self._timeout):
+            return {subnet.id: subnet.segment
+                    for subnet in self._networks.subnets() if subnet.segment}
+
+    def read(self, servers: abc.Collection[str]
+             ) -> abc.Mapping[str, rules.Segments]:
+        """Return the segments of each server, with their host aggregates.
+
+        :raises MirrorError: neutron or placement could not be read
+        """
+        by_server: dict[str, rules.Segments] = {}
+        ordered = sorted(servers) if self._segments else []
+        for start in range(0, len(ordered), BATCH):
+            with deadline.within(self._timeout):
+                ports = self._networks.ports(
+                    device_id=ordered[start:start + BATCH])
+            for port in ports:
+                subnets = {subnet for subnet, _address in port.addresses}
+                for subnet in subnets & self._segments.keys():
+                    segment = self._segments[subnet]
+                    aggregates = self._aggregates(segment)
+                    # There are none if neutron has created none.
+                    if aggregates:
+                        segments = by_server.get(port.device, frozenset())
+                        by_server[port.device] = segments | {
+                            (segment, aggregates)}
+        return by_server
 
 
 class DatabaseAudit:
@@ -49,9 +143,9 @@ class DatabaseAudit:
             past_syncs(history), zone, conf.default_availability_zone,
             can_unpin=can_unpin)
         self._segments = (
-            network_segments.SegmentReader(conf, placement, aggregates.names)
+            SegmentReader(conf, placement, aggregates.names)
             if 'segment' in names else None)
-        self._requests = stored_requests.RequestCache()
+        self._requests = RequestCache()
         self.totals = self._auditor.totals
         self.totals.by_rule.update(dict.fromkeys(names, 0))
 
@@ -83,12 +177,12 @@ class DatabaseAudit:
             try:
                 request, forced = self._requests.parse(
                     page.requests.get(server.uuid, ''), server.uuid)
-            except stored_requests.Unreadable as exc:
+            except Unreadable as exc:
                 yield auditor.AuditedServer(server, None, error=str(exc))
                 continue
             yield auditor.AuditedServer(
                 server, request, forced=forced,
-                segments=segments.get(server.uuid, {}))
+                segments=segments.get(server.uuid, frozenset()))
 
 
 def read_settings(conf: cfg.ConfigOpts, names: abc.Collection[str]
@@ -98,12 +192,10 @@ def read_settings(conf: cfg.ConfigOpts, names: abc.Collection[str]
     :param names: rules that were selected; empty if nova-scheduler's apply
     :raises InvalidConfiguration: when a plugin cannot be loaded
     """
-    confined = conf.scheduler.limit_tenants_to_placement_aggregate
+    # If nova confines tenants, another rule has the name of their filter.
     filters = [name for name in names or rules.enforced(conf)
-               if name not in rules.NAMES or name in filter_table.AUDITED]
-    # If nova confines tenants, another rule has this name.
-    if confined and not filter_table.enabled('tenant_isolation', conf):
-        filters = [name for name in filters if name != 'tenant_isolation']
+               if name not in rules.NAMES or name in filter_table.AUDITED
+               and (names or filter_table.enabled(name, conf))]
     loaded = plugins.load(
         filter_table.NAMESPACE, filter_table.OPTION, filters, conf)
     # Filters of queries have no rules.
@@ -114,7 +206,8 @@ def read_settings(conf: cfg.ConfigOpts, names: abc.Collection[str]
         not {'zone', audit.DEFAULT_ZONE}.isdisjoint(names)
         or filter_table.DEFAULT_ZONE in filter_table.configured(conf))
     return rules.Settings(
-        conf.default_availability_zone if compares_default else '', confined,
+        conf.default_availability_zone if compares_default else '',
+        conf.scheduler.limit_tenants_to_placement_aggregate,
         conf.scheduler.placement_aggregate_required_for_tenants,
         plugins_of_rules)
 

@@ -13,11 +13,8 @@ from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror.source import keyed_aggregates
 
 ZONE_KEYS = keyed_aggregates.Keys(frozenset({constraints.ZONE}))
-Segments = abc.Mapping[str, frozenset[str]]
-"""Segments that a server has addresses of, to their host aggregates."""
-
-RULES_CACHED = 4096
-"""Requests whose rules are cached; most servers share theirs with others."""
+Segments = frozenset[tuple[str, frozenset[str]]]
+"""Segments that a server has addresses of, each with its host aggregates."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +40,7 @@ class RuleInput:
     request: constraints.ServerRequest
     metadata: constraints.Metadata
     settings: Settings = Settings()
-    segments: Segments = dataclasses.field(default_factory=dict)
+    segments: Segments = frozenset()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,8 +53,6 @@ class AuditRule:
     enforced: abc.Callable[[cfg.ConfigOpts], bool]
     """Whether nova-scheduler enforces it."""
     conditions: abc.Callable[[RuleInput], abc.Sequence[constraints.Rule]]
-    per_server: bool = False
-    """Whether servers with the same request may differ."""
 
 
 def zone(inputs: RuleInput) -> list[constraints.Rule]:
@@ -122,7 +117,7 @@ def request_filter(name: str, inputs: RuleInput) -> list[constraints.Rule]:
 def segment(inputs: RuleInput) -> list[constraints.Rule]:
     """Require a host on each segment that the server has an address of."""
     return [constraints.Rule('segment %s' % name, aggregates, required=True)
-            for name, aggregates in sorted(inputs.segments.items())]
+            for name, aggregates in sorted(inputs.segments)]
 
 
 def of_filter(name: str, compares: str = '') -> AuditRule:
@@ -154,7 +149,7 @@ RULES = (
               lambda conf: bool(
                   conf.scheduler
                   .query_placement_for_routed_network_aggregates),
-              segment, per_server=True),
+              segment),
 )
 
 NAMES = tuple(dict.fromkeys(rule.name for rule in RULES))
@@ -174,56 +169,6 @@ def descriptions() -> dict[str, str]:
     """Return what each rule compares, in reStructuredText."""
     return {name: ', and '.join(rule.compares for rule in RULES
                                 if rule.name == name) for name in NAMES}
-
-
-class RuleCache:
-    """The rules of each request, kept for the next request that equals it."""
-
-    def __init__(self, audit_rules: abc.Sequence[AuditRule],
-                 settings: Settings, metadata: constraints.Metadata) -> None:
-        self._shared = [rule for rule in audit_rules if not rule.per_server]
-        self._per_server = [rule for rule in audit_rules if rule.per_server]
-        self._settings = settings
-        self._metadata = metadata
-        self._cached_rules = functools.lru_cache(RULES_CACHED)(self._rules)
-        self._interned: dict[frozenset[str], frozenset[str]] = {}
-
-    def broken(self, request: constraints.ServerRequest, segments: Segments,
-               host_aggregates: frozenset[str]
-               ) -> list[tuple[str, constraints.Rule]]:
-        """List the rules, each with its name, that a host does not pass."""
-        inputs = RuleInput(request, self._metadata, self._settings, segments)
-        shared = self._cached_rules(
-            request.project, request.flavor,
-            frozenset(request.extra_specs.items()),
-            frozenset(request.image.items()), request.zone)
-        return [(name, condition) for name, condition
-                in [*shared, *_conditions(self._per_server, inputs)]
-                if not condition.passes(host_aggregates)]
-
-    def _rules(self, project: str | None, flavor: str,
-               extra_specs: frozenset[tuple[str, str]],
-               image: frozenset[tuple[str, str]], requested_zone: str
-               ) -> list[tuple[str, constraints.Rule]]:
-        request = constraints.ServerRequest(
-            project, flavor, dict(extra_specs), dict(image), requested_zone)
-        inputs = RuleInput(request, self._metadata, self._settings)
-        return [(name, self._interning(condition)) for name, condition
-                in _conditions(self._shared, inputs)]
-
-    def _interning(self, condition: constraints.Rule) -> constraints.Rule:
-        """Share the large set of aggregates that restrict other tenants."""
-        restricting = self._interned.setdefault(
-            condition.restricting, condition.restricting)
-        return dataclasses.replace(condition, restricting=restricting)
-
-
-def _conditions(audit_rules: abc.Iterable[AuditRule], inputs: RuleInput
-                ) -> abc.Iterator[tuple[str, constraints.Rule]]:
-    """Yield the conditions of rules, each with the name of its rule."""
-    for rule in audit_rules:
-        for condition in rule.conditions(inputs):
-            yield rule.name, condition
 
 
 def zones(host_aggregates: frozenset[str], metadata: constraints.Metadata

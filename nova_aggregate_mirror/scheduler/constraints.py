@@ -37,8 +37,8 @@ class ServerRequest:
 
     project: str | None
     flavor: str
-    extra_specs: abc.Mapping[str, str]
-    image: abc.Mapping[str, str]
+    extra_specs: abc.Mapping[str, str] = dataclasses.field(hash=False)
+    image: abc.Mapping[str, str] = dataclasses.field(hash=False)
     zone: str
 
 

@@ -37,7 +37,7 @@ LAYERS = (
 ALLOWED = {
     'nova': {'hooks/', 'nova_plugin.py', 'source/cells.py',
              'source/connections.py', 'scheduler/', 'explain/', 'cmd/',
-             'audit/stored_requests.py'},
+             'audit/readers.py'},
     'openstack': {'placement/', 'http/library_errors.py'},
     'keystoneauth1': {'http/'},
     'requests': {'http/', 'placement/'},

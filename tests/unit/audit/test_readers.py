@@ -1,18 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that nova has stored, and texts in their table that are none."""
+"""Stored requests, texts in their table that are none, and segments."""
 
 import json
+import socket
 
 import fixtures
 from nova import objects
+from oslo_utils.fixture import uuidsentinel as uuids
 from oslo_utils import uuidutils
 import testtools
 
-from nova_aggregate_mirror.audit import stored_requests
+from nova_aggregate_mirror.audit import readers
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.placement import client
+from tests import neutron_service
+from tests import patience
 from tests.scheduling import worlds
+from tests.unit import servers
 
 SPEC = ('{"nova_object.name": "RequestSpec", "nova_object.version": "1.14", '
         '"nova_object.namespace": "nova", "nova_object.data": %s}')
+BODY = b'.' * 300
 
 
 class TestParse(testtools.TestCase):
@@ -27,8 +35,8 @@ class TestParse(testtools.TestCase):
                 SPEC % '{"num_instances": NaN}',
                 SPEC.replace('1.14', '9.0') % '{}',
                 SPEC.replace('RequestSpec', 'NoSuchObject') % '{}'):
-            self.assertRaises(stored_requests.Unreadable,
-                              stored_requests.parse, text)
+            self.assertRaises(readers.Unreadable,
+                              readers.parse, text)
 
 
 class TestRequests(testtools.TestCase):
@@ -36,7 +44,7 @@ class TestRequests(testtools.TestCase):
     def setUp(self):
         super().setUp()
         objects.register_all()
-        self.requests = stored_requests.RequestCache()
+        self.requests = readers.RequestCache()
         self.parsed = 0
 
         def parse(text):
@@ -80,13 +88,13 @@ class TestRequests(testtools.TestCase):
     def test_memory_is_bounded(self):
         """Neither many requests nor long ones are kept."""
         stored = self.stored('', zone='ZONE')
-        for number in range(stored_requests.CACHE_SIZE + 1):
+        for number in range(readers.CACHE_SIZE + 1):
             self.requests.parse(stored.replace('ZONE', str(number)), '')
         self.parsed = 0
         self.requests.parse(stored.replace('ZONE', '0'), '')
         self.assertEqual(1, self.parsed)
         for _server in range(2):
-            self.request(zone='z' * stored_requests.MAX_LENGTH)
+            self.request(zone='z' * readers.MAX_LENGTH)
         self.assertEqual(3, self.parsed)
 
     def test_image_of_many_possible_fields(self):
@@ -100,5 +108,27 @@ class TestRequests(testtools.TestCase):
         self.asked = []
         self.useFixture(fixtures.MonkeyPatch(
             'nova.objects.ImageMetaProps.obj_attr_is_set', count))
-        stored_requests.parse(stored)
+        readers.parse(stored)
         self.assertLess(len(self.asked), 5)
+
+
+def _trickles(server: servers.Server, connection: socket.socket) -> None:
+    server.request(connection)
+    connection.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 300\r\n\r\n')
+    server.trickle(connection, BODY)
+
+
+class TestSegments(servers.LoopbackTestCase):
+
+    def test_answer_that_trickles(self):
+        """A request to neutron ends after ``request_timeout``."""
+        server = self.useFixture(servers.Server(_trickles))
+        conf = servers.make_conf()
+        neutron_service.NeutronService().configure(conf, server.url)
+        conf.set_override(
+            'request_timeout', patience.seconds(1), 'aggregate_mirror')
+        reader = readers.SegmentReader(conf, client.Client(conf), [])
+        self.assertRaises(exceptions.DeadlineExceeded,
+                          reader.read, [uuids.server])
+        self.assertTrue(server.closed.wait(servers.PATIENCE))
+        self.assertFalse(server.done.is_set())
