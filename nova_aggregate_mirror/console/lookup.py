@@ -3,6 +3,8 @@
 
 from collections import abc
 import sys
+from typing import Any
+import urllib.parse
 
 from oslo_utils import uuidutils
 
@@ -10,6 +12,7 @@ from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.http import repeats
 from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror import plurals
@@ -17,7 +20,7 @@ from nova_aggregate_mirror import printable
 from nova_aggregate_mirror.reconcile import problems
 
 
-def resource(build: resources.Build, party: errors.Parties,
+def resource(build: abc.Callable[[], Any], party: errors.Parties,
              kind: resources.Kind, name: str, seconds: float) -> str:
     """Return the ID of a resource of a service.
 
@@ -31,7 +34,7 @@ def resource(build: resources.Build, party: errors.Parties,
         return name
     try:
         with deadline.within(seconds):
-            ids = resources.identifiers(build, party, kind, name)
+            ids = identifiers(build, party, kind, name)
     except exceptions.MirrorError as exc:
         if not uuidutils.is_uuid_like(name):
             raise exceptions.UnknownName(
@@ -41,6 +44,27 @@ def resource(build: resources.Build, party: errors.Parties,
         return name
     return single(kind.service, kind.noun, name, ids,
                   'openstack %s list' % kind.noun)
+
+
+@repeats.repeating
+def identifiers(build: abc.Callable[[], Any], party: errors.Parties,
+                kind: resources.Kind, name: str) -> list[str]:
+    """Return the IDs of the resources with a name, which may be an ID."""
+    call = errors.Call(party, 'looking up %s %s' % (kind.noun, name))
+    with errors.translated(call):
+        adapter = build()
+        by_id = '%s/%s' % (kind.path, urllib.parse.quote(name, safe=''))
+        if resources.get(adapter, call, by_id, 404).ok:
+            # The name is an ID.
+            return [name]
+        by_name = '%s?%s' % (
+            kind.path, urllib.parse.urlencode({'name': name}))
+        response = resources.get(adapter, call, by_name)
+        with errors.parsing():
+            entries = response.json()[kind.noun + 's']
+            # A database may compare names without case.
+            return sorted(resource['id'] for resource in entries
+                          if resource['name'] == name)
 
 
 def single(service: str, noun: str, name: str, ids: abc.Sequence[str],

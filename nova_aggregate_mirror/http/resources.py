@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read images; look up the IDs of projects, images and networks by name."""
+"""Adapters of the services that have names, and images of glance."""
 
 from collections import abc
 import dataclasses
 from typing import Any
-import urllib.parse
 
 from keystoneauth1 import adapter as ks_adapter
 from keystoneauth1 import loading
@@ -16,9 +15,6 @@ from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror.http import repeats
-
-# Called where its errors are translated.
-Build = abc.Callable[[], ks_adapter.Adapter]
 
 # Attributes of an image that nova reads. Its objects take them as keywords.
 _READ = frozenset({
@@ -84,27 +80,6 @@ def get(adapter: ks_adapter.Adapter, call: errors.Call, path: str,
 def party(conf: cfg.ConfigOpts, kind: Kind) -> errors.Parties:
     """Return a function that describes the service with its options."""
     return lambda: auth.party(conf, kind.credentials, kind.group)
-
-
-@repeats.repeating
-def identifiers(build: Build, party: errors.Parties, kind: Kind, name: str
-                ) -> list[str]:
-    """Return the IDs of the resources with a name, which may be an ID."""
-    call = errors.Call(party, 'looking up %s %s' % (kind.noun, name))
-    with errors.translated(call):
-        adapter = build()
-        by_id = '%s/%s' % (kind.path, urllib.parse.quote(name, safe=''))
-        if get(adapter, call, by_id, 404).ok:
-            # The name is an ID.
-            return [name]
-        by_name = '%s?%s' % (
-            kind.path, urllib.parse.urlencode({'name': name}))
-        response = get(adapter, call, by_name)
-        with errors.parsing():
-            entries = response.json()[kind.noun + 's']
-            # A database may compare names without case.
-            return sorted(resource['id'] for resource in entries
-                          if resource['name'] == name)
 
 
 @repeats.repeating

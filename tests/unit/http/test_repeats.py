@@ -9,6 +9,7 @@ import fixtures
 from keystoneauth1 import adapter as ks_adapter
 
 from nova_aggregate_mirror import causes
+from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import repeats
@@ -181,7 +182,7 @@ class RepeatsTest(servers.LoopbackTestCase):
         for path in '/v2/images', '/v2/images/linux':
             self.cloud.failures[path] = [SICK]
         with deadline.within(servers.PATIENCE):
-            self.assertEqual(['the-id'], resources.identifiers(
+            self.assertEqual(['the-id'], lookup.identifiers(
                 self._adapter, lambda: openstack_options.party('glance'),
                 resources.IMAGE, 'linux'))
 
