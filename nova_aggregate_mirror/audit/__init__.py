@@ -5,7 +5,6 @@ import dataclasses
 import shlex
 
 from nova_aggregate_mirror.scheduler import moving
-from nova_aggregate_mirror.scheduler import pinning
 
 FORCED, MOVED, CHANGED = 'forced', 'moved', 'aggregate_changed'
 DRIFT, UNKNOWN, REQUESTED = 'drift', 'unknown', 'requested'
@@ -36,7 +35,7 @@ _COMMANDS = {
     # The client offloads no server that is shelved already.
     'shelved': 'run "openstack server unshelve --wait %s", then audit again'}
 _PIN = ('openstack --os-compute-api-version %s server set '
-        '--pinned-availability-zone %%s %%s' % pinning.UNPIN_VERSION)
+        '--pinned-availability-zone %%s %%s' % moving.UNPIN_VERSION)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -104,7 +103,7 @@ class Misplacement:
         """Command that moves or unpins the server; a sentence if none does."""
         uuid, state = self.server.uuid, self.server.state
         if self.rule == DEFAULT_ZONE:
-            return pinning.unpin(uuid, state, self.can_unpin) or (
+            return moving.unpin(uuid, state, self.can_unpin) or (
                 'no command unpins a server in state %s' % state)
         command = _MOVES.get(moving.of_state(state)) or _COMMANDS.get(state)
         if not command:
@@ -122,7 +121,7 @@ class Misplacement:
             return ''
         uuid = self.server.uuid
         # Nova refuses to change the zone of a pinned server.
-        unpin = pinning.unpin(uuid, self.server.state, True)
+        unpin = moving.unpin(uuid, self.server.state, True)
         if not self.zone:
             return unpin
         pin = _PIN % (shlex.quote(self.zone), uuid)

@@ -13,13 +13,13 @@ from nova_aggregate_mirror import dates
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.source import database_servers
-from nova_aggregate_mirror.source import server_tables
 
 PAGE = 500
 """Servers per page: bounds memory and the duration of a statement."""
 
-_SERVER, _MIGRATION = server_tables.instances.c, server_tables.migrations.c
-_REQUEST = server_tables.request_specs.c
+_SERVER, _MIGRATION = (
+    database_servers.instances.c, database_servers.migrations.c)
+_REQUEST = database_servers.request_specs.c
 _SERVERS = sa.select(
     _SERVER.id, _SERVER.uuid, _SERVER.display_name, _SERVER.host,
     _SERVER.project_id, _SERVER.vm_state, _SERVER.launched_at,

@@ -21,7 +21,6 @@ from typing import Any
 from oslo_config import cfg
 
 from nova_aggregate_mirror import audit
-from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import display
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.cmd import components
@@ -33,8 +32,6 @@ from nova_aggregate_mirror.console import progress
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.reconcile import problems
-from nova_aggregate_mirror.source import database
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -92,22 +89,26 @@ def run(conf: cfg.ConfigOpts) -> int:
     found = [*source.problems(), *totals.unaudited()]
     # A zone or host may have servers in these cells.
     if not source.cells_down:
-        found += _unknown_names(arguments, server_audit, components.source())
-    return _judge(arguments, totals, found)
+        found += lookup.unknown_names(
+            arguments.zone, server_audit.zones, arguments.hosts, totals,
+            lambda: _hosts(arguments.hosts))
+    status = totals.status(found)
+    lines = list(map(str, found))
+    if not (totals.servers or status) and (
+            arguments.zone or arguments.hosts or arguments.project):
+        lines.append('No server is selected: check --zone, --host and '
+                     '--project')
+    if arguments.format in formats.LINES:
+        lines.insert(0, display.summary(totals))
+    formats.tell(lines)
+    return status
 
 
-def _unknown_names(arguments: argparse.Namespace, server_audit: Any,
-                   nova: database.DatabaseSource) -> list[problems.Problem]:
-    """Say which selected names nova and its servers do not have."""
-    def hosts() -> frozenset[str]:
-        truth = nova.read_all()
-        # A cell that did not answer may have any of them.
-        return truth.hosts().union(
-            truth.members, arguments.hosts if truth.cells_down else ())
-
-    return lookup.unknown_names(
-        arguments.zone, server_audit.zones, arguments.hosts,
-        server_audit.totals, hosts)
+def _hosts(selected: abc.Collection[str]) -> frozenset[str]:
+    """Read nova's hosts; a cell that does not answer may have any of them."""
+    nova = components.source().read_all()
+    return nova.hosts().union(
+        nova.members, selected if nova.cells_down else ())
 
 
 def build_audit(conf: cfg.ConfigOpts, past: abc.Iterable[full_syncs.Entry],
@@ -122,21 +123,6 @@ def build_audit(conf: cfg.ConfigOpts, past: abc.Iterable[full_syncs.Entry],
     return readers.DatabaseAudit(
         conf, client.Client(conf), names, past, zone,
         can_unpin=zones.can_unpin())
-
-
-def _judge(arguments: argparse.Namespace, totals: auditor.Totals,
-           found: abc.Iterable[problems.Problem]) -> int:
-    """Print what was not audited; return the exit status."""
-    status = totals.status(found)
-    lines = list(map(str, found))
-    if not (totals.servers or status) and (
-            arguments.zone or arguments.hosts or arguments.project):
-        lines.append('No server is selected: check --zone, --host and '
-                     '--project')
-    if arguments.format in formats.LINES:
-        lines.insert(0, display.summary(totals))
-    formats.tell(lines)
-    return status
 
 
 def _past_syncs() -> list[full_syncs.Entry]:

@@ -10,7 +10,7 @@ from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror.scheduler import filter_table
-from nova_aggregate_mirror.scheduler import pinning
+from nova_aggregate_mirror.scheduler import moving
 
 ZONE = 'availability_zone'
 UNENFORCED = ('Nothing enforces zone %s: no aggregate has it%s.%s')
@@ -28,14 +28,14 @@ def of_hosts(manager: host_states.HostManager) -> dict[str, str]:
 def can_unpin() -> bool:
     """Check whether the compute API changes the zone of a server."""
     return bool(compute_api.max_api_version() >= compute_api.APIVersionRequest(
-        pinning.UNPIN_VERSION))
+        moving.UNPIN_VERSION))
 
 
 def unpin(request: requests.SchedulingRequest) -> str:
     """Return what unpins a server that exists from its zone."""
     if request.operation == explanation.CREATE or not request.record:
         return ''
-    command = pinning.unpin(
+    command = moving.unpin(
         str(request.about['server']), request.record.state, can_unpin())
     return 'unpin the server from its zone: ' + command if command else ''
 

@@ -14,7 +14,7 @@ from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror.scheduler import pinning
+from nova_aggregate_mirror.scheduler import moving
 from nova_aggregate_mirror.source import api
 from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import keyed_aggregates
@@ -55,7 +55,7 @@ class ListServers(command.Lister):
             [rule for rule in rules.RULES if rule.name == audit.ZONE],
             _with_members(aggregates), zone=parsed_args.zone or '',
             default_zone=default, complete=servers.with_move,
-            can_unpin=servers.has(pinning.UNPIN_VERSION))
+            can_unpin=servers.has(moving.UNPIN_VERSION))
         self._misplacements = list(zone_audit.run(servers.read(
             parsed_args.hosts,
             self.clients.project(parsed_args.project or ''))))

@@ -13,10 +13,32 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.source import cell_threads
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import connections
-from nova_aggregate_mirror.source import server_tables
 
-_SERVER, _MIGRATION = server_tables.instances.c, server_tables.migrations.c
-_GROUP = server_tables.instance_groups.c
+# As in ``nova_tables``: a test compares them with nova's models.
+instance_groups = sa.table(
+    'instance_groups', sa.column('uuid', sa.String),
+    sa.column('name', sa.String))
+instances = sa.table(
+    'instances', sa.column('id', sa.Integer), sa.column('uuid', sa.String),
+    sa.column('display_name', sa.String), sa.column('host', sa.String),
+    sa.column('project_id', sa.String), sa.column('vm_state', sa.String),
+    sa.column('task_state', sa.String), sa.column('hidden', sa.Boolean),
+    sa.column('launched_at', sa.DateTime), sa.column('deleted', sa.Integer))
+migrations = sa.table(
+    'migrations', sa.column('id', sa.Integer), sa.column('uuid', sa.String),
+    sa.column('instance_uuid', sa.String), sa.column('status', sa.String),
+    sa.column('migration_type', sa.String),
+    sa.column('source_compute', sa.String),
+    sa.column('dest_compute', sa.String),
+    sa.column('updated_at', sa.DateTime), sa.column('deleted', sa.Integer))
+build_requests = sa.table(
+    'build_requests', sa.column('instance_uuid', sa.String))
+request_specs = sa.table(
+    'request_specs', sa.column('instance_uuid', sa.String),
+    sa.column('spec', sa.Text))
+
+_SERVER, _MIGRATION = instances.c, migrations.c
+_GROUP = instance_groups.c
 EXISTS = (
     _SERVER.deleted == 0,
     # During a resize to another cell both cells have the server.
@@ -31,8 +53,8 @@ _SERVERS_NAMED = sa.select(
 _SERVERS_OF = sa.select(
     _SERVER.uuid, _SERVER.display_name, _SERVER.host, _SERVER.task_state,
 ).where(*EXISTS, _SERVER.uuid.in_(engines.SOME))
-_BUILDS_OF = sa.select(server_tables.build_requests.c.instance_uuid).where(
-    server_tables.build_requests.c.instance_uuid.in_(engines.SOME))
+_BUILDS_OF = sa.select(build_requests.c.instance_uuid).where(
+    build_requests.c.instance_uuid.in_(engines.SOME))
 _MIGRATIONS = sa.select(
     _MIGRATION.uuid, _MIGRATION.instance_uuid, _MIGRATION.status,
     _MIGRATION.migration_type, _MIGRATION.source_compute)

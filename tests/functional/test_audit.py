@@ -11,13 +11,13 @@ from nova_aggregate_mirror.audit import readers
 from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror.scheduler import pinning
+from nova_aggregate_mirror.scheduler import moving
 from tests import patience
 from tests.scheduling import explaining
 
 ZONE, OTHER = 'az-1', 'az-2'
 UNPINS = compute_api.max_api_version() >= compute_api.APIVersionRequest(
-    pinning.UNPIN_VERSION)
+    moving.UNPIN_VERSION)
 LATE = 4102444800.0
 """A time after everything here, in 2100."""
 

@@ -8,8 +8,8 @@ import sqlalchemy as sa
 import testtools
 
 from nova_aggregate_mirror.source import cells
+from nova_aggregate_mirror.source import database_servers
 from nova_aggregate_mirror.source import nova_tables
-from nova_aggregate_mirror.source import server_tables
 
 MODELS = {
     'aggregates': api_models.Aggregate,
@@ -28,7 +28,7 @@ MODELS = {
 }
 TABLES = {
     name: table
-    for name, table in (vars(nova_tables) | vars(server_tables)).items()
+    for name, table in (vars(nova_tables) | vars(database_servers)).items()
     if isinstance(table, sa.sql.TableClause)}
 """The package's declarations, by name."""
 
