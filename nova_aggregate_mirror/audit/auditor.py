@@ -28,8 +28,6 @@ class AuditedServer:
     """None if nova has no request of the server that can be read."""
     error: str = ''
     """Why it cannot be read."""
-    forced: bool = False
-    """Whether the request names its host."""
     segments: rules.Segments = frozenset()
 
 
@@ -151,7 +149,7 @@ class Auditor:
                     server, name, rule.subject,
                     events.contradiction(rule, uuids, self.aggregates),
                     events.PINNED if name == audit.DEFAULT_ZONE
-                    else events.cause(server, rule, audited.forced,
+                    else events.cause(server, rule, audited.request.names_host,
                                       self.aggregates, self.syncs),
                     self.can_unpin, zones[0] if zones else '')
 

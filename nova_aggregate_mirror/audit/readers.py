@@ -36,11 +36,7 @@ class Unreadable(Exception):
     """Nova cannot read the request, with the reason."""
 
 
-StoredRequest = tuple[constraints.ServerRequest, bool]
-"""A request, and whether it names its host."""
-
-
-def parse(text: str) -> StoredRequest:
+def parse(text: str) -> constraints.ServerRequest:
     """Parse the JSON of a RequestSpec, as far as aggregates restrict it.
 
     Nova's objects have to be registered.
@@ -51,7 +47,7 @@ def parse(text: str) -> StoredRequest:
         raise Unreadable('nova has none')
     try:
         spec = objects.RequestSpec.obj_from_primitive(json.loads(text))
-        return request_spec.request(spec), request_spec.names_host(spec)
+        return request_spec.request(spec)
     except request_spec.UNREADABLE as exc:
         raise Unreadable('%s: %s' % (type(exc).__name__, exc)) from exc
 
@@ -62,7 +58,7 @@ class RequestCache:
     def __init__(self) -> None:
         self._parsed = functools.lru_cache(CACHE_SIZE)(parse)
 
-    def parse(self, text: str, server: str) -> StoredRequest:
+    def parse(self, text: str, server: str) -> constraints.ServerRequest:
         """Parse equal requests once, after replacing the server's UUID."""
         text = text.replace(_SERVER % server, _ANY)
         return self._parsed(text) if len(text) <= MAX_LENGTH else parse(text)
@@ -121,19 +117,17 @@ class DatabaseAudit:
     :param history: full syncs, newest first
     :param zone: only servers that request this zone, or are on its hosts
     :param can_unpin: whether the compute API can change the zone of a server
-    :param settings: what ``read_settings`` has read; by default it is called
     :raises MirrorError: nova could not be read, or a plugin not be loaded
     """
 
     def __init__(self, conf: cfg.ConfigOpts, placement: client.Client,
                  names: abc.Iterable[str] = (),
                  history: abc.Iterable[full_syncs.Entry] = (),
-                 zone: str = '', can_unpin: bool = False,
-                 settings: rules.Settings | None = None) -> None:
+                 zone: str = '', can_unpin: bool = False) -> None:
         self._database = connections.api_database()
         aggregates = metadata.read_all(self._database)
         selected = list(dict.fromkeys(names))
-        settings = settings or read_settings(conf, selected)
+        settings = read_settings(conf, selected)
         names = selected or rules.enforced(conf)
         own_rules = [rule for rule in rules.RULES if rule.name in names]
         other_rules = [rules.of_filter(name) for name in names
@@ -174,15 +168,15 @@ class DatabaseAudit:
         segments = self._segments.read(
             [server.uuid for server in page.servers]) if self._segments else {}
         for server in page.servers:
+            request, error = None, ''
             try:
-                request, forced = self._requests.parse(
+                request = self._requests.parse(
                     page.requests.get(server.uuid, ''), server.uuid)
             except Unreadable as exc:
-                yield auditor.AuditedServer(server, None, error=str(exc))
-                continue
+                error = str(exc)
             yield auditor.AuditedServer(
-                server, request, forced=forced,
-                segments=segments.get(server.uuid, frozenset()))
+                server, request, error,
+                segments.get(server.uuid, frozenset()))
 
 
 def read_settings(conf: cfg.ConfigOpts, names: abc.Collection[str]

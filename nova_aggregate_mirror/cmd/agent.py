@@ -117,7 +117,7 @@ def _build_audit(figures: metrics.Metrics
         from nova_aggregate_mirror.agent import periodic_audit
         from nova_aggregate_mirror.audit import readers
         from nova_aggregate_mirror.audit import rules
-        settings = readers.read_settings(CONF, ())
+        readers.read_settings(CONF, ())
         enforced = rules.enforced(CONF)
     except (exceptions.MirrorError, cfg.Error) as exc:
         # No reason to exit: mirroring does not depend on the audit.
@@ -131,8 +131,7 @@ def _build_audit(figures: metrics.Metrics
 
     def audit() -> abc.Iterator[periodic_audit.Progress]:
         source = components.pages()
-        database_audit = readers.DatabaseAudit(
-            CONF, _client(), settings=settings)
+        database_audit = readers.DatabaseAudit(CONF, _client())
         for _misplaced in database_audit.run(source.pages()):
             yield database_audit.totals, ()
         yield database_audit.totals, source.problems()

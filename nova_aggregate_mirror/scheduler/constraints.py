@@ -32,7 +32,8 @@ class ServerRequest:
     """The fields of a server request that aggregate metadata can restrict.
 
     ``image`` has the image properties that are not empty or false, as text.
-    ``zone`` is empty when the request has no availability zone.
+    ``zone`` is empty when the request has no availability zone. An audit tells
+    whether the request ``names_host``.
     """
 
     project: str | None
@@ -40,6 +41,7 @@ class ServerRequest:
     extra_specs: abc.Mapping[str, str] = dataclasses.field(hash=False)
     image: abc.Mapping[str, str] = dataclasses.field(hash=False)
     zone: str
+    names_host: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

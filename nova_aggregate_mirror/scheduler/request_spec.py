@@ -33,7 +33,8 @@ def request(spec: RequestSpec) -> constraints.ServerRequest:
         flavor=flavor.name,
         extra_specs=_field(flavor, 'extra_specs') or {},
         image=_properties(spec),
-        zone=_field(spec, 'availability_zone') or '')
+        zone=_field(spec, 'availability_zone') or '',
+        names_host=names_host(spec))
 
 
 def ports(spec: RequestSpec) -> tuple[list[str], list[str]]:

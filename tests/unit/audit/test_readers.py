@@ -65,7 +65,7 @@ class TestRequests(testtools.TestCase):
 
     def request(self, server='', **requested):
         server = server or uuidutils.generate_uuid()
-        return self.requests.parse(self.stored(server, **requested), server)[0]
+        return self.requests.parse(self.stored(server, **requested), server)
 
     def test_servers_that_share_a_request(self):
         """It is parsed once, and others are not mistaken for it."""
