@@ -30,7 +30,6 @@ class Port:
     :param unaddressed: whether it was created to have no address
     """
 
-    id: str
     network: str
     device: str
     addresses: tuple[tuple[str, str], ...]
@@ -149,8 +148,7 @@ def _number(address: str) -> int:
 
 def _port(port: abc.Mapping[str, Any]) -> Port:
     return Port(
-        id=port['id'], network=port['network_id'],
-        device=port['device_id'] or '',
+        network=port['network_id'], device=port['device_id'] or '',
         addresses=tuple(map(_ADDRESS, port['fixed_ips'])),
         unaddressed=port.get('ip_allocation') == 'none')
 

@@ -145,10 +145,9 @@ def values(aggregate: abc.Mapping[str, str], key: str) -> frozenset[str]:
 
 @dataclasses.dataclass(frozen=True)
 class MemberOf:
-    """The aggregate conditions of a query to placement (``member_of``).
+    """The conditions of a query to placement on the aggregates of a host.
 
-    A host must be in an aggregate of each set in ``required``, and in no
-    aggregate of ``forbidden``.
+    It must be in one of each set in ``required``, in none of ``forbidden``.
     """
 
     required: tuple[frozenset[str], ...] = ()
@@ -171,10 +170,8 @@ def narrow(rules: list[Rule], overlaps: abc.Collection[frozenset[str]],
            query: MemberOf, budget: int) -> tuple[MemberOf, int]:
     """Express the rules as conditions of one query, as far as possible.
 
-    A host that passes every rule is never excluded. A restricting aggregate
-    that shares a host with a matching aggregate is not forbidden, because a
-    query cannot express "in this aggregate or not in that aggregate". Nor can
-    it name an aggregate without a UUID.
+    A host that passes every rule is never excluded: no query can express "in
+    this aggregate or not in that one", or name an aggregate without a UUID.
 
     :param overlaps: pairs of aggregates that share a host
     :param budget: bytes that all conditions may take in the URL
@@ -203,10 +200,9 @@ def narrow(rules: list[Rule], overlaps: abc.Collection[frozenset[str]],
 
 
 def subjects(rules: abc.Iterable[Rule]) -> dict[str | frozenset[str], str]:
-    """Name the rules behind the conditions of a narrowed query.
+    """Name the rule behind each condition of a narrowed query.
 
-    :returns: set of required aggregates, or UUID of a forbidden aggregate, to
-        the subject of its rule
+    :returns: set of required aggregates, or forbidden aggregate, to subject
     """
     by_condition: dict[str | frozenset[str], str] = {}
     for rule in rules:
@@ -226,9 +222,8 @@ def _required(rules: list[Rule], query: MemberOf) -> list[frozenset[str]]:
     # The smaller a set is, the more it narrows the query per byte.
     for group in sorted({rule.matching for rule in rules if rule.required},
                         key=lambda group: (len(group), sorted(group))):
-        is_implied = any(
-            group >= other for other in (*query.required, *groups))
-        if not is_implied and all(map(keyed_aggregates.has_uuid, group)):
+        if all(map(keyed_aggregates.has_uuid, group)) and not any(
+                group >= other for other in (*query.required, *groups)):
             groups.append(group)
     return groups
 

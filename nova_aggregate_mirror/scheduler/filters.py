@@ -34,8 +34,6 @@ LOG = logging.getLogger(__name__)
 def all_filters() -> list[type]:
     """Install the request filters; return nova's host filters and the guard.
 
-    A value of ``available_filters``. A second call changes nothing.
-
     :raises SystemExit: when an option is invalid, after logging the reason
     """
     refused = exceptions.failure_of(install)
@@ -95,8 +93,7 @@ def _load() -> tuple[list[constraints.RequestFilter],
 class AggregateMembershipFilter(filters.BaseHostFilter):
     """Host filter that checks nova's own aggregate memberships.
 
-    It repeats the conditions of the query to placement, and checks the
-    conditions that the query could not include.
+    It repeats the query, and checks what the query could not include.
     """
 
     run_filter_once_per_request = True
@@ -135,16 +132,26 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
                     nova_context.get_admin_context(), spec_obj)
             except nova_exception.RequestFilterFailed:
                 return []
-        passing = self._passing_rules(offered, spec_obj)
+        passing = []
+        for host, subjects in self.broken_rules(offered, spec_obj):
+            if subjects:
+                LOG.debug('%s does not pass the rules for %s', host,
+                          ', '.join(subjects))
+            else:
+                passing.append(host)
         if rebuild:
             # A rebuild does not query placement.
             return passing
         query = request_spec.member_of(spec_obj)
         required = self._checkable(query, passing, spec_obj)
-        belonging = [host for host in passing
-                     if _meets(_aggregates(host), required, query.forbidden)]
-        strays = {host.host for host in passing} - {
-            host.host for host in belonging}
+        belonging, strays = [], set()
+        for host in passing:
+            uuids = _aggregates(host)
+            if uuids.isdisjoint(query.forbidden) and not any(
+                    map(uuids.isdisjoint, required)):
+                belonging.append(host)
+            else:
+                strays.add(host.host)
         if strays:
             LOG.warning(
                 'Instance %s is not scheduled to %s: placement and '
@@ -153,17 +160,6 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
                 'warning persists for minutes, restart nova-scheduler',
                 spec_obj.instance_uuid, ', '.join(sorted(strays)))
         return belonging
-
-    def _passing_rules(self, hosts: list[Any],
-                       spec: request_spec.RequestSpec) -> list[Any]:
-        passing = []
-        for host, subjects in self.broken_rules(hosts, spec):
-            if subjects:
-                LOG.debug('%s does not pass the rules for %s', host,
-                          ', '.join(subjects))
-            else:
-                passing.append(host)
-        return passing
 
     def broken_rules(self, hosts: abc.Iterable[Any],
                      spec: request_spec.RequestSpec
@@ -190,8 +186,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
                    spec: request_spec.RequestSpec) -> list[frozenset[str]]:
         """Return the required groups of nova's aggregates that a host lacks.
 
-        Other aggregates are not in the host states: only placement can check
-        a group with any.
+        Other aggregates are not in the host states.
         """
         memberships = [_aggregates(host) for host in hosts]
         self._host_aggregates |= frozenset().union(*memberships)
@@ -213,10 +208,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
 
 
 class SegmentAddressesFilter(filters.BaseHostFilter):
-    """Host filter that counts the addresses of servers requested together.
-
-    The request filter ``segment_addresses`` finds how many are free.
-    """
+    """Host filter that counts the addresses of servers requested together."""
 
     RUN_ON_REBUILD = False
 
@@ -226,13 +218,6 @@ class SegmentAddressesFilter(filters.BaseHostFilter):
         offered = list(filter_obj_list)
         free = request_spec.get_addresses(spec_obj)
         return free.passing(offered) if free else offered
-
-
-def _meets(aggregates: frozenset[str], required: list[frozenset[str]],
-           forbidden: frozenset[str]) -> bool:
-    """Check whether a host in these aggregates meets the query."""
-    return aggregates.isdisjoint(forbidden) and not any(
-        map(aggregates.isdisjoint, required))
 
 
 def _aggregates(host: Any) -> frozenset[str]:

@@ -12,9 +12,8 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class Segment:
-    """A segment of a network, and for how many servers it has addresses.
+    """The aggregates of a segment, and the servers it has addresses for.
 
-    :param aggregates: UUIDs of the aggregates with its hosts
     :param servers: None if there are enough for all servers
     """
 
@@ -27,10 +26,7 @@ class Segment:
                    for aggregate in host.aggregates)
 
     def is_free(self, added: abc.Iterable[tuple[Any, int]]) -> bool:
-        """Check whether an address is left after servers were added to hosts.
-
-        :param added: host states, each with the number of servers
-        """
+        """Check whether one is left after servers were added to hosts."""
         servers = sum(count for host, count in added if self.has(host))
         return self.servers is None or servers < self.servers
 
@@ -46,8 +42,7 @@ class FreeAddresses:
     def passing(self, hosts: list[Any]) -> list[Any]:
         """Return the hosts that still have an address for a server.
 
-        :param hosts: host states, to which nova adds the servers of the
-            request between two calls
+        Between two calls nova adds a server of the request to a host state.
         """
         if self._before is None:
             self._before = [(host, host.num_instances) for host in hosts]

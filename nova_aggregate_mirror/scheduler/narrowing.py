@@ -57,8 +57,6 @@ class QueryFilter:
 class Narrowing(QueryFilter):
     """Adds the rules of all filters on aggregate metadata to the query.
 
-    Each method raises ``NovaUnavailable`` without nova's API database.
-
     :param budget: bytes that aggregates may take in the URL of the query
     """
 
@@ -70,10 +68,6 @@ class Narrowing(QueryFilter):
         self._warned = False
 
     def change(self, spec: request_spec.RequestSpec) -> bool:
-        """Narrow the query; return whether it was changed.
-
-        :raises Unsatisfiable: when no aggregate matches a required rule
-        """
         _rules, added, left_out = self._narrow(spec)
         if left_out and not self._warned:
             self._warned = True
@@ -95,10 +89,7 @@ class Narrowing(QueryFilter):
 
     def describe(self, spec: request_spec.RequestSpec
                  ) -> abc.Mapping[str | frozenset[str], str]:
-        """Name the rules behind the conditions of a narrowed query.
-
-        :returns: as ``constraints.subjects``
-        """
+        """Return ``constraints.subjects`` of a request."""
         return constraints.subjects(self._narrow(spec)[0])
 
     def _narrow(self, spec: request_spec.RequestSpec) -> tuple[

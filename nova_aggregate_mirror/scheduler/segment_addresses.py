@@ -36,11 +36,6 @@ class SegmentAddresses(narrowing.QueryFilter):
         """Segment to its aggregates, which rarely change."""
 
     def change(self, spec: request_spec.RequestSpec) -> bool:
-        """Leave out full segments; return whether there are any.
-
-        :raises Unsatisfiable: when all segments of a network are full
-        :raises MirrorError: when neutron or placement could not be read
-        """
         routed = (self._conf.scheduler
                   .query_placement_for_routed_network_aggregates)
         # Nova has required no aggregate of a network without segments.
@@ -62,9 +57,7 @@ class SegmentAddresses(narrowing.QueryFilter):
 
     def _narrow(self, spec: request_spec.RequestSpec,
                 ports: abc.Mapping[str, int]) -> bool:
-        """Leave out full segments of each network.
-
-        The request changes only after everything was read.
+        """Leave out full segments, after everything was read.
 
         :param ports: network to the number of addresses that a server needs
         """
@@ -122,8 +115,7 @@ class SegmentAddresses(narrowing.QueryFilter):
         A port gets an address of each IP version that its segment has. A
         segment about which anything is unknown is not limited.
 
-        :param ports: ports of each server that need an address of the network
-        :returns: by the UUID of the segment; 0 if it is full
+        :param ports: those of each server that need an address of the network
         """
         families = collections.defaultdict[
             tuple[str, int], list[networks.Subnet]](list)
@@ -171,12 +163,8 @@ class SegmentAddresses(narrowing.QueryFilter):
     def _required_aggregates(self, spec: request_spec.RequestSpec,
                              network: str, segments: abc.Iterable[str]
                              ) -> abc.Mapping[str, frozenset[str]]:
-        """Return the aggregates of segments that nova has required together.
-
-        The cached ones may be outdated: then all are read once more.
-
-        :returns: by segment; empty if nova has required others
-        """
+        """Return the aggregates by segment; none if nova requires others."""
+        # The cached ones may be outdated: then all are read once more.
         for cached in (self._aggregates, {}):
             aggregates = {
                 # The provider of a segment has the UUID of the segment.
