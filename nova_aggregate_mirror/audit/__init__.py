@@ -56,11 +56,10 @@ class PlacedServer:
 
 def with_move(server: PlacedServer, kind: str | None,
               changed_at: float | None) -> PlacedServer:
-    """Add the last migration of a server to its host.
+    """Add the last migration of a server to its host; None if there is none.
 
-    :param kind: type of the migration; None if there is none
-    :param changed_at: when it was last changed, which may be days after the
-        server has moved, except for a live migration
+    :param changed_at: may be days after the server has moved, except for a
+        live migration
     """
     if kind is None or (changed_at or 0.0) + LAUNCH_DELAY < (
             server.arrived or 0.0):
@@ -112,11 +111,7 @@ class Misplacement:
 
     @property
     def keep_step(self) -> str:
-        """Command that pins the server to the zone of its host.
-
-        It only unpins the server if the host is in no zone. Empty for other
-        rules, and if the compute API cannot change the zone.
-        """
+        """Command that pins the server to the zone of its host, if any."""
         if self.rule != ZONE or not self.can_unpin:
             return ''
         uuid = self.server.uuid

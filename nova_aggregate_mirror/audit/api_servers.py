@@ -35,10 +35,7 @@ class ApiServers:
 
     def read(self, hosts: abc.Sequence[str] = (), project: str = ''
              ) -> abc.Iterator[auditor.AuditedServer]:
-        """Read the servers of all projects that are on a host, by page.
-
-        Their requests have the availability zone that they are pinned to.
-        """
+        """Read the servers on hosts, with the zones they are pinned to."""
         for host in dict.fromkeys(hosts) or ('',):
             marker = ''
             while True:

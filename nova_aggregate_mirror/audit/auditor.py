@@ -14,7 +14,6 @@ from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.source import keyed_aggregates
 
-
 RULES_CACHED = 4096
 """Requests whose rules are cached; most servers share theirs with others."""
 
@@ -98,10 +97,7 @@ class Auditor:
 
     def refresh(self, aggregates: keyed_aggregates.Aggregates,
                 hosts: abc.Collection[str]) -> None:
-        """Compare with these aggregates from now on.
-
-        :param aggregates: every aggregate, with its members among ``hosts``
-        """
+        """Compare with these aggregates, and their members among ``hosts``."""
         if aggregates.metadata != self.aggregates.metadata:
             self._rules.cache_clear()
         self.aggregates = dataclasses.replace(aggregates, members={
@@ -110,7 +106,6 @@ class Auditor:
 
     @property
     def zones(self) -> frozenset[str]:
-        """Names of the zones that nova has."""
         metadata = self.aggregates.metadata
         zones = rules.zones(frozenset(metadata), metadata)
         return frozenset({self.default_zone, *zones} - {''})

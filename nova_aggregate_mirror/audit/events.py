@@ -35,10 +35,7 @@ class PastSync:
 def cause(server: audit.PlacedServer, rule: constraints.Rule, forced: bool,
           aggregates: keyed_aggregates.Aggregates,
           syncs: abc.Sequence[PastSync] = ()) -> audit.Event:
-    """Return the cause, as far as nova and the history of syncs show it.
-
-    :param forced: whether the request names its host
-    """
+    """Return the cause, as far as nova and the history of syncs show it."""
     change = _change(server, rule, aggregates)
     if change:
         return change
@@ -63,8 +60,6 @@ def _change(server: audit.PlacedServer, rule: constraints.Rule,
             aggregates: keyed_aggregates.Aggregates, guess: bool = False
             ) -> audit.Event | None:
     """Return the change of the host's aggregates that may have broken a rule.
-
-    Nova keeps no record of a host that was removed from an aggregate.
 
     :param guess: whether to return for a required rule the addition to an
         aggregate for which the host may have left a matching one
@@ -109,16 +104,12 @@ def _drift(arrived: float | None, syncs: abc.Sequence[PastSync]) -> str:
 
 def contradiction(rule: constraints.Rule, host_aggregates: frozenset[str],
                   aggregates: keyed_aggregates.Aggregates) -> str:
-    """Describe what a host has instead of what a rule requires.
-
-    :param host_aggregates: UUIDs of the aggregates of the host
-    """
+    """Describe what a host has instead of what a rule requires."""
     if constraints.ZONE in rule.keys:
         return ', '.join('zone %s' % zone for zone in rules.zones(
             host_aggregates, aggregates.metadata)) or 'no zone'
-    excluding = (frozenset() if rule.required
-                 else rule.restricting & host_aggregates)
-    if excluding:
+    excluding = rule.restricting & host_aggregates
+    if excluding and not rule.required:
         return 'in %s, which is for others' % _names(
             excluding, aggregates.names)
     if not rule.matching:
@@ -127,6 +118,5 @@ def contradiction(rule: constraints.Rule, host_aggregates: frozenset[str],
 
 
 def _names(uuids: frozenset[str], names: abc.Mapping[str, str]) -> str:
-    """Name a few aggregates."""
     titles = ['%s (%s)' % (names.get(uuid, ''), uuid) for uuid in uuids]
     return plurals.some(titles, 3)

@@ -113,10 +113,10 @@ class SegmentReader:
 class DatabaseAudit:
     """An audit of the servers in nova's databases, by nova's objects.
 
+    The arguments are those of ``auditor.Auditor``.
+
     :param names: the rules to check; by default those that are enforced
     :param history: full syncs, newest first
-    :param zone: only servers that request this zone, or are on its hosts
-    :param can_unpin: whether the compute API can change the zone of a server
     :raises MirrorError: nova could not be read, or a plugin not be loaded
     """
 
@@ -145,7 +145,6 @@ class DatabaseAudit:
 
     @property
     def zones(self) -> frozenset[str]:
-        """Names of the zones that nova has."""
         return self._auditor.zones
 
     def run(self, pages: abc.Iterable[server_pages.Page]

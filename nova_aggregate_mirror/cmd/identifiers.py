@@ -37,9 +37,8 @@ class Identifiers:
 
     def image(self, name: str) -> str:
         # The image is read by its ID later, which finds whether it exists.
-        if uuidutils.is_uuid_like(name):
-            return name
-        return self._resource(resources.IMAGE, name)
+        return name if uuidutils.is_uuid_like(name) else self._resource(
+            resources.IMAGE, name)
 
     def server(self, name: str) -> str:
         # The request of the server is read later, as in ``image``.

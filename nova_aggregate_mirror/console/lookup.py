@@ -22,10 +22,9 @@ from nova_aggregate_mirror.reconcile import problems
 
 def resource(build: abc.Callable[[], Any], party: errors.Parties,
              kind: resources.Kind, name: str, seconds: float) -> str:
-    """Return the ID of a resource of a service.
+    """Return the ID of a resource of a service; empty for an empty name.
 
-    An ID that cannot be looked up is returned as it is, after a line on
-    standard error; an empty text is returned without a line.
+    An ID that cannot be looked up is returned after a line on standard error.
 
     :raises UnknownName: when no single resource has the name, or it cannot be
         looked up

@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import ipaddress
 import itertools
-import operator
 from typing import Any
 import urllib.parse
 
@@ -16,9 +15,6 @@ from oslo_config import cfg
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import repeats
 from nova_aggregate_mirror.http import resources
-
-_ADDRESS = operator.itemgetter('subnet_id', 'ip_address')
-_POOL = operator.itemgetter('start', 'end')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,8 +62,7 @@ class Counts:
     """Neutron's counts of the addresses of a subnet.
 
     :param total: addresses in the allocation pools
-    :param used: addresses that ports have; with ``exact`` those of the
-        allocation pools only, otherwise all of the subnet
+    :param exact: whether ``used`` are only those of the allocation pools
     """
 
     total: int
@@ -99,10 +94,7 @@ class Networks:
                                 'allocation_pools')})
 
     def counts(self, networks: abc.Collection[str]) -> dict[str, Counts]:
-        """Read the counts of addresses of each subnet of some networks.
-
-        Neutron allows this to the roles ``admin`` and ``service``.
-        """
+        """Read the counts of addresses of each subnet of some networks."""
         availabilities = self._read(
             'network-ip-availabilities', _counts, {'network_id': networks})
         return dict(itertools.chain.from_iterable(availabilities))
@@ -149,7 +141,8 @@ def _number(address: str) -> int:
 def _port(port: abc.Mapping[str, Any]) -> Port:
     return Port(
         network=port['network_id'], device=port['device_id'] or '',
-        addresses=tuple(map(_ADDRESS, port['fixed_ips'])),
+        addresses=tuple((fixed['subnet_id'], fixed['ip_address'])
+                        for fixed in port['fixed_ips']),
         unaddressed=port.get('ip_allocation') == 'none')
 
 
@@ -161,7 +154,8 @@ def _subnet(subnet: abc.Mapping[str, Any]) -> Subnet:
         version=int(subnet['ip_version']),
         derived=mode in ('slaac', 'dhcpv6-stateless'),
         services=tuple(subnet.get('service_types') or ()),
-        pools=tuple(map(_POOL, subnet['allocation_pools'])))
+        pools=tuple((pool['start'], pool['end'])
+                    for pool in subnet['allocation_pools']))
 
 
 def _counts(network: abc.Mapping[str, Any]) -> list[tuple[str, Counts]]:

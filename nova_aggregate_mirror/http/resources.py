@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Adapters of the services that have names, and images of glance."""
 
-from collections import abc
 import dataclasses
 from typing import Any
 
@@ -63,10 +62,7 @@ def adapter(conf: cfg.ConfigOpts, kind: Kind) -> ks_adapter.Adapter:
 
 def get(adapter: ks_adapter.Adapter, call: errors.Call, path: str,
         *statuses: int) -> requests.Response:
-    """Send a GET request; raise a MirrorError for another status.
-
-    :param statuses: accepted statuses, besides 200
-    """
+    """Send a GET request; raise a MirrorError unless 200 or ``statuses``."""
     # The session parses the token and the catalog.
     with errors.parsing(), library_errors.looking_up(
             adapter.session, adapter.service_type, adapter.region_name,
@@ -84,12 +80,10 @@ def party(conf: cfg.ConfigOpts, kind: Kind) -> errors.Parties:
 
 @repeats.repeating
 def read_image(conf: cfg.ConfigOpts, image: str) -> dict[str, Any]:
-    """Read an image, in the form that nova uses.
-
-    The credentials are those of ``[placement]``. The deadline of the caller
-    bounds it; without one it raises ``RuntimeError``.
+    """Read an image, in the form that nova makes of glance's document.
 
     :raises MirrorError: glance could not be read, or does not have it
+    :raises RuntimeError: the caller has set no deadline
     """
     call = errors.Call(
         party(conf, IMAGE), 'reading image %s' % image,
@@ -102,13 +96,9 @@ def read_image(conf: cfg.ConfigOpts, image: str) -> dict[str, Any]:
                 'glance has no image %s that this user can see; give its ID, '
                 'or its properties with --image-property' % image)
         with errors.parsing():
-            return _as_nova(response.json())
-
-
-def _as_nova(document: abc.Mapping[str, Any]) -> dict[str, Any]:
-    """Return an image in the form that nova makes of glance's document."""
-    attributes = {name: value for name, value in document.items()
-                  if name in _READ}
-    properties = {name: value for name, value in document.items()
-                  if name not in _READ | _OMITTED}
-    return {**attributes, 'properties': properties}
+            items = response.json().items()
+            attributes = {name: value for name, value in items
+                          if name in _READ}
+            properties = {name: value for name, value in items
+                          if name not in _READ | _OMITTED}
+            return {**attributes, 'properties': properties}

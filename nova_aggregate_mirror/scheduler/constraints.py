@@ -129,7 +129,7 @@ def value_rule(subject: str, key: str, value: str, metadata: Metadata) -> Rule:
 
 
 def aggregates_with(metadata: Metadata,
-                    condition: abc.Callable[[abc.Mapping[str, str]], bool]
+                    condition: abc.Callable[[abc.Mapping[str, str]], object]
                     ) -> frozenset[str]:
     """Return the aggregates for whose metadata a condition holds."""
     return frozenset(uuid for uuid, aggregate in metadata.items()

@@ -121,8 +121,8 @@ def unchecked(plugins: abc.Mapping[str, object],
               host_filters: abc.Collection[str]) -> list[str]:
     """List the request filters with rules that no host filter checks.
 
-    A query to placement does not suffice: nova's API database may fail while
-    it is built, a rule may not fit into it, and a rebuild has none.
+    Nova's API database may fail while a query is built, a rule may not fit
+    into it, and a rebuild has none.
     """
     return [name for name, plugin in plugins.items()
             if hasattr(plugin, 'rules') and GUARD not in host_filters

@@ -65,14 +65,11 @@ class TenantIsolation:
 
     def rules(self, request: constraints.ServerRequest,
               metadata: constraints.Metadata) -> list[constraints.Rule]:
-        tenants = {uuid: self._tenants(aggregate)
-                   for uuid, aggregate in metadata.items()}
-        matching = frozenset(uuid for uuid, projects in tenants.items()
-                             if request.project in projects)
-        restricting = frozenset(uuid for uuid, projects in tenants.items()
-                                if projects)
+        matching = constraints.aggregates_with(
+            metadata, lambda values: request.project in self._tenants(values))
         return [constraints.Rule(
-            'tenant %s' % request.project, matching, restricting,
+            'tenant %s' % request.project, matching,
+            constraints.aggregates_with(metadata, self._tenants),
             keys=constraints.TENANT_KEYS)]
 
     def _tenants(self, aggregate: abc.Mapping[str, str]) -> frozenset[str]:
@@ -175,7 +172,6 @@ def load(conf: cfg.ConfigOpts) -> tuple[list[constraints.RequestFilter],
 
 def _extra_spec_rule(name: str, key: str, requested: str,
                      metadata: constraints.Metadata) -> constraints.Rule:
-    """Require an aggregate in which a key has the value of an extra spec."""
     def matches(aggregate: abc.Mapping[str, str]) -> bool:
         return any(_matches(value, requested)
                    for value in constraints.values(aggregate, key))

@@ -38,11 +38,7 @@ def request(spec: RequestSpec) -> constraints.ServerRequest:
 
 
 def ports(spec: RequestSpec) -> tuple[list[str], list[str]]:
-    """Read the ports that a server gets, as far as they are known.
-
-    :returns: the network of each new port without an address, and the ports
-        that exist
-    """
+    """Return the networks of new ports without an address, and old ports."""
     networks, existing = [], []
     for requested in _field(spec, 'requested_networks') or ():
         if _field(requested, 'port_id'):
@@ -64,7 +60,6 @@ def set_addresses(spec: RequestSpec, free: FreeAddresses) -> None:
 
 
 def get_addresses(spec: RequestSpec) -> FreeAddresses | None:
-    """Return the free addresses if some segments have too few for all."""
     free: FreeAddresses | None = getattr(
         spec, 'aggregate_mirror_addresses', None)
     return free
@@ -85,10 +80,9 @@ def names_host(spec: RequestSpec) -> bool:
 
 
 def is_rebuild(spec: RequestSpec) -> bool:
-    """Check whether nova rebuilds a server on its host.
+    """Check whether nova rebuilds a server on its host, which it then names.
 
-    Nova 29 and 30 accept the hint for it from users, and nova stores it. For
-    a rebuild nova names the host as well.
+    Nova 29 and 30 accept the hint for it from users, and nova stores it.
     """
     return bool(utils.request_is_rebuild(spec)) and names_host(spec)
 
