@@ -86,7 +86,6 @@ class ServerPages(database_servers.CellReader):
                 yield Page(servers, self._requests(uuids) if uuids else {})
 
     def _requests(self, servers: abc.Sequence[str]) -> abc.Mapping[str, str]:
-        """Read the stored requests of servers, given by UUID."""
         with self._api.reading() as api:
             rows = api.execute(_REQUESTS, {'some': servers}).all()
         return dict(map(tuple, rows))
@@ -99,8 +98,7 @@ def _page(cell: Any, statement: Any, after: int
     if not rows:
         return after, []
     moves = {}
-    uuids = [row.uuid for row in rows]
-    for move in cell.execute(_MOVES, {'some': uuids}):
+    for move in cell.execute(_MOVES, {'some': [row.uuid for row in rows]}):
         # A resize on the same host is no move. MySQL would refuse to compare
         # columns of different collations, and ignore case.
         if move.source_compute not in (None, move.dest_compute):

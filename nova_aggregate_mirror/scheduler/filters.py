@@ -17,10 +17,8 @@ from nova.scheduler import request_filter
 from nova.scheduler import utils
 from oslo_log import log as logging
 
-from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
-from nova_aggregate_mirror import option_values
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import narrowing
 from nova_aggregate_mirror.scheduler import request_filters
@@ -53,7 +51,7 @@ def install() -> None:
 
     :raises MirrorError: an option is invalid, or nova is not supported
     """
-    metadata_filters, query_filters = _load()
+    metadata_filters, query_filters = request_filters.load(CONF)
     missing = None
     if CONF.scheduler.query_placement_for_routed_network_aggregates:
         missing = exceptions.failure_of(
@@ -82,14 +80,6 @@ def install() -> None:
                  ', '.join(CONF.aggregate_mirror.request_filters))
 
 
-def _load() -> tuple[list[constraints.RequestFilter],
-                     list[narrowing.QueryFilter]]:
-    """Check the options, and load the request filters that they name."""
-    conf.register_opts(CONF)
-    option_values.check(CONF)
-    return request_filters.load(CONF)
-
-
 class AggregateMembershipFilter(filters.BaseHostFilter):
     """Host filter that checks nova's own aggregate memberships.
 
@@ -100,7 +90,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
     RUN_ON_REBUILD = True
 
     def __init__(self) -> None:
-        self._filters, _query_filters = _load()
+        self._filters, _query_filters = request_filters.load(CONF)
         self._source = metadata.MetadataSource()
         self._host_aggregates: frozenset[str] = frozenset()
         """UUIDs of nova's aggregates, as far as they were needed."""

@@ -80,10 +80,6 @@ class Narrowing(QueryFilter):
         if added == constraints.MemberOf() or not (
                 request_spec.narrowable(spec)):
             return False
-        LOG.debug('Query narrowed: in an aggregate of each of %s, in none '
-                  'of %s',
-                  [sorted(group) for group in added.required],
-                  sorted(added.forbidden))
         request_spec.add(spec, added)
         return True
 

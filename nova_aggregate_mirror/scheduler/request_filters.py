@@ -16,7 +16,9 @@ from nova.scheduler.filters import (
 from nova.scheduler.filters import extra_specs_ops
 from oslo_config import cfg
 
+import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import option_values
 from nova_aggregate_mirror import plugins
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_table
@@ -150,11 +152,13 @@ class DefaultZone(_RequiredValues):
 
 def load(conf: cfg.ConfigOpts) -> tuple[list[constraints.RequestFilter],
                                         list[narrowing.QueryFilter]]:
-    """Load the plugins that an option names, each kind in its order.
+    """Check the options, and load the plugins that they name, by kind.
 
-    :raises InvalidConfiguration: when a plugin is unknown or cannot be
-        loaded, or no host filter checks its rules
+    :raises InvalidConfiguration: when an option is invalid, a plugin is
+        unknown or cannot be loaded, or no host filter checks its rules
     """
+    nova_aggregate_mirror.conf.register_opts(conf)
+    option_values.check(conf)
     loaded = plugins.load(filter_table.NAMESPACE, filter_table.OPTION,
                           filter_table.configured(conf), conf)
     unchecked = filter_table.unchecked(

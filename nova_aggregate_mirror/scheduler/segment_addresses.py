@@ -85,8 +85,6 @@ class SegmentAddresses(narrowing.QueryFilter):
                     for segment in sorted(segments - full)}
             if full:
                 replacements.append((_union(aggregates), _union(left)))
-                LOG.debug('Full segments of network %s are left out: %s',
-                          network, ', '.join(sorted(full)))
             if full < limits.keys():
                 limited.append([
                     free_addresses.Segment(uuids, limits.get(segment))

@@ -114,30 +114,24 @@ class DatabaseServers(CellReader):
             uuids.update(self._cells.ask(cell, query, (), self.cells_down))
         return sorted(uuids)
 
-    def consumers(self, uuids: abc.Iterable[str]
+    def consumers(self, uuids: abc.Collection[str]
                   ) -> abc.Mapping[str, Consumer]:
-        """Read servers and migrations: two statements in each cell.
-
-        One that is missing may be in a cell of ``cells_down``.
-        """
-        chunks = list(engines.chunks(uuids))
-        if not chunks:
-            return {}
-        consumers = {}
+        """Read servers and migrations, which may be in a cell that is down."""
+        consumers: dict[str, Consumer] = {}
+        if not uuids:
+            return consumers
         with self._api.reading() as api:
             # Cell0 has the servers whose creation nova-conductor failed.
             existing = [*map(cells.cell_of, api.execute(cells.EVERY))]
-            for some in chunks:
-                # Resources are claimed before a cell has the server. What
-                # reaches a cell meanwhile is found there, below.
-                for row in api.execute(_BUILDS_OF, {'some': some}):
-                    consumers[row.instance_uuid] = Consumer(
-                        row.instance_uuid, task='scheduling')
-        for some in chunks:
-            for cell in existing:
-                consumers |= self._cells.ask(
-                    cell, functools.partial(_consumers, some=some),
-                    default={}, down=self.cells_down)
+            # Resources are claimed before a cell has the server. What reaches
+            # a cell meanwhile is found there, below.
+            for row in engines.select(api, _BUILDS_OF, uuids):
+                consumers[row.instance_uuid] = Consumer(
+                    row.instance_uuid, task='scheduling')
+        for cell in existing:
+            consumers |= self._cells.ask(
+                cell, functools.partial(_consumers, uuids=uuids),
+                default={}, down=self.cells_down)
         return consumers
 
     def groups_named(self, name: str) -> list[str]:
@@ -146,19 +140,19 @@ class DatabaseServers(CellReader):
             return _uuids(api, _GROUPS_NAMED, name)
 
 
-def _consumers(cell: Any, some: list[str]) -> dict[str, Consumer]:
+def _consumers(cell: Any, uuids: abc.Collection[str]) -> dict[str, Consumer]:
     consumers = {}
     evacuated: dict[str, set[str]] = {}
-    for row in cell.execute(_MOVES_OF, {'some': some}):
+    for row in engines.select(cell, _MOVES_OF, uuids):
         # The other rows are evacuations, selected by their server.
-        if row.uuid in some:
+        if row.uuid in uuids:
             consumers[row.uuid] = Consumer(
                 row.instance_uuid or '', status=row.status or '',
                 move=row.migration_type or 'migration')
         else:
             evacuated.setdefault(row.instance_uuid, set()).add(
                 row.source_compute or '')
-    for row in cell.execute(_SERVERS_OF, {'some': some}):
+    for row in engines.select(cell, _SERVERS_OF, uuids):
         consumers[row.uuid] = Consumer(
             row.uuid, name=row.display_name or '', host=row.host or '',
             task=row.task_state or '',
