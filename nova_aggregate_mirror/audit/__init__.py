@@ -26,11 +26,10 @@ LAUNCH_DELAY = 60.0
 """Seconds from a finished resize to the launch that nova records for it: its
 migration is saved first, in a call that may take rpc_response_timeout."""
 
-_LIVE = 'openstack server migrate --live-migration %s'
-_COLD = ('openstack server migrate --wait %s && openstack server migration '
-         'confirm %s')
-_MOVES = {moving.LIVE: _LIVE, moving.COLD: _COLD}
 _COMMANDS = {
+    moving.LIVE: 'openstack server migrate --live-migration %s',
+    moving.COLD: 'openstack server migrate --wait %s && openstack server '
+                 'migration confirm %s',
     'resized': 'run "openstack server resize confirm %s", then audit again',
     # The client offloads no server that is shelved already.
     'shelved': 'run "openstack server unshelve --wait %s", then audit again'}
@@ -104,7 +103,7 @@ class Misplacement:
         if self.rule == DEFAULT_ZONE:
             return moving.unpin(uuid, state, self.can_unpin) or (
                 'no command unpins a server in state %s' % state)
-        command = _MOVES.get(moving.of_state(state)) or _COMMANDS.get(state)
+        command = _COMMANDS.get(moving.of_state(state) or state)
         if not command:
             return 'no command moves a server in state %s' % state
         return command.replace('%s', uuid)

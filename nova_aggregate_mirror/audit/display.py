@@ -31,8 +31,7 @@ def steps(misplacements: abc.Iterable[audit.Misplacement]) -> list[str]:
     lines = []
     for misplacement in misplacements:
         name = misplacement.server.name
-        aim = ('unpin' if misplacement.rule == audit.DEFAULT_ZONE
-               else 'move')
+        aim = 'unpin' if misplacement.rule == audit.DEFAULT_ZONE else 'move'
         lines += ['To %s %s:' % (aim, name), '  ' + misplacement.step]
         if misplacement.keep_step:
             lines += ['To keep %s there:' % name,

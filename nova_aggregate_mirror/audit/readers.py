@@ -116,7 +116,6 @@ class DatabaseAudit:
     The arguments are those of ``auditor.Auditor``.
 
     :param names: the rules to check; by default those that are enforced
-    :param history: full syncs, newest first
     :raises MirrorError: nova could not be read, or a plugin not be loaded
     """
 
@@ -132,10 +131,13 @@ class DatabaseAudit:
         own_rules = [rule for rule in rules.RULES if rule.name in names]
         other_rules = [rules.of_filter(name) for name in names
                        if name not in rules.NAMES]
+        past = [events.PastSync(entry.started_at, entry.ended_at,
+                                entry.added + entry.removed)
+                for entry in history if entry.compared]
         self._auditor = auditor.Auditor(
             [*own_rules, *other_rules], aggregates, settings,
-            past_syncs(history), zone, conf.default_availability_zone,
-            can_unpin=can_unpin)
+            sorted(past, key=lambda sync: sync.ended), zone,
+            conf.default_availability_zone, can_unpin=can_unpin)
         self._segments = (
             SegmentReader(conf, placement, aggregates.names)
             if 'segment' in names else None)
@@ -203,11 +205,3 @@ def read_settings(conf: cfg.ConfigOpts, names: abc.Collection[str]
         conf.scheduler.limit_tenants_to_placement_aggregate,
         conf.scheduler.placement_aggregate_required_for_tenants,
         plugins_of_rules)
-
-
-def past_syncs(syncs: abc.Iterable[full_syncs.Entry]) -> list[events.PastSync]:
-    """Return the full syncs that compared everything, oldest first."""
-    past = [events.PastSync(entry.started_at, entry.ended_at,
-                            entry.added + entry.removed)
-            for entry in syncs if entry.compared]
-    return sorted(past, key=lambda sync: sync.ended)

@@ -67,8 +67,6 @@ class ServerPages(database_servers.CellReader):
             statement = statement.where(_SERVER.host.in_(sorted(hosts)))
         if project:
             statement = statement.where(_SERVER.project_id == project)
-        # In place: a caller may hold it, and reads it after the last page.
-        self.cells_down.clear()
         with self._api.reading() as api:
             existing = self._cells.all(api)
         for cell in existing:

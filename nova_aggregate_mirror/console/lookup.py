@@ -90,21 +90,19 @@ def unknown_names(zone: str, zones: abc.Collection[str],
                   ) -> list[problems.Problem]:
     """Return a problem for each name that neither nova nor a server has.
 
-    :param zone: requested by no server if the audit of it found none
     :param zones: those of nova
     :param hosts: hosts that nova deleted may have servers
     :param read: reads nova's hosts
     """
     texts = []
     if zone and not totals.servers and zone not in zones:
-        names = plurals.some(zones) or 'none'
         texts.append('nova has no availability zone %s, and no server '
-                     'requests it; nova has %s' % (zone, names))
+                     'requests it; nova has %s' % (
+                         zone, plurals.some(zones) or 'none'))
     empty = set(hosts).difference(totals.hosts)
     existing = read() if empty else ()
-    names = plurals.some(existing) or 'none'
-    for host in sorted(empty.difference(existing)):
-        texts.append('nova has no host %s, and no server is on it; nova has '
-                     '%s' % (host, names))
+    texts += ['nova has no host %s, and no server is on it; nova has %s' % (
+        host, plurals.some(existing) or 'none')
+        for host in sorted(empty.difference(existing))]
     return [problems.Problem('', text, status=exit_status.COULD_NOT_RUN)
             for text in texts]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Adapters of the services that have names, and images of glance."""
 
+from collections import abc
 import dataclasses
 from typing import Any
 
@@ -38,25 +39,22 @@ class Kind:
     credentials: str
     """Section of nova.conf that has the account."""
     path: str
-    version: tuple[int, int] | None = None
-    """The version to discover; by default ``path`` has it."""
+    versions: abc.Mapping[str, Any] = dataclasses.field(
+        default_factory=dict, hash=False)
+    """The versions to discover; by default ``path`` has one."""
 
 
 PROJECT = Kind('project', 'keystone', 'keystone', 'placement', '/projects',
-               (3, 0))
+               {'min_version': (3, 0), 'max_version': (3, 'latest')})
 IMAGE = Kind('image', 'glance', 'glance', 'placement', '/v2/images')
 NETWORK = Kind('network', 'neutron', 'neutron', 'neutron', '/v2.0/networks')
 
 
 def adapter(conf: cfg.ConfigOpts, kind: Kind) -> ks_adapter.Adapter:
     """Build an adapter for the service with the options of nova.conf."""
-    versions: dict[str, Any] = {}
-    if kind.version:
-        versions = {'min_version': kind.version,
-                    'max_version': (kind.version[0], 'latest')}
     adapter: ks_adapter.Adapter = loading.load_adapter_from_conf_options(
         conf, kind.group, session=auth.session(conf, kind.credentials),
-        **versions)
+        **kind.versions)
     return adapter
 
 

@@ -21,9 +21,6 @@ from nova_aggregate_mirror.scheduler import request_spec
 
 LOG = logging.getLogger(__name__)
 
-COMPUTE = 'compute:'
-"""Start of the device owner of a server's port; the rest is its zone."""
-
 
 class SegmentAddresses(narrowing.QueryFilter):
     """Narrows the aggregates of a network to segments with addresses."""
@@ -118,7 +115,10 @@ class SegmentAddresses(narrowing.QueryFilter):
         families = collections.defaultdict[
             tuple[str, int], list[networks.Subnet]](list)
         for subnet in subnets:
-            if not subnet.derived and not _reserved(subnet):
+            # The owner of a server's port is "compute:" and its zone.
+            reserved = subnet.services and not any(
+                owner.startswith('compute:') for owner in subnet.services)
+            if not subnet.derived and not reserved:
                 families[subnet.segment, subnet.version].append(subnet)
         servers_left: dict[str, int] = {}
         for (segment, _version), members in families.items():
@@ -180,10 +180,3 @@ class SegmentAddresses(narrowing.QueryFilter):
 
 def _union(aggregates: abc.Mapping[str, frozenset[str]]) -> frozenset[str]:
     return frozenset().union(*aggregates.values())
-
-
-def _reserved(subnet: networks.Subnet) -> bool:
-    """Check whether no port of a server gets an address of a subnet."""
-    of_servers = [owner for owner in subnet.services
-                  if owner.startswith(COMPUTE)]
-    return bool(subnet.services) and not of_servers

@@ -16,7 +16,7 @@ from nova_aggregate_mirror.source import statements
 
 Keys = keyed_aggregates.Keys
 _METADATA = nova_tables.aggregate_metadata.c
-_AGGREGATE, _MEMBER = nova_tables.aggregates.c, nova_tables.aggregate_hosts.c
+_AGGREGATE, _MEMBER = statements.AGGREGATE, statements.MEMBER
 _MEMBERS = sa.select(_MEMBER.aggregate_id, _MEMBER.host, _MEMBER.created_at)
 _VALUES = sa.select(
     _METADATA.aggregate_id, _METADATA.key, _METADATA.value,
