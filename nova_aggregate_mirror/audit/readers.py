@@ -188,9 +188,10 @@ def read_settings(conf: cfg.ConfigOpts, names: abc.Collection[str]
     :raises InvalidConfiguration: when a plugin cannot be loaded
     """
     # If nova confines tenants, another rule has the name of their filter.
+    own_filters = [name for name in filter_table.AUDITED
+                   if names or filter_table.enabled(name, conf)]
     filters = [name for name in names or rules.enforced(conf)
-               if name not in rules.NAMES or name in filter_table.AUDITED
-               and (names or filter_table.enabled(name, conf))]
+               if name in own_filters or name not in rules.NAMES]
     loaded = plugins.load(
         filter_table.NAMESPACE, filter_table.OPTION, filters, conf)
     # Filters of queries have no rules.

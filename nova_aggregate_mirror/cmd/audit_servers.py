@@ -92,7 +92,7 @@ def run(conf: cfg.ConfigOpts) -> int:
         found += lookup.unknown_names(
             arguments.zone, server_audit.zones, arguments.hosts, totals,
             lambda: _hosts(arguments.hosts))
-    status = totals.status(found)
+    status: int = totals.status(found)
     lines = list(map(str, found))
     if not (totals.servers or status) and (
             arguments.zone or arguments.hosts or arguments.project):

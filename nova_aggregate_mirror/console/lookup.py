@@ -96,13 +96,14 @@ def unknown_names(zone: str, zones: abc.Collection[str],
     """
     texts = []
     if zone and not totals.servers and zone not in zones:
+        names = plurals.some(zones) or 'none'
         texts.append('nova has no availability zone %s, and no server '
-                     'requests it; nova has %s' % (
-                         zone, plurals.some(zones) or 'none'))
+                     'requests it; nova has %s' % (zone, names))
     empty = set(hosts).difference(totals.hosts)
     existing = read() if empty else ()
-    texts += ['nova has no host %s, and no server is on it; nova has %s' % (
-        host, plurals.some(existing) or 'none')
-        for host in sorted(empty.difference(existing))]
+    names = plurals.some(existing) or 'none'
+    for host in sorted(empty.difference(existing)):
+        texts.append('nova has no host %s, and no server is on it; nova has '
+                     '%s' % (host, names))
     return [problems.Problem('', text, status=exit_status.COULD_NOT_RUN)
             for text in texts]

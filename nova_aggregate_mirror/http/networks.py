@@ -139,23 +139,24 @@ def _number(address: str) -> int:
 
 
 def _port(port: abc.Mapping[str, Any]) -> Port:
-    return Port(
-        network=port['network_id'], device=port['device_id'] or '',
-        addresses=tuple((fixed['subnet_id'], fixed['ip_address'])
-                        for fixed in port['fixed_ips']),
-        unaddressed=port.get('ip_allocation') == 'none')
+    addresses = [(fixed['subnet_id'], fixed['ip_address'])
+                 for fixed in port['fixed_ips']]
+    return Port(network=port['network_id'], device=port['device_id'] or '',
+                addresses=tuple(addresses),
+                unaddressed=port.get('ip_allocation') == 'none')
 
 
 def _subnet(subnet: abc.Mapping[str, Any]) -> Subnet:
     mode = subnet.get('ipv6_address_mode')
+    pools = [(pool['start'], pool['end'])
+             for pool in subnet['allocation_pools']]
     return Subnet(
         id=subnet['id'], network=subnet['network_id'],
         segment=subnet.get('segment_id') or '',
         version=int(subnet['ip_version']),
         derived=mode in ('slaac', 'dhcpv6-stateless'),
         services=tuple(subnet.get('service_types') or ()),
-        pools=tuple((pool['start'], pool['end'])
-                    for pool in subnet['allocation_pools']))
+        pools=tuple(pools))
 
 
 def _counts(network: abc.Mapping[str, Any]) -> list[tuple[str, Counts]]:

@@ -116,9 +116,9 @@ class SegmentAddresses(narrowing.QueryFilter):
             tuple[str, int], list[networks.Subnet]](list)
         for subnet in subnets:
             # The owner of a server's port is "compute:" and its zone.
-            reserved = subnet.services and not any(
-                owner.startswith('compute:') for owner in subnet.services)
-            if not subnet.derived and not reserved:
+            of_servers = [owner for owner in subnet.services
+                          if owner.startswith('compute:')]
+            if not subnet.derived and (of_servers or not subnet.services):
                 families[subnet.segment, subnet.version].append(subnet)
         servers_left: dict[str, int] = {}
         for (segment, _version), members in families.items():
