@@ -74,9 +74,7 @@ class ApiServers:
         moves = [(at, kind) for host, at, kind in self._api.entries(
             '/os-migrations?instance_uuid=' + server.uuid, 'migrations',
             _migration) if host == server.host]
-        if not moves:
-            return server
-        at, kind = max(moves, key=operator.itemgetter(0))
+        at, kind = max(moves, key=operator.itemgetter(0), default=(0.0, None))
         return audit.with_move(server, kind, at)
 
 

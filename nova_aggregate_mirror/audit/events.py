@@ -42,10 +42,9 @@ def cause(server: audit.PlacedServer, rule: constraints.Rule, forced: bool,
     arrived = server.arrived
     drift = _drift(arrived, syncs)
     if server.moved:
-        text = 'moved to the host by %s' % _MOVES.get(
-            server.moved, 'a ' + server.moved)
-        return audit.Event(
-            audit.DRIFT if drift else audit.MOVED, text + drift, arrived)
+        move = _MOVES.get(server.moved, 'a ' + server.moved)
+        return audit.Event(audit.DRIFT if drift else audit.MOVED,
+                           'moved to the host by ' + move + drift, arrived)
     if forced:
         return audit.Event(audit.FORCED, 'forced to the host when created',
                            arrived)
