@@ -91,11 +91,13 @@ class Narrowing(QueryFilter):
     def _narrow(self, spec: request_spec.RequestSpec) -> tuple[
             list[constraints.Rule], constraints.MemberOf, int]:
         """Return rules, conditions to add, and the number left out."""
+        if request_spec.forced(spec):
+            return [], constraints.MemberOf(), 0
         request = request_spec.request(spec)
         inputs = [(plugin.keys(request), plugin.texts(request))
                   for plugin in self._filters]
         keys = _union(keys for keys, _texts in inputs)
-        if request_spec.forced(spec) or not keys:
+        if not keys:
             return [], constraints.MemberOf(), 0
         texts = [texts for keys, texts in inputs if keys]
         metadata, overlaps = self._source.read(

@@ -112,8 +112,14 @@ class TestBudget(testtools.TestCase):
         self.assertEqual((1, everything.required, 1),
                          (left_out, added.required, len(added.forbidden)))
 
+    def test_small_sets_come_first(self):
+        """A set is never truncated: that would exclude hosts."""
+        small = constraints.MemberOf((self.SMALL,))
+        self.assertEqual((small, 3), self.narrow(small.size()))
+        self.assertEqual((NOTHING, 4), self.narrow(small.size() - 1))
+
     def test_what_nova_asks_counts(self):
-        """The smallest set comes first, and none is ever truncated."""
+        """The limit applies to the whole URL."""
         asked = constraints.MemberOf((aggregates(uuids.zone),))
         small = constraints.MemberOf((self.SMALL,))
         budget = (asked | small).size()
