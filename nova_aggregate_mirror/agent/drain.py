@@ -33,8 +33,9 @@ LOG = logging.getLogger(__name__)
 
 BATCH = 50
 """Rows per batch at most; a SIGTERM waits for one."""
-ROWS = 2 * BATCH + 1
-"""Rows of a step that may hang: healthy and failed ones, and a suspect."""
+ROWS = 3 * BATCH + 1
+"""Rows of a step that may hang: new, healthy and failed ones, and a suspect.
+"""
 MANY_NODES = 20
 """Compute nodes of a host from which on its row is a suspect."""
 SUSPECTS_TIME = 1.0
@@ -116,6 +117,8 @@ class Drain:
         self._known: dict[str, _Row] = {}
         self._pauses: dict[str, backoff.Backoff] = {}
         """The back-offs of the cells that rows wait for."""
+        self._new: collections.deque[str] = collections.deque()
+        """Rows that were added, or handed over, when rows were last read."""
         self._healthy: collections.deque[str] = collections.deque()
         self._failed: collections.deque[str] = collections.deque()
         """Rows that were due when they were last sorted, next first."""
@@ -188,8 +191,8 @@ class Drain:
         """Update what is known with the rows that are in the journal now."""
         now, before = self._now(), self._known
         self._known = {}
-        self._healthy.clear()
-        self._failed.clear()
+        for queue in self._new, self._healthy, self._failed:
+            queue.clear()
         for brief in briefs:
             row = before.get(brief.id)
             if row is None:
@@ -202,6 +205,10 @@ class Drain:
                 row = _Row(brief, row.since, now)
             row.brief = brief
             self._known[brief.id] = row
+            # Without rows to compare with, none is newer than the others.
+            is_new = bool(before) and row is not before.get(brief.id)
+            if is_new and not row.has_failed and row.is_ready(now):
+                self._new.append(brief.id)
         awaited = frozenset(itertools.chain.from_iterable(
             row.cells for row in self._known.values()))
         self._pauses = {cell: pause for cell, pause in self._pauses.items()
@@ -225,10 +232,12 @@ class Drain:
     def _batches(self) -> abc.Iterator[tuple[list[str], bool]]:
         """Yield IDs, and whether they are of a suspect.
 
+        New rows come first: none waits for an older one that is locked.
         Healthy ones, the latest first, come before those that have failed.
         """
         # Before a batch adds to them.
         suspects, end = self._due_suspects(), self._now() + SUSPECTS_TIME
+        yield self._take(self._new), False
         if not (self._healthy or self._failed):
             # All that was due when they were last sorted has been tried.
             self._sort()

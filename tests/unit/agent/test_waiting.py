@@ -484,6 +484,16 @@ class TestBatches(WaitingTest):
         self.drain.step()
         self.assertIn([failed], self.batches)
 
+    def test_new_row_shares_no_batch_with_older_ones(self):
+        """What was just recorded waits for no older row that is locked."""
+        self.record('old')
+        self.drain.step()
+        self.clock += 2 * self.options.inline_timeout
+        self.batches.clear()
+        self.hand_over('h1')
+        self.drain.step()
+        self.assertEqual([['h1'], ['old']], self.batches)
+
     def test_suspects_follow_one_by_one(self):
         """While there is time, and none of them takes time again."""
         hosts = self.add_hosts('row', 5)
@@ -523,10 +533,12 @@ class TestReading(WaitingTest):
 
     def test_many_rows_at_once(self):
         """A step takes some of them: a SIGTERM waits for it."""
+        self.record('h3')
+        self.drain.step()
         for _number in range(3 * drain.BATCH):
             self.hand_over('h1')
         self.drain.step()
-        self.assertEqual(2 * drain.BATCH, len(self.left()))
+        self.assertEqual(drain.BATCH + 1, len(self.left()))
 
     def test_very_many_rows(self):
         """They are read every ten seconds."""
