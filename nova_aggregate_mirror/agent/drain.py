@@ -26,6 +26,7 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import lock_waits
 from nova_aggregate_mirror.journal import stored_rows
 from nova_aggregate_mirror.limits import backoff
+from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import row_drain
 
@@ -36,7 +37,7 @@ BATCH = 50
 ROWS = 3 * BATCH + 1
 """Rows of a step that may hang: new, healthy and failed ones, and a suspect.
 """
-MANY_NODES = 20
+MANY_NODES = full_sync.MANY_NODES
 """Compute nodes of a host from which on its row is a suspect."""
 SUSPECTS_TIME = 1.0
 """Seconds of a step in which further suspects are begun."""

@@ -5,6 +5,7 @@ Long because all steps share one comparison.
 """
 
 from collections import abc
+import contextlib
 import dataclasses
 import math
 
@@ -35,6 +36,9 @@ PROVIDER, UNREAD = outcome.PROVIDER, outcome.UNREAD
 Request = result.Request
 Result = result.Result
 Subject = outcome.Subject
+
+MANY_NODES = 20
+"""Compute nodes of a host that is converged after those with fewer."""
 
 RETRIED = 50
 """Providers that failed before, between two checks of the time."""
@@ -194,11 +198,12 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
     if nodes:
         text += '; ' + plurals.count(len(nodes), 'differs', 'differ')
     mirror.display.step(text, len(nodes))
-    differing = frozenset(nodes)
+    differing, repaired = frozenset(nodes), Outcome()
     failing = {node: error for node, error in request.failing.items()
                if node in differing}
-    repaired = mirror.converge(
-        compared.dirty(differing - failing.keys()), mode)
+    healthy = [node for node in nodes if node not in failing]
+    for hosts in _groups(mirror, compared.dirty(healthy)):
+        repaired.add(mirror.converge(hosts, mode))
     if not repaired.outage:
         # Those silent in this sync have another try, after all others.
         failing |= {node: repaired.failed[Subject(PROVIDER, node)]
@@ -235,6 +240,24 @@ def _keep_unremoved(outcome: Outcome, removal: Outcome,
             outcome.unwritten |= removal.unwritten & {subject}
 
 
+def _groups(mirror: reconciler.Reconciler, hosts: list[journal.Dirty]
+            ) -> list[list[journal.Dirty]]:
+    """Group hosts: those that may delay others come later.
+
+    Hosts with journal rows are mirrored by the drain, too, unless their
+    providers fail; a large host needs two requests for each compute node.
+    """
+    groups: list[list[journal.Dirty]] = [[], [], []]
+    journaled = frozenset[str]()
+    if mirror.rows and len(hosts) > 1:
+        with contextlib.suppress(exceptions.JournalUnavailable):
+            journaled = mirror.rows.hosts()
+    for host in hosts:
+        is_large = len(host.nodes) >= MANY_NODES
+        groups[2 if is_large else host.host in journaled].append(host)
+    return groups
+
+
 def _retry_failing(mirror: reconciler.Reconciler, compared: Comparison,
                    failing: dict[str, exceptions.MirrorError],
                    request: Request, mode: provider_writes.Mode) -> Outcome:
@@ -250,7 +273,7 @@ def _retry_failing(mirror: reconciler.Reconciler, compared: Comparison,
         nodes = list(failing)[:RETRIED]
         retried = mirror.converge(
             compared.dirty(nodes), dataclasses.replace(
-                mode, patience=request.time_to_retry()))
+                mode, retries=False, patience=request.time_to_retry()))
         outcome.add(retried)
         for node in nodes:
             del failing[node]

@@ -36,9 +36,12 @@ Subject = outcome.Subject
 Result = TypeVar('Result')
 States = abc.Mapping[str, client.Provider]
 
-# Attempts for a provider that other writers keep changing; healthy providers
-# of the next batch wait for all of them.
-ROUNDS = 4
+# Attempts for a provider that other writers keep changing.
+ROUNDS = 5
+
+MAX_FUTILE = 3
+"""Providers with a conflict that are retried even if no retry succeeds. More
+of them would take most of the time that healthy providers wait."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +63,8 @@ class Mode:
     """The cells that did not answer the comparison, if the difference was
     found by one; see ``source.Source.read``. Only the given nodes of a host
     are converged then."""
+    retries: bool = True
+    """Whether a provider is tried again after a conflict."""
     patience: float = 0.0
     """Seconds, from the begin of a batch, in which a provider that did not
     answer while others did is asked again, once the others are written."""
@@ -221,14 +226,20 @@ def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
     """
     requests = _Requests(context, mode, outcome)
     handled: frozenset[str] = frozenset()
+    retries = mode.retries
     for _ in range(ROUNDS):
         handled |= todo
         states = requests.get(todo)
         truth, changes, nodes = decide(states)
+        retried = requests.conflicts
         requests.write(states, truth, changes, decide)
         # Another round handles those that a later truth knows.
         handled -= states.keys() & truth.unknown.keys()
-        todo = nodes - handled | requests.conflicts
+        if len(retried) > MAX_FUTILE and retried <= requests.conflicts:
+            retries = False
+        todo = nodes - handled
+        if retries:
+            todo |= requests.conflicts
         todo = todo or requests.late()
         if not todo or outcome.outage:
             break

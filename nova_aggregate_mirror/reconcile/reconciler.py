@@ -2,6 +2,7 @@
 """Reconciliation of journal rows, dirty hosts and deleted aggregates."""
 
 from collections import abc
+import dataclasses
 import math
 
 from nova_aggregate_mirror import exceptions
@@ -112,4 +113,8 @@ class Reconciler(context.Context):
                 # the end of this process.
                 reason = exceptions.NotTried.because_of(partial.outage)
             outcome.add(partial)
+            if sum(isinstance(exc, exceptions.GenerationConflict) for exc
+                   in partial.failed.values()) > provider_writes.MAX_FUTILE:
+                # The next batches wait for no more conflicts.
+                mode = dataclasses.replace(mode, retries=False)
         return outcome

@@ -99,3 +99,14 @@ class TestRequests(doubles.TestCase):
         self.assertEqual({'n0'}, answer.missing)
         self.assertIsInstance(
             answer.failed[self.failed()], exceptions.ServiceFailed)
+
+    def test_few_endless_conflicts(self):
+        """Three are tried in each round, more only once more."""
+        self.placement.before_put = (
+            lambda provider: self.placement.write(provider, ()))
+        for count, puts in (3, 5), (4, 2):
+            del self.log[:]
+            while len(self.nova.nodes) < count:
+                self.add('n%d' % (len(self.nova.nodes) + 1))
+            self.converge()
+            self.assertEqual(puts, self.log.count(('PUT', 'n1')))

@@ -89,6 +89,32 @@ class TestHosts(doubles.TestCase):
         # The first round only finds the node.
         self.assertEqual(provider_writes.ROUNDS - 1, outcome.conflicts)
 
+    def test_endless_conflicts_of_many_do_not_delay_others(self):
+        """Rule 14: a retry that helps none of them is the last one."""
+        hosts = ['h%02d' % number for number in range(12)]
+        healthy = hosts.pop()
+        self.nova.hosts_of['a'] = {*hosts, healthy}
+        self.nova.nodes = {'of-' + host: host for host in [*hosts, healthy]}
+        for node in self.nova.nodes:
+            self.placement.create(node)
+
+        def interfere(provider):
+            if provider != 'of-' + healthy:
+                self.placement.write(provider, {'foreign'})
+
+        self.placement.before_put = interfere
+        mirror = reconciler.Reconciler(
+            self.journal.ledger, self.nova, self.placement, batch=6)
+        requests = [journal.Dirty(host, frozenset({'of-' + host}))
+                    for host in (*hosts, healthy)]
+        outcome = mirror.converge(requests)
+        self.assertEqual({Subject(PROVIDER, 'of-' + host) for host in hosts},
+                         {*outcome.failed})
+        self.assertEqual({'of-' + healthy}, outcome.done)
+        puts = self.sent('PUT')
+        # The first batch is retried once; the second one is not.
+        self.assertEqual(2 * 6 + 6, len(puts))
+
     def close_own(self, before):
         """Close the row of an operation that nova had ``before`` before."""
         row = self.record('h1', ['n1'])
