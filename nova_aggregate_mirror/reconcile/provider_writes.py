@@ -103,7 +103,9 @@ def converge(context: context.Context, dirty: abc.Collection[journal.Dirty],
             owned |= context.ledger.intersection(present - owned)
             if mode.write:
                 # Before the PUT that adds them, so that they are ours.
-                context.ledger.remember(_added(truth, states))
+                context.ledger.remember(frozenset().union(*(
+                    truth.wanted(provider) - state.aggregates
+                    for provider, state in states.items())))
         except exceptions.JournalUnavailable as exc:
             # Current aggregates can be mirrored without it.
             ledger_error = ledger_error or exc
@@ -126,14 +128,6 @@ def converge(context: context.Context, dirty: abc.Collection[journal.Dirty],
     for request in dirty:
         outcome.conclude(request, error, whole=mode.down is None)
     return outcome
-
-
-def _added(truth: source.Nova, states: States) -> frozenset[str]:
-    """Return the aggregates that at least one of the providers lacks."""
-    added = frozenset[str]()
-    for provider, state in states.items():
-        added |= truth.wanted(provider) - state.aggregates
-    return added
 
 
 def _plan(states: States, truth: source.Nova, owned: frozenset[str],
@@ -193,14 +187,11 @@ def remove(context: context.Context, uuid: str, mode: Mode,
 
     def decide(states: States) -> Decision:
         truth = context.nova.read((), aggregates=[uuid])
-        changes: list[plan.Change] = []
-        if uuid in truth.aggregates:
-            # It was not deleted after all: nothing is changed.
-            return truth, changes, frozenset()
-        for provider, state in sorted(states.items()):
-            # Nothing is left to remove if another writer was first.
-            present = state.aggregates & {uuid}
-            changes.append(plan.Change(provider, remove=tuple(present)))
+        # If it was not deleted after all, nothing is changed. Nothing is left
+        # to remove if another writer was first.
+        changes = [] if uuid in truth.aggregates else [
+            plan.Change(provider, remove=tuple(state.aggregates & {uuid}))
+            for provider, state in sorted(states.items())]
         return truth, changes, frozenset()
 
     answers = context.placement.ask(
@@ -266,10 +257,7 @@ class _Requests:
 
         :raises MirrorError: placement does not answer
         """
-        def get(provider: str) -> client.Provider:
-            return self._context.placement.get(provider)
-
-        answers = self._ask(get, sorted(providers))
+        answers = self._ask(self._context.placement.get, sorted(providers))
         if answers.outage:
             raise answers.outage
         for provider in answers.results:
