@@ -21,6 +21,7 @@ from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal import nova_identity
+from nova_aggregate_mirror.journal import stored_rows
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import printable
 from nova_aggregate_mirror import terminal_tables
@@ -28,12 +29,6 @@ from nova_aggregate_mirror import terminal_tables
 COLUMNS = ('id', 'host', 'state', 'detail', 'age', 'attempts', 'last_error')
 IN_TABLE = ('host, id', 'detail', 'age', 'attempts')
 """The columns of a table; below it, each error has its hosts."""
-STATES = {
-    (True, False): ('running', 'may still run'),
-    (True, True): ('running_mirrored', 'mirrored, may still run'),
-    (False, False): ('to_mirror', 'to be mirrored'),
-    (False, True): ('waiting_for_cell', 'mirrored, waits for a cell')}
-"""State and detail of a row, by whether it is running and is mirrored."""
 
 
 def db_sync(conf: cfg.ConfigOpts) -> int:
@@ -53,7 +48,7 @@ def show(conf: cfg.ConfigOpts, now: abc.Callable[[], float] = time.time
     cells = []
     for row in rows:
         age = '%d s' % max(0, now() - row.created_at)
-        cells.append((row.id, row.dirty.host, *_state(row), age,
+        cells.append((row.id, row.dirty.host, *stored_rows.state(row), age,
                       row.attempts, row.last_error))
     if conf.command.format != 'table':
         formats.show(conf.command.format, [_document(row) for row in rows],
@@ -79,12 +74,8 @@ def _show_errors(rows: abc.Iterable[journal.Row]) -> None:
         print(printable.line('%s: %s' % (plurals.some(names), error)))
 
 
-def _state(row: journal.Row) -> tuple[str, str]:
-    return STATES[row.running, row.mirrored_at is not None]
-
-
 def _document(row: journal.Row) -> dict[str, Any]:
-    state, detail = _state(row)
+    state, detail = stored_rows.state(row)
     return {
         'id': row.id,
         'host': row.dirty.host,

@@ -11,6 +11,7 @@ from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import matrix
 from nova_aggregate_mirror.html_report import page
+from nova_aggregate_mirror.journal import stored_rows
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import problems
@@ -103,7 +104,7 @@ def values(content: collect.Content) -> dict[str, Any]:
         'names': names, 'zones': content.zones, 'meanings': exit_status.TEXTS,
         'rows': [(row, _spans(row, places)) for row in rows],
         'hosts': len(_hosts(nova)), 'differing': sum(differing),
-        'journal': journal,
+        'journal': journal, 'state': stored_rows.state,
         'pending': result.select(State.PENDING),
         'foreign': result.select(
             State.FOREIGN_AGGREGATE, State.FOREIGN_PROVIDER,

@@ -30,6 +30,11 @@ _ROWS_OF = _ROWS.where(_IDS)
 _BRIEFS = sa.select(_DIRTY.id, _DIRTY.running, _DIRTY.attempts,
                     _DIRTY.mirrored_at).order_by(*_ORDER)
 _HOSTS = sa.select(_DIRTY.host)
+_STATES = {
+    (True, False): ('running', 'may still run'),
+    (True, True): ('running_mirrored', 'mirrored, may still run'),
+    (False, False): ('to_mirror', 'to be mirrored'),
+    (False, True): ('waiting_for_cell', 'mirrored, waits for a cell')}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,6 +49,11 @@ class Brief:
     attempts: int
     pending: bool
     """Whether placement may not reflect the operation yet."""
+
+
+def state(row: journal.Row) -> tuple[str, str]:
+    """Return the name of a row's state, for programs, and its text."""
+    return _STATES[row.running, row.mirrored_at is not None]
 
 
 class StoredRows(rows.Rows):

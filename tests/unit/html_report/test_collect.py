@@ -139,3 +139,13 @@ class TestJournal(doubles.TestCase):
         doubles.hide_journal(self.conf)
         trouble = collect.read_journal(self.conf, doubles.Nova([])).trouble
         self.assertEqual('file_unusable', trouble.failure.kind)
+
+    def test_row(self):
+        """The page has its state in words, as the list has."""
+        self.hand_over('h1')
+        sync = result.Result(
+            outcome.Outcome(), source.Nova({}, {}, {}), request=REQUEST)
+        page = ''.join(report.render(collect.Content(
+            sync, collect.read_journal(self.conf, doubles.Nova([])), {}, ''),
+            2))
+        self.assertIn('<bdi>h1</bdi><td>to be mirrored<td', page)
