@@ -9,6 +9,7 @@ oslo.log would append the exception to the message.
 import dataclasses
 import math
 import os
+import shlex
 import threading
 
 from oslo_config import cfg
@@ -30,8 +31,6 @@ LOG = logging.getLogger(__name__)
 
 REMOVE = 'remove_host_from_aggregate'
 LEFT = 'the agent mirrors what it has'
-REPAIR = ('a full sync repairs what fails; if it does not prune, "%s --prune" '
-          'does' % commands.SYNC)
 PATIENTLY = reconciler.Mode(patience=math.inf)
 """The call has a deadline: a slow provider may take all of it."""
 
@@ -168,7 +167,7 @@ class Mirror:
             request.is_reported = True
             LOG.error('%s: %s. This operation and the next ones of its '
                       'request are mirrored without the journal; %s.',
-                      operation, request.failure, REPAIR)
+                      operation, request.failure, self._repair(operation))
         return _RowState(row, may_exist=may_exist)
 
     def _finish_host(self, operation: contract.Operation, state: _RowState,
@@ -192,7 +191,8 @@ class Mirror:
         finally:
             if error is not None:
                 with request.budget.spending(essential=True):
-                    failure = _hand_over(process, operation, state, error)
+                    failure = _hand_over(process, operation, state, error,
+                                         self._repair(operation))
                 request.failure = failure or request.failure
 
     def _scope(self, process: processes.Process,
@@ -207,7 +207,8 @@ class Mirror:
             failure = exc
         if scope is None:
             # A deletion is not marked then.
-            LOG.warning('%s: %s', operation, failure)
+            repair = '' if operation.host else '; ' + self._repair(operation)
+            LOG.warning('%s: %s', operation, str(failure) + repair)
             return None
         for _name, silence in sorted(scope.cells_down.items()):
             LOG.warning('%s: a cell was not read: %s', operation,
@@ -235,7 +236,8 @@ class Mirror:
         if failure:
             LOG.error('%s: %s. Its deletion could not be marked in the '
                       'ledger; if placement is unavailable now, %s may remain '
-                      'there.', operation, failure, uuid)
+                      'there; %s.', operation, failure, uuid,
+                      self._repair(operation, uuid))
         return failure is None
 
     def _converge_and_close(self, process: processes.Process, state: _RowState
@@ -284,10 +286,27 @@ class Mirror:
                      'placement yet: %s', operation, operation.raised,
                      operation.method, state.uuid, failure)
         elif failure:
-            consequence = ('the next full sync removes %s' if state.marked
-                           else '%s may remain there')
+            consequence = 'the next full sync removes %s' % state.uuid
+            if not state.marked:
+                consequence = '%s may remain there; %s' % (
+                    state.uuid, self._repair(operation, state.uuid))
             LOG.warning('%s: its deletion is not mirrored to placement: %s; '
-                        '%s', operation, failure, consequence % state.uuid)
+                        '%s', operation, failure, consequence)
+
+    def _repair(self, operation: contract.Operation, uuid: str = '') -> str:
+        """Return what repairs an operation without a record.
+
+        A full sync removes nothing without ``prune``, and a command with it
+        everything stale, unless it has a scope.
+        """
+        removes = operation.method == REMOVE or not operation.host
+        if self._conf.aggregate_mirror.prune or not removes:
+            return 'a full sync repairs what fails'
+        scope = ' --aggregate ' + uuid if uuid else ''
+        if operation.host:
+            scope = ' --host ' + shlex.quote(operation.host)
+        return 'with prune = false, "%s --prune%s" repairs what fails' % (
+            commands.SYNC, scope)
 
     def _process(self) -> processes.Process:
         """Return the objects of this process; a fork needs its own."""
@@ -298,13 +317,13 @@ class Mirror:
 
 
 def _hand_over(process: processes.Process, operation: contract.Operation,
-               state: _RowState, error: exceptions.MirrorError
+               state: _RowState, error: exceptions.MirrorError, repair: str
                ) -> exceptions.MirrorError | None:
     """Hand over the row that has this error; return why that failed."""
     consequence = 'it stays in the journal and is retried'
     failure: exceptions.MirrorError | None = None
     if not state.may_exist:
-        consequence = 'it is not in the journal'
+        consequence = 'it is not in the journal; ' + repair
     elif isinstance(error, exceptions.JournalLocked):
         # The hand-over would wait for the same lock.
         failure = error
@@ -313,9 +332,10 @@ def _hand_over(process: processes.Process, operation: contract.Operation,
             lambda: process.rows.hand_over(state.row, str(error)),
             exceptions.JournalUnavailable)
         if failure:
-            consequence = '%s: %s' % (
-                'its journal row could not be updated' if state.recorded
-                else 'it may be missing from the journal', failure)
+            consequence = (
+                'its journal row could not be updated: %s' % failure
+                if state.recorded else 'it may be missing from the journal: '
+                '%s; %s' % (failure, repair))
     if operation.raised:
         LOG.info('%s: nova raised %s in %s; the host is not compared with '
                  'placement yet: %s; %s', operation, operation.raised,

@@ -275,19 +275,34 @@ class WithoutPruneTest(test_sync_command.SyncTest):
             group='aggregate_mirror_database')
         self.useFixture(fixtures.MirroredNova())
 
+    def follow(self) -> None:
+        """Follow the command that each line of the log has."""
+        lines = self.cloud.warnings()
+        self.assertEqual(2, len(lines))
+        self.placement.recover()
+        self.assertEqual(0, self.sync().returncode)
+        self.assertNotEqual([], self.cloud.drift())
+        command, = {text for line in lines for text in re.findall(
+            '; with prune = false, "nova-aggregate-mirror-manage (.*)" '
+            'repairs what fails', line)}
+        done = self.run_command(*shlex.split(command))
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertEqual([], self.cloud.drift())
+
     def test_host(self) -> None:
         """A command in the log removes it from the aggregate."""
         self.placement.refuse()
         self.assertEqual(
             200, self.cloud.remove_host(self.zone, self.member).status)
-        error, _warning = self.cloud.warnings()
-        self.placement.recover()
-        self.assertEqual(0, self.sync().returncode)
-        self.assertNotEqual([], self.cloud.drift())
-        command, = re.findall('"nova-aggregate-mirror-manage (.*)"', error)
-        done = self.run_command(*shlex.split(command))
-        self.assertEqual(0, done.returncode, done.stderr)
-        self.assertEqual([], self.cloud.drift())
+        self.follow()
+
+    def test_aggregate(self) -> None:
+        """A command in the log removes it from compute nodes."""
+        self.placement.set_aggregates(
+            self.member.nodes[0], [self.zone.uuid, self.rack.uuid])
+        self.placement.refuse()
+        self.assertEqual(200, self.cloud.delete_aggregate(self.rack))
+        self.follow()
 
     def test_host_that_is_added(self) -> None:
         """A full sync adds it."""

@@ -183,16 +183,38 @@ class TestHandOver(HookTest):
             self.run_hook(error, method, 'h1')
             self.assertEqual(1, self.log.output.count(str(error)))
 
-    def test_operation_without_the_journal(self) -> None:
-        """The error says what repairs it, also without prune."""
+    def test_removals_without_prune(self) -> None:
+        """What no full sync repairs has the command that does."""
         doubles.hide_journal(self.conf)
-        self.run_hook(exceptions.CellUnavailable('refused'), ADD, 'h1')
-        _credentials, error, warning = self.log.output.splitlines()
+        for prune, method, host, command in (
+                (False, 'remove_host_from_aggregate', 'h 1', "--host 'h 1'"),
+                (False, 'delete_aggregate', '', '--aggregate agg'),
+                (False, ADD, 'h1', ''), (True, ADD, 'h1', ''),
+                (True, 'remove_host_from_aggregate', 'h1', ''),
+                (True, 'delete_aggregate', '', '')):
+            self.conf.set_override('prune', prune, 'aggregate_mirror')
+            log = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
+            self.run_hook(exceptions.CellUnavailable('refused'), method, host)
+            self.assertEqual([
+                '; with prune = false, "nova-aggregate-mirror-manage '
+                'placement sync_aggregates --prune %s" repairs what fails%s'
+                % (command, end) for end in ('.', '') if command],
+                [line[line.index('; with'):]
+                 for line in log.output.splitlines() if 'prune' in line])
+            self.assertEqual(
+                method == ADD or prune,
+                'a full sync repairs what fails' in log.output)
+
+    def test_deletion_while_nova_cannot_be_read(self) -> None:
+        """Its UUID is not known, so that it cannot be marked either."""
+        self.conf.set_override('prune', False, 'aggregate_mirror')
+        self.run_hook(exceptions.CellUnavailable('refused'),
+                      'delete_aggregate', scopes=[
+                          exceptions.NovaUnavailable('silent')])
         self.assertIn(
-            '; a full sync repairs what fails; if it does not prune, '
-            '"nova-aggregate-mirror-manage placement sync_aggregates --prune" '
-            'does.', error)
-        self.assertIn('; it may be missing from the journal', warning)
+            'Aggregate 1 (request req-of-the-user): silent; with prune = '
+            'false, "nova-aggregate-mirror-manage placement sync_aggregates '
+            '--prune" repairs what fails\n', self.log.output)
 
     def test_row_that_is_locked(self) -> None:
         """The hand-over would wait for the same lock."""
