@@ -276,7 +276,7 @@ JOURNALS: dict[str, Fault] = {
         (STATUS, ROWS, API, EXPLAIN)),
     'table': Fault(
         faults.altered('DROP TABLE dirty'),
-        'is not a journal: it has the tables', migration.USE_ANOTHER),
+        migration.INCOMPLETE % 'table dirty', migration.USE_ANOTHER),
     'another nova': Fault(
         faults.foreign,
         'the journal belongs to another nova, with the cells',
@@ -297,8 +297,8 @@ JOURNALS: dict[str, Fault] = {
         faults.damaged, 'the journal is not an SQLite database, or is damaged',
         MOVING, line=MOVED),
     'file without a table': Fault(
-        faults.without_rows, 'is not a journal: it has the tables',
-        migration.USE_ANOTHER_FILE),
+        faults.without_rows, migration.INCOMPLETE % 'table dirty', MOVING,
+        line=MOVED),
 }
 NOVA: dict[str, Fault] = {
     'another placement': Fault(
@@ -412,10 +412,9 @@ RUNBOOK = {
         'parameter'),
     'journal-read-only': select(JOURNALS, 'reader', 'replica'),
     'wrong-database': select(
-        JOURNALS, 'wiki', 'file of another program', 'column', 'table',
-        'file without a table'),
+        JOURNALS, 'wiki', 'file of another program', 'column', 'table'),
     'another-nova': select(JOURNALS, 'another nova'),
-    'journal-lost': select(JOURNALS, 'damaged'),
+    'journal-lost': select(JOURNALS, 'damaged', 'file without a table'),
     'nova-database': select(NOVA, 'stopped', 'no tables'),
     'cell-down': select(NOVA, 'cell'),
     'no-mapping': select(NOVA, 'unmapped', 'other cell'),

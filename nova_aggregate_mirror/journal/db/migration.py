@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whose tables a database has, and their migration to this release."""
 
+from collections import abc
 import dataclasses
 import pathlib
+import shlex
 import sqlite3
 
 import sqlalchemy as sa
@@ -21,6 +23,8 @@ HEAD = VERSIONS[-1]
 
 # Alembic's table: a database has one, for all programs that use it.
 STAMP = 'alembic_version'
+OWN = {STAMP, *models.metadata.tables}
+ROWS = 'table ' + models.dirty.name
 OPTION = '[aggregate_mirror_database] connection'
 SYNC = 'run "%s"' % commands.DB_SYNC
 # What only the ledger of another database knew is foreign from then on.
@@ -65,13 +69,10 @@ def read(connection: sa.engine.Connection) -> Schema:
     tables = frozenset(name for name in inspector.get_table_names()
                        # SQLite's own, which older SQLAlchemy also lists.
                        if not name.startswith('sqlite_'))
-    unknown = tables - {STAMP, *models.metadata.tables}
     # A journal has the table of its rows before it has a version. Until then,
     # a migration that was interrupted has left only tables of this release.
-    if models.dirty.name not in tables and (version or unknown):
-        names = plurals.some(unknown or tables, NAMES)
-        raise _wrong(connection, 'is not a journal: it has the tables %s, but '
-                     'no table %s' % (names, models.dirty.name))
+    if models.dirty.name not in tables and (version or tables - OWN):
+        raise _wrong(connection, tables, ROWS)
     return Schema(tables, version)
 
 
@@ -94,7 +95,7 @@ def check_tables(connection: sa.engine.Connection) -> Schema:
             if not is_about_tables(exc):
                 raise
             part = driver_failures.missing(exc) or 'table ' + table.name
-            raise _wrong(connection, INCOMPLETE % part) from exc
+            raise _wrong(connection, schema.tables, part) from exc
     return schema
 
 
@@ -125,10 +126,20 @@ def upgrade(connection: sa.engine.Connection) -> None:
         command.upgrade(settings, 'head')
 
 
-def _wrong(connection: sa.engine.Connection, problem: str
+def _wrong(connection: sa.engine.Connection, tables: abc.Set[str], part: str
            ) -> exceptions.WrongDatabase:
+    """Return the error for a database that lacks a part of a journal."""
     url = connection.engine.url.set(query={})
     is_file = url.get_backend_name() == 'sqlite'
+    is_own = {STAMP} < tables <= OWN
+    problem, kind = INCOMPLETE % part, ''
+    step = USE_ANOTHER_FILE if is_file else USE_ANOTHER
+    if is_own and is_file:
+        kind = causes.FILE_DAMAGED.kind
+        step = causes.MOVE % shlex.quote(url.database or '')
+    if part == ROWS and not is_own:
+        problem = 'is not a journal: it has the tables %s, but no %s' % (
+            plurals.some(tables - OWN or tables, NAMES), part)
     return exceptions.WrongDatabase(
         problem, 'the database ' + url.render_as_string(hide_password=True),
-        step=USE_ANOTHER_FILE if is_file else USE_ANOTHER)
+        step=step, kind=kind)

@@ -10,6 +10,7 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal.db import models
 from tests.unit import doubles
@@ -137,6 +138,15 @@ class TestTables(testtools.TestCase):
         self.assert_refused('the tables alembic_version, but no', STAMP,
                             NOVA_VERSION)
 
+    def test_journal_in_the_database_of_another_program(self):
+        """The step does not move that program's file."""
+        self.database.migrate()
+        self.execute(
+            *NOVA, 'ALTER TABLE lease RENAME COLUMN seconds TO duration')
+        error = self.assertRaises(
+            exceptions.WrongDatabase, self.database.check_tables)
+        self.assertEqual(migration.USE_ANOTHER_FILE, error.failure.step)
+
     def test_many_tables(self):
         """A few of their names identify the database."""
         self.assert_refused('t0, t1, t2 and 5 more, but', *(
@@ -152,6 +162,7 @@ class TestTables(testtools.TestCase):
     def test_tables_and_columns_that_are_missing(self):
         """The message names the table; nothing is created by guesswork."""
         self.database.migrate()
+        file = existing.sqlite_file(self.conf)
         for table, name, statement in (
                 ('lease', 'column lease.seconds',
                  'ALTER TABLE lease RENAME COLUMN seconds TO later'),
@@ -159,8 +170,8 @@ class TestTables(testtools.TestCase):
             self.execute(statement)
             for attempt in self.database.migrate, self.database.check_tables:
                 error = self.assertRaises(exceptions.WrongDatabase, attempt)
-                self.assertIn('the %s is missing: %s' % (
-                    name, migration.USE_ANOTHER_FILE), str(error))
+                self.assertIn('the %s is missing: move %s* to another '
+                              'directory' % (name, file), str(error))
             with self.database.transaction() as connection:
                 models.metadata.tables[table].drop(connection, checkfirst=True)
                 models.metadata.tables[table].create(connection)
@@ -172,7 +183,7 @@ class TestTables(testtools.TestCase):
         for attempt in self.database.migrate, engine.Database(
                 self.conf).prepare:
             error = self.assertRaises(exceptions.WrongDatabase, attempt)
-            self.assertIn('but no table dirty', str(error))
+            self.assertIn(migration.INCOMPLETE % 'table dirty', str(error))
 
     # A migration that was interrupted
 

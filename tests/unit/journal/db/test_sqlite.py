@@ -12,6 +12,7 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import journal as journal_checks
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal.db import sqlite
 from tests import disks
 from tests.unit import doubles
@@ -129,16 +130,27 @@ class TestFailures(doubles.TestCase):
         Nova-api creates a new journal.
         """
         file = self.directory / 'journal.sqlite'
-        self.record('h1')
-        self.overwrite()
-        self.journal = self.open_journal()
-        text = ('is not an SQLite database, or is damaged: move %s* to '
-                'another directory, and restart nova-api and the agent' % file)
-        self.assert_reported(text)
-        finding, = journal_checks.tables(self.deployment)
-        self.assertEqual('the journal %s.' % text, finding.text)
-        for command in finding.commands[:2]:
-            subprocess.run(command, shell=True, check=True)
+        for cause, damage in (
+                ('is not an SQLite database, or is damaged',
+                 self.overwrite),
+                (migration.INCOMPLETE % 'column dirty.attempts',
+                 lambda: self.execute(
+                     'ALTER TABLE dirty DROP COLUMN attempts'))):
+            self.journal = self.open_journal()
+            self.record('h1')
+            damage()
+            self.journal = self.open_journal()
+            error = self.assertRaises(
+                exceptions.JournalUnavailable, self.record, 'h2')
+            step = ('%s: move %s* to another directory, and restart nova-api '
+                    'and the agent' % (cause, file))
+            self.assertEqual(step, str(error)[-len(step):])
+            finding, = journal_checks.tables(self.deployment)
+            self.assertEqual('%s.' % error, finding.text)
+            for command in finding.commands[:2]:
+                subprocess.run(command, shell=True, check=True)
+            moved, = file.parent.glob('broken-*')
+            moved.rename(moved.with_name(cause))
         self.journal = self.open_journal()
         self.record('h3')
 
@@ -146,6 +158,10 @@ class TestFailures(doubles.TestCase):
         for file in self.directory.glob('journal.sqlite*'):
             file.unlink()
         file.with_name('journal.sqlite').write_bytes(b'no database' * 999)
+
+    def execute(self, statement: str) -> None:
+        with engine.Database(self.conf).transaction() as connection:
+            connection.exec_driver_sql(statement)
 
     def test_file_that_was_removed(self) -> None:
         """The error has its name, and no text of SQLite."""
