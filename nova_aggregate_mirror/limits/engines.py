@@ -248,10 +248,13 @@ def build(url: sa.engine.URL, factory: abc.Callable[[], sa.engine.Engine]
         try:
             yield
         except (AttributeError, TypeError, ValueError) as exc:
-            # A UnicodeError quotes a character, perhaps of the password.
+            # A UnicodeError quotes a character, perhaps of the password, and
+            # an AttributeError names objects of the driver.
+            reason = ('' if isinstance(exc, AttributeError)
+                      else str(getattr(exc, 'reason', exc)))
             raise driver_failures.Observed(causes.url_unusable(
-                url.get_driver_name(), ', '.join(sorted(url.query)),
-                str(getattr(exc, 'reason', exc)))) from exc
+                url.get_driver_name(), ', '.join(sorted(url.query)), reason)
+            ) from exc
 
     with reported():
         engine = factory()

@@ -5,6 +5,7 @@ import functools
 import inspect
 import pathlib
 import types
+from unittest import mock
 
 import fixtures
 import sqlalchemy as sa
@@ -92,6 +93,15 @@ class TestEngines(testtools.TestCase):
                 engines.Limits(2.5))
             self.assertEqual(parameters, dict(engine.url.query))
             self.assertEqual(2.5, engine.pool._timeout)
+
+    def test_parameter_that_a_driver_takes_for_an_object_of_its_own(self):
+        """What the driver calls that object is not shown."""
+        url = sa.engine.make_url('mysql+pymysql://host/name?ssl=yes')
+        factory = mock.Mock(side_effect=AttributeError('no attribute get'))
+        error = self.assertRaises(
+            driver_failures.Observed, engines.build, url, factory)
+        self.assertEqual(causes.url_unusable('pymysql', 'ssl', ''),
+                         error.cause)
 
 
 class TestStatements(ClockTestCase):
