@@ -71,6 +71,8 @@ class Client:
         self._reads_only = reads_only
         # By process id: a forked child must not share its parent's sockets.
         self._slots: dict[int, connection.Slot] = {}
+        self.provider_count: float = math.inf
+        """Providers when they were last read; infinite before."""
 
     @contextlib.contextmanager
     def request_id(self, global_request_id: str | None) -> abc.Iterator[None]:

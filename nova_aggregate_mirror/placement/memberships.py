@@ -9,15 +9,17 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror import uuids
 
 Item = TypeVar('Item', bound=abc.Hashable)
+Result = TypeVar('Result')
 
 
 def read(placement: client.Client, used: frozenset[str],
          unused: frozenset[str], each: parallel.Each
          ) -> tuple[dict[str, frozenset[str]],
                     dict[str, exceptions.MirrorError]]:
-    """Read the providers of aggregates.
+    """Read by aggregate, or by provider if that takes fewer requests.
 
     :param used: aggregates that probably have providers
     :param unused: aggregates that probably have none: many share a request
@@ -25,10 +27,12 @@ def read(placement: client.Client, used: frozenset[str],
         not known, to the reason
     :raises MirrorError: placement does not answer
     """
-    likely, rare = sorted(used), sorted(unused - used)
-    if (likely or rare) and not placement.is_connected:
+    if (used or unused) and not placement.is_connected:
         # Otherwise each thread would ask keystone for a token.
         placement.probe()
+    known = _by_provider(placement, used, unused, each)
+    likely = sorted(used - known.keys())
+    rare = sorted(unused - used - known.keys())
     first = _ask(placement, placement.members, likely, each)
     chunks = [tuple(rare[start:start + client.MANY])
               for start in range(0, len(rare), client.MANY)]
@@ -42,18 +46,51 @@ def read(placement: client.Client, used: frozenset[str],
             single += chunk
     second = _ask(placement, placement.members, single, each)
     memberships: dict[str, set[str]] = {}
-    for aggregate, members in (first.results | second.results).items():
+    for aggregate, members in {
+            **known, **first.results, **second.results}.items():
         for provider in members:
             memberships.setdefault(provider, set()).add(aggregate)
+    if placement.provider_count == math.inf:
+        # At least; the next read lists the providers if that may pay.
+        placement.provider_count = len(memberships)
     return ({provider: frozenset(memberships[provider])
              for provider in sorted(memberships)},
             first.failures | second.failures)
 
 
-def _ask(placement: client.Client,
-         request: abc.Callable[[Item], frozenset[str]],
+def _by_provider(placement: client.Client, used: frozenset[str],
+                 unused: frozenset[str], each: parallel.Each
+                 ) -> dict[str, set[str]]:
+    """Return the providers of aggregates if this takes fewer requests.
+
+    What it cannot tell is left out: all, after a request that failed.
+    """
+    others = len(used) + math.ceil(len(unused - used) / client.MANY)
+    # A request for each provider, and one for their list.
+    if placement.provider_count + 1 >= others:
+        return {}
+    providers = placement.providers()
+    placement.provider_count = len(providers)
+    if len(providers) + 1 >= others:
+        return {}
+    answers = _ask(placement, placement.get, sorted(providers), each)
+    if answers.failures:
+        return {}
+    known: dict[str, set[str]] = {uuid: set() for uuid in used | unused}
+    misspelled = set[str]()
+    for provider, state in answers.results.items():
+        for uuid in state.aggregates & known.keys():
+            known[uuid].add(provider)
+        misspelled |= set(map(
+            uuids.canonical, state.aggregates - known.keys()))
+    # Whether placement finds another spelling depends on its database.
+    return {uuid: members for uuid, members in known.items()
+            if uuids.canonical(uuid) not in misspelled}
+
+
+def _ask(placement: client.Client, request: abc.Callable[[Item], Result],
          items: list[Item], each: parallel.Each
-         ) -> isolation.Answers[Item, frozenset[str]]:
+         ) -> isolation.Answers[Item, Result]:
     """Send the requests; raise an error if not all of them were sent."""
     # A long answer takes time: each request has all of the deadline.
     answers = isolation.ask(request, items, each, placement.probe, math.inf)

@@ -5,6 +5,7 @@ from collections import abc
 import contextlib
 import dataclasses
 import functools
+import math
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import deadline
@@ -175,6 +176,7 @@ class Client:
     ask = client.Client.ask
 
     is_connected = True
+    provider_count: float = math.inf
     options = 'the simulation'
 
     def endpoint(self) -> str:

@@ -4,6 +4,7 @@
 from collections import abc
 import contextvars
 import dataclasses
+import math
 from typing import Any
 
 import fixtures
@@ -106,6 +107,7 @@ class Placement:
         self.idle = 0
 
     is_connected = True
+    provider_count: float = math.inf
     options = 'region_name of [placement] in nova.conf'
 
     def endpoint(self) -> str:

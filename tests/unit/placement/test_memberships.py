@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memberships with few requests, and with answers that are missing."""
 
+import math
+
 import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import memberships
+from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.placement import workers
 from tests.unit import doubles
 
@@ -22,18 +25,58 @@ class TestRead(testtools.TestCase):
             self.placement.create(provider, *aggregates)
         self.broken = self.placement.broken
 
-    def read(self, used, unused=''):
+    def read(self, used, unused='', count=math.inf):
         self.log.clear()
+        self.placement.provider_count = count
         return memberships.read(
             self.placement, frozenset(used), frozenset(unused),
             workers.each())
 
     def test_by_aggregate(self):
-        """Those that probably have no provider share a request."""
-        self.assertEqual(
-            ({'disk': {'a', 'z'}, 'n1': {'a'}, 'n2': {'b'}}, {}),
-            self.read('abc', 'xyz'))
-        self.assertEqual(3 + 1 + 3, len(self.log))
+        """As long as it is not known that there are few providers."""
+        for count in math.inf, 1000:
+            self.assertEqual(
+                ({'disk': {'a', 'z'}, 'n1': {'a'}, 'n2': {'b'}}, {}),
+                self.read('abc', 'xyz', count))
+            self.assertEqual(3 + 1 + 3, len(self.log))
+
+    def test_by_provider(self):
+        """If that takes fewer requests: the list, and one for each."""
+        answer = self.read('abcdefgh', 'z')
+        self.assertEqual(8 + 1 + 1, len(self.log))
+        self.log.clear()
+        self.assertEqual(answer, memberships.read(
+            self.placement, frozenset('abcdefgh'), frozenset('z'),
+            workers.each()))
+        self.assertEqual(5, len(self.log))
+
+    def test_aggregate_in_another_spelling(self):
+        """Rule 16: placement decides whether it is the same, in both ways."""
+        uuid = '8fc7b1f2-3c2f-4f4c-8d8f-5f0e1c7f5a01'
+        self.placement.aggregates['idle'].add(uuid.upper())
+        for members in set(), {'idle'}:
+            self.placement.members = lambda *_aggregates: members
+            answer, unread = self.read({uuid, *'bcdefgh'}, '', 4)
+            self.assertEqual(
+                {'n2': {'b'}, **{name: {uuid} for name in members}}, answer)
+            self.assertEqual({}, unread)
+
+    def test_providers_that_have_become_many(self):
+        """The list shows it, and is the only request in vain."""
+        self.placement.aggregates |= {
+            'p%d' % number: set() for number in range(9)}
+        self.assertEqual({'disk', 'n1', 'n2'},
+                         set(self.read('abcdefgh', '', 4)[0]))
+        self.assertEqual(1 + 8, len(self.log))
+
+    def test_provider_that_cannot_be_read(self):
+        """It is in the lists of its aggregates, unless it is gone."""
+        for error in FAILED, exceptions.ProviderNotFound('deleted'):
+            self.broken['GET', 'n1'] = error
+            self.assertEqual(
+                ({'disk': {'a'}, 'n1': {'a'}, 'n2': {'b'}}, {}),
+                self.read('abcdefgh', '', 4))
+            self.assertEqual(5 + 8, len(self.log))
 
     def test_aggregate_that_cannot_be_read(self):
         """Its providers are unknown, and all others are known."""
@@ -57,6 +100,19 @@ class TestRead(testtools.TestCase):
         self.assertIs(FAILED, self.assertRaises(
             exceptions.ServiceFailed, self.read, 'abcdefgh'))
         self.assertEqual(4, len(self.log))
+
+    def test_providers_without_an_answer(self):
+        """They end the read, not another failure before them."""
+        self.placement.create('other')
+        error = exceptions.DeadlineExceeded('was silent')
+        self.broken['GET', 'disk'] = exceptions.ProviderNotFound('deleted')
+        for name in 'idle', 'n1', 'n2':
+            self.broken['GET', name] = error
+        self.placement.provider_count = 5
+        self.assertIs(error, self.assertRaises(
+            exceptions.MirrorError, memberships.read, self.placement,
+            frozenset('abcdefgh'), frozenset(), parallel.in_turn))
+        self.assertNotIn(('GET', 'other'), self.log)
 
     def test_aggregates_without_an_answer(self):
         """Each takes the time of a request: a few of them end the read."""

@@ -143,8 +143,8 @@ class TestSync(SyncTest):
         self.sync()
         self.log.clear()
         result = self.sync()
-        self.assertEqual([('MEMBERS', 'a'), ('MEMBERS', 'b'), ('TRUTH', '')],
-                         self.log)
+        self.assertEqual([('ALL', ''), ('MEMBERS', 'a'), ('MEMBERS', 'b'),
+                          ('TRUTH', '')], self.log)
         self.assertEqual([], result.outcome.changes)
 
     def test_failure_clears_the_success_of_a_running_row(self):
