@@ -105,6 +105,8 @@ class MirrorError(Exception):
     """Whether the answer came from something else than a working service,
     perhaps from one backend of many: the same GET may be answered by another.
     """
+    may_have_moved = True
+    """Whether the service may have another address now."""
     retry_after = 0.0
     """Seconds that the service asks to wait before the next request."""
 
@@ -153,6 +155,8 @@ class DeadlineExceeded(Retriable):
 
 class OutOfTime(DeadlineExceeded):
     """The requests of a call take more time than the call has."""
+
+    may_have_moved = False
 
 
 class NotAuthorized(Retriable):

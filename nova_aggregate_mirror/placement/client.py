@@ -247,10 +247,9 @@ class Client:
             with limit:
                 yield
         except exceptions.MirrorError as exc:
-            slot, is_late = self._slot(), isinstance(exc, exceptions.OutOfTime)
-            if slot.target and not is_late and (
-                    exc.is_outage or exc.is_repeatable):
-                # It may have moved: the next request looks at the catalog.
+            slot = self._slot()
+            if slot.target and exc.may_have_moved:
+                # The next request looks at the catalog.
                 slot.is_suspect = True
             raise
 
@@ -278,17 +277,19 @@ class Client:
         try:
             # Half of the time is left to the request.
             with deadline.within(deadline.remaining() / 2), \
-                    errors.translated(call):
+                    errors.translated(call), contextlib.ExitStack() as stack:
                 sdk = self._access.connect()
                 if sdk is target.sdk:
-                    return target
+                    sdk.session.invalidate()
+                else:
+                    # Nothing else closes what this look opens.
+                    stack.callback(sdk.session.session.close)
                 current = connection.connect(sdk)
         except exceptions.MirrorError as exc:
             # The failure that led here is the one to report.
             LOG.debug('The catalog could not be looked at: %s', exc)
             return target
         if current.endpoint == target.endpoint:
-            current.close()
             return target
         target.close()
         LOG.info('Placement has moved: %s',

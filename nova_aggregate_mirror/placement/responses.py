@@ -102,4 +102,7 @@ def _refusal(call: errors.Call, response: requests.Response,
     elif kind is exceptions.RequestRejected and not error:
         # Something else than placement has answered.
         kind = exceptions.MalformedAnswer
-    return errors.unexpected(call, response, detail, kind, cause)
+    refusal = errors.unexpected(call, response, detail, kind, cause)
+    # Placement has said so, after it has read the request.
+    refusal.may_have_moved = not (cause or error and status == 400)
+    return refusal

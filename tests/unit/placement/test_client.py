@@ -422,8 +422,11 @@ class KeystoneTestCase(servers.LoopbackTestCase):
         """The catalog is looked at after any answer but placement's own."""
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.placement.connection.REDISCOVERY', 0.0))
-        for status in (204, 301, 400, 403, 404, 405, 406, 409, 410, 429, 500,
-                       501, 502, 503, 504):
+        answers: list[tuple[int, Any]] = [(status, b'<html>') for status in (
+            204, 301, 400, 403, 404, 405, 406, 409, 410, 429, 500, 501, 502,
+            503, 504)]
+        for answer in *answers, *((status, {'errors': [{'status': status}]})
+                                  for status in (405, 406)):
             self.cloud.grant(self.cloud.url)
             self.cloud.answers['/resource_providers'] = (
                 200, {'resource_providers': []})
@@ -431,7 +434,7 @@ class KeystoneTestCase(servers.LoopbackTestCase):
                 **self.cloud.account(region_name='R')))
             self.client.providers()
             moved = self.move()
-            self.cloud.answers['/resource_providers'] = status, b'<html>'
+            self.cloud.answers['/resource_providers'] = answer
             self.assertRaises(exceptions.MirrorError, self.client.providers)
             self.assertEqual(frozenset(), self.client.providers())
             self.assertEqual(1, moved.count('/resource_providers'))
@@ -461,7 +464,21 @@ class KeystoneTestCase(servers.LoopbackTestCase):
                 'errors': [{'status': status, **error}]}
             self.assertRaises(exceptions.MirrorError, self.client.get,
                               PROVIDER)
+        self.client.providers()
         self.assertEqual(1, self.cloud.count('/v3/auth/tokens'))
+
+    def test_address_that_stays(self) -> None:
+        """The client stays, too; the catalog is looked at once in a while."""
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.placement.connection.REDISCOVERY', 10 ** 9))
+        self.client.providers()
+        endpoint = self.client.endpoint()
+        answer = 503, b'<html>'
+        self.cloud.answers |= {'/': answer, '/resource_providers': answer}
+        for _call in range(3):
+            self.assertRaises(exceptions.ServiceFailed, self.client.providers)
+        self.assertEqual(2, self.cloud.count('/v3/auth/tokens'))
+        self.assertEqual(endpoint, self.client.endpoint())
 
     def test_other_address_that_does_not_answer(self) -> None:
         """The client is replaced only by one that works."""

@@ -48,7 +48,7 @@ class TestConfigured(servers.LoopbackTestCase):
             self.assertIn('unknown', placement.endpoint())
 
     def test_looks_at_the_catalog(self) -> None:
-        """One that finds the same address leaves no connection open."""
+        """One that finds the same address, or fails, leaves none open."""
         placement = client.Client(
             servers.make_conf(**self.cloud.account(region_name='R')))
         placement.providers()
@@ -61,8 +61,10 @@ class TestConfigured(servers.LoopbackTestCase):
         gc.disable()
         self.addCleanup(gc.enable)
         counts = []
-        with mock.patch.object(connection, 'REDISCOVERY', 0.0):
-            for _look in range(10):
+        for look in range(20):
+            if look == 10:
+                self.cloud.grant()
+            with mock.patch.object(connection, 'REDISCOVERY', 0.0):
                 self.assertRaises(
                     exceptions.ServiceFailed, placement.providers)
                 counts.append(len(os.listdir('/proc/self/fd')))
@@ -108,6 +110,17 @@ class ConnectedTest(servers.LoopbackTestCase):
         client.providers()
         self.assertIn('/placement', client.endpoint())
         self.assertEqual(1, self.cloud.count('/placement/resource_providers'))
+
+    def test_placement_that_moved(self) -> None:
+        """The connection stays; its next token has another catalog."""
+        client = self.connect()
+        client.providers()
+        moved = self.useFixture(servers.Cloud())
+        self.cloud.grant(moved.url)
+        self.cloud.answers['/resource_providers'] = 503, b''
+        self.assertRaises(exceptions.ServiceFailed, client.providers)
+        self.assertEqual(frozenset(), client.providers())
+        self.assertEqual(1, moved.count('/resource_providers'))
 
     def test_cache_of_the_cloud(self) -> None:
         """A cache in clouds.yaml is not used for these requests."""
