@@ -106,10 +106,10 @@ _CERTIFICATES = {
     **dict.fromkeys((2, 18, 19, 20, 21), _AUTHORITY),
     **dict.fromkeys((62, 64), _OTHER_NAME)}
 """Steps by OpenSSL's codes."""
-PROXY = Cause('proxy_failed', 'is behind a proxy, which %s',
+PROXY = Cause('proxy_failed', 'is behind the proxy %s, which %s',
               'if this host reaches {address} without a proxy, name its host '
-              'in no_proxy; otherwise correct http_proxy, https_proxy or '
-              'all_proxy; all in the environment of this process')
+              'in no_proxy; otherwise correct %s; both in the environment of '
+              'this process')
 DESCRIPTORS = Cause(
     'no_descriptor', 'was not asked: this process has too many open files',
     'raise the limit of open files of this process')

@@ -107,8 +107,7 @@ def translated(call: Call) -> abc.Iterator[None]:
                   _safe_text(exc))
         waited = time.monotonic() - began
         kind = exchange.meaning(exc, waited)
-        if exchange.is_login and exchange.cause:
-            call = dataclasses.replace(call, occasion='getting a token')
+        call = dataclasses.replace(call, occasion=_occasion(call, exchange))
         cause = _cause(kind, exc, exchange, waited)
         url, party = _failed_party(call, kind, exc, exchange)
         error = call.error(kind, cause, url, party)
@@ -181,6 +180,17 @@ def without_secrets(text: str) -> str:
     text = re.sub(r'''(?i)(x-[a-z]+-token['"]?\s*[:=]\s*)[^\s,;]+''',
                   r'\1***', text)
     return strutils.mask_password(text)
+
+
+def _occasion(call: Call, exchange: exchanges.Exchange) -> str:
+    """Return what the failed request was for; discovery has its own."""
+    if exchange.is_login:
+        return 'getting a token' if exchange.cause else call.occasion
+    path = call.occasion.partition(' ')[2]
+    if not exchange.url or path[:1] != '/' or path in exchange.url:
+        return call.occasion
+    return '%s %s' % (exchange.method,
+                      urllib.parse.urlsplit(exchange.url).path or '/')
 
 
 def _failed_party(call: Call, kind: Kind, exc: Exception,

@@ -21,12 +21,15 @@ class Exchange:
 
     url: str = ''
     """Empty before the first request."""
+    method: str = ''
     is_login: bool = False
     """Whether it was a request to keystone."""
     has_login: bool = False
     """Whether there was any request to keystone."""
     answer: str = ''
     """The status, and the type of a body that is not JSON."""
+    is_redirected: bool = False
+    """Whether the answer names another address to ask."""
     cause: causes.Cause | None = None
     """What the party did instead of an answer with success."""
     has_timeout: bool = False
@@ -41,6 +44,9 @@ class Exchange:
         :param waited: seconds since the call began
         """
         kind = library_errors.meaning(exc)
+        if kind is exceptions.InvalidConfiguration and self.is_redirected:
+            # The address that is not valid is not that of an option.
+            return exceptions.MalformedAnswer
         if kind is exceptions.ServiceUnreachable and (
                 self.has_timeout or not deadline.remaining()):
             # Version discovery replaces a timeout by another error.
@@ -60,18 +66,20 @@ CURRENT: contextvars.ContextVar[Exchange | None] = contextvars.ContextVar(
 """The exchange of the innermost ``errors.translated``, if any."""
 
 
-def observe(send: abc.Callable[[], requests.Response], url: str,
-            is_login: bool) -> requests.Response:
+def observe(send: abc.Callable[[], requests.Response],
+            request: requests.PreparedRequest, is_login: bool
+            ) -> requests.Response:
     """Send a request; note in the current exchange what becomes of it."""
     if not deadline.remaining():
         # The transport refuses to send it: what the request before it did
         # stays the reason.
         return send()
     exchange = CURRENT.get() or Exchange()
-    exchange.url, exchange.is_login = url, is_login
+    exchange.url, exchange.method = request.url or '', request.method or ''
+    exchange.is_login = is_login
     exchange.has_login |= is_login
     # Of a request before it.
-    exchange.answer, exchange.cause = '', None
+    exchange.answer, exchange.cause, exchange.is_redirected = '', None, False
     # What is handled already is no cause of what is raised inside.
     began, handled = time.monotonic(), sys.exception()
     try:
@@ -85,6 +93,7 @@ def observe(send: abc.Callable[[], requests.Response], url: str,
             exchange.cause = library_errors.cause(exc, waited, handled)
         raise
     exchange.answer, sent = answer(response), response.request
+    exchange.is_redirected = 300 <= response.status_code < 400
     # Keystone's version document is requested without credentials, and a 401
     # for it does not refuse them.
     has_credentials = sent.method == 'POST' or 'Authorization' in sent.headers

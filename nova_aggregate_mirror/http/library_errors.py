@@ -6,12 +6,14 @@ import contextlib
 import http.client
 import itertools
 from typing import Any
+import urllib.parse
 
 from keystoneauth1 import exceptions as ks_exceptions
 from keystoneauth1 import session as ks_session
 from openstack import exceptions as sdk_exceptions
 from oslo_config import cfg
 from requests import exceptions as requests_exceptions
+from requests import utils
 from urllib3 import exceptions as urllib3_exceptions
 
 from nova_aggregate_mirror import causes
@@ -26,7 +28,11 @@ _MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
         # Urllib3 derives this class from its timeouts.
         urllib3_exceptions.NewConnectionError,
         sdk_exceptions.ServiceDisabledException,
-        ks_exceptions.ImpliedVersionMismatch)),
+        ks_exceptions.ImpliedVersionMismatch,
+        ks_exceptions.InvalidDiscoveryEndpoint,
+        ks_exceptions.InvalidOidcDiscoveryDocument,
+        ks_exceptions.OidcAccessTokenEndpointNotFound,
+        ks_exceptions.OidcAuthorizationEndpointNotFound)),
     (exceptions.DeadlineExceeded, (
         ks_exceptions.ConnectTimeout, requests_exceptions.Timeout,
         urllib3_exceptions.TimeoutError, TimeoutError)),
@@ -77,6 +83,10 @@ _CAUSES: tuple[tuple[type[Exception], causes.Cause], ...] = (
     (http.client.HTTPException, causes.NOT_HTTP),
     (requests_exceptions.TooManyRedirects, causes.REDIRECTS),
 )
+
+
+class UnreadableBody(requests_exceptions.ContentDecodingError):
+    """A body that is not read; the text says what the service sent."""
 
 
 class NoEndpoint(ks_exceptions.EndpointNotFound):
@@ -155,11 +165,27 @@ def cause(exc: Exception, waited: float, handled: BaseException | None
                 else causes.silent(waited))
     observed = next(filter(None, map(_of_error, chain)), None)
     if observed and isinstance(exc, requests_exceptions.ProxyError):
-        return causes.PROXY.with_detail(observed.phrase)
+        url, variable = _proxy(exc)
+        return causes.PROXY.with_detail(
+            (url, observed.phrase)).with_step(variable)
     return observed or causes.UNASKED.with_detail(type(_wrapped(exc)).__name__)
 
 
+def _proxy(exc: requests_exceptions.ProxyError) -> tuple[str, str]:
+    """Return the URL of a proxy, without user, and its variable."""
+    url = getattr(exc.request, 'url', None) or ''
+    proxies = utils.get_environ_proxies(url)
+    scheme = urllib.parse.urlsplit(url).scheme
+    name = scheme if scheme in proxies else 'all'
+    proxy = proxies.get(name, '')
+    if '://' not in proxy:
+        proxy = 'http://' + proxy
+    return utils.urldefragauth(proxy), name + '_proxy'
+
+
 def _of_error(error: BaseException) -> causes.Cause | None:
+    if isinstance(error, UnreadableBody):
+        return causes.MALFORMED.with_detail(error)
     return driver_failures.of_socket(error) or next(
         (row for cls, row in _CAUSES if isinstance(error, cls)), None)
 

@@ -155,11 +155,11 @@ KEYSTONE: dict[str, Fault] = {
         faults.keystone(503), 'keystone at {keystone} answered 503',
         'start keystone behind that address; if it runs, see its log'),
     'proxy': Fault(
-        faults.proxy, 'keystone at {keystone} is behind a proxy, which '
-        'refused the connection',
+        faults.proxy, 'keystone at {keystone} is behind the proxy '
+        'http://127.0.0.1:1, which refused the connection',
         'if this host reaches auth_url of [placement] in nova.conf without a '
-        'proxy, name its host in no_proxy; otherwise correct http_proxy, '
-        'https_proxy or all_proxy; all in the environment of this process'),
+        'proxy, name its host in no_proxy; otherwise correct http_proxy; both '
+        'in the environment of this process'),
     'password': Fault(
         faults.another_password,
         'keystone at {keystone} refused the credentials with 401',

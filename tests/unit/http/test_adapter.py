@@ -2,9 +2,13 @@
 """The deadline holds against servers that hang or trickle, byte by byte."""
 
 from collections import abc
+import gzip
+import os
 import socket
 import ssl
+import tracemalloc
 from typing import Any
+import zlib
 
 import fixtures
 import requests
@@ -245,6 +249,70 @@ class BoundTestCase(DeadlineTestCase):
             self.assertRaises(requests.exceptions.Timeout, self.session.get,
                               server.url, timeout=0.2)
         self.assertTrue(server.closed.wait(servers.PATIENCE))
+
+
+def _sends(body: bytes, encoding: str
+           ) -> abc.Callable[[servers.Server, socket.socket], None]:
+    def script(server: servers.Server, client: socket.socket) -> None:
+        while True:
+            server.request(client)
+            client.sendall(
+                b'HTTP/1.1 200 OK\r\nContent-Length: %d\r\n'
+                b'Content-Encoding: %s\r\n\r\n'
+                % (len(body), encoding.encode()))
+            client.sendall(body)
+    return script
+
+
+class LengthTestCase(DeadlineTestCase):
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.http.adapter.LONGEST_BODY', 2 ** 20))
+
+    def assert_refused(self, text: str, body: bytes, encoding: str) -> int:
+        """Return the bytes that the refused response took."""
+        server = self.start(_sends(body, encoding))
+        tracemalloc.start()
+        try:
+            with deadline.within(servers.PATIENCE):
+                error = self.assertRaises(
+                    exceptions.Retriable, self.get, server.url)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        self.assertIsInstance(error, exceptions.MalformedAnswer)
+        self.assertIn(text, str(error))
+        return peak
+
+    def test_body_that_decompresses_to_much_more(self) -> None:
+        """It is given up at the limit, before it uses up the memory."""
+        body = b' ' * 2 ** 26
+        for encoding, compressed in (
+                ('gzip', gzip.compress(body)),
+                ('deflate', zlib.compress(body)),
+                ('', body)):
+            peak = self.assert_refused(
+                'longer than 1048576 bytes', compressed, encoding)
+            self.assertLess(peak, 2 ** 25)
+
+    def test_encoding_that_was_not_requested(self) -> None:
+        """Each layer multiplies the length, so that none is decoded."""
+        body = gzip.compress(gzip.compress(b' ' * 2 ** 24))
+        for encoding in 'gzip, gzip', 'br', 'zstd':
+            peak = self.assert_refused(encoding, body, encoding)
+            self.assertLess(peak, 2 ** 24)
+
+    def test_body_of_the_greatest_length(self) -> None:
+        """It is whole, and the connection is used again."""
+        body = os.urandom(2 ** 20)
+        for encoding, sent in ('gzip', gzip.compress(body)), ('', body):
+            server = self.start(_sends(sent, encoding))
+            with deadline.within(servers.PATIENCE):
+                for _ in range(2):
+                    self.assertEqual(body, self.get(server.url).content)
+            self.assertEqual(1, server.accepted)
 
 
 class TLSTestCase(DeadlineTestCase):

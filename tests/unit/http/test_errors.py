@@ -44,6 +44,7 @@ MEANINGS: tuple[tuple[type[exceptions.MirrorError], list[Exception]], ...] = (
         ks_exceptions.ConnectFailure(), ks_exceptions.SSLError(),
         ks_exceptions.EndpointNotFound(), ks_exceptions.EmptyCatalog(),
         ks_exceptions.DiscoveryFailure(), sdk_exceptions.NotSupported(),
+        ks_exceptions.InvalidOidcDiscoveryDocument('no document'),
         sdk_exceptions.ServiceDisabledException(),
         sdk_exceptions.ServiceDiscoveryException(),
         requests.exceptions.SSLError(), requests.exceptions.ProxyError()]),
@@ -104,11 +105,20 @@ class TranslationTestCase(testtools.TestCase):
         self.assertGreater(seen, 150)
 
     def test_proxy(self) -> None:
-        """It is what refused, and not the service."""
-        text = str(self.translate(requests.exceptions.ProxyError(
-            ConnectionRefusedError())))
-        self.assertIn(
-            'is behind a proxy, which refused the connection', text)
+        """It is named with its variable, and without its password."""
+        for variable, value in (('https_proxy', 'http://user:secret@proxy:1'),
+                                ('all_proxy', 'proxy:1')):
+            names = 'https_proxy', 'HTTPS_PROXY', 'all_proxy', 'ALL_PROXY'
+            for name in names:
+                self.useFixture(fixtures.EnvironmentVariable(
+                    name, value if name == variable else None))
+            error = requests.exceptions.ProxyError(
+                ConnectionRefusedError(), request=requests.Request(
+                    'GET', 'https://keystone.example/v3').prepare())
+            text = str(self.translate(error))
+            self.assertIn('is behind the proxy http://proxy:1, which refused '
+                          'the connection', text)
+            self.assertIn('correct %s; both' % variable, text)
 
     def test_meaning_of_the_important_ones(self) -> None:
         """Retriable or permanent, also while a response is parsed."""

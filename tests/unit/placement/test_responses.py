@@ -186,6 +186,33 @@ class BodyTestCase(servers.LoopbackTestCase):
             auth_type='none', endpoint_override=cloud.url))
         self.assertEqual(frozenset(), placement.providers())
 
+    def test_redirect_that_cannot_be_followed(self) -> None:
+        """What was answered comes first, not that nothing can be asked."""
+        cloud = self.useFixture(servers.Cloud())
+        placement = client.Client(servers.make_conf(
+            auth_type='none', endpoint_override=cloud.url))
+        placement.providers()
+        cloud.answers['/resource_providers'] = 302, {}
+        for location in 'ftp://elsewhere/', 'http://[', '//[', 'x:y':
+            cloud.headers['Location'] = location
+            error = self.assertRaises(exceptions.MalformedAnswer,
+                                      placement.providers)
+            self.assertEqual(
+                'placement at %s answered 302, which cannot be used (GET '
+                '/resource_providers)' % cloud.url,
+                str(error).partition(': ')[0])
+
+    def test_version_document_that_is_refused(self) -> None:
+        """The error names the request that was made, and no other."""
+        cloud = self.useFixture(servers.Cloud())
+        for status in 503, 404, 401:
+            cloud.answers['/'] = status, b''
+            error = self.assertRaises(
+                exceptions.MirrorError, client.Client(servers.make_conf(
+                    auth_type='none', endpoint_override=cloud.url)).providers)
+            self.assertEqual('GET /', error.failure.occasion)
+            self.assertEqual(0, cloud.count('/resource_providers'))
+
     def test_connection_that_ends(self) -> None:
         """A closed or reset connection means placement is unavailable."""
         self.assert_raises(exceptions.ServiceUnreachable, b'')
