@@ -20,7 +20,6 @@ from nova_aggregate_mirror.checks import nova
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
-from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror.http import networks
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
@@ -160,7 +159,8 @@ def _lines(conf: cfg.ConfigOpts, group: str, exc: exceptions.MirrorError
     """Return the lines to set for a failure, as far as they are known."""
     if exc.failure.kind == causes.NO_CATALOG.kind:
         return _examples(conf, group, ('project_name', 'project_domain_name'))
-    if not isinstance(exc.__cause__, library_errors.NoEndpoint):
+    offered = getattr(exc.__cause__, 'offered', [])
+    if not offered:
         return []
     options = conf[group]
     interfaces = options.valid_interfaces or ['public']
@@ -170,7 +170,7 @@ def _lines(conf: cfg.ConfigOpts, group: str, exc: exceptions.MirrorError
         return region == options.region_name, interface in interfaces
 
     # Of the endpoints, one with most that is right; the region counts more.
-    region, interface = max(exc.__cause__.offered, key=right)
+    region, interface = max(offered, key=right)
     lines = ['[%s]' % group]
     if options.region_name and options.region_name != region:
         lines.append('region_name = %s' % region)

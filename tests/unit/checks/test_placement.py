@@ -143,6 +143,14 @@ class TestPlacement(ChecksTest):
             placement.endpoint, FAILURE, ('correct the clock of this host',),
             servers.make_conf(**self.cloud.account(cafile=path)))
 
+    def test_service_that_is_not_in_the_catalog(self) -> None:
+        """No line of nova.conf is to be set."""
+        self.cloud.grant()
+        [(_code, text)] = self.find(
+            placement.endpoint, servers.make_conf(**self.cloud.account()))
+        self.assertIn('placement is not in the catalog', text)
+        self.assertNotIn('\n', text)
+
     def test_endpoint_that_is_not_placement(self) -> None:
         """The URL is corrected where it was read."""
         self.cloud.answers['/'] = (404, {})
