@@ -3,15 +3,16 @@
 
 from collections import abc
 import contextlib
-import errno
 from http import server
 import io
 import json
+import selectors
 import socket
 import socketserver
 import threading
 import time
 from typing import Any
+from typing import NamedTuple
 
 from oslo_log import log as logging
 from prometheus_client import exposition
@@ -28,18 +29,28 @@ A timeout for each read would never end a client that sends a byte now and
 then.
 """
 MOST_CLIENTS = 20
-"""Clients at the same time, each with a thread."""
+"""Incomplete requests at the same time, and answers, each with a thread."""
 LONGEST_REQUEST = 8192
 """Bytes of a request, whose body is not read."""
 INTERVAL = 0.5
 """Seconds between two looks for overdue clients."""
 
 
+class _PartialRequest(NamedTuple):
+    """A request that is being read."""
+
+    address: Any
+    """Of the client."""
+    deadline: float
+    """On the monotonic clock."""
+    text: bytearray
+
+
 class Server(socketserver.ThreadingTCPServer):
     """Server of ``/metrics`` and ``/healthz``.
 
-    If there are too many clients, the one whose request has been incomplete
-    for the longest time is disconnected.
+    One thread reads all requests: a client costs a thread of its own only
+    when its request is complete, however many others are idle.
 
     :param limits: returns loop to the seconds after which it counts as stuck
     :raises InvalidConfiguration: when the address cannot be used
@@ -59,9 +70,10 @@ class Server(socketserver.ThreadingTCPServer):
         self.limits = limits
         self._client_timeout = client_timeout
         self._slots = threading.Semaphore(MOST_CLIENTS)
-        self._lock = threading.Lock()
-        self._deadlines: dict[socket.socket, float] = {}
-        """Of clients whose request is incomplete, oldest first."""
+        self._requests: dict[socket.socket, _PartialRequest] = {}
+        """Incomplete requests, oldest first."""
+        self.texts: dict[socket.socket, bytes] = {}
+        """Complete requests that are not answered yet."""
         try:
             super().__init__((host, port), _Handler)
         except OSError as exc:
@@ -70,65 +82,108 @@ class Server(socketserver.ThreadingTCPServer):
                 '[aggregate_mirror] metrics_host or metrics_port'
                 % (host, port, exc.strerror or exc)) from exc
         self.port: int = self.server_address[1]
-        # A client may have gone before it is accepted.
         self.socket.setblocking(False)
-        threading.Thread(target=self.serve_forever, args=[INTERVAL],
-                         daemon=True, name='metrics').start()
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self.socket, selectors.EVENT_READ)
+        self._closing, self._ended = threading.Event(), threading.Event()
+        threading.Thread(
+            target=self._serve, daemon=True, name='metrics').start()
 
     def close(self) -> None:
-        self.shutdown()
-        with self._lock:
-            self._disconnect(len(self._deadlines))
+        self._closing.set()
+        self._ended.wait()
+        for connection in [*self._requests]:
+            self._disconnect(connection)
+        self._selector.close()
         self.server_close()
 
-    def get_request(self) -> tuple[Any, Any]:
+    def _serve(self) -> None:
+        """Accept clients, and read their requests, until the server closes."""
         try:
-            return super().get_request()
-        except OSError as exc:
-            if exc.errno in (errno.EMFILE, errno.ENFILE):
-                # The next try would fail at once.
-                time.sleep(INTERVAL)
-            raise
+            while not self._closing.is_set():
+                for key, _events in self._selector.select(INTERVAL):
+                    if key.fileobj is self.socket:
+                        self._accept()
+                    elif key.data in self._requests:
+                        self._read(key.data)
+                self._disconnect_overdue()
+        finally:
+            # Otherwise a defect here would keep the process from its end.
+            self._ended.set()
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Read and answer a request in a thread, if one is free in time."""
-        if not self._slots.acquire(blocking=False):
-            with self._lock:
-                self._disconnect(1)
-            if not self._slots.acquire(timeout=self._client_timeout):
-                # This class's own method would free a slot.
-                super().shutdown_request(request)
-                return
-        with self._lock:
-            self._deadlines[request] = time.monotonic() + self._client_timeout
-        super().process_request(request, client_address)
+    def _accept(self) -> None:
+        """Accept a client; disconnect the slowest if there are too many."""
+        try:
+            connection, address = self.get_request()
+        except (BlockingIOError, ConnectionError):
+            # The client has gone.
+            return
+        except OSError:
+            # No descriptor is left in this process.
+            self._closing.wait(INTERVAL)
+            return
+        if len(self._requests) == MOST_CLIENTS:
+            self._disconnect(next(iter(self._requests)))
+        self._requests[connection] = _PartialRequest(
+            address, time.monotonic() + self._client_timeout, bytearray())
+        self._selector.register(connection, selectors.EVENT_READ, connection)
 
-    def service_actions(self) -> None:
-        """Disconnect overdue clients."""
-        now = time.monotonic()
-        with self._lock:
-            late = sum(limit < now for limit in self._deadlines.values())
-            self._disconnect(late)
+    def _read(self, connection: socket.socket) -> None:
+        """Read what a client has sent; answer if the request is complete."""
+        text = self._requests[connection].text
+        try:
+            part = connection.recv(LONGEST_REQUEST, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            # Nothing has come after all.
+            return
+        except OSError:
+            part = b''
+        text.extend(part)
+        has_ended = not part
+        has_headers = b'\n\r\n' in text or b'\n\n' in text
+        # A client that sends no more may leave out the empty line.
+        if has_headers or (has_ended and b'\n' in text):
+            self._answer(connection)
+        elif has_ended or len(text) > LONGEST_REQUEST:
+            self._disconnect(connection)
 
-    def _disconnect(self, count: int) -> None:
-        """End the reads of the oldest clients; the caller has the lock."""
-        for connection in [*self._deadlines][:count]:
-            del self._deadlines[connection]
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-
-    def begin_answer(self, connection: socket.socket) -> None:
-        """Stop the time for the request, and limit that for the answer."""
-        with self._lock:
-            self._deadlines.pop(connection, None)
+    def _answer(self, connection: socket.socket) -> None:
+        """Answer a request in a thread, if one is free in time."""
+        request = self._forget(connection)
+        if not self._slots.acquire(timeout=self._client_timeout):
+            # This class's own method would free a slot.
+            super().shutdown_request(connection)
+            return
+        self.texts[connection] = bytes(request.text)
         # It limits the head and the body of an answer, each as a whole.
         connection.settimeout(self._client_timeout)
+        try:
+            self.process_request(connection, request.address)
+        except RuntimeError:
+            # No thread can be started.
+            self.handle_error(connection, request.address)
+            self.shutdown_request(connection)
+
+    def _disconnect_overdue(self) -> None:
+        now = time.monotonic()
+        for connection, request in [*self._requests.items()]:
+            if request.deadline > now:
+                # The later ones have even more time.
+                break
+            self._disconnect(connection)
+
+    def _disconnect(self, connection: socket.socket) -> None:
+        self._forget(connection)
+        self.close_request(connection)
+
+    def _forget(self, connection: socket.socket) -> _PartialRequest:
+        self._selector.unregister(connection)
+        return self._requests.pop(connection)
 
     def shutdown_request(self, request: Any) -> None:
-        # The thread calls this when it ends, or the server without a thread.
-        with self._lock:
-            self._deadlines.pop(request, None)
+        # The thread of an answer calls this when it ends.
         super().shutdown_request(request)
+        del self.texts[request]
         self._slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -138,24 +193,16 @@ class Server(socketserver.ThreadingTCPServer):
 class _Handler(server.BaseHTTPRequestHandler):
     server: Server
 
+    def setup(self) -> None:
+        super().setup()
+        # The server has read the request already.
+        self.rfile.close()
+        self.rfile = io.BytesIO(self.server.texts[self.request])
+
     def handle(self) -> None:
         # A client that disconnects would log a traceback.
         with contextlib.suppress(OSError):
-            self.rfile.close()
-            self.rfile = io.BytesIO(self._read())
-            self.server.begin_answer(self.request)
             super().handle()
-
-    def _read(self) -> bytes:
-        """Read a request without its body; return nothing if too long."""
-        text = b''
-        while len(text) <= LONGEST_REQUEST:
-            part: bytes = self.request.recv(LONGEST_REQUEST)
-            text += part
-            # A client that sends no more may leave out the empty line.
-            if not part or b'\n\r\n' in text or b'\n\n' in text:
-                return text
-        return b''
 
     def log_message(self, *args: Any) -> None:
         pass
