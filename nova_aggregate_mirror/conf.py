@@ -34,6 +34,16 @@ SYNC_WORKERS = 8
 
 PACKAGE = 'nova-aggregate-mirror'
 
+
+def missing_credentials(version: str) -> str:
+    """Return the default of ``missing_credentials`` in a release.
+
+    A release warns before the next major release fails, as nova announced
+    missing credentials of placement: spec mirror-host-aggregates-in-placement.
+    """
+    return 'warn' if int(version.split('.')[0]) < 2 else 'fail'
+
+
 OPTS = [
     cfg.StrOpt(
         'mode',
@@ -161,9 +171,7 @@ OPTS = [
         help='Port of ``/metrics`` and ``/healthz``. 0 disables both.'),
     cfg.StrOpt(
         'missing_credentials',
-        # Version 2 fails, as nova announced missing credentials of placement:
-        # spec mirror-host-aggregates-in-placement.
-        default='warn',
+        default=missing_credentials(metadata.version(PACKAGE)),
         choices=[
             ('warn', 'Log a warning; operations stay in the journal until '
                      'the credentials are configured'),

@@ -8,7 +8,6 @@ from collections import abc
 import contextlib
 import difflib
 import logging
-import math
 import os
 import pathlib
 from typing import Any
@@ -23,6 +22,8 @@ LOG = logging.getLogger(__name__)
 
 # Of oslo.db: empty leaves the mode to the database server.
 MEANINGFUL_WHEN_EMPTY = frozenset({'mysql_sql_mode'})
+NAME_A_HOOK = ('delete it for the default, mirror, or set mode = observe, in '
+               'which nova\'s own mirroring stays in effect')
 
 Values = abc.Mapping[tuple[str, str], Any]
 """By section and option."""
@@ -132,27 +133,27 @@ def _mistake(conf: cfg.ConfigOpts, group: str, option: cfg.Opt
              ) -> exceptions.InvalidConfiguration | None:
     """Return the error for an option, if its value cannot be used.
 
-    Oslo.config reads the empty value of a number as None, and nan is neither
-    below nor above a limit.
+    Oslo.config reads the empty value of a number as None, and compares limits
+    in vain with nan and -0.
     """
     try:
         value = conf[group][option.dest]
     except (cfg.Error, ValueError) as exc:
         return _invalid(conf, group, option, exc)
-    if isinstance(value, float) and math.isnan(value):
+    if isinstance(value, float) and str(value) in ('nan', '-0.0'):
         return _invalid(conf, group, option)
     elements = value if isinstance(value, list) else [value]
     may_be_empty = (option.default in (None, '')
                     or option.name in MEANINGFUL_WHEN_EMPTY)
     is_empty = any(element is None or not str(element).strip()
                    for element in elements)
-    if not elements:
-        is_empty = bool(option.default)
-    if may_be_empty or not is_empty:
+    has_no_hook = option.name == 'hooks' and not elements
+    if not has_no_hook and (may_be_empty or not is_empty):
         return None
     return exceptions.InvalidConfiguration(
         '%s is empty' % _place(conf, group, option)[0],
-        step='delete it; the default then applies')
+        step=NAME_A_HOOK if has_no_hook
+        else 'delete it; the default then applies')
 
 
 def _invalid(conf: cfg.ConfigOpts, group: str, option: cfg.Opt,

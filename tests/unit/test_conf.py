@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options: their limits, and that nova's own options are unchanged."""
 
+from importlib import metadata
 import pathlib
 import re
 
@@ -45,6 +46,16 @@ class TestOptions(testtools.TestCase):
             (options.leader_lease, options.max_call_age,
              options.inline_timeout, options.sync_interval, options.prune))
         option_values.check(doubles.make_conf(self))
+
+    def test_missing_credentials(self):
+        """Version 1 warns, and version 2 fails."""
+        for version, expected in (('0.0.1.dev9', 'warn'), ('1.0.0', 'warn'),
+                                  ('1.12.1', 'warn'), ('2.0.0.0rc1', 'fail'),
+                                  ('2.0.0', 'fail'), ('10.1.0', 'fail')):
+            self.assertEqual(expected, conf.missing_credentials(version))
+        self.assertEqual(
+            conf.missing_credentials(metadata.version(conf.PACKAGE)),
+            doubles.make_conf(self).aggregate_mirror.missing_credentials)
 
     def test_call_age_suits_every_timeout(self):
         """Rule 2: no row may be closed while its own call still converges."""

@@ -137,7 +137,7 @@ class TestValues(testtools.TestCase):
         """
         empty = {('aggregate_mirror', 'request_filters'): [],
                  ('aggregate_mirror_database', 'mysql_sql_mode'): ''}
-        for text in ('', '  ', 'nan', 'NaN', '-nan', 'inf', '-inf'):
+        for text in ('', '  ', 'nan', 'NaN', '-nan', 'inf', '-inf', '-0.0'):
             for group, options in conf.list_opts():
                 for option in options:
                     key = group.name, option.dest
@@ -154,6 +154,23 @@ class TestValues(testtools.TestCase):
                     elif default not in (None, ''):
                         self.assertEqual(({key}, default),
                                          (found.keys(), value), (key, text))
+
+    def test_no_hook(self):
+        """The error names the mode in which nova mirrors by itself."""
+        error, = option_values.override_mistakes(
+            self.read('aggregate_mirror', 'hooks', '')).values()
+        self.assertIn('mode = observe', str(error))
+
+    def test_reload_with_a_value_without_a_meaning(self):
+        """The previous value stays, and the brake with it."""
+        for text in 'nan', '-0.0':
+            options = self.read('aggregate_mirror', 'max_removed_share', text)
+            before = {**option_values.read(options),
+                      ('aggregate_mirror', 'max_removed_share'): 0.2}
+            error, = option_values.override_mistakes(options, before).values()
+            self.assertIn(
+                '[aggregate_mirror] max_removed_share in ', str(error))
+            self.assertEqual(0.2, options.aggregate_mirror.max_removed_share)
 
     def test_reload_with_an_invalid_value(self):
         """The previous value stays, not the default: prune must not begin."""
