@@ -4,6 +4,7 @@
 from collections import abc
 import dataclasses
 import functools
+import json
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,14 +13,18 @@ from nova_aggregate_mirror import audit
 from nova_aggregate_mirror import dates
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.reconcile import problems
+from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import database_servers
 
 PAGE = 500
 """Servers per page: bounds memory and the duration of a statement."""
+NEWEST = 10000
+"""Requests in which a zone is searched: half a second of MariaDB."""
 
 _SERVER, _MIGRATION = (
     database_servers.instances.c, database_servers.migrations.c)
-_REQUEST = database_servers.request_specs.c
+_REQUEST, _MAPPING = (
+    database_servers.request_specs.c, database_servers.instance_mappings.c)
 _SERVERS = sa.select(
     _SERVER.id, _SERVER.uuid, _SERVER.display_name, _SERVER.host,
     _SERVER.project_id, _SERVER.vm_state, _SERVER.launched_at,
@@ -40,6 +45,12 @@ _MOVES = sa.select(
 ).order_by(_MIGRATION.updated_at, _MIGRATION.id)
 _REQUESTS = sa.select(_REQUEST.instance_uuid, _REQUEST.spec).where(
     _REQUEST.instance_uuid.in_(engines.SOME))
+_NEWEST = sa.select(_REQUEST.id, _REQUEST.instance_uuid, _REQUEST.spec
+                    ).order_by(_REQUEST.id.desc()).limit(NEWEST).subquery()
+_EXISTING = sa.select(sa.func.count()).where(
+    _MAPPING.instance_uuid.in_(engines.SOME),
+    sa.or_(_MAPPING.queued_for_delete.is_(None),
+           _MAPPING.queued_for_delete == sa.false()))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,6 +98,24 @@ class ServerPages(database_servers.CellReader):
         with self._api.reading() as api:
             rows = api.execute(_REQUESTS, {'some': servers}).all()
         return dict(map(tuple, rows))
+
+
+def count_pinned(zone: str) -> int:
+    """Count the existing servers whose stored request names a zone.
+
+    Only the ``NEWEST`` requests are searched.
+    """
+    # Nova writes the request as JSON, always with the same spaces.
+    text = '"availability_zone": %s' % json.dumps(zone)
+    # LIKE is fast, and ignores case on MySQL and SQLite; REPLACE does not.
+    pinned = sa.select(_NEWEST.c.instance_uuid).where(
+        _NEWEST.c.spec.contains(text, autoescape=True),
+        _NEWEST.c.spec != sa.func.replace(_NEWEST.c.spec, text, ''))
+    with connections.api_database().reading() as api:
+        uuids = api.execute(pinned).scalars().all()
+        # The request of a deleted server remains until it is archived.
+        return sum(api.execute(_EXISTING, {'some': some}).scalar_one()
+                   for some in engines.chunks(uuids))
 
 
 def _page(cell: Any, statement: Any, after: int

@@ -8,9 +8,14 @@ import collections
 from collections import abc
 import shlex
 
+from oslo_config import cfg
+
 from nova_aggregate_mirror.audit import rules
+from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror import checks
+from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror.source import keyed_aggregates
@@ -19,24 +24,71 @@ ZONE = constraints.ZONE
 TRAIT = 'trait:'
 TRAITS = keyed_aggregates.Keys(prefixes=frozenset({TRAIT}))
 REQUIRED = 'required'
+RATIOS = {'cpu_allocation_ratio': 'VCPU', 'ram_allocation_ratio': 'MEMORY_MB',
+          'disk_allocation_ratio': 'DISK_GB'}
+"""Keys that nova leaves to placement, to resource classes."""
+Row = tuple[abc.Callable[[cfg.ConfigOpts, str, str], bool], str,
+            tuple[str, ...]]
+"""Pattern of a key and its value, sentence, commands for each such key."""
 ByZone = abc.Mapping[str, list[str]]
 """Zone to the names of the aggregates that have it."""
 
-RENAME = 'openstack aggregate set --zone NAME '
 UNSET = 'openstack aggregate unset --property availability_zone '
-REQUIRE = 'openstack aggregate set --property %s=required %s'
 REMOVE = 'openstack aggregate remove host %s %s'
-ODD_ZONES = (
-    (lambda conf, zone: zone == conf.default_availability_zone,
-     'is that of hosts without a zone (default_availability_zone): requests '
-     'for it are confined to these aggregates. Without servers, set another:'),
-    (lambda conf, zone: zone == conf.internal_service_availability_zone,
-     'is that of other services (internal_service_availability_zone), which '
-     'nova-api does not list. Without servers, set another:'),
-    (lambda _conf, zone: ':' in zone,
-     'has a colon, after which nova expects a host: no server can be created '
-     'in it. Set another zone:'))
-"""Patterns of zones, and what is wrong with them."""
+RENAME = ('openstack aggregate set --zone NAME {name}',)
+ZONES = (
+    (lambda conf, key, value: key == ZONE and (
+     value == conf.default_availability_zone),
+     'has the zone of hosts without a zone (default_availability_zone): '
+     'requests for it are confined to such aggregates. Without servers, set '
+     'another:', RENAME),
+    (lambda conf, key, value: key == ZONE and (
+     value == conf.internal_service_availability_zone),
+     'has the zone of other services (internal_service_availability_zone), '
+     'which nova-api does not list. Without servers, set another:', RENAME),
+    (lambda _conf, key, value: key == ZONE and ':' in value,
+     'has a zone with a colon, after which nova expects a host: no server '
+     'can be created in it. Set another zone:', RENAME))
+ALLOCATION = ((
+    lambda _conf, key, _value: key in RATIOS,
+    'has {keys}, which nova ignores. Set the ratio in placement for the hosts '
+    'of the aggregate, then remove it from the aggregate. A ratio of the same '
+    'name in nova.conf of a host overrides that of placement:', (
+        checks.PROVIDER + ' inventory set --aggregate {uuid} --amend '
+        '--resource {resource}:allocation_ratio={value}',
+        'openstack aggregate unset --property {key} {name}')),)
+ISOLATION = ((
+    lambda _conf, key, value: key.startswith(TRAIT) and value != REQUIRED,
+    'is not isolated by {keys}: only the value "required" counts. Set:',
+    ('openstack aggregate set --property {key}=required {name}',)),)
+
+
+def _lint(rows: abc.Iterable[Row], deployment: checks.Deployment
+          ) -> checks.Findings:
+    """Report the aggregates with metadata that a row is about."""
+    findings: checks.Findings = []
+    for uuid, metadata in sorted(deployment.aggregates.metadata.items()):
+        name = deployment.aggregates.names[uuid]
+        for pattern, sentence, templates in rows:
+            keys = [key for key, value in sorted(metadata.items())
+                    if pattern(deployment.conf, key, value)]
+            lines: list[str] = []
+            for key in keys:
+                lines += [template.format(
+                    uuid=uuid, name=shlex.quote(name), key=shlex.quote(key),
+                    value=shlex.quote(metadata[key]), resource=RATIOS.get(key))
+                    for template in templates if '{uuid}' not in template
+                    or keyed_aggregates.has_uuid(uuid)]
+            if keys:
+                text = sentence.format(keys=checks.some(keys))
+                findings += checks.warning(
+                    'Aggregate %s %s' % (name, text), *lines)
+    return findings
+
+
+def ratios(deployment: checks.Deployment) -> checks.Findings:
+    """Report allocation ratios, which nova reads from placement only."""
+    return _lint(ALLOCATION, deployment)
 
 
 def zones(deployment: checks.Deployment) -> checks.Findings:
@@ -45,22 +97,10 @@ def zones(deployment: checks.Deployment) -> checks.Findings:
     for uuid, metadata in sorted(deployment.aggregates.metadata.items()):
         if ZONE in metadata:
             by_zone[metadata[ZONE]].append(deployment.aggregates.names[uuid])
-    return [*_odd_zones(deployment, by_zone),
+    return [*_lint(ZONES, deployment),
             *_hosts_of_zones(deployment.aggregates, by_zone),
-            *_default_zone(deployment, by_zone)]
-
-
-def _odd_zones(deployment: checks.Deployment, by_zone: ByZone
-               ) -> checks.Findings:
-    """Report zones whose names mean something else to nova."""
-    findings: checks.Findings = []
-    for zone, names in sorted(by_zone.items()):
-        lines = [RENAME + shlex.quote(name) for name in names]
-        for pattern, sentence in ODD_ZONES:
-            if pattern(deployment.conf, zone):
-                findings += checks.warning(
-                    'Availability zone %s %s' % (zone, sentence), *lines)
-    return findings
+            *_default_zone(deployment, by_zone),
+            *_pinned_servers(deployment.conf, by_zone)]
 
 
 def _hosts_of_zones(aggregates: keyed_aggregates.Aggregates, by_zone: ByZone
@@ -114,22 +154,30 @@ def _default_zone(deployment: checks.Deployment, by_zone: ByZone
         '[DEFAULT]', 'default_schedule_zone = %s' % zone)
 
 
+def _pinned_servers(conf: cfg.ConfigOpts, by_zone: ByZone
+                    ) -> checks.Findings:
+    """Report servers that are pinned to the zone of hosts without a zone."""
+    zone = conf.default_availability_zone
+    count = 0 if zone in by_zone else server_pages.count_pinned(zone)
+    if not count:
+        return []
+    return checks.warning(
+        'Of the newest %d requests, %s pinned to availability zone %s, that '
+        'of hosts without a zone (default_availability_zone). Nova refuses to '
+        'unshelve them on a host of a zone. To list those of them that are on '
+        'a host, with the command that unpins each, run:' % (
+            server_pages.NEWEST, plurals.count(
+                count, 'server is', 'servers are'), zone),
+        commands.AUDIT + ' --rule default_zone')
+
+
 def isolation(deployment: checks.Deployment) -> checks.Findings:
     """Check the hosts that nova forbids to requests without a trait."""
     aggregates = deployment.aggregates
-    findings: checks.Findings = []
+    findings = _lint(ISOLATION, deployment)
     for uuid, metadata in sorted(aggregates.metadata.items()):
-        name = aggregates.names[uuid]
-        keys = [key for key in sorted(metadata) if key.startswith(TRAIT)]
-        ignored = [key for key in keys if metadata[key] != REQUIRED]
-        if ignored:
-            findings += checks.warning(
-                'Aggregate %s is not isolated by %s: only the value '
-                '"required" counts. Set:' % (name, checks.some(ignored)),
-                *(REQUIRE % (shlex.quote(key), shlex.quote(name))
-                  for key in ignored))
-        for key in keys:
-            if metadata[key] == REQUIRED:
+        for key in sorted(metadata):
+            if key.startswith(TRAIT) and metadata[key] == REQUIRED:
                 findings += _lacking(deployment, uuid, key.removeprefix(TRAIT))
     return findings
 
@@ -154,6 +202,8 @@ def _lacking(deployment: checks.Deployment, uuid: str, trait: str
         return checks.failure(
             isolated + 'Create the trait, and add it to each host:',
             checks.TRAIT + ' create ' + shlex.quote(trait))
+    except exceptions.MirrorError as exc:
+        return checks.failed(exc)
     lacking = sorted(nodes - having)
     if not lacking:
         return []

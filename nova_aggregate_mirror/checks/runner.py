@@ -71,6 +71,7 @@ CHECKS = (
           (DATABASE, JOURNAL, 'Placement rights')),
     # What the metadata of aggregates means to nova.
     Check('Availability zones', aggregate_metadata.zones, (DATABASE,)),
+    Check('Allocation ratios', aggregate_metadata.ratios, (DATABASE,)),
     Check('Isolated aggregates', aggregate_metadata.isolation,
           (DATABASE, 'Placement rights'),
           _unset('enable_isolated_aggregate_filtering')),

@@ -33,9 +33,12 @@ migrations = sa.table(
     sa.column('updated_at', sa.DateTime), sa.column('deleted', sa.Integer))
 build_requests = sa.table(
     'build_requests', sa.column('instance_uuid', sa.String))
+instance_mappings = sa.table(
+    'instance_mappings', sa.column('instance_uuid', sa.String),
+    sa.column('queued_for_delete', sa.Boolean))
 request_specs = sa.table(
-    'request_specs', sa.column('instance_uuid', sa.String),
-    sa.column('spec', sa.Text))
+    'request_specs', sa.column('id', sa.Integer),
+    sa.column('instance_uuid', sa.String), sa.column('spec', sa.Text))
 
 _SERVER, _MIGRATION = instances.c, migrations.c
 _GROUP = instance_groups.c

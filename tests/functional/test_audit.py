@@ -238,6 +238,7 @@ class TestZones(AuditTest):
         self.assertEqual(
             (server['id'], audit.REQUESTED, 'zone nova'),
             (found.server.uuid, found.cause.kind, found.requested))
+        self.assertEqual(1, server_pages.count_pinned('nova'))
         self._shelve_server(server, 'SHELVED_OFFLOADED')
         self.assertRaises(client.OpenStackApiException, self.unshelve, server)
         if UNPINS:
@@ -249,6 +250,7 @@ class TestZones(AuditTest):
             self.unshelve(server, availability_zone=None)
         self.become(server, **{'OS-EXT-SRV-ATTR:host': 'second'})
         self.assertEqual([], self.audit(rules=['default_zone']))
+        self.assertEqual(0, server_pages.count_pinned('nova'))
 
     def unshelve(self, server, **options):
         self.admin_api.post_server_action(

@@ -55,7 +55,12 @@ ROWS = {
     'services': [{'host': 'h2', 'binary': 'nova-compute', 'deleted': 0},
                  {'host': 'h3', 'binary': 'nova-conductor', 'deleted': 0}],
     'flavor_extra_specs': [{'key': 'ssd'}, {'key': 'SSD'}],
-    'request_specs': [{'id': 1, 'instance_uuid': SERVER, 'spec': PINNED}],
+    'instance_mappings': [
+        {'instance_uuid': SERVER, 'queued_for_delete': False},
+        {'instance_uuid': OTHER, 'queued_for_delete': True}],
+    'request_specs': [
+        {'id': number, 'instance_uuid': uuid, 'spec': PINNED}
+        for number, uuid in enumerate((SERVER, OTHER))],
 }
 
 
@@ -120,6 +125,10 @@ class TestStatements(testscenarios.WithScenarios, testtools.TestCase):
             self.assertEqual('resize', page.servers[0].moved)
             self.assertEqual({SERVER: PINNED}, page.requests)
             self.assertEqual({'ssd', 'SSD'}, metadata.extra_specs())
+            # One was deleted, and nova has not removed its request.
+            self.assertEqual(1, server_pages.count_pinned('a_1'))
+            for zone in 'ab1', 'A_1':
+                self.assertEqual(0, server_pages.count_pinned(zone))
 
     def read_members_without_nodes(self, nova):
         """Of another spelling, without a mapping, and without a service."""

@@ -23,6 +23,7 @@ MODELS = {
     'instances': main_models.Instance,
     'migrations': main_models.Migration,
     'build_requests': api_models.BuildRequest,
+    'instance_mappings': api_models.InstanceMapping,
     'request_specs': api_models.RequestSpec,
     'services': main_models.Service,
 }

@@ -79,7 +79,8 @@ ROWS = {
         'migration_type': 'evacuation', 'source_compute': 'h2',
         'dest_compute': 'h1', 'updated_at': NOW, 'deleted': 0},
     'build_requests': {'instance_uuid': UUID},
-    'request_specs': {'instance_uuid': SERVER, 'spec': '{}'},
+    'instance_mappings': {'instance_uuid': UUID, 'queued_for_delete': False},
+    'request_specs': {'id': ODD_ID, 'instance_uuid': SERVER, 'spec': '{}'},
 }
 """A row of each table, with a value in each column that is read."""
 
@@ -92,8 +93,8 @@ BESIDE = {
 """Tables to the other tables whose rows belong to their row."""
 
 OF_SERVERS = {
-    'instances', 'migrations', 'build_requests', 'request_specs',
-    'instance_groups'}
+    'instances', 'migrations', 'build_requests', 'instance_mappings',
+    'request_specs', 'instance_groups'}
 """Tables that are read about servers only."""
 
 NAMED = {('aggregates', 'uuid'), ('cell_mappings', 'database_connection'),
@@ -246,7 +247,7 @@ class TestOddColumns(testscenarios.WithScenarios, test_source.SourceTest):
         self.assertIn('h1', ' '.join(
             finding.text for finding in drift.find(deployment)))
         for check in (nova_checks.database, journal_checks.ownership,
-                      aggregate_metadata.zones,
+                      aggregate_metadata.zones, aggregate_metadata.ratios,
                       aggregate_metadata.isolation,
                       aggregate_metadata.unread_keys):
             check(deployment)
@@ -268,6 +269,7 @@ class TestOddColumns(testscenarios.WithScenarios, test_source.SourceTest):
         servers.consumers([SERVER, UUID])
         servers.servers_named('odd')
         servers.groups_named('odd')
+        server_pages.count_pinned('nova')
         self.source.node_names([NODE])
 
     def scheduler(self):

@@ -167,12 +167,13 @@ class TestStatus(StatusTest):
         self.assertEqual(200, self.cloud.nova.request(
             'POST', '/os-aggregates/%d/action' % licensed.id, {
                 'set_metadata': {'metadata': {
-                    'owner': 'us',
+                    'cpu_allocation_ratio': '2.0', 'owner': 'us',
                     'filter_tenant_id': 'them', 'ssd': 'true',
                     'trait:CUSTOM_LICENSED': 'yes'}}}).status_int)
         expected = {
             ZONES: '  openstack aggregate unset --property availability_zone '
                    'empty',
+            'Allocation ratios': '--resource VCPU:allocation_ratio=2.0',
             'Isolated aggregates': '  openstack aggregate set --property '
                                    'trait:CUSTOM_LICENSED=required licensed',
             'Aggregate metadata': 'filter_tenant_id of aggregate licensed'}
@@ -185,7 +186,7 @@ class TestStatus(StatusTest):
         self.assertEqual(2, len(enabled))
         self.write_conf('[filter_scheduler]\n%s,%s\n' % (
             enabled[0], enabled[1].rpartition(',')[2]))
-        self.rows(WARNING, ZONES, 'Aggregate metadata')
+        self.rows(WARNING, ZONES, 'Allocation ratios', 'Aggregate metadata')
 
 
 class TestOldestPlacement(StatusTest):

@@ -4,6 +4,7 @@
 import dataclasses
 import types
 
+import fixtures
 from oslo_config import cfg
 from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
@@ -56,9 +57,23 @@ class TestZones(testtools.TestCase):
                                'internal'), ('default_schedule_zone', None)):
             self.conf.register_opt(cfg.StrOpt(name, default=default))
 
-    def find(self, known_aggregates, nova_hosts):
-        return aggregate_metadata.zones(deployment(
-            known_aggregates, conf=self.conf, nova=nova_hosts))
+    def find(self, known_aggregates, nova_hosts, pinned=0):
+        with fixtures.MonkeyPatch(
+                'nova_aggregate_mirror.audit.server_pages.count_pinned',
+                lambda _zone: pinned):
+            return aggregate_metadata.zones(deployment(
+                known_aggregates, conf=self.conf, nova=nova_hosts))
+
+    def test_servers_of_the_default_zone(self):
+        """Their number, of the newest."""
+        [finding] = self.find(known({}), nova(), 2)
+        self.assertTrue(finding.text.startswith(
+            'Of the newest 10000 requests, 2 servers are pinned to '
+            'availability zone nova'), finding.text)
+        self.assertIn('those of them that are on a host', finding.text)
+        [finding] = self.find(
+            known({'a': zone('nova')}, a=['h1']), nova('h1'), 1)
+        self.assertNotIn('pinned', finding.text)
 
     def one(self, known_aggregates, nova_hosts):
         finding, = self.find(known_aggregates, nova_hosts)
@@ -142,6 +157,27 @@ class TestZones(testtools.TestCase):
         self.assertEqual([], self.find(known({}), nova()))
 
 
+class TestRatios(testtools.TestCase):
+
+    def test_keys_that_nova_ignores(self):
+        self.assertEqual([], aggregate_metadata.ratios(deployment(
+            known({'a': {'ssd': 'true'}}))))
+        one, = aggregate_metadata.ratios(deployment(known({'a': {
+            'cpu_allocation_ratio': '2.5',
+            'disk_allocation_ratio': '$(halt)'}})))
+        self.assertEqual(checks.Code.WARNING, one.code)
+        inventory = ('openstack --os-placement-api-version 1.29 resource '
+                     'provider inventory set --aggregate %s --amend '
+                     '--resource ' % uuids.a)
+        unset = 'openstack aggregate unset --property '
+        self.assertEqual((
+            inventory + 'VCPU:allocation_ratio=2.5',
+            unset + 'cpu_allocation_ratio a',
+            inventory + "DISK_GB:allocation_ratio='$(halt)'",
+            unset + 'disk_allocation_ratio a'), one.commands)
+        self.assertIn('nova.conf of a host overrides', one.text)
+
+
 class TestIsolated(testtools.TestCase):
 
     def setUp(self):
@@ -197,6 +233,16 @@ class TestIsolated(testtools.TestCase):
         one, = self.find(trait='STORAGE_DISK_SDD', a=['h1'])
         self.assertEqual((checks.Code.FAILURE, ()), (one.code, one.commands))
         self.assertIn('Correct the key', one.text)
+
+    def test_placement_that_is_away(self):
+        """What else is wrong with traits is reported nevertheless."""
+        self.placement.refuse()
+        found = aggregate_metadata.isolation(deployment(
+            known({'a': {'trait:A': 'required'}, 'b': {'trait:B': 'true'}},
+                  a=['h1']), nova=nova('h1'), client=self.client))
+        self.assertEqual([True, True], [
+            'trait:B' in found[0].text,
+            'refused the connection' in found[1].text])
 
     def test_value_that_nova_ignores(self):
         one, = self.find(value='true', trait='A B', a=['h1'])
