@@ -34,13 +34,18 @@ def replaced(name: str) -> abc.Iterator[Write]:
     if name == STDOUT:
         yield lambda parts: _write(sys.stdout.buffer, parts)
         return
+    folder, file = os.path.split(name)
     with _translated(name), contextlib.ExitStack() as stack:
-        previous = _previous(name)
-        temporary = '%s.%s' % (name, uuid.uuid4().hex)
+        # The path may be changed before the content is complete.
+        directory = os.open(folder or '.', os.O_RDONLY | os.O_DIRECTORY)
+        stack.callback(os.close, directory)
+        previous = _previous(name, directory, file)
+        temporary = '%s.%s' % (file, uuid.uuid4().hex)
         # Private until it has the access of the previous file.
         out = open(temporary, 'xb', opener=functools.partial(
-            os.open, mode=0o666 if previous is None else OWNER_ONLY))
-        stack.callback(_remove, temporary)
+            os.open, dir_fd=directory, mode=0o666 if previous is None
+            else OWNER_ONLY))
+        stack.callback(_remove, temporary, directory)
         stack.enter_context(out)
         if previous is not None:
             _keep_access(out.fileno(), previous)
@@ -52,27 +57,29 @@ def replaced(name: str) -> abc.Iterator[Write]:
             with out:
                 _write(out, parts)
             # A symbolic link of this name is replaced, not followed.
-            os.replace(temporary, name)
+            os.replace(temporary, file, src_dir_fd=directory,
+                       dst_dir_fd=directory)
 
     with unwind:
         yield write
 
 
-def _previous(name: str) -> os.stat_result | None:
+def _previous(name: str, directory: int, file: str) -> os.stat_result | None:
     """Return the status of the file to replace, if there is one.
 
     In a directory such as /tmp, the kernel may refuse to open a link or a file
     that another user has prepared, but not to replace it.
     """
     try:
-        previous = os.lstat(name)
+        previous = os.stat(
+            file or '.', dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(previous.st_mode):
         raise exceptions.InvalidConfiguration(
             '%s is no regular file, or a symbolic link; give another name, or '
             '- for standard output' % name)
-    folder = os.stat(os.path.dirname(name) or '.')
+    folder = os.fstat(directory)
     if folder.st_mode & stat.S_ISVTX and previous.st_uid not in (
             os.geteuid(), folder.st_uid):
         raise exceptions.InvalidConfiguration(
@@ -89,9 +96,9 @@ def _keep_access(descriptor: int, previous: os.stat_result) -> None:
     os.fchmod(descriptor, stat.S_IMODE(previous.st_mode) & 0o777)
 
 
-def _remove(file: str) -> None:
+def _remove(file: str, directory: int) -> None:
     with contextlib.suppress(OSError):
-        os.unlink(file)
+        os.unlink(file, dir_fd=directory)
 
 
 def _write(out: BinaryIO, parts: abc.Iterable[str]) -> None:

@@ -94,6 +94,18 @@ class TestReplaced(testtools.TestCase):
         self.assertEqual('previous', target.read_text())
         self.assertFalse(self.file.is_symlink())
 
+    def test_directory_that_is_exchanged_meanwhile(self):
+        """The file is written to the directory that was checked."""
+        other = self.folder.with_name('other')
+        other.mkdir()
+        moved = self.folder.with_name('moved')
+        with output.replaced(str(self.file)) as write:
+            self.folder.rename(moved)
+            self.folder.symlink_to(other)
+            write(['page'])
+        self.assertEqual([], [*other.iterdir()])
+        self.assertEqual('page', (moved / 'page.html').read_text())
+
     def test_what_is_no_file(self):
         """A directory or a named pipe is neither replaced nor opened."""
         os.mkfifo(self.file)
