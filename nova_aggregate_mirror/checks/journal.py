@@ -133,6 +133,14 @@ def ownership(deployment: checks.Deployment) -> checks.Findings:
     return []
 
 
+def unrelated(deployment: checks.Deployment) -> str:
+    """Return why the journal shows nothing of this nova's agents, if so."""
+    # Other checks report another error; the journal can be shown nevertheless.
+    error = exceptions.failure_of(lambda: ownership(deployment))
+    return ('the journal belongs to another nova'
+            if isinstance(error, exceptions.WrongNova) else '')
+
+
 def writes(deployment: checks.Deployment) -> checks.Findings:
     """Check that every table of the journal can be written.
 
@@ -234,11 +242,16 @@ def backlog(deployment: checks.Deployment) -> checks.Findings:
     rows = [row for row in journal.rows.all() if row.mirrored_at is None]
     if not rows:
         return checks.good('No operation is pending.')
-    # By the clock of the host that wrote the row, which may be ahead.
+    # By the clock of the host that wrote the row. Clocks differ a little; one
+    # that is further ahead is to be seen.
     age = time.time() - min(row.created_at for row in rows)
-    text = '%s pending, the oldest for %d s by the clock of its host' % (
-        plurals.count(len(rows), 'operation is', 'operations are'), age)
-    if abs(age) <= OVERDUE:
+    if -seen_processes.AHEAD <= age < 0:
+        age = 0.0
+    since = ('for %d s' % age if age >= 0
+             else 'recorded by a clock that was %d s ahead' % -age)
+    text = '%s pending, the oldest %s' % (
+        plurals.count(len(rows), 'operation is', 'operations are'), since)
+    if 0 <= age <= OVERDUE:
         return checks.good(text + '.')
     errors = [row.last_error.rstrip('.') for row in rows if row.last_error]
     cause = ('the last failure of one of them: ' + errors[0] if errors

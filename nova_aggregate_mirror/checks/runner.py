@@ -64,8 +64,8 @@ CHECKS = (
     Check('Segments', scheduler.segments, (DATABASE, 'Neutron credentials'),
           UNROUTED),
     # Whether the mirror keeps up, and placement equals nova.
-    Check('Agent', journal.agent, (JOURNAL,)),
-    Check('Modes', journal.agreement, (JOURNAL,)),
+    Check('Agent', journal.agent, ('Journal',), journal.unrelated),
+    Check('Modes', journal.agreement, ('Journal',), journal.unrelated),
     Check('Backlog', journal.backlog, ('Journal',)),
     Check('Drift', drift.find,
           (DATABASE, JOURNAL, 'Placement rights')),

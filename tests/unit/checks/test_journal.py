@@ -112,11 +112,12 @@ class TestJournal(doubles.TestCase):
         finding, = journal.backlog(self.deployment)
         self.assertEqual((checks.Code.WARNING, (commands.LIST,)),
                          (finding.code, finding.commands))
-        self.assertIn('for -86', finding.text)
+        self.assertIn('recorded by a clock that was 86', finding.text)
         self.now = time.time() + 30
         self.hand_over('h2')
-        finding, = journal.backlog(self.deployment)
-        self.assertEqual(checks.Code.SUCCESS, finding.code)
+        self.assertEqual(
+            checks.good('2 operations are pending, the oldest for 0 s.'),
+            journal.backlog(self.deployment))
 
     def test_journal_that_cannot_be_created(self):
         """The command creates its directory."""
@@ -169,15 +170,21 @@ class TestJournal(doubles.TestCase):
                     self.assertEqual([], journal.writes(self.deployment))
 
     def test_journal_of_another_nova(self):
-        """The step keeps it."""
+        """The step keeps it; whether agents run cannot be seen."""
+        self.assertEqual('', journal.unrelated(self.deployment))
         binding.replace(self.journal.database, {'other': ''})
         self.assertEqual([], journal.ownership(self.deployment))
+        self.assertEqual('', journal.unrelated(self.deployment))
         self.journal.ledger.remember({'of other'})
         error = self.assertRaises(
             exceptions.WrongNova, journal.ownership, self.deployment)
         self.assertIn('run "%s"' % commands.BIND, error.failure.step)
         self.assertIn('with the cells other; this nova has the cells cell1',
                       str(error))
+        self.assertEqual('the journal belongs to another nova',
+                         journal.unrelated(self.deployment))
+        self.nova.broken = exceptions.NovaUnavailable('refused')
+        self.assertEqual('', journal.unrelated(self.deployment))
 
     def agent(self, sleep=lambda _seconds: None) -> checks.Finding:
         with fixtures.MonkeyPatch('time.sleep', sleep):

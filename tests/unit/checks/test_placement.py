@@ -79,6 +79,25 @@ class TestPlacement(ChecksTest):
             project_name=None, project_id='5f'))
         self.assertEqual([], self.find(placement.credentials, conf))
 
+    def test_token_without_a_catalog(self) -> None:
+        """Only what has no value, nor an ID, is to be set."""
+        token: dict[str, Any] = self.cloud.token()
+        del token['token']['catalog']
+        self.cloud.answers['/v3/auth/tokens'] = (201, token)
+        project, domain = 'project_name = service', (
+            'project_domain_name = Default')
+        for options, lines in (
+                ({'project_name': None, 'project_domain_name': None},
+                 [project, domain]),
+                ({'project_name': 'other', 'project_domain_name': None},
+                 [domain]),
+                ({'project_name': None, 'project_domain_name': None,
+                  'project_domain_id': '5f'}, [project])):
+            conf = servers.make_conf(**self.cloud.account(**options))
+            [(_code, text)] = self.find(placement.endpoint, conf)
+            self.assertIn('no catalog', text)
+            self.assertEqual(['[placement]', *lines], text.splitlines()[1:])
+
     def test_endpoint_that_is_not_selected(self) -> None:
         """Only what is wrong is to be set; the region is kept if it exists."""
         def endpoint(region: str, interface: str) -> dict[str, str]:
@@ -197,16 +216,18 @@ class TestPlacement(ChecksTest):
                 placement.endpoint, FAILURE, ('answered 200',), conf)
 
     def test_slow_answers(self) -> None:
-        """A token and an answer in time for no request are a warning."""
+        """Who was slow is named: the second request needs no token."""
         conf = servers.make_conf(auth_type='none', endpoint=self.cloud.url)
         conf.set_override('inline_timeout', 5.0, 'aggregate_mirror')
-        clock = types.SimpleNamespace(monotonic=iter((0, 5.5)).__next__)
-        with fixtures.MonkeyPatch(
-                'nova_aggregate_mirror.checks.placement.time', clock):
-            self.assert_found(placement.endpoint, WARNING, (
-                'Keystone and placement took 5.5 s together, and a request to '
-                'nova-api waits for all parties together 5 s: see their logs.',
-            ), conf)
+        for moments, text in (
+                ((0, 5.5, 6, 6.1), 'A token, the catalog and placement\'s '
+                 'answer took 5.5 s, and a request to nova-api waits for all '
+                 'parties together 5 s: see the log of keystone.'),
+                ((0, 7, 8, 14), 'Placement\'s answer took 6.0 s, and ')):
+            clock = types.SimpleNamespace(monotonic=iter(moments).__next__)
+            with fixtures.MonkeyPatch(
+                    'nova_aggregate_mirror.checks.placement.time', clock):
+                self.assert_found(placement.endpoint, WARNING, (text,), conf)
 
 
 class TestRights(ChecksTest):
