@@ -54,8 +54,8 @@ def party(conf: cfg.ConfigOpts, group: str, service: str = ''
     # Keystone answers the same 401 for whatever of these is wrong.
     if has_application_credential(conf, group):
         credentials = 'the application credential'
-        role = ('create another application credential, with the role '
-                + ROLES[group])
+        role = ('create another application credential, with the role %s, '
+                'and set it in [%s]' % (ROLES[group], section(conf, group)))
     else:
         user, domain = _user(conf, group)
         text = 'username (%s), domains' if domain else 'user_id (%s)'

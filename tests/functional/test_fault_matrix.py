@@ -76,7 +76,8 @@ class Fault:
         return self.line or (self.step if self.step[:1].islower() else '')
 
 
-RENEWAL = 'create another application credential, with the role service'
+RENEWAL = ('create another application credential, with the role service, '
+           'and set it in [placement]')
 SELECTION = ('correct region_name or valid_interfaces of [placement] in '
              'nova.conf')
 REGISTER = 'register it: "openstack service create" if '
