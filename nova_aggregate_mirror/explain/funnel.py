@@ -4,7 +4,7 @@
 from collections import abc
 import contextlib
 import dataclasses
-from typing import Any
+import itertools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import candidates
@@ -60,8 +60,8 @@ def read(reader: candidates.CandidateReader, sharing: frozenset[str],
     those before it for others, which may meet it with several providers.
 
     :param sharing: providers that may use resources of a sharing one
-    :param queries: alternatives; nova takes the candidates of each: who has
-        none fails conditions of the first
+    :param queries: alternatives; nova takes the candidates of each: the first
+        may have further ones that replace some of its conditions
     :raises RequestRejected: placement does not accept the whole query
     """
     roots = reader.trees()
@@ -80,15 +80,16 @@ def read(reader: candidates.CandidateReader, sharing: frozenset[str],
         complete |= answer.providers
     single = frozenset(node for node, providers in trees.items()
                        if queries[0].plain and not providers[1:])
-    passed = _passed(reader, for_each, queries[0], single, existing - single,
+    passed = _passed(reader, for_each, queries, single, existing - single,
                      complete)
     within_limit, limit = _within_limit(reader, queries, answers)
     return Funnel(existing, passed, answers, trees, within_limit, limit)
 
 
 def _passed(reader: candidates.CandidateReader, for_each: parallel.Each,
-            query: placement_query.PlacementQuery, single: frozenset[str],
-            remaining: frozenset[str], complete: frozenset[str]) -> Passed:
+            queries: abc.Sequence[placement_query.PlacementQuery],
+            single: frozenset[str], remaining: frozenset[str],
+            complete: frozenset[str]) -> Passed:
     """Return each condition with the nodes that are not known to fail it.
 
     :param single: nodes with a single provider
@@ -99,16 +100,18 @@ def _passed(reader: candidates.CandidateReader, for_each: parallel.Each,
     def candidates_of(part: abc.Sequence[Condition]) -> abc.Iterable[str]:
         return reader.candidates(query.parameters(part)).providers
 
-    def providers_of(condition: Condition) -> abc.Iterable[str]:
+    def providers_of(part: abc.Sequence[Condition]) -> abc.Iterable[str]:
         # Each provider asked about is a root.
-        key = (placement_query.REQUIRED
-               if condition.kind == placement_query.ROOT else condition.key)
-        return reader.trees([(key, condition.value)])
+        return reader.trees([
+            (placement_query.REQUIRED if key == placement_query.ROOT else key,
+             value) for key, value in query.parameters(part)])
 
-    conditions, nodes = query.conditions, single | remaining
-    alone = _ask(providers_of, for_each, conditions, single)
+    query, nodes = queries[0], single | remaining
+    conditions = query.conditions
+    alone = _ask(providers_of, for_each, queries,
+                 [[condition] for condition in conditions], single)
     together = _ask(
-        candidates_of, for_each,
+        candidates_of, for_each, queries,
         [conditions[:count] for count in range(1, len(conditions))], remaining)
     passed = []
     # All conditions together are a complete query.
@@ -122,13 +125,16 @@ def _passed(reader: candidates.CandidateReader, for_each: parallel.Each,
     return passed
 
 
-def _ask(ask: abc.Callable[[Any], abc.Iterable[str]],
-         for_each: parallel.Each, parts: abc.Sequence[Any],
-         nodes: frozenset[str]) -> list[frozenset[str]]:
-    """Return the nodes that meet each part of a query."""
-    def answer(part: Any) -> frozenset[str]:
+def _ask(ask: abc.Callable[[abc.Sequence[Condition]], abc.Iterable[str]],
+         for_each: parallel.Each,
+         queries: abc.Sequence[placement_query.PlacementQuery],
+         parts: abc.Sequence[abc.Sequence[Condition]], nodes: frozenset[str]
+         ) -> list[frozenset[str]]:
+    """Return the nodes that meet each part of a query, or an alternative."""
+    def answer(part: abc.Sequence[Condition]) -> frozenset[str]:
+        asked = map(ask, placement_query.alternatives(queries, part))
         try:
-            return nodes.intersection(ask(part))
+            return nodes.intersection(itertools.chain(*asked))
         except exceptions.RequestRejected:
             # A part may not be a query, for example without resources.
             return nodes

@@ -137,6 +137,21 @@ def parse(parameters: abc.Iterable[tuple[str, str]],
     return PlacementQuery(tuple(conditions), limits[POLICY], limits[LIMIT])
 
 
+def alternatives(queries: abc.Sequence[PlacementQuery],
+                 part: abc.Sequence[Condition]
+                 ) -> abc.Iterator[abc.Sequence[Condition]]:
+    """Return the parts of queries to ask, for a part of the first one.
+
+    The conditions that only another query has replace those that only the
+    first has, as soon as any of these is asked.
+    """
+    yield part
+    for query in queries[1:]:
+        if not set(part).issubset(query.conditions):
+            yield [condition for condition in query.conditions if condition
+                   in part or condition not in queries[0].conditions]
+
+
 def _rank(condition: Condition) -> tuple[bool, bool, str, int, int, str]:
     # Placement rejects a subtree of groups that the query does not have. The
     # UUIDs of a cloud do not decide which of two aggregates is named.

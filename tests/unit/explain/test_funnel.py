@@ -64,15 +64,15 @@ class TestNarrow(testtools.TestCase):
             placement.asked)
 
     def test_alternative_query(self):
-        """Its candidates meet each condition; the others fail the first."""
+        """Its own conditions replace those that it does not have."""
         other = placement_query.parse(
             [('resources', 'MEMORY_MB:1,PCPU:1'), ('required', 'X')])
         placement = Placement(
             dict(zip('abc', 'abc')), 'b', 'a', frozenset('abc'),
-            frozenset('b'), frozenset('abc'))
+            frozenset('b'), frozenset('a'), frozenset('abc'))
         self.assertEqual(list(map(frozenset, ('abc', 'ab', 'abc'))),
                          passed(narrow(placement, QUERY, other)))
-        self.assertEqual(5, len(placement.asked))
+        self.assertEqual(6, len(placement.asked))
 
     def test_nested_providers(self):
         """Only allocation candidates know where resources may come from.

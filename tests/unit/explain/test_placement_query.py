@@ -84,3 +84,17 @@ class TestQuery(testtools.TestCase):
         """Placement rejects them, as it rejects nova's query."""
         self.assertEqual([('member_of', 'in:a')],
                          parsed('member_of=in%3Aa').parameters())
+
+    def test_alternative_of_pinned_processors(self):
+        """Nova asks for shared processors as well, and takes both."""
+        pinned, shared = (placement_query.parse([
+            ('resources', 'MEMORY_MB:1,%s:1' % processor), ('required', 'X')])
+            for processor in ('PCPU', 'VCPU'))
+        memory, processors, trait = pinned.conditions
+        _memory, others, _trait = shared.conditions
+        for part, alternatives in (
+                ([memory], []), ([processors], [[others]]),
+                ([memory, processors], [[memory, others]]),
+                ([memory, processors, trait], [[memory, others, trait]])):
+            self.assertEqual([part, *alternatives], [
+                *placement_query.alternatives([pinned, shared], part)])
