@@ -172,6 +172,9 @@ def check(options: argparse.Namespace) -> None:
         values = options.servers_of and getattr(options, name + 's')
         misuses.append(
             (values, '--%s does not apply to --servers-of' % name))
+    for name, _value in options.hints:
+        misuses.append((name.startswith('_nova'), '--hint %s: names that '
+                        'begin with _nova are reserved for nova' % name))
     for applies, misuse in misuses:
         if applies:
             raise exceptions.InvalidConfiguration(misuse)

@@ -51,6 +51,8 @@ class TestArguments(testtools.TestCase):
                 ([*SERVER, '--zone', 'z'], '--zone needs --flavor'),
                 ([*SERVER, '--volume'], '--volume needs --flavor'),
                 ([*SERVER, '--hint', 'a=b'], '--hint needs --flavor'),
+                ([*FLAVOR, '--hint', '_nova_check_type=rebuild'],
+                 '_nova are reserved for nova'),
                 ([*SERVER, '--image-property', 'a=b'], '--image-property '),
                 ([*SERVER, '--count', '2'], '--count needs --flavor')):
             error = self.assertRaises(
