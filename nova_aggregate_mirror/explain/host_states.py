@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's host manager without a memory."""
+"""Nova's host manager without a memory.
+
+Long because all that it changes of nova's, and checks, is here.
+"""
 
 import collections
 from collections import abc
@@ -10,6 +13,7 @@ from typing import Any
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
+from nova.objects import request_spec as spec_objects
 from nova.scheduler import host_manager
 from nova.scheduler import manager
 
@@ -20,6 +24,7 @@ from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror import nova_signatures
 from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror.scheduler import free_addresses
 from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import cells as nova_cells
@@ -44,7 +49,12 @@ PARAMETERS = {
 
 def check_nova() -> None:
     """Raise UnexpectedNova if the installed nova has other internals."""
-    nova_signatures.check(PARAMETERS)
+    spec = spec_objects.RequestSpec()
+    with contextlib.suppress(AttributeError):
+        request_spec.set_addresses(spec, free_addresses.FreeAddresses(()))
+    nova_signatures.check(
+        PARAMETERS, [] if request_spec.get_addresses(spec) else [
+            'RequestSpec keeps no attribute of a filter'])
 
 
 class _Instances(collections.UserDict[str, Any]):

@@ -16,14 +16,16 @@ class TestCheck(testtools.TestCase):
 
     def test_differences(self):
         """All of them are reported at once."""
+        class RequestSpec:
+            __slots__ = ()
+
         self.useFixture(fixtures.MonkeyPatch(
             'nova.scheduler.manager.SchedulerManager._consume_selected_host',
             fixtures.MonkeyPatch.delete))
         self.useFixture(fixtures.MonkeyPatch(
-            'nova.scheduler.host_manager.HostManager._get_instance_info',
-            fixtures.MonkeyPatch.delete))
+            'nova.objects.request_spec.RequestSpec', RequestSpec))
         error = self.assertRaises(
             exceptions.UnexpectedNova, host_states.check_nova)
         self.assertEqual(
-            'HostManager has no _get_instance_info; SchedulerManager has no '
-            '_consume_selected_host', str(error))
+            'SchedulerManager has no _consume_selected_host; RequestSpec '
+            'keeps no attribute of a filter', str(error))
