@@ -206,6 +206,17 @@ class HostManager(host_manager.HostManager):
             yield 'No %s is up, %s: no server gets a host. Start it.' % (
                 binary, what)
 
+    def get_compute_nodes_by_host_or_node(self, ctxt: Any, host: Any,
+                                          node: Any, cell: Any = None) -> Any:
+        """Return the nodes; nova's method has none of a cell that fails."""
+        nodes = super().get_compute_nodes_by_host_or_node(
+            ctxt, host, node, cell)
+        if not nodes:
+            # It raises what nova's method has caught.
+            self._get_computes_for_cells(
+                ctxt, [cell] if cell else self.enabled_cells, [])
+        return nodes
+
     def _get_computes_for_cells(self, context: Any, cells: abc.Sequence[Any],
                                 compute_uuids: Any) -> Any:
         """Return what nova's method does, with the services read before.

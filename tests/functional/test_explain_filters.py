@@ -457,6 +457,16 @@ class TestCells(FiltersTest):
         self.assertIn(healthy, manager.cells)
         self.assertNotIn(silent, manager.cells)
 
+    def test_cell_that_fails_while_a_host_is_looked_up(self):
+        """It is not said that there is no such host."""
+        manager = host_states.HostManager()
+        self.rename('compute_nodes', 'unreadable')
+        self.addCleanup(self.rename, 'unreadable', 'compute_nodes')
+        self.assertRaises(
+            exceptions.CellUnavailable,
+            manager.get_compute_nodes_by_host_or_node,
+            self.context, 'far', None)
+
     def rename(self, table, name):
         """Rename a table of the second cell's database."""
         self.execute('cell2', 'ALTER TABLE %s RENAME TO %s' % (table, name))
