@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from nova_aggregate_mirror import commands
+from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import reasons
@@ -77,12 +78,17 @@ def condition_unmet(facts: Facts, _nodes: Nodes) -> Exclusions:
 def candidate_missing(facts: Facts, nodes: Nodes) -> Exclusions:
     if not facts.funnel:
         return
-    reason = reasons.reason('no_candidate', facts, 'it meets each condition')
+    reason = reasons.reason('not_returned', facts, 'it meets each condition')
     if facts.funnel.limit:
         reason = reasons.reason(
             'beyond_limit', facts, 'nova-scheduler takes %s candidates only'
             % facts.funnel.limit)
     missing = dict.fromkeys(nodes - facts.funnel.within_limit, reason)
+    for answer in facts.funnel.answers:
+        own = candidates.by_provider(answer.requests)
+        missing |= dict.fromkeys(
+            (answer.providers & missing.keys()) - own.keys(),
+            reasons.reason('not_own', facts))
     yield Exclusion('candidates that nova-scheduler takes', '', missing,
                     always=False)
 
@@ -96,12 +102,13 @@ def cell_differs(facts: Facts, _nodes: Nodes) -> Exclusions:
 
 
 def service_missing(facts: Facts, nodes: Nodes) -> Exclusions:
-    # A compute node that was deleted meanwhile has no host state.
-    without = nodes - facts.states | facts.serviceless
-    failing = dict.fromkeys(without, reasons.reason('no_service', facts))
-    failing |= dict.fromkeys(facts.cells_disabled - facts.serviceless,
-                             reasons.reason('disabled_cell', facts))
-    yield Exclusion('with a nova-compute service', '', failing, always=False)
+    yield Exclusion('with a nova-compute service', '', {
+        **dict.fromkeys(nodes - facts.states, reasons.reason(
+            'no_state', facts, 'the compute node was deleted meanwhile')),
+        **dict.fromkeys(facts.cells_disabled, reasons.reason(
+            'disabled_cell', facts)),
+        **dict.fromkeys(facts.serviceless, reasons.reason(
+            'no_service', facts))}, always=False)
 
 
 def host_not_requested(facts: Facts, nodes: Nodes) -> Exclusions:

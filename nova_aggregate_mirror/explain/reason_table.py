@@ -78,6 +78,9 @@ REASONS = {
         'group', 'cannot meet request group %(group)s', 'see "openstack '
         'resource provider show" and "inventory list" of the providers below '
         'the host'),
+    'subtree': Row(
+        'group', 'without providers in the same subtree',
+        'see group policy and subtrees in the flavor and in the ports'),
     'not_requested': Row(
         'not_requested', 'not the requested host',
         'request another host, or none', NONE),
@@ -90,11 +93,7 @@ REASONS = {
         'it, see "openstack resource provider inventory list" and "usage '
         'show" of those below the host or shared with it'),
     'reserved': Row(
-        'reserved', 'have too much %(name)s reserved', 'lower what the host '
-        'reserves, such as [DEFAULT] reserved_host_cpus, '
-        'reserved_host_memory_mb or reserved_host_disk_mb, and restart '
-        'nova-compute; an ironic node may be in use, in maintenance or being '
-        'cleaned: see "openstack baremetal node list"'),
+        'reserved', 'have too much %(name)s reserved', '%(step)s'),
     'max_unit': Row(
         'max_unit', 'allow at most %(largest)d %(name)s for a server',
         'use a smaller flavor, or larger hosts', 'add larger hosts'),
@@ -105,10 +104,13 @@ REASONS = {
     'full': Row(
         'resources', 'have fewer than %(amount)d %(name)s free',
         '%(first)sdelete or move servers, or add hosts'),
+    'without_owner': Row(
+        'trait', 'without trait %(name)s', 'restart nova-compute on the host: '
+        'since nova 34 it adds the trait'),
     'without_trait': Row(
-        'trait', 'without trait %(name)s', 'restart nova-compute, which '
-        'reports traits of the hypervisor and, since nova 34, OWNER_NOVA; set '
-        'others with "openstack resource provider trait set"'),
+        'trait', 'without trait %(name)s', 'nova-compute reports traits of '
+        'the hypervisor; set others with "openstack resource provider trait '
+        'set"'),
     'with_trait': Row(
         'trait', 'with the forbidden trait %(name)s', 'use another flavor or '
         'image, or ' + _SET_TRAIT, _SET_TRAIT),
@@ -157,14 +159,20 @@ REASONS = {
         'cut', 'beyond max_placement_results', 'raise [scheduler] '
         'max_placement_results, or enable [aggregate_mirror] request_filters '
         'so that placement leaves out unsuitable hosts itself'),
-    'no_candidate': Row(
+    'not_returned': Row(
         'cut', 'not among the candidates of placement', 'raise [placement] '
-        'max_allocation_candidates of placement if it is set, or request '
-        'VCPU, memory or disk if only child providers have what is requested; '
-        'if neither, placement has changed meanwhile: run the command again'),
+        'max_allocation_candidates of placement if it is set; if not, '
+        'placement has changed meanwhile: run the command again'),
+    'not_own': Row(
+        'not_own', 'without a requested resource of its own',
+        'nova-scheduler takes no host of which only child providers have what '
+        'is requested: use a flavor that requests VCPU, memory or disk'),
     'cell': Row(
         'cell', 'in another cell than the server', 'nova moves servers to '
         'another cell only in a resize or cold migration'),
+    'no_state': Row(
+        'no_state', 'without a host state in nova-scheduler',
+        'run the command again'),
     'disabled_cell': Row(
         'disabled_cell', 'in a disabled cell', 'enable the cell with '
         '"nova-manage cell_v2 update_cell --enable --cell_uuid" and its UUID '

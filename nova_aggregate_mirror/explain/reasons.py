@@ -22,6 +22,15 @@ Reason = explanation.Reason
 
 COMPUTE_FILTER = 'ComputeFilter'
 DISABLED = 'COMPUTE_STATUS_DISABLED'
+OWNER = 'OWNER_NOVA'
+# Options of nova-compute that reserve a resource of its host.
+_RESERVATIONS = {
+    name: 'lower [DEFAULT] %s of the host, and restart nova-compute' % option
+    for name, option in (('VCPU', 'reserved_host_cpus'),
+                         ('MEMORY_MB', 'reserved_host_memory_mb'),
+                         ('DISK_GB', 'reserved_host_disk_mb'))}
+_OF_IRONIC = ('if it is an ironic node, it is in use, in maintenance or being '
+              'cleaned; see "openstack baremetal node list"')
 
 
 def reason(key: str, facts: Facts, detail: str = '', **places: Any) -> Reason:
@@ -78,9 +87,10 @@ def of_provider(node: str, facts: Facts) -> Reason:
 
 def of_condition(condition: Condition, node: str, facts: Facts) -> Reason:
     """Return why a compute node does not meet a condition."""
-    if condition.group or condition.kind == placement_query.SUBTREE:
-        return reason('group', facts, str(condition),
-                      group=condition.group or condition.value)
+    if condition.kind == placement_query.SUBTREE:
+        return reason('subtree', facts, str(condition))
+    if condition.group:
+        return reason('group', facts, str(condition), group=condition.group)
     if condition.kind == placement_query.RESOURCES:
         return _of_resource(condition, node, facts)
     if condition.kind in placement_query.TRAITS:
@@ -130,8 +140,10 @@ def _of_resource(condition: Condition, node: str, facts: Facts) -> Reason:
     # It would fit into what is reserved.
     freed = min(int(inventory.reserved * inventory.ratio), inventory.max_unit,
                 int(inventory.total * inventory.ratio) - inventory.used)
-    if inventory.reserved >= inventory.total or largest < amount <= freed:
-        return reason('reserved', facts, detail, name=name)
+    if inventory.reserved >= inventory.total or (
+            name in _RESERVATIONS and largest < amount <= freed):
+        return reason('reserved', facts, detail, name=name,
+                      step=_RESERVATIONS.get(name, _OF_IRONIC))
     if amount > largest:
         return reason('max_unit', facts, detail, largest=largest, name=name)
     if amount < inventory.min_unit or amount % inventory.step_size:
@@ -155,7 +167,8 @@ def _of_resource(condition: Condition, node: str, facts: Facts) -> Reason:
 def _of_trait(condition: Condition, node: str, facts: Facts) -> Reason:
     name = condition.names[0]
     if not condition.forbids:
-        return reason('without_trait', facts, name=name)
+        return reason('without_owner' if name == OWNER else 'without_trait',
+                      facts, name=name)
     if name != DISABLED:
         return reason('with_trait', facts, name=name)
     disabled = facts.nova.hosts_of(node) & facts.disabled.keys()

@@ -637,8 +637,8 @@ class TestHolders(explaining.ExplainingTest):
                 self.restart('second')
                 second = self.verdicts()['second']
                 self.assertEqual(reason, second.reason.phrase)
-                self.assertEqual(
-                    bool(reserved), option in second.reason.step)
+                self.assertEqual(bool(reserved), 'lower [DEFAULT] %s of the '
+                                 'host' % option in second.reason.step)
 
     def test_nova_compute_of_an_older_release(self):
         """Restarted with nova 34, as is said, it adds the trait."""
@@ -650,6 +650,14 @@ class TestHolders(explaining.ExplainingTest):
         self.assertIn('restart nova-compute', second.reason.step)
         self.restart('second')
         self.assertEqual('acceptable', self.verdicts()['second'].reason.kind)
+
+    def test_everything_is_reserved(self):
+        """As of an ironic node in maintenance: no server frees it."""
+        self.reserve('second', 'CUSTOM_SLOT')
+        second = self.verdicts()['second']
+        self.assertEqual('have too much CUSTOM_SLOT reserved',
+                         second.reason.phrase)
+        self.assertIn('baremetal node list', second.reason.step)
 
 
 class TestVolume(explaining.ExplainingTest):

@@ -5,6 +5,7 @@ import dataclasses
 
 import testtools
 
+from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import conditions
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
@@ -66,7 +67,10 @@ class TestSteps(testtools.TestCase):
                 ('beyond max_placement_results', {
                     'funnel': narrowed(within_limit=left, limit='3')}),
                 ('in another cell than the server', {'cell': left}),
-                ('without a nova-compute service', {'states': left}),
+                ('without a requested resource of its own', {
+                    'funnel': narrowed(within_limit=left, answers=[
+                        candidates.Candidates([], {'d': {}})])}),
+                ('without a host state in nova-scheduler', {'states': left}),
                 ('in a disabled cell', {
                     'states': left, 'cells_disabled': frozenset('d')}),
                 ('not the requested host', {'requested': left}),

@@ -63,7 +63,7 @@ class TestResources(testtools.TestCase):
                              self.shortage(amount).phrase)
 
     def test_what_is_reserved(self):
-        """The options are named only if a lower value of one is enough."""
+        """The option is named only if a lower value of it is enough."""
         much = {'reserved': 60, 'used': 0, 'max_unit': 64}
         for name, amount, changes, phrase in (
                 ('VCPU', 8, {**much, 'reserved': 64},
@@ -77,7 +77,8 @@ class TestResources(testtools.TestCase):
                  'allow at most 16 %s for a server'),
                 # Nova-compute reserves some memory by default.
                 ('MEMORY_MB', 64, {**much, 'reserved': 4, 'ratio': 1.0},
-                 'allow at most 60 %s for a server')):
+                 'allow at most 60 %s for a server'),
+                ('CUSTOM_SLOT', 64, much, 'allow at most 16 %s for a server')):
             figures = {name: dataclasses.replace(FREE, **changes)}
             observed = reason(
                 'resources', '%s:%d' % (name, amount),
