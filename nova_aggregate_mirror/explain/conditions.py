@@ -10,11 +10,15 @@ from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import reasons
+from nova_aggregate_mirror.scheduler import filter_table
 
 Facts = facts.Facts
 Nodes = frozenset[str]
 Reason = explanation.Reason
 
+MEMORY = ('nova-scheduler has aggregates in its memory, which may be older '
+          'than the database that was read here; it reads them again when it '
+          'is restarted.')
 STALE = ('Placement has these hosts in an aggregate that the request needs, '
          'nova does not: %s. Run "%s --prune".')
 """They are candidates only because placement is stale."""
@@ -203,4 +207,8 @@ def _notes(facts: Facts) -> list[str]:
     if stale:
         hosts = ', '.join(sorted(stale))
         notes.append(STALE % (hosts, commands.SYNC))
+    rejecting = {run.name for run in facts.filter_runs if run.rejected}
+    # These use the aggregates in the memory of nova-scheduler.
+    if rejecting & {filter_table.GUARD, *filter_table.HOST_FILTERS.values()}:
+        notes.append(MEMORY)
     return notes

@@ -190,12 +190,15 @@ class TestFilters(testtools.TestCase):
 class TestNotes(testtools.TestCase):
 
     def test_notes(self):
-        """The request's own are first."""
+        """In the order of the conditions; the request's own are first."""
         notes = explain(
-            answer=explanation.Answer({}, notes=['own'])).notes
+            answer=explanation.Answer({}, notes=['own']),
+            filter_runs=[facts.FilterRun(
+                'AggregateTypeAffinityFilter', {'a': ''})]).notes
         self.assertEqual('own', notes[0])
         self.assertEqual(
             'Placement has these hosts in an aggregate that the request '
             'needs, nova does not: host-b, host-c, host-d. Run '
             '"nova-aggregate-mirror-manage placement sync_aggregates '
             '--prune".', notes[1])
+        self.assertIn('nova-scheduler has aggregates in its memory', notes[2])
