@@ -205,8 +205,7 @@ def _notes(facts: Facts) -> list[str]:
     stale = {facts.host(node) for node in left
              if reasons.is_stale(node, facts)}
     if stale:
-        hosts = ', '.join(sorted(stale))
-        notes.append(STALE % (hosts, commands.SYNC))
+        notes.append(STALE % (', '.join(sorted(stale)), commands.SYNC))
     rejecting = {run.name for run in facts.filter_runs if run.rejected}
     # These use the aggregates in the memory of nova-scheduler.
     if rejecting & {filter_table.GUARD, *filter_table.HOST_FILTERS.values()}:

@@ -9,7 +9,6 @@ from collections import abc
 import contextlib
 import dataclasses
 import functools
-import itertools
 import time
 from typing import Any
 
@@ -257,8 +256,8 @@ def _rejection(reader: candidates.CandidateReader,
                queries: abc.Sequence[placement_query.PlacementQuery],
                error: exceptions.RequestRejected) -> Refusal:
     classes, traits, groups = set[str](), set[str](), set[str]()
-    for condition in itertools.chain(*(
-            query.conditions for query in queries)):
+    # Another one has the same, but for PCPU or VCPU.
+    for condition in queries[0].conditions:
         groups.add(condition.group)
         if condition.kind == placement_query.RESOURCES:
             classes |= condition.amounts.keys()
