@@ -11,7 +11,8 @@ condition follows with the number of compute nodes that meet it and all
 conditions above it, then each host with the first condition that it does not
 meet and, after "also", others that are known. Placement itself is asked for
 each condition, with three more requests. Inventories are read for at most 20
-hosts per resource class; --host selects others.
+hosts per resource class; --host selects others, and every filter is run for
+them.
 
   # why is this server in ERROR?
   %(prog)s --server web-1

@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from nova.objects import instance_pci_requests
+from nova.scheduler import filters as nova_filters
 from nova.scheduler import host_manager
 from oslo_config import cfg
 
@@ -106,15 +107,28 @@ def _without_names(text: str, state: host_manager.HostState) -> str:
     return _NAME.sub(general, text.replace(str(state), state.host))
 
 
-def run(handler: Any, host_filter: Any, states: list[Any], spec: Any
-        ) -> tuple[facts.FilterRun, list[Any]]:
-    """Run a filter; return what it rejects and logs, and what passes."""
-    with listening(states) as messages, failures_of(host_filter):
-        passed = list(handler.get_filtered_objects(
-            [host_filter], states, spec) or [])
-    # Nova compares no host states.
-    identities = set(map(id, passed))
-    rejected = [state for state in states if id(state) not in identities]
+def run(handler: Any, host_filter: Any, states: list[Any], spec: Any,
+        named: abc.Iterable[Any]) -> tuple[facts.FilterRun, list[Any]]:
+    """Run a filter; return what it rejects and logs, and what passes.
+
+    :param named: hosts to run it for, whatever other filters say
+    """
+    uuids = {state.uuid for state in states}
+    others = [state for state in named if state.uuid not in uuids]
+    if isinstance(host_filter, nova_filters.CandidateFilterMixin):
+        # Only a candidate passes these.
+        others = [state for state in others if state.allocation_candidates]
+    with listening([*states, *others]) as messages:
+        with failures_of(host_filter):
+            passed = list(handler.get_filtered_objects(
+                [host_filter], states, spec) or [])
+        # Nova does not call it for others, and no failure for them counts.
+        passing = others
+        with contextlib.suppress(facts.Refusal), failures_of(host_filter):
+            passing = list(host_filter.filter_all(others, spec) or ())
+    uuids = {state.uuid for state in [*passed, *passing]}
+    rejected = [state for state in [*states, *others]
+                if state.uuid not in uuids]
     broken_rules: frozenset[str] = frozenset()
     if isinstance(host_filter, filters.AggregateMembershipFilter):
         broken_rules = frozenset(

@@ -152,7 +152,7 @@ def gather(cloud: Cloud, nova: source.Nova,
            pending: abc.Mapping[str, float] | None = None) -> Facts:
     """Rehearse the scheduling of a request; write and claim nothing.
 
-    :param hosts: hosts to explain; empty means all
+    :param hosts: hosts to explain, with each filter; empty means all
     :param pending: host to the age of its oldest pending row of the journal,
         in seconds
     :raises MirrorError: placement or nova could not be read
@@ -175,7 +175,8 @@ def gather(cloud: Cloud, nova: source.Nova,
             # Only for a creation nova leaves out cells that are disabled.
             facts = dataclasses.replace(
                 facts, cell=nodes, cells_disabled=facts.cells_disabled - nodes)
-        return _run_nova(cloud, request, trial, manager, facts)
+        return _run_nova(cloud, request, trial, manager, facts,
+                         facts.scope if hosts else frozenset())
     except Refusal as refusal:
         return dataclasses.replace(facts, refusal=refusal)
 
@@ -316,8 +317,11 @@ def _ask_placement(cloud: Cloud,
 
 def _run_nova(cloud: Cloud, request: requests.SchedulingRequest,
               trial: rehearsal.Rehearsal, manager: host_states.HostManager,
-              facts: Facts) -> Facts:
-    """Add what nova does with the candidates of placement."""
+              facts: Facts, named: frozenset[str]) -> Facts:
+    """Add what nova does with the candidates of placement.
+
+    :param named: compute nodes to run all filters for
+    """
     spec = request.spec
     nodes, answers = frozenset(facts.nova.nodes), None
     if facts.funnel:
@@ -325,9 +329,10 @@ def _run_nova(cloud: Cloud, request: requests.SchedulingRequest,
         answers = facts.funnel.answers
     if facts.cell is not None:
         nodes &= facts.cell
-    all_states = trial.states(answers)
+    all_states = trial.states(answers, named)
     states = [state for state in all_states if state.uuid in nodes]
-    requested, runs, passed = manager.run_filters(states, spec)
+    requested, runs, passed = manager.run_filters(states, spec, [
+        state for state in all_states if state.uuid in named])
     scores = manager.scores(passed, spec)
     # Nova ignores case.
     left_out = {host.lower() for host in spec.ignore_hosts or ()}

@@ -129,10 +129,12 @@ class HostManager(host_manager.HostManager):
             super()._init_aggregates()
 
     def run_filters(self, states: abc.Sequence[host_manager.HostState],
-                    spec: Any) -> tuple[frozenset[str], list[facts.FilterRun],
-                                        list[host_manager.HostState]]:
+                    spec: Any, named: abc.Iterable[Any] = ()
+                    ) -> tuple[frozenset[str], list[facts.FilterRun],
+                               list[host_manager.HostState]]:
         """Run nova's host filters.
 
+        :param named: host states to run each filter for
         :returns: the nodes of the hosts that the request names or does not
             ignore, the result of each filter, and the hosts that pass all
         """
@@ -145,7 +147,7 @@ class HostManager(host_manager.HostManager):
         runs, passed = list[facts.FilterRun](), requested
         for host_filter in [] if request_spec.forced(spec) else enabled:
             run, passed = filter_runs.run(
-                self.filter_handler, host_filter, passed, spec)
+                self.filter_handler, host_filter, passed, spec, named)
             runs.append(run)
         return frozenset(state.uuid for state in requested), runs, passed
 

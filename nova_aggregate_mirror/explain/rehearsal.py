@@ -83,13 +83,15 @@ class Rehearsal:
         return [placement_query.parse(self._parameters(query), self._origin)
                 for query in resources]
 
-    def states(self, answers: abc.Sequence[candidates.Candidates] | None = None
-               ) -> list[host_manager.HostState]:
+    def states(
+            self, answers: abc.Sequence[candidates.Candidates] | None = None,
+            named: abc.Iterable[str] = ()) -> list[host_manager.HostState]:
         """Read the host states of the candidates, as nova-scheduler does.
 
         :param answers: None for all hosts, as without a query to placement
+        :param named: further compute nodes to read
         """
-        uuids, requests = set[str](), list[Any]()
+        uuids, requests = set(named), list[Any]()
         for answer in answers or ():
             uuids |= answer.providers
             requests += answer.requests

@@ -603,6 +603,8 @@ class TestHolders(explaining.ExplainingTest):
         self.assertIn('is on host second since it was evacuated',
                       first.reason.detail)
         self.assertIn('start nova-compute on first', first.reason.step)
+        self.assertEqual(['forced down'], [
+            reason.phrase for reason in first.also])
         self.restart('first')
         # Before that, nova refuses this.
         self.admin_api.put_service(
@@ -787,6 +789,28 @@ class TestHostFilters(explaining.ExplainingTest):
 
     hosts = ('ssd', 'disk')
 
+    def test_host_that_is_named(self):
+        """Each filter gets it, also if it is no candidate or rejected before.
+
+        Of others it is not known.
+        """
+        self.aggregate('fast', ['ssd'], ssd='true')
+        self.flags(enabled_filters=[
+            'ComputeFilter', 'AggregateInstanceExtraSpecsFilter',
+            'IoOpsFilter'], max_io_ops_per_host=0,
+            group='filter_scheduler')
+        self.reserve('disk', 'VCPU')
+        wanted = self.flavor(ssd='true')
+        also = {verdict.host: [reason.phrase for reason in verdict.also]
+                for verdict in self.explain_flavor(wanted).verdicts}
+        self.assertEqual({'ssd': [], 'disk': []}, also)
+        [verdict] = self.explain(self.described(wanted), ['disk']).verdicts
+        self.assertEqual(
+            ['have too much VCPU reserved',
+             'without an aggregate that matches the flavor',
+             'busy with other servers'], [reason.phrase for reason in (
+                 verdict.reason, *verdict.also)])
+
     def test_filter_of_a_vendor_that_fails(self):
         """Nova fails the request then; the filter is named."""
         self.flags(available_filters=[
@@ -799,6 +823,11 @@ class TestHostFilters(explaining.ExplainingTest):
         self.assertIn(DisksFilter.__module__, answer.verdicts[0].reason.step)
         self.assertRaises(ValueError, self.chosen,
                           lambda: self.described(wanted))
+        # Placement leaves no host that the filter could fail for.
+        for host in self.hosts:
+            self.reserve(host, 'VCPU')
+        answer = self.explain(self.described(wanted), self.hosts)
+        self.assertEqual('', answer.failure)
 
     def test_weigher_that_fails(self):
         """It is named as well."""

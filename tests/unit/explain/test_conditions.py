@@ -99,12 +99,14 @@ class TestSteps(testtools.TestCase):
         """In the order of the conditions, and each once."""
         [verdict] = explain(
             funnel=narrowed(without('b'), without('b')),
+            disabled={'host-b': ''}, down=frozenset({'host-b'}),
             cell=without('b'), ignored=frozenset('b'),
+            filter_runs=[facts.FilterRun('ComputeFilter', {'b': ''})],
             scope=frozenset('b')).verdicts
         self.assertEqual('without trait X', verdict.reason.phrase)
         self.assertEqual(
             ['not in zone az', 'in another cell than the server',
-             'the host to leave'],
+             'the host to leave', 'disabled', 'down'],
             [reason.phrase for reason in verdict.also])
 
     def test_host_without_a_service(self):
@@ -156,6 +158,30 @@ class TestFilters(testtools.TestCase):
         phrase, *_others = self.reason(
             run, forced_down=frozenset({'host-a'}))
         self.assertEqual('forced down', phrase)
+
+    def test_service_of_a_host_that_another_filter_rejects(self):
+        """The ComputeFilter does not get it, and would reject it."""
+        runs = [facts.FilterRun('IoOpsFilter', {'a': '', 'b': ''}),
+                facts.FilterRun('ComputeFilter', {})]
+        answer = explain(
+            filter_runs=runs, down=frozenset({'host-a', 'host-c'}),
+            disabled={'host-b': ''}, scores={'c': {}})
+        verdicts = {verdict.host: verdict for verdict in answer.verdicts}
+        self.assertEqual(
+            {'host-a': ['down'], 'host-b': ['disabled'], 'host-c': [],
+             'host-d': []}, {host: [reason.phrase for reason in verdict.also]
+                             for host, verdict in verdicts.items()})
+        # A request for this host passes no other filter.
+        self.assertEqual('acceptable', verdicts['host-c'].reason.kind)
+
+    def test_service_of_the_host_of_a_rebuild(self):
+        """The ComputeFilter is not applied to it, and rejects no host."""
+        verdicts = explain(
+            filter_runs=[facts.FilterRun('ComputeFilter', {})],
+            down=frozenset({'host-a'}), disabled={'host-b': ''},
+            funnel=None).verdicts
+        self.assertEqual({'acceptable'}, {
+            verdict.reason.kind for verdict in verdicts})
 
     def test_server_that_stays(self):
         """Its node is left, or those of its host, whatever their service."""
