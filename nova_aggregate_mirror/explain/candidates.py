@@ -23,13 +23,9 @@ class Candidates:
 
     requests: abc.Sequence[abc.Mapping[str, Any]]
     summaries: abc.Mapping[str, abc.Mapping[str, Any]]
+    """All providers of a tree that has a candidate."""
     limit: str = ''
     """How many of the requests nova takes; empty for all."""
-
-    @property
-    def providers(self) -> frozenset[str]:
-        """All of a tree that has a candidate."""
-        return frozenset(self.summaries)
 
 
 def by_provider(requests: abc.Iterable[abc.Mapping[str, Any]]

@@ -91,7 +91,7 @@ def candidate_missing(facts: Facts, nodes: Nodes) -> Exclusions:
     for answer in facts.funnel.answers:
         own = candidates.by_provider(answer.requests)
         missing |= dict.fromkeys(
-            (answer.providers & missing.keys()) - own.keys(),
+            (answer.summaries.keys() & missing) - own.keys(),
             reasons.reason('not_own', facts))
     yield Exclusion('candidates that nova-scheduler takes', '', missing,
                     always=False)

@@ -75,9 +75,8 @@ def read(reader: candidates.CandidateReader, sharing: frozenset[str],
     answers: list[candidates.Candidates] = for_each(
         lambda query: reader.candidates(
             query.parameters(), query.limit), queries)
-    complete = frozenset[str]()
-    for answer in answers:
-        complete |= answer.providers
+    complete = frozenset[str]().union(
+        *(answer.summaries for answer in answers))
     single = frozenset(node for node, providers in trees.items()
                        if queries[0].plain and not providers[1:])
     passed = _passed(reader, for_each, queries, single, existing - single,
@@ -98,7 +97,7 @@ def _passed(reader: candidates.CandidateReader, for_each: parallel.Each,
         the answer to a part, and then they are not within it
     """
     def candidates_of(part: abc.Sequence[Condition]) -> abc.Iterable[str]:
-        return reader.candidates(query.parameters(part)).providers
+        return reader.candidates(query.parameters(part)).summaries
 
     def providers_of(part: abc.Sequence[Condition]) -> abc.Iterable[str]:
         # Each provider asked about is a root.

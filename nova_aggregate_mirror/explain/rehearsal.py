@@ -93,7 +93,7 @@ class Rehearsal:
         """
         uuids, requests = set(named), list[Any]()
         for answer in answers or ():
-            uuids |= answer.providers
+            uuids.update(answer.summaries)
             requests += answer.requests
         offered = candidates.by_provider(requests)
         states = list(self._manager.get_host_states_by_uuids(

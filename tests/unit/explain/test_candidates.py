@@ -38,7 +38,7 @@ class TestReader(testtools.TestCase):
             'allocation_requests': [{}], 'provider_summaries': {'a': {}},
         }).candidates([('member_of', 'in:x,y'), ('member_of', '!in:z')])
         self.assertEqual((1, frozenset('a')),
-                         (len(found.requests), found.providers))
+                         (len(found.requests), found.summaries.keys()))
         self.assertEqual(
             ['/allocation_candidates?member_of=in:x,y&member_of=!in:z'],
             self.client.paths)
