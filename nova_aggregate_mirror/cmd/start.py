@@ -72,9 +72,13 @@ def _start(name: str) -> int:
         missing = (exc.name or '').partition('.')[0]
         if missing in ('', PACKAGE):
             raise
-        print('nova-aggregate-mirror-%s: the package %s is not installed in '
-              '%s: %s' % (name, missing, sys.prefix, STEPS.get(
-                  missing, IN_NOVA)), file=sys.stderr)
+        program = 'nova-aggregate-mirror-' + name
+        problem = 'package %s is not installed in %s: %s' % (
+            missing, sys.prefix, STEPS.get(missing, IN_NOVA))
+        if {'-h', '--help'}.intersection(sys.argv):
+            print('usage: %s [options] command\n\nThe %s' % (program, problem))
+            return 0
+        print('%s: the %s' % (program, problem), file=sys.stderr)
         return exit_status.COULD_NOT_RUN
     status: int = command.main()
     return status

@@ -64,13 +64,16 @@ class TestStart(testtools.TestCase):
                               text=True, capture_output=True)
 
     def test_nova_is_not_installed(self):
-        """One line says where to run it."""
+        """One line says where to run it; the help says it, too."""
         for missing in 'nova', 'oslo_config':
             done = self.start('db', 'sync', missing=missing)
             self.assertEqual((255, ''), (done.returncode, done.stdout))
             self.assertRegex(
                 done.stderr, '^nova-aggregate-mirror-manage: the package %s '
                 'is not installed in /.*: run it in nova-api.*\n$' % missing)
+        done = self.start('--help')
+        self.assertEqual((0, ''), (done.returncode, done.stderr))
+        self.assertIn('The package nova is not installed', done.stdout)
         done = self.start('--version')
         self.assertEqual(
             (0, importlib.metadata.version('nova-aggregate-mirror') + '\n',
