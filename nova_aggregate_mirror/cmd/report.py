@@ -14,7 +14,10 @@ What cannot be read is reported on the page, which is written nevertheless.
 
 import argparse
 from collections import abc
+import contextlib
 import functools
+import os
+import signal
 import sys
 import time
 
@@ -25,6 +28,7 @@ from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror.console import progress
+from nova_aggregate_mirror.console import sync_run
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.html_report import collect
@@ -56,7 +60,17 @@ def run(conf: cfg.ConfigOpts) -> int:
     # Imported here, so that other commands do not load the template engine.
     from nova_aggregate_mirror.html_report import report
     options, display = conf.command, progress.shown(conf.command.quiet)
-    with output.replaced(options.html) as write:
+    with contextlib.ExitStack() as page:
+        write = page.enter_context(output.replaced(options.html))
+
+        def end(number: int, _frame: object) -> None:
+            sync_run.shout('Interrupted')
+            page.close()
+            # A normal exit waits for the threads, and they for placement.
+            os._exit(128 + number)
+
+        for number in sync_run.SIGNALS:
+            signal.signal(number, end)
         content = collect.collect(
             conf, components.source(), display,
             functools.partial(_audit, conf, display)

@@ -28,12 +28,12 @@ def interruptible() -> abc.Iterator[list[int]]:
 
     def handle(number: int, _frame: object) -> None:
         if received:
-            _shout(ABANDONED)
+            shout(ABANDONED)
             # A normal exit waits for the threads, and they for placement.
             os._exit(128 + received[0])
         received.append(number)
-        _shout('Stopping after the requests in flight complete; interrupt '
-               'again to stop immediately')
+        shout('Stopping after the requests in flight complete; interrupt '
+              'again to stop immediately')
 
     before = {number: signal.signal(number, handle) for number in SIGNALS}
     try:
@@ -43,7 +43,7 @@ def interruptible() -> abc.Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _shout(text: str) -> None:
+def shout(text: str) -> None:
     # print() is not reentrant, and a signal may arrive during another print.
     # Ctrl-C may have ended the reader, too.
     with contextlib.suppress(OSError):

@@ -211,15 +211,18 @@ class TestFile(ReportTest):
         self.assertEqual(1, len(done.stderr.splitlines()))
 
     def test_interrupted(self):
-        """An interrupted command leaves the file unchanged."""
+        """It ends without its threads, and leaves the file unchanged."""
         self.file.write_text('before')
-        self.host('h1')
-        land = self.placement.hold_after(0, ('GET',))
-        process = self.start('report', '--html', str(self.file))
+        for number in range(30):
+            self.host('h%d' % number)
+        land = self.placement.hold_after(9, ('GET',))
+        process = self.start('report', '--foreign', '--html', str(self.file))
         self.assertTrue(self.placement.stuck.wait(PATIENCE))
         process.send_signal(signal.SIGTERM)
-        _said, errors = process.communicate(timeout=PATIENCE)
+        # Shorter than [aggregate_mirror] request_timeout.
+        _said, errors = process.communicate(timeout=30)
         land()
         self.assertEqual(143, process.returncode, errors)
+        self.assertIn('Interrupted', errors)
         self.assertEqual('before', self.file.read_text())
         self.assertEqual([self.file], list(self.directory.iterdir()))
