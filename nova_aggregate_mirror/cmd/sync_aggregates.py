@@ -39,7 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--dry-run', action='store_true',
         help='only list the changes; the exit status is 7 if there are any')
-    arguments.add_scope(parser, 'AGGREGATE', 'HOST')
+    arguments.add_scope(parser, 'NAME_OR_UUID', 'HOST',
+                        'a deleted one by its UUID')
     parser.add_argument(
         '--prune', action=argparse.BooleanOptionalAction, default=None,
         help='also remove associations that nova does not have, including '

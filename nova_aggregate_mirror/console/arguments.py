@@ -18,13 +18,13 @@ def add_foreign(parser: argparse.ArgumentParser) -> None:
              'one more request per provider')
 
 
-def add_scope(parser: argparse.ArgumentParser, aggregate: str, host: str
-              ) -> None:
+def add_scope(parser: argparse.ArgumentParser, aggregate: str, host: str,
+              given: str) -> None:
     parser.add_argument(
         '--aggregate', action='append', default=[], metavar=aggregate,
         dest='aggregates',
-        help='only associations with this aggregate (name or UUID); may be '
-             'repeated')
+        help='only associations with this aggregate (%s); may be repeated'
+             % given)
     parser.add_argument(
         # Nova has an option named host.
         '--host', action='append', default=[], metavar=host, dest='hosts',

@@ -26,7 +26,8 @@ class Diff(command.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        arguments.add_scope(parser, '<aggregate>', '<host>')
+        arguments.add_scope(parser, '<aggregate>', '<host>',
+                            'name, UUID or ID')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:

@@ -24,7 +24,8 @@ class Sync(command.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        arguments.add_scope(parser, '<aggregate>', '<host>')
+        arguments.add_scope(parser, '<aggregate>', '<host>',
+                            'name, UUID or ID')
         parser.add_argument('--dry-run', action='store_true',
                             help='Only list the changes')
         parser.add_argument(
