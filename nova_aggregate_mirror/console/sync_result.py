@@ -21,6 +21,9 @@ HOW_TO_REMOVE = (
     ' An aggregate is removed from a provider by setting the others: '
     '"openstack --os-placement-api-version 1.29 resource provider aggregate '
     'set --generation GENERATION --aggregate OTHER PROVIDER".')
+NEVER = 'nova never had it while this journal exists'
+UNKNOWN = 'nova does not have it, and is not known to have had it'
+"""Without a journal: deleted aggregates are among the foreign ones."""
 
 EFFECT = ('New servers of an aggregate, such as its availability zone, do not '
           'reach a host whose association is missing, and still reach one '
@@ -107,10 +110,12 @@ def rows(result: result.Result, states: abc.Sequence[State] = LISTED
              association.aggregate_uuid) for association in selected]
 
 
-def summary(sync: result.Result, note: str = result.PRUNE) -> list[str]:
+def summary(sync: result.Result, note: str = result.PRUNE,
+            never: str = NEVER) -> list[str]:
     """Return the figures, and the foreign aggregates if requested, in lines.
 
     :param note: see ``Result.summary``
+    :param never: text about foreign aggregates
     """
     lines = sync.summary(note).splitlines()
     unknown = {association.provider
@@ -120,10 +125,10 @@ def summary(sync: result.Result, note: str = result.PRUNE) -> list[str]:
             len(unknown), 'resource provider', 'resource providers, each of')
         lines.append('Unchanged: %s, which %s.' % (
             count, problems.owner(sync.nova)))
-    return [*lines, *foreign(sync)]
+    return [*lines, *foreign(sync, never)]
 
 
-def foreign(result: result.Result) -> list[str]:
+def foreign(result: result.Result, never: str) -> list[str]:
     """Describe the aggregates that are not nova's, if requested."""
     if not result.request.foreign:
         return []
@@ -133,9 +138,8 @@ def foreign(result: result.Result) -> list[str]:
     lines = []
     for uuid, hosts in sorted(by_aggregate.items()):
         how = HOW_TO_REMOVE if uuid in result.removable else ''
-        lines.append('Aggregate %s of %s: nova does not have it, and is not '
-                     'known to have had it; its owner is unknown.%s' % (
-                         uuid, plurals.some(hosts), how))
+        lines.append('Aggregate %s of %s: %s; its owner is unknown.%s' % (
+            uuid, plurals.some(hosts), never, how))
     return plurals.lines(lines, problems.MOST_LISTED)
 
 

@@ -111,7 +111,9 @@ def values(content: collect.Content) -> dict[str, Any]:
             State.UNKNOWN_PROVIDER, State.ABSENT),
         'unknown': problems.owner(
             nova) if nova.unread else 'no compute node',
-        'described': sync_result.foreign(result),
+        'described': sync_result.foreign(
+            result, sync_result.NEVER if journal.has_ledger
+            else sync_result.UNKNOWN),
         'repair': REPAIR if not result.refused and result.select(
             *associations.DRIFT) else '',
         'observed': next((sync.observed for sync in journal.syncs

@@ -45,8 +45,9 @@ class Sync(command.Lister):
             parsed_args.aggregates)
         self._result = self.sync(arguments.request(
             parsed_args, parsed_args.prune, conf.MAX_REMOVED_SHARE))
-        command.tell([*sync_result.summary(self._result),
-                      *self._result.lines()])
+        command.tell([
+            *sync_result.summary(self._result, never=sync_result.UNKNOWN),
+            *self._result.lines()])
         rows = sync_result.rows(self._result)
         if parsed_args.dry_run:
             self.below = sync_result.effect(row[0] for row in rows)

@@ -111,11 +111,12 @@ class TestPage(ReportTest):
             host.nodes[0], [self.zone.uuid, test_sync_command.FOREIGN])
         self.assertNotIn(test_sync_command.FOREIGN, self.report(0))
         page = self.report(0, '--foreign')
+        self.assertIn('not known to have had it', page)
         self.assertIn('of other tools, or deleted', page)
         self.journal.ledger.remember({self.zone.uuid})
         page = self.report(0, '--foreign')
-        self.assertIn('Aggregate %s of h1: nova does not have it, and is not '
-                      'known to have had it; its owner is unknown.'
+        self.assertIn('Aggregate %s of h1: nova never had it while this '
+                      'journal exists; its owner is unknown.'
                       % test_sync_command.FOREIGN, page)
         self.assertIn('resource provider aggregate set', page)
         self.assertNotIn('or deleted', page)

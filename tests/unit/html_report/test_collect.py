@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The comparison that the report shows."""
 
+import dataclasses
 
 import testtools
 
@@ -108,20 +109,30 @@ class TestUnread(doubles.TestCase):
 class TestForeignAggregates(doubles.TestCase):
     """Aggregates that neither nova nor the ledger has."""
 
-    def has_ledger(self, cells=()):
-        """Return whether the page has the aggregates that nova had."""
+    def described(self, cells=()):
+        """Return what the report says about a foreign aggregate."""
         nova = doubles.Nova([])
         nova.mapped = dict.fromkeys(cells, '')
-        return collect.read_journal(self.conf, nova).has_ledger
+        sync = result.Result(
+            outcome.Outcome(), source.Nova({}, {}, {}),
+            [associations.Association(
+                ('h1',), 'n1', '', 'foreign',
+                associations.State.FOREIGN_AGGREGATE, True)],
+            request=dataclasses.replace(REQUEST, foreign=True))
+        return report.values(collect.Content(
+            sync, collect.read_journal(self.conf, nova), {}, ''))['described']
 
     def test_journal(self):
         """Its ledger has the aggregates that nova deleted."""
         self.open_journal().ledger.remember({'nova-s'})
-        self.assertTrue(self.has_ledger())
+        line, = self.described()
+        self.assertIn('nova never had it while this journal exists', line)
 
     def test_no_journal(self):
         """Without a ledger, aggregates that nova deleted look foreign."""
-        self.assertFalse(self.has_ledger())
+        line, = self.described()
+        self.assertNotIn('never', line)
+        self.assertIn('not known to have had it', line)
 
     def test_journal_of_another_nova(self):
         """Its ledger does not count."""
@@ -129,7 +140,8 @@ class TestForeignAggregates(doubles.TestCase):
         binding.Binding(
             journal.database, lambda: {'a1': ''}, dict).bind()
         journal.ledger.remember({'of a1'})
-        self.assertFalse(self.has_ledger(['b1']))
+        line, = self.described(['b1'])
+        self.assertIn('not known to have had it', line)
 
 
 class TestJournal(doubles.TestCase):
