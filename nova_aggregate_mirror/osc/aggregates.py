@@ -6,6 +6,7 @@ import collections
 from collections import abc
 from typing import Any
 
+from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.osc import command
@@ -14,8 +15,8 @@ from nova_aggregate_mirror.reconcile import associations
 State = associations.State
 
 COLUMNS = ('Name', 'UUID', 'Hosts', 'In Nova', 'In Placement', 'State')
-STATES = (State.MISSING, State.STALE, State.DISPUTED, State.UNKNOWN,
-          State.NO_NODE, State.PENDING)
+STATES = (State.MISSING, State.STALE, State.FOREIGN_AGGREGATE, State.DISPUTED,
+          State.UNKNOWN, State.NO_NODE, State.PENDING)
 """States of an aggregate that is not in sync, the most important first."""
 
 
@@ -28,16 +29,25 @@ class ListAggregates(command.Lister):
 
     _epilog = command.epilog(exit_status.LISTING)
 
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        arguments.add_foreign(parser)
+        return parser
+
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
-        sync = self.compare()
+        sync = self.compare(parsed_args.foreign)
         nova, compared = sync.nova, sync_result.complete(sync)
         unread = sync_result.unread(sync)
         by_aggregate = collections.defaultdict(list)
         for association in compared:
             by_aggregate[association.aggregate_uuid].append(association)
         rows = []
+        # Foreign aggregates have no name, and a table has no column of UUIDs.
+        nameless = {} if parsed_args.formatter == 'table' else {
+            association.aggregate_uuid: '' for association in compared
+            if association.state is State.FOREIGN_AGGREGATE}
         for name, uuid in sorted((name, uuid) for uuid, name
-                                 in nova.aggregates.items()):
+                                 in {**nameless, **nova.aggregates}.items()):
             hosts = [host for host, aggregates in nova.members.items()
                      if uuid in aggregates]
             in_nova = [association for association in by_aggregate[uuid]

@@ -12,6 +12,7 @@ from osc_lib.command import command
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.console import formats
+from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror.console import sync_run
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
@@ -92,13 +93,16 @@ class Lister(command.Lister):
         self.status = sync.status()
         return sync
 
-    def compare(self) -> result.Result:
+    def compare(self, foreign: bool = False) -> result.Result:
         """Return what a sync would do; print what could not be read."""
-        sync = self.sync(full_sync.Request(full_sync.UNLIMITED, write=False))
+        sync = self.sync(full_sync.Request(
+            full_sync.UNLIMITED, write=False, foreign=foreign))
         self.status = sync.interruption
         if sync.not_compared:
             raise sync.not_compared
-        tell(sync.lines('"openstack aggregate mirror sync --dry-run -f json"'))
+        tell([*sync_result.foreign(sync, sync_result.UNKNOWN),
+              *sync.lines('"openstack aggregate mirror sync --dry-run '
+                          '-f json"')])
         statuses = {problem.status for problem in sync.problems}
         if exit_status.NOT_READ in statuses:
             self.status = self.status or exit_status.NOT_READ

@@ -215,17 +215,27 @@ class TestSync(ClientTest):
         self.placement.create_provider(storage, 'storage')
         self.placement.set_aggregates(storage, [shared])
         said = 'Aggregate %s of h1: nova does not have it'
-        command = 'sync', '--dry-run'
-        self.assertNotIn(mine, str(self.mirror(*command)))
-        document, errors = self.mirror(*command, '--foreign')
-        for uuid, how in (mine, True), (shared, False):
-            line, = [line for line in errors.splitlines()
-                     if line.startswith(said % uuid)]
-            self.assertEqual(how, 'provider aggregate set' in line)
-        self.assertNotIn('journal', errors)
-        self.assertEqual({mine, shared}, {
-            entry['aggregate_uuid']
-            for entry in document['foreign_aggregates']})
+        for command in ('list',), ('sync', '--dry-run'):
+            self.assertNotIn(mine, str(self.mirror(*command)))
+            document, errors = self.mirror(*command, '--foreign')
+            for uuid, how in (mine, True), (shared, False):
+                line, = [line for line in errors.splitlines()
+                         if line.startswith(said % uuid)]
+                self.assertEqual(how, 'provider aggregate set' in line)
+            self.assertNotIn('journal', errors)
+            if command == ('list',):
+                self.assertEqual(
+                    [('', mine, 0, 0, 1, 'foreign_aggregate'),
+                     ('', shared, 0, 0, 1, 'foreign_aggregate')],
+                    [tuple(row.values()) for row in document[:2]])
+            else:
+                self.assertEqual({mine, shared}, {
+                    entry['aggregate_uuid']
+                    for entry in document['foreign_aggregates']})
+        # A table has its columns for nova's aggregates.
+        table, _errors = self.openstack(
+            'aggregate', 'mirror', 'list', '--foreign')
+        self.assertNotIn('foreign', table)
         self.placement.set_aggregates(host.nodes[0], [])
         for command in 'diff', 'sync', 'list', 'show zone':
             table, _errors = self.openstack(
@@ -234,7 +244,7 @@ class TestSync(ClientTest):
                 r'\+(.{0,80}\n)+'), command)
         self.placement.fail_with(503, ('GET',), provider=host.nodes[0])
         self.assertIn('answered 503', self.mirror(
-            'sync', '--dry-run', '--foreign', status=2)[1])
+            'list', '--foreign', status=2)[1])
 
     def test_scope(self):
         """Only the selected hosts and aggregates are compared and synced."""
