@@ -51,7 +51,7 @@ def new_connections(required: bool) -> abc.Iterator[None]:
 class _Reader(io.RawIOBase):
     """Raw reader of a response; bounds each read by the deadline."""
 
-    def __init__(self, raw: Any, sock: socket.socket) -> None:
+    def __init__(self, raw: io.RawIOBase, sock: socket.socket) -> None:
         super().__init__()
         self._raw = raw
         self._sock = sock
@@ -62,8 +62,7 @@ class _Reader(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int | None:
         self._sock.settimeout(deadline.allowance(self._ceiling))
-        count: int | None = self._raw.readinto(buffer)
-        return count
+        return self._raw.readinto(buffer)
 
     def close(self) -> None:
         # The socket counts its readers and is closed with the last reader.
@@ -189,8 +188,7 @@ def _bounds(request: requests.PreparedRequest, timeout: Any) -> Any:
     try:
         seconds = deadline.allowance(None)
     except TimeoutError as exc:
-        raise requests.exceptions.ConnectTimeout(
-            exc, request=request) from exc
+        raise requests.exceptions.ConnectTimeout(exc, request=request) from exc
     if seconds is None:
         return timeout
     ceiling = timeout or seconds

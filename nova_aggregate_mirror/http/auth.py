@@ -38,8 +38,7 @@ _NEEDED = (
 ROLES = {'placement': 'service', 'neutron': 'admin'}
 
 
-def party(conf: cfg.ConfigOpts, group: str, service: str = ''
-          ) -> causes.Party:
+def party(conf: cfg.ConfigOpts, group: str, service: str = '') -> causes.Party:
     """Return a service, with the options of its account in a section.
 
     :param service: the section that selects the endpoint; by default the same
@@ -52,7 +51,7 @@ def party(conf: cfg.ConfigOpts, group: str, service: str = ''
     if conf[service].endpoint_override:
         address = selection = 'endpoint_override of ' + service_section
     # Keystone answers the same 401 for whatever of these is wrong.
-    if has_application_credential(conf, group):
+    if _values(conf, group).auth_type == 'v3applicationcredential':
         credentials = 'the application credential'
         role = ('create another application credential, with the role %s, '
                 'and set it in [%s]' % (ROLES[group], section(conf, group)))
@@ -69,10 +68,6 @@ def party(conf: cfg.ConfigOpts, group: str, service: str = ''
         tokens=causes.tokens(service),
         role=role if service == group else '',
         cafile='cafile of [%s] in nova.conf' % group)
-
-
-def has_application_credential(conf: cfg.ConfigOpts, group: str) -> bool:
-    return bool(_values(conf, group).auth_type == 'v3applicationcredential')
 
 
 def role_command(conf: cfg.ConfigOpts, group: str) -> str:

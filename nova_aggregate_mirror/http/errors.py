@@ -58,10 +58,7 @@ class Call:
 
     def error(self, kind: Kind, cause: causes.Cause, url: str = '',
               party: causes.Party | None = None) -> exceptions.MirrorError:
-        """Create an error, without secrets.
-
-        :param kind: the class for what happened
-        """
+        """Create an error without secrets; ``kind`` is for what happened."""
         party = party or self.party()
         observation = ' '.join(without_secrets(cause.phrase).split())
         if kind is exceptions.OutOfTime and deadline.is_budget():

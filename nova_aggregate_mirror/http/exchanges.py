@@ -39,10 +39,7 @@ class Exchange:
     """The error that the caller handles, which no request caused."""
 
     def meaning(self, exc: Exception, waited: float) -> library_errors.Kind:
-        """Return the class of an error that the call ended with.
-
-        :param waited: seconds since the call began
-        """
+        """Return the class of an error that ended a call of these seconds."""
         kind = library_errors.meaning(exc)
         if kind is exceptions.InvalidConfiguration and self.is_redirected:
             # The address that is not valid is not that of an option.

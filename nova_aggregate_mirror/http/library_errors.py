@@ -124,8 +124,7 @@ def looking_up(session: ks_session.Session, service_type: str | None,
         services = catalog.get_endpoints_data(service_type).values()
         offered = sorted((endpoint.region_name or '', endpoint.interface)
                          for endpoint in itertools.chain(*services))
-        cause = (causes.NOT_IN_CATALOG if catalog.catalog
-                 else causes.NO_CATALOG)
+        cause = causes.NOT_IN_CATALOG if catalog.catalog else causes.NO_CATALOG
         if offered:
             others = (selection(*endpoint) for endpoint in offered[:OFFERED])
             cause = causes.NO_ENDPOINT.with_detail(' for %s, but for %s' % (
@@ -145,18 +144,14 @@ def meaning(exc: Exception) -> Kind:
 
 def meaning_of_status(status: int) -> Kind:
     """Return the class in our tree for an HTTP status other than 200."""
-    if status in _STATUSES:
-        return _STATUSES[status]
-    return (exceptions.RequestRejected if 400 <= status < 500
-            else exceptions.ServiceFailed)
+    other: Kind = (exceptions.RequestRejected if 400 <= status < 500
+                   else exceptions.ServiceFailed)
+    return _STATUSES.get(status, other)
 
 
 def cause(exc: Exception, waited: float, handled: BaseException | None
           ) -> causes.Cause:
-    """Return what the other party of a failed request did.
-
-    :param waited: seconds that the request took
-    """
+    """Return what the other party did in the seconds of a failed request."""
     chain = driver_failures.chain(exc, handled)
     if meaning(exc) is exceptions.DeadlineExceeded:
         is_connect = any(isinstance(

@@ -52,10 +52,9 @@ NETWORK = Kind('network', 'neutron', 'neutron', 'neutron', '/v2.0/networks')
 
 def adapter(conf: cfg.ConfigOpts, kind: Kind) -> ks_adapter.Adapter:
     """Build an adapter for the service with the options of nova.conf."""
-    adapter: ks_adapter.Adapter = loading.load_adapter_from_conf_options(
+    return loading.load_adapter_from_conf_options(
         conf, kind.group, session=auth.session(conf, kind.credentials),
         **kind.versions)
-    return adapter
 
 
 def get(adapter: ks_adapter.Adapter, call: errors.Call, path: str,

@@ -237,14 +237,12 @@ class Client:
     @contextlib.contextmanager
     def _bounded(self) -> abc.Iterator[None]:
         """Apply this client's timeout, unless the caller has a deadline."""
-        limit: contextlib.AbstractContextManager[None] = (
-            contextlib.nullcontext())
+        seconds = math.inf
         if deadline.remaining() == math.inf:
-            limit = deadline.within(
-                self._access.timeout() if self._timeout is None
-                else self._timeout)
+            seconds = (self._access.timeout() if self._timeout is None
+                       else self._timeout)
         try:
-            with limit:
+            with deadline.within(seconds):
                 yield
         except exceptions.MirrorError as exc:
             slot = self._slot()

@@ -114,5 +114,4 @@ def connect(sdk: openstack.connection.Connection) -> Target:
         # It is looked up once, because that searches the whole catalog;
         # keystoneauth rejects a request without one.
         endpoint = client.get_endpoint() or ''
-    return Target(
-        client, library_errors.selection(*selected), endpoint, sdk)
+    return Target(client, library_errors.selection(*selected), endpoint, sdk)

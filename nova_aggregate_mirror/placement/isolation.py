@@ -94,13 +94,11 @@ class _Run(Generic[Item, Result]):
             patience, began = self._patience, time.monotonic()
             try:
                 with self._waiting():
-                    result = self._request(item)
+                    self.answers.results[item] = self._request(item)
             except exceptions.MirrorError as exc:
                 error = exc
             else:
-                self.answers.results[item] = result
-                seconds = time.monotonic() - began
-                self._slowest = max(self._slowest, seconds)
+                self._slowest = max(self._slowest, time.monotonic() - began)
                 self._failed_in_a_row = 0
                 return
             longest = min(PATIENCE, deadline.remaining())

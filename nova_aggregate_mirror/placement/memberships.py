@@ -3,16 +3,12 @@
 
 from collections import abc
 import math
-from typing import TypeVar
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror import uuids
-
-Item = TypeVar('Item', bound=abc.Hashable)
-Result = TypeVar('Result')
 
 
 def read(placement: client.Client, used: frozenset[str],
@@ -88,9 +84,10 @@ def _by_provider(placement: client.Client, used: frozenset[str],
             if uuids.canonical(uuid) not in misspelled}
 
 
-def _ask(placement: client.Client, request: abc.Callable[[Item], Result],
-         items: list[Item], each: parallel.Each
-         ) -> isolation.Answers[Item, Result]:
+def _ask(placement: client.Client,
+         request: abc.Callable[[isolation.Item], isolation.Result],
+         items: list[isolation.Item], each: parallel.Each
+         ) -> isolation.Answers[isolation.Item, isolation.Result]:
     """Send the requests; raise an error if not all of them were sent."""
     # A long answer takes time: each request has all of the deadline.
     answers = isolation.ask(request, items, each, placement.probe, math.inf)

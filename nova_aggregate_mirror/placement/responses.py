@@ -15,8 +15,6 @@ from nova_aggregate_mirror.http import exchanges
 from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror import uuids
 
-_CONCURRENT_UPDATE = 'placement.concurrent_update'
-
 
 @dataclasses.dataclass(frozen=True)
 class Provider:
@@ -38,10 +36,8 @@ def document(call: errors.Call, response: requests.Response,
     if response.status_code != 200:
         raise _refusal(call, response, body, provider)
     if not isinstance(body, dict):
-        raise call.error(
-            exceptions.MalformedAnswer,
-            causes.UNUSABLE.with_detail(exchanges.answer(response)),
-            response.url)
+        cause = causes.UNUSABLE.with_detail(exchanges.answer(response))
+        raise call.error(exceptions.MalformedAnswer, cause, response.url)
     return body
 
 
@@ -97,7 +93,7 @@ def _refusal(call: errors.Call, response: requests.Response,
     if status == 404 and provider and provider in detail:
         # Placement does not quote the UUID in the 404 of an unknown path.
         kind, cause = exceptions.ProviderNotFound, causes.NO_PROVIDER
-    elif error.get('code') == _CONCURRENT_UPDATE and status == 409:
+    elif error.get('code') == 'placement.concurrent_update' and status == 409:
         kind, cause = exceptions.GenerationConflict, causes.CHANGED
     elif kind is exceptions.RequestRejected and not error:
         # Something else than placement has answered.
