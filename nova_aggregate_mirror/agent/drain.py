@@ -35,8 +35,7 @@ LOG = logging.getLogger(__name__)
 BATCH = 50
 """Rows per batch at most; a SIGTERM waits for one."""
 ROWS = 3 * BATCH + 1
-"""Rows of a step that may hang: new, healthy and failed ones, and a suspect.
-"""
+"""Rows of a step that may hang: new, healthy and failed ones, a suspect."""
 MANY_NODES = full_sync.MANY_NODES
 """Compute nodes of a host from which on its row is a suspect."""
 SUSPECTS_TIME = 1.0
@@ -48,8 +47,7 @@ the interval doubles each time. The first is for retriable errors."""
 DELAY_FACTOR = 5.0
 """Back-off of a suspect, as a multiple of the seconds that it took."""
 READ_INTERVAL, LONG_INTERVAL = 1.0, 10.0
-"""Rows are read at most once in so many seconds; of a LONG_JOURNAL, once in
-LONG_INTERVAL."""
+"""Minimum seconds between two reads of the rows, and of a LONG_JOURNAL."""
 LONG_JOURNAL = 10000
 LEAST_TIMEOUT = 5.0
 """Minimum seconds for a request, however short users' requests are: it may
@@ -169,10 +167,7 @@ class Drain:
         return not self._known
 
     def _refresh(self, continued: bool) -> None:
-        """Read what decides when rows are due.
-
-        :param continued: whether the last step was just before
-        """
+        """Read what decides when rows are due, unless it was just read."""
         now = self._now()
         pause = READ_INTERVAL if continued else 0.0
         if len(self._known) > LONG_JOURNAL:
@@ -265,21 +260,16 @@ class Drain:
 
     def _sort(self) -> None:
         """Queue the rows that are due now, the latest healthy one first."""
-        now = self._now()
-        ready = [(row.due, id) for id, row in self._known.items()
-                 if row.is_ready(now)]
-        ready.sort(key=lambda pair: pair[0])
-        for _due, id in ready:
-            if self._known[id].has_failed:
+        now, known = self._now(), self._known
+        ready = [id for id, row in known.items() if row.is_ready(now)]
+        for id in sorted(ready, key=lambda id: known[id].due):
+            if known[id].has_failed:
                 self._failed.append(id)
             else:
                 self._healthy.appendleft(id)
 
     def _due_suspects(self) -> list[str]:
-        """List some suspects that are due, the longest overdue first.
-
-        Those that are none any more are forgotten.
-        """
+        """List due suspects, the longest overdue first; forget former ones."""
         now = self._now()
         suspects = {id: row for id in self._suspects
                     if (row := self._known.get(id)) and row.is_suspect}
@@ -398,11 +388,7 @@ class Drain:
     def _update_cells(self, cells: abc.Mapping[journal.Row, frozenset[str]],
                       errors: abc.Mapping[journal.Row, exceptions.MirrorError],
                       silent: frozenset[str], start: float) -> None:
-        """Let rows wait for the cells that are silent, and for no other.
-
-        :param cells: the cells that rows waited for
-        :param silent: the cells that did not answer for any node
-        """
+        """Let rows wait for the cells that are silent, and for no other."""
         now = self._now()
         silent_for = {row: _silent_cells([error]) for row, error
                       in errors.items()}

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Log lines about what lasts: one when it begins or changes, one at its end.
-"""
+"""Log lines about what lasts: when it begins or changes, and at its end."""
 
 from collections import abc
 

@@ -122,10 +122,7 @@ class Metrics:
             'audit_duration_seconds', 'Duration of one audit.')
 
     def expect_audits(self, rules: abc.Iterable[str]) -> None:
-        """Show 0 for each rule of the audits.
-
-        :param rules: empty if there are no audits any more
-        """
+        """Show 0 for each rule of the audits; none if they have ended."""
         self._misplaced_by_rule = dict.fromkeys(rules, 0)
         self._audited_servers = 0
         # A rule that is not enforced any more must not keep its value.
@@ -181,10 +178,7 @@ class Metrics:
 
     def observe_audit(self, result: str, seconds: float, servers: int = 0,
                       by_rule: abc.Mapping[str, int] | None = None) -> None:
-        """Record that one audit of the servers finished.
-
-        :param by_rule: None when not every server was audited
-        """
+        """Record an audit; without ``by_rule``, some servers were left out."""
         self._audit.labels(result).observe(seconds)
         if by_rule is not None:
             self._audited_servers = servers
@@ -253,8 +247,7 @@ class Metrics:
 
     def _set_drift(self, drift: abc.Mapping[tuple[str, str], int]) -> None:
         # '' is for aggregates without a zone; its series always exist.
-        counts = {**{('', direction): 0 for direction in DIRECTIONS},
-                  **drift}
+        counts = {**{('', direction): 0 for direction in DIRECTIONS}, **drift}
         for labels, count in counts.items():
             self._drift.labels(*labels).set(count)
         # A zone that is gone must not keep its value.

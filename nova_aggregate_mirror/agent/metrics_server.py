@@ -23,11 +23,8 @@ from nova_aggregate_mirror import exceptions
 LOG = logging.getLogger(__name__)
 
 CLIENT_TIMEOUT = 5.0
-"""Seconds that a client may take for its request, and again for its answer.
-
-A timeout for each read would never end a client that sends a byte now and
-then.
-"""
+"""Seconds that a client may take for its request, and again for its answer: a
+timeout for each read would never end a client that sends a byte at times."""
 MOST_CLIENTS = 20
 """Incomplete requests at the same time, and answers, each with a thread."""
 LONGEST_REQUEST = 8192

@@ -63,13 +63,11 @@ class PeriodicSync:
             LOG.warning, 'Full sync: %s',
             'Full sync: the previous errors are resolved')
         self._disagreements = lasting.Lasting(
-            LOG.warning, 'The modes do not agree: %s',
-            'The modes agree again')
+            LOG.warning, 'The modes do not agree: %s', 'The modes agree again')
         self._comparison = lasting.Lasting(
             LOG.info, 'Full sync, observed only. %s')
         self._history = lasting.Lasting(
-            LOG.warning,
-            'This sync is missing in the history: %s')
+            LOG.warning, 'This sync is missing in the history: %s')
 
     def step(self) -> result.Result | None:
         """Run a full sync when it is due, and report its result.
@@ -132,8 +130,7 @@ class PeriodicSync:
         failure = exceptions.failure_of(
             lambda: self._note(seconds, sync), exceptions.JournalUnavailable)
         # A failure of the whole journal is logged by the drain loop.
-        if not isinstance(
-                sync.not_compared, exceptions.JournalUnavailable):
+        if not isinstance(sync.not_compared, exceptions.JournalUnavailable):
             self._history.follow(failure.failure if failure else None)
 
     def _compare_modes(self) -> None:
@@ -170,7 +167,7 @@ class PeriodicSync:
         self._figures.observe_sync(
             sync.judgement, seconds, added, removed, drift,
             refused=bool(refused), conflicts=sync.outcome.conflicts,
-            uncompared=len(sync.uncompared_hosts))
+            uncompared=len(sync.nova.nodeless().union(sync.nova.hosts_down)))
 
     def _by_zone(self, drift: abc.Iterable[associations.Association]
                  ) -> abc.Mapping[tuple[str, str], int]:

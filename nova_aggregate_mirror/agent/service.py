@@ -181,8 +181,7 @@ class Agent:
 
     def _audit_step(self) -> float:
         if self._leads and self._audit:
-            self._audit.step(
-                lambda: self._stop.is_set() or not self._leads)
+            self._audit.step(lambda: self._stop.is_set() or not self._leads)
         return STEP_INTERVAL
 
     def _log_role(self, leads: bool) -> None:

@@ -79,10 +79,7 @@ class Comparison:
                          if self.ledger[uuid].absent >= FOREIGN_AFTER)
 
     def _absent(self, deleted: bool) -> frozenset[str]:
-        """Return aggregates that placement still has and nova has not.
-
-        :param deleted: those that a user deleted, or only all others
-        """
+        """Return aggregates only in placement: deleted, or all others."""
         if self.hosts:
             # A sync of some hosts removes no whole aggregate.
             return frozenset()
@@ -144,10 +141,9 @@ class Comparison:
         A member is a requested host in at least one requested aggregate.
         """
         nova, hosts = self.nova, self.hosts
-        members = {host: aggregates for host, aggregates
-                   in nova.members.items()
-                   if (not hosts or host in hosts)
-                   and self.requested(aggregates)}
+        members = {
+            host: aggregates for host, aggregates in nova.members.items()
+            if (not hosts or host in hosts) and self.requested(aggregates)}
         invalid, cells_down = nova.invalid_aggregates, nova.cells_down
         if hosts:
             invalid = frozenset(aggregate for aggregate in invalid
@@ -164,8 +160,7 @@ class Comparison:
             hosts_down=hosts_down, invalid_aggregates=invalid,
             unmapped=nova.unmapped & frozenset(members))
 
-    def with_changes(self, changes: abc.Iterable[plan.Change]
-                     ) -> 'Comparison':
+    def with_changes(self, changes: abc.Iterable[plan.Change]) -> 'Comparison':
         """Return the comparison as it would be after these changes."""
         current = dict(self.current)
         for change in changes:
@@ -193,8 +188,7 @@ class Comparison:
         compute_nodes = self.nova.compute_nodes()
         return {provider: aggregates - self.deleted
                 for provider, aggregates in self.current.items()
-                if provider not in compute_nodes
-                and aggregates - self.deleted}
+                if provider not in compute_nodes and aggregates - self.deleted}
 
     def without_provider(self) -> frozenset[str]:
         """Return the UUIDs in the ledger that have no provider."""

@@ -225,10 +225,7 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
 
 def _keep_unremoved(outcome: Outcome, removal: Outcome,
                     compared: Comparison) -> None:
-    """Restore failures of removals that a later success did not make up for.
-
-    It may have been about other aggregates of the provider.
-    """
+    """Restore failures of removals that successes about others cleared."""
     removed: dict[str, set[str]] = {}
     for change in outcome.changes:
         removed.setdefault(change.provider, set()).update(change.remove)

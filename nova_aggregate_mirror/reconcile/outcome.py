@@ -70,8 +70,7 @@ class Outcome:
         """Providers that did not answer, or not while others did."""
         return frozenset(
             subject.name for subject, error in self.failed.items()
-            if subject.kind == PROVIDER
-            and error.is_outage)
+            if subject.kind == PROVIDER and error.is_outage)
 
     def counts(self) -> tuple[int, int]:
         """Count the associations that were added and removed."""

@@ -13,7 +13,6 @@ import dataclasses
 import math
 import threading
 import time
-from typing import TypeVar
 
 from oslo_log import log as logging
 
@@ -29,11 +28,9 @@ from nova_aggregate_mirror import uuids
 
 LOG = logging.getLogger(__name__)
 
-AGGREGATE, HOST, PROVIDER = (
-    outcome.AGGREGATE, outcome.HOST, outcome.PROVIDER)
+AGGREGATE, HOST, PROVIDER = outcome.AGGREGATE, outcome.HOST, outcome.PROVIDER
 Outcome = outcome.Outcome
 Subject = outcome.Subject
-Result = TypeVar('Result')
 States = abc.Mapping[str, client.Provider]
 
 # Attempts for a provider that other writers keep changing.
@@ -116,11 +113,8 @@ def converge(context: context.Context, dirty: abc.Collection[journal.Dirty],
         changes = _plan(states, truth, owned, mode, outcome)
         return truth, changes, frozenset(providers)
 
-    error: exceptions.MirrorError | None = None
-    try:
-        _rounds(context, frozenset(nodes), decide, mode, outcome)
-    except exceptions.MirrorError as exc:
-        error = exc
+    error = exceptions.failure_of(lambda: _rounds(
+        context, frozenset(nodes), decide, mode, outcome))
     if ledger_error:
         # What is kept may be owned or foreign.
         outcome.kept.clear()
@@ -343,19 +337,16 @@ class _Requests:
         self._context.display.advance()
 
     def late(self) -> frozenset[str]:
-        """Begin the one round with more patience; return its providers.
-
-        They did not answer while others did; the others are written by now.
-        """
+        """Begin the round with more patience; return those silent so far."""
         seconds = self._end - time.monotonic()
         if self._patience or seconds <= isolation.PATIENCE:
             return frozenset()
         self._patience = seconds
         return frozenset(self._silent)
 
-    def _ask(self, request: abc.Callable[[str], Result],
+    def _ask(self, request: abc.Callable[[str], isolation.Result],
              providers: abc.Collection[str]
-             ) -> isolation.Answers[str, Result]:
+             ) -> isolation.Answers[str, isolation.Result]:
         """Send a request about each provider; record what fails."""
         # A single provider delays no other.
         patience = self._patience or (

@@ -12,8 +12,7 @@ from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror import source
 
-AGGREGATE, HOST, JOURNAL = (
-    outcome.AGGREGATE, outcome.HOST, outcome.JOURNAL)
+AGGREGATE, HOST, JOURNAL = outcome.AGGREGATE, outcome.HOST, outcome.JOURNAL
 Mode = provider_writes.Mode
 Outcome = outcome.Outcome
 Subject = outcome.Subject

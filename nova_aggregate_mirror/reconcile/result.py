@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A full sync as it was requested, its result, and the judgement of it.
-
-Long because all that a sync came to is judged and worded here.
-"""
+"""A full sync as it was requested, its result, and the judgement of it."""
 
 from collections import abc
 import dataclasses
 import functools
 import math
+import operator
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
@@ -81,11 +79,6 @@ class Result:
     request: Request = Request()
     interruption: int = 0
     """Exit status of an interrupted sync; 0 for others."""
-
-    @property
-    def uncompared_hosts(self) -> frozenset[str]:
-        """Member hosts without compute node, or whose cell is silent."""
-        return self.nova.nodeless().union(self.nova.hosts_down)
 
     def status(self) -> int:
         """Return the lowest exit status that applies."""
@@ -178,10 +171,8 @@ class Result:
     @functools.cached_property
     def problems(self) -> list[Problem]:
         """What is not mirrored or compared, by exit status."""
-        def order(problem: Problem) -> tuple[int, tuple[str, str], str]:
-            return problem.status, problem.key, problem.text
-
-        return sorted([*self._obstacles(), *self._failed()], key=order)
+        return sorted([*self._obstacles(), *self._failed()],
+                      key=operator.attrgetter('status', 'key', 'text'))
 
     def lines(self, listing: str = '"--format json"') -> list[str]:
         """List the problems for a person; see ``problems.lines``."""
