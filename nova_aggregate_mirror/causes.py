@@ -86,8 +86,7 @@ UNRESOLVED = Cause('name_unresolved', 'has a host name that does not resolve',
                    'name resolution of this host')
 UNREACHABLE = Cause('unreachable', 'could not be reached: %s',
                     'let this host reach the host in {address}')
-DISCONNECTED = _log('disconnected',
-                    'closed the connection without an answer')
+DISCONNECTED = _log('disconnected', 'closed the connection without an answer')
 _WAITING = 'see in the log of {server} what it waits for'
 _SILENT = Cause('silent', 'was silent%s', _WAITING)
 NO_CONNECTION = Cause(
@@ -300,8 +299,7 @@ def url_unusable(driver: str, parameters: str, reason: str) -> Cause:
 def certificate_refused(code: int, reason: str) -> Cause:
     """Return the row for a certificate, by OpenSSL's code."""
     cause = _CERTIFICATE.with_detail(reason)
-    return dataclasses.replace(
-        cause, step=_CERTIFICATES.get(code, cause.step))
+    return dataclasses.replace(cause, step=_CERTIFICATES.get(code, cause.step))
 
 
 def silent(seconds: float) -> Cause:

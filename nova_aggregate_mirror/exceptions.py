@@ -102,9 +102,8 @@ class MirrorError(Exception):
     is_of_configuration = False
     """Whether an option or an argument is to be corrected."""
     is_repeatable = False
-    """Whether the answer came from something else than a working service,
-    perhaps from one backend of many: the same GET may be answered by another.
-    """
+    """Whether the answer came from something else than a working service, such
+    as one backend of many: the same GET may be answered by another."""
     may_have_moved = True
     """Whether the service may have another address now."""
     retry_after = 0.0
