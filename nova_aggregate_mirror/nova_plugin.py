@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entry points for nova-api, which must start even if they fail.
-
-Nova calls ``register`` of every entry point in
-``nova.api.extra_spec_validators`` when it loads its API. The alternative is
-the paste filter in api-paste.ini.
-"""
+"""Entry points for nova-api, which must start even if they fail."""
 
 from collections import abc
 import functools
@@ -16,8 +11,9 @@ Application = abc.Callable[..., object]
 
 
 def register() -> list[object]:
-    """Install the hooks; the list of extra spec validators is empty.
+    """Install the hooks; nova calls it for its extra spec validators.
 
+    :returns: an empty list of these
     :raises SystemExit: when ``missing_credentials = fail``, the only case in
         which nova-api must not start, as the operator requested; after
         logging the reason
@@ -43,11 +39,9 @@ def register() -> list[object]:
 
 
 def _postpone() -> None:
-    """Install the hooks when the first ``AggregateAPI`` is created.
-
-    Nova-api-wsgi of nova 29 loads plugins before it reads nova.conf, and
-    creates the API controllers afterwards.
-    """
+    """Install the hooks when the first ``AggregateAPI`` is created."""
+    # Nova-api-wsgi of nova 29 loads plugins before it reads nova.conf, and
+    # creates the API controllers afterwards.
     from nova.compute.api import AggregateAPI
 
     stock = AggregateAPI.__init__
@@ -83,6 +77,6 @@ def _install() -> Exception | None:
 
 def filter_factory(global_conf: abc.Mapping[str, str], **local_conf: str
                    ) -> abc.Callable[[Application], Application]:
-    """Return a paste filter that installs the hooks and passes requests on."""
+    """Return a filter for api-paste.ini that only installs the hooks."""
     register()
     return lambda application: application

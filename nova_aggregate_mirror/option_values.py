@@ -20,8 +20,6 @@ from nova_aggregate_mirror import exceptions
 
 LOG = logging.getLogger(__name__)
 
-# Of oslo.db: empty leaves the mode to the database server.
-MEANINGFUL_WHEN_EMPTY = frozenset({'mysql_sql_mode'})
 NAME_A_HOOK = ('delete it for the default, mirror, or set mode = observe, in '
                'which nova\'s own mirroring stays in effect')
 
@@ -110,10 +108,7 @@ def _options() -> abc.Iterator[tuple[str, cfg.Opt]]:
 
 def _entries(conf: cfg.ConfigOpts
              ) -> abc.Iterator[tuple[str, str, str, str]]:
-    """List file, section, name and value of what is set, in nova's order.
-
-    A file that cannot be read is left out, as it was when nova read it.
-    """
+    """List file, section, name and value of what is set, in nova's order."""
     # Oslo.config registers these options when it starts to read the files.
     if 'config_file' not in conf:
         return
@@ -122,6 +117,7 @@ def _entries(conf: cfg.ConfigOpts
         files += map(str, sorted(pathlib.Path(directory).glob('*.conf')))
     for file in files:
         sections: dict[str, Any] = {}
+        # What cannot be read is left out, as it was when nova read it.
         with contextlib.suppress(OSError, ValueError, cfg.Error):
             cfg.ConfigParser(file, sections).parse()
         for group, values in sections.items():
@@ -131,20 +127,19 @@ def _entries(conf: cfg.ConfigOpts
 
 def _mistake(conf: cfg.ConfigOpts, group: str, option: cfg.Opt
              ) -> exceptions.InvalidConfiguration | None:
-    """Return the error for an option, if its value cannot be used.
-
-    Oslo.config reads the empty value of a number as None, and compares limits
-    in vain with nan and -0.
-    """
+    """Return the error for an option, if its value cannot be used."""
     try:
         value = conf[group][option.dest]
     except (cfg.Error, ValueError) as exc:
         return _invalid(conf, group, option, exc)
+    # Oslo.config compares limits in vain with these.
     if isinstance(value, float) and str(value) in ('nan', '-0.0'):
         return _invalid(conf, group, option)
     elements = value if isinstance(value, list) else [value]
+    # An empty SQL mode leaves it to the database server.
     may_be_empty = (option.default in (None, '')
-                    or option.name in MEANINGFUL_WHEN_EMPTY)
+                    or option.name == 'mysql_sql_mode')
+    # Oslo.config reads the empty value of a number as None.
     is_empty = any(element is None or not str(element).strip()
                    for element in elements)
     has_no_hook = option.name == 'hooks' and not elements

@@ -6,9 +6,6 @@ import uuid
 
 from oslo_utils import uuidutils
 
-# More than a cloud has, so that each sync finds the results of the last one.
-_CACHED = 1 << 15
-
 
 def canonical(text: str) -> str:
     """Return the spelling in which placement stores a provider's UUID.
@@ -22,7 +19,8 @@ def canonical(text: str) -> str:
         return text
 
 
-@functools.lru_cache(_CACHED)
+# More than a cloud has, so that each sync finds the results of the last one.
+@functools.lru_cache(1 << 15)
 def is_uuid(text: str | None) -> bool:
     """Check whether a text of nova's databases is a UUID, in any spelling.
 

@@ -82,10 +82,7 @@ class _ClientProperty(property):
 
 def _wrap(method: abc.Callable[..., Any], hooks: abc.Sequence[contract.Hook],
           mutes: bool) -> abc.Callable[..., Any]:
-    """Return ``method`` with the hooks around it; its answer is unchanged.
-
-    :param mutes: whether a hook may replace nova's own mirroring
-    """
+    """Return ``method`` with the hooks around it; its answer is unchanged."""
     signature = inspect.signature(method)
 
     @functools.wraps(method)

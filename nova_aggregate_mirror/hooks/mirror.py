@@ -100,11 +100,10 @@ class Mirror:
             nova mirrors by itself
         """
         process, request = self._process(), self._request(operation)
-        if self._is_observer:
-            with request.budget.spending():
-                process.announce()
-            return None
         with request.budget.spending():
+            if self._is_observer:
+                process.announce()
+                return None
             scope = self._scope(process, operation, request)
         with request.budget.spending(essential=True):
             return self._record(process, operation, request, scope)
@@ -139,10 +138,8 @@ class Mirror:
                 scope: source.Scope | None) -> _RowState | _Deletion | None:
         """Record the row, or mark the deletion; see ``before``."""
         uuid = scope.aggregate_uuid if scope else ''
-        if not operation.host and not uuid:
-            return None
         if not operation.host:
-            return _Deletion(uuid, self._mark(process, operation, uuid))
+            return self._mark(process, operation, uuid) if uuid else None
         row = process.rows.make(journal.Dirty(
             operation.host, request.nodes, operation.request_id))
         uuids = {uuid} if uuid else set[str]()
@@ -225,8 +222,8 @@ class Mirror:
         return scope
 
     def _mark(self, process: processes.Process, operation: contract.Operation,
-              uuid: str) -> bool:
-        """Mark an aggregate as deleted by a user; return whether it is."""
+              uuid: str) -> _Deletion:
+        """Try to mark an aggregate as deleted by a user."""
         def mark() -> None:
             process.check_nova()
             process.ledger.mark(uuid)
@@ -238,14 +235,11 @@ class Mirror:
                       'ledger; if placement is unavailable now, %s may remain '
                       'there; %s.', operation, failure, uuid,
                       self._repair(operation, uuid))
-        return failure is None
+        return _Deletion(uuid, marked=failure is None)
 
     def _converge_and_close(self, process: processes.Process, state: _RowState
                             ) -> list[str]:
-        """Converge the host and close its row if there may be one.
-
-        :returns: the compute nodes whose resource providers do not exist yet
-        """
+        """Converge and close; return the nodes without a provider yet."""
         process.breaker.check(recorded=state.recorded)
         start, dirty = process.breaker.now(), state.row.dirty
         with process.placement.request_id(dirty.request_id):
@@ -294,14 +288,11 @@ class Mirror:
                         '%s', operation, failure, consequence)
 
     def _repair(self, operation: contract.Operation, uuid: str = '') -> str:
-        """Return what repairs an operation without a record.
-
-        A full sync removes nothing without ``prune``, and a command with it
-        everything stale, unless it has a scope.
-        """
+        """Return what repairs an operation without a record."""
         removes = operation.method == REMOVE or not operation.host
         if self._conf.aggregate_mirror.prune or not removes:
             return 'a full sync repairs what fails'
+        # Without a scope the command removes everything stale.
         scope = ' --aggregate ' + uuid if uuid else ''
         if operation.host:
             scope = ' --host ' + shlex.quote(operation.host)
