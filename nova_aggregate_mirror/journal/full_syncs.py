@@ -105,11 +105,15 @@ class History:
 
         def work(connection: Any) -> None:
             row, merged = connection.execute(newest).first(), entry
-            is_alike = row and entry.continues(_entry(row))
-            # Inserted again below, with an ID that makes it the newest.
-            if is_alike and _delete(connection, row):
-                merged = dataclasses.replace(
-                    entry, started_at=row.started_at, passes=row.passes + 1)
+            if row and entry.continues(_entry(row)):
+                # Unless another process has counted a pass in it, it is
+                # inserted again below, with an ID that makes it the newest.
+                deletion = sa.delete(models.syncs).where(
+                    _SYNCS.id == row.id, _SYNCS.passes == row.passes)
+                if connection.execute(deletion).rowcount:
+                    merged = dataclasses.replace(
+                        entry, started_at=row.started_at,
+                        passes=row.passes + 1)
             connection.execute(
                 sa.insert(models.syncs), dataclasses.asdict(merged))
             # Rows are counted: IDs may have gaps, for example on Galera.
@@ -128,12 +132,6 @@ class History:
         """Read the full syncs, newest first."""
         return self._database.run(lambda connection: [
             _entry(row) for row in connection.execute(_NEWEST)])
-
-
-def _delete(connection: Any, row: Any) -> bool:
-    """Delete a row, unless another process has counted a pass in it."""
-    return bool(connection.execute(sa.delete(models.syncs).where(
-        _SYNCS.id == row.id, _SYNCS.passes == row.passes)).rowcount)
 
 
 def _entry(row: Any) -> Entry:

@@ -91,10 +91,7 @@ class Lease:
         self._database.run(lambda connection: connection.execute(release))
 
     def _take(self, previous: LeaseRow | None) -> bool:
-        """Take or renew the lease; return False if its row has changed.
-
-        :param previous: the row as read or written last; None if there is none
-        """
+        """Take or renew the lease; return False if its row has changed."""
         row = LeaseRow(self._holder, 1, self._seconds,
                        socket.gethostname()[:255], self._now())
         if previous:

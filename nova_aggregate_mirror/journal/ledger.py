@@ -13,10 +13,10 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import uuids
 
 _LEDGER = models.ledger.c
-_UUIDS = _LEDGER.aggregate_uuid.in_(engines.SOME)
-_UUID = _LEDGER.aggregate_uuid == sa.bindparam('uuid')
-_INTERSECTION = sa.select(_LEDGER.aggregate_uuid).where(_UUIDS)
-_MARK = sa.update(models.ledger).where(_UUID).values(
+UUIDS = _LEDGER.aggregate_uuid.in_(engines.SOME)
+UUID = _LEDGER.aggregate_uuid == sa.bindparam('uuid')
+_INTERSECTION = sa.select(_LEDGER.aggregate_uuid).where(UUIDS)
+_MARK = sa.update(models.ledger).where(UUID).values(
     deleted_at=sa.bindparam('now'))
 
 

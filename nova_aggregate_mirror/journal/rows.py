@@ -20,11 +20,11 @@ from nova_aggregate_mirror.limits import engines
 ERROR_LENGTH = 1000
 
 # Statements are built once, because building takes longer than executing.
-_DIRTY, _ID = models.dirty.c, models.dirty.c.id == sa.bindparam('row')
-_IDS = _DIRTY.id.in_(engines.SOME)
+_DIRTY, ID = models.dirty.c, models.dirty.c.id == sa.bindparam('row')
+IDS = _DIRTY.id.in_(engines.SOME)
 _INSERT = sa.insert(models.dirty)
-_DELETE = sa.delete(models.dirty).where(_IDS)
-_HAND_OVER = sa.update(models.dirty).where(_ID).values(
+_DELETE = sa.delete(models.dirty).where(IDS)
+_HAND_OVER = sa.update(models.dirty).where(ID).values(
     running=False, attempts=_DIRTY.attempts + 1,
     last_error=sa.bindparam('error'), mirrored_at=None)
 _OTHERS = sa.select(_DIRTY.id).where(

@@ -10,23 +10,21 @@ import sqlalchemy as sa
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import rows
-from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import uuids
 
 # Statements are built once, because building takes longer than executing.
 _DIRTY = models.dirty.c
-_IDS = _DIRTY.id.in_(engines.SOME)
-_SET_FAILED = sa.update(models.dirty).where(
-    _DIRTY.id == sa.bindparam('row')).values(
+_SET_FAILED = sa.update(models.dirty).where(rows.ID).values(
     attempts=_DIRTY.attempts + 1, last_error=sa.bindparam('error'),
     mirrored_at=sa.bindparam('mirrored'))
 # Running rows only: a row handed over meanwhile may have failed since.
-_SET_MIRRORED = sa.update(models.dirty).where(_IDS, _DIRTY.running).values(
+_SET_MIRRORED = sa.update(models.dirty).where(rows.IDS, _DIRTY.running).values(
     last_error='', mirrored_at=sa.bindparam('now'))
-_SET_PENDING = sa.update(models.dirty).where(_IDS).values(mirrored_at=None)
+_SET_PENDING = sa.update(models.dirty).where(rows.IDS).values(
+    mirrored_at=None)
 _ORDER = (_DIRTY.created_at, _DIRTY.id)
 _ROWS = sa.select(models.dirty).order_by(*_ORDER)
-_ROWS_OF = _ROWS.where(_IDS)
+_ROWS_OF = _ROWS.where(rows.IDS)
 _BRIEFS = sa.select(_DIRTY.id, _DIRTY.running, _DIRTY.attempts,
                     _DIRTY.mirrored_at).order_by(*_ORDER)
 _HOSTS = sa.select(_DIRTY.host)

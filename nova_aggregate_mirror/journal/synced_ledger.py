@@ -19,14 +19,13 @@ FORGET_AFTER = 7 * 24 * 3600
 """Seconds for which the UUID of a deleted aggregate is kept at least, so that
 a delayed write is recognized as owned."""
 
-_LEDGER, _ENTRIES = models.ledger.c, sa.select(models.ledger)
-_UUIDS = _LEDGER.aggregate_uuid.in_(engines.SOME)
-_UUID = _LEDGER.aggregate_uuid == sa.bindparam('uuid')
+_ENTRIES = sa.select(models.ledger)
 _UNMARK = sa.update(models.ledger).where(
-    _UUID, _LEDGER.deleted_at == sa.bindparam('mark')).values(deleted_at=None)
-_SET_ABSENT = sa.update(models.ledger).where(_UUIDS).values(
+    ledger.UUID, models.ledger.c.deleted_at == sa.bindparam('mark')
+).values(deleted_at=None)
+_SET_ABSENT = sa.update(models.ledger).where(ledger.UUIDS).values(
     absent_since=sa.bindparam('since'))
-_FORGET = sa.delete(models.ledger).where(_UUIDS)
+_FORGET = sa.delete(models.ledger).where(ledger.UUIDS)
 
 
 class SyncedLedger(ledger.DatabaseLedger, journal.Ledger):
@@ -67,7 +66,6 @@ class SyncedLedger(ledger.DatabaseLedger, journal.Ledger):
         added before additions were checked.
         """
         present, empty, now = frozenset(present), frozenset(empty), self._now()
-        oldest = now - FORGET_AFTER
 
         def work(connection: Any) -> set[str]:
             rows = {row.aggregate_uuid: row
@@ -86,7 +84,7 @@ class SyncedLedger(ledger.DatabaseLedger, journal.Ledger):
                         if since[uuid] is not None]
             _execute(connection, _SET_ABSENT, returned, since=None)
             forgotten = {uuid for uuid in absent & empty
-                         if (since[uuid] or now) < oldest}
+                         if (since[uuid] or now) < now - FORGET_AFTER}
             _execute(connection, _FORGET, forgotten)
             marks = {uuid: rows[uuid].deleted_at
                      for uuid in rows.keys() & present
@@ -100,10 +98,7 @@ class SyncedLedger(ledger.DatabaseLedger, journal.Ledger):
         self._cache -= forgotten
 
     def _outdated(self, marks: abc.Mapping[str, float]) -> dict[str, float]:
-        """Note new marks; return those older than any running call.
-
-        :param marks: UUID to ``deleted_at``
-        """
+        """Note new marks; return those older than any running call."""
         now = self._clock()
         # An aggregate that is marked anew has another time of its deletion.
         self._marks = {mark: self._marks.get(mark, now)

@@ -55,11 +55,10 @@ translated = functools.partial(engines.translated, PARTY, _kind)
 
 def is_conflict(exc: Exception) -> bool:
     """Check whether the error is a conflict, which a retry resolves."""
-    for error in driver_failures.chain(exc):
-        # MariaDB reports codes that oslo.db has no class for.
-        if error.args and error.args[0] in CHANGED:
-            return True
-    return isinstance(exc, db_exc.DBDeadlock)
+    # MariaDB reports codes that oslo.db has no class for.
+    return isinstance(exc, db_exc.DBDeadlock) or any(
+        error.args and error.args[0] in CHANGED
+        for error in driver_failures.chain(exc))
 
 
 class Database:
@@ -222,7 +221,17 @@ def _repeat(attempt: abc.Callable[[], T]) -> T:
 
 def configured(conf: cfg.ConfigOpts) -> sa.engine.URL:
     """Return the URL of the journal, which another process can open, too."""
-    url = _parse(conf.aggregate_mirror_database.connection)
+    connection, url = conf.aggregate_mirror_database.connection, None
+    # SQLAlchemy's error may quote the URL with its password; and it parses
+    # what follows an @ in a password as the host.
+    with contextlib.suppress(sa.exc.ArgumentError, ValueError):
+        url = sa.engine.make_url(connection)
+    if url is None or '@' in (url.host or ''):
+        raise exceptions.JournalUnavailable(
+            '[aggregate_mirror_database] connection is not a database URL '
+            'like mysql+pymysql://user:password@host/name', step='correct it, '
+            'and percent-encode special characters in the password, such as '
+            '%40 for @')
     if url.get_backend_name() == 'sqlite' and (
             url.database in (None, '', ':memory:')):
         raise exceptions.JournalUnavailable(
@@ -231,16 +240,3 @@ def configured(conf: cfg.ConfigOpts) -> sa.engine.URL:
             'sqlite:////var/lib/nova/aggregate_mirror/journal.sqlite, or a '
             'database server')
     return url
-
-
-def _parse(connection: str) -> sa.engine.URL:
-    # SQLAlchemy's error may quote the URL with its password; and it parses
-    # what follows an @ in a password as the host.
-    with contextlib.suppress(sa.exc.ArgumentError, ValueError):
-        url = sa.engine.make_url(connection)
-        if '@' not in (url.host or ''):
-            return url
-    raise exceptions.JournalUnavailable(
-        '[aggregate_mirror_database] connection is not a database URL like '
-        'mysql+pymysql://user:password@host/name', step='correct it, and '
-        'percent-encode special characters in the password, such as %40 for @')

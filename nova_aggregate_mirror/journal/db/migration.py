@@ -32,8 +32,6 @@ USE_ANOTHER = (
     'give the journal an empty database of its own in %s, %s, and restart '
     'nova-api and the agent' % (OPTION, SYNC))
 USE_ANOTHER_FILE = 'name another file in ' + OPTION
-# Names of tables in a message.
-NAMES = 3
 INCOMPLETE = 'is not a complete journal of this release: the %s is missing'
 
 
@@ -139,7 +137,7 @@ def _wrong(connection: sa.engine.Connection, tables: abc.Set[str], part: str
         step = causes.MOVE % shlex.quote(url.database or '')
     if part == ROWS and not is_own:
         problem = 'is not a journal: it has the tables %s, but no %s' % (
-            plurals.some(tables - OWN or tables, NAMES), part)
+            plurals.some(tables - OWN or tables, limit=3), part)
     return exceptions.WrongDatabase(
         problem, 'the database ' + url.render_as_string(hide_password=True),
         step=step, kind=kind)

@@ -27,16 +27,6 @@ from nova_aggregate_mirror.limits import engines
 # of what is left.
 BUSY_TIMEOUT = 5.0
 
-# SQLite reserves space in steps of this size at most.
-_STEP = 2 ** 15
-_FULL = errno.ENOSPC, errno.EDQUOT
-# The bits of SQLite's codes that all of a kind share, and the kinds whose
-# reason only the operating system has.
-_KIND = 0xff
-_OF_SYSTEM = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR,
-              sqlite3.SQLITE_READONLY)
-_DAMAGED = sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB
-
 
 class _FileFailure(driver_failures.Observed):
     """What keeps SQLite from using a file."""
@@ -96,7 +86,8 @@ def try_write(directory: pathlib.Path) -> None:
     """
     try:
         with tempfile.TemporaryFile(dir=directory) as file:
-            file.write(bytes(_STEP))
+            # SQLite reserves space in steps of this size at most.
+            file.write(bytes(2 ** 15))
     except OSError as exc:
         raise failure(exc, directory) from exc
 
@@ -104,7 +95,7 @@ def try_write(directory: pathlib.Path) -> None:
 def failure(error: OSError, path: pathlib.Path) -> OSError:
     """Return the error to raise instead, about a path that may not exist."""
     place = existing(path)
-    if error.errno in _FULL:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return _FileFailure(causes.FILE_FULL.with_step(
             place if place.is_dir() else place.parent))
     owner = place.stat().st_uid
@@ -119,15 +110,17 @@ def failure(error: OSError, path: pathlib.Path) -> OSError:
 
 def _raise_cause(file: pathlib.Path, error: BaseException) -> None:
     """Raise the cause of an error of SQLite, if it lies in the file."""
-    kind = getattr(error, 'sqlite_errorcode', 0) & _KIND
+    # The bits of SQLite's codes that all of a kind share.
+    kind = getattr(error, 'sqlite_errorcode', 0) & 0xff
     quoted = shlex.quote(str(file))
     if kind == sqlite3.SQLITE_FULL:
         raise _FileFailure(causes.FILE_FULL.with_step(file.parent))
     if kind == sqlite3.SQLITE_BUSY:
         raise _FileFailure(causes.FILE_LOCKED.with_step(quoted))
-    if kind in _DAMAGED:
+    if kind in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         raise _FileFailure(causes.FILE_DAMAGED.with_step(quoted))
-    if kind in _OF_SYSTEM:
+    if kind in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR,
+                sqlite3.SQLITE_READONLY):
         # What SQLite could not do fails again, and the system says why.
         try:
             os.close(os.open(file, os.O_RDWR))
@@ -149,11 +142,9 @@ os.register_at_fork(after_in_child=_forget_connections)
 
 
 def _in_turn(statement: abc.Callable[[], object]) -> None:
-    """Run a statement; wait while other processes write.
-
-    SQLite's own wait is not used: its pauses grow, so that new writers
-    overtake a waiting writer, and it blocks all greenlets of the process.
-    """
+    """Run a statement; wait while other processes write."""
+    # SQLite's own wait is not used: its pauses grow, so that new writers
+    # overtake a waiting writer, and it blocks all greenlets of the process.
     end = time.monotonic() + min(BUSY_TIMEOUT, deadline.remaining() / 2)
     while True:
         try:
@@ -166,11 +157,9 @@ def _in_turn(statement: abc.Callable[[], object]) -> None:
 
 
 def _make_private(path: pathlib.Path) -> None:
-    """Create the file and its directory, accessible to nova's user only.
-
-    What root creates gets the owner of the directory above. All is done by
-    descriptor, because that user can replace each name by a link.
-    """
+    """Create the file and its directory, accessible to nova's user only."""
+    # What root creates gets the owner of the directory above. All is done by
+    # descriptor, because that user can replace each name by a link.
     above = existing(path.parent)
     try:
         with contextlib.ExitStack() as stack:
