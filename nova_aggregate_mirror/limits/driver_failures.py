@@ -14,11 +14,6 @@ import ssl
 
 from nova_aggregate_mirror import causes
 
-# The first row with the class of the error, or a base class of it, applies.
-_SOCKET: tuple[tuple[type[BaseException], causes.Cause], ...] = (
-    (ConnectionRefusedError, causes.REFUSED),
-    (ConnectionError, causes.DISCONNECTED),
-    (socket.gaierror, causes.UNRESOLVED))
 # Of MySQL and MariaDB, and SQLSTATE of PostgreSQL.
 _CODES = {
     **dict.fromkeys((1045, 1698, '28P01', '28000'), causes.PASSWORD),
@@ -100,9 +95,12 @@ def of_socket(error: BaseException) -> causes.Cause | None:
     if isinstance(error, ssl.SSLError):
         return causes.TLS.with_detail(
             ': %s' % error.reason if error.reason else '')
-    for cls, cause in _SOCKET:
-        if isinstance(error, cls):
-            return cause
+    if isinstance(error, ConnectionRefusedError):
+        return causes.REFUSED
+    if isinstance(error, ConnectionError):
+        return causes.DISCONNECTED
+    if isinstance(error, socket.gaierror):
+        return causes.UNRESOLVED
     if not isinstance(error, OSError) or not error.errno:
         return None
     text = os.strerror(error.errno)

@@ -119,10 +119,6 @@ class LostLock(driver_failures.Observed):
     """A statement waited in vain for a lock that another session holds."""
 
 
-_NO_SILENCE = (NotAsked, LostLock, exceptions.JournalNotAsked,
-               exceptions.JournalLocked)
-
-
 @contextlib.contextmanager
 def attempt(limits: Limits, silence: backoff.Backoff, insist: bool = False
             ) -> abc.Iterator[None]:
@@ -140,7 +136,8 @@ def attempt(limits: Limits, silence: backoff.Backoff, insist: bool = False
     _LAST_REQUEST.set(began)
     try:
         yield
-    except _NO_SILENCE:
+    except (NotAsked, LostLock, exceptions.JournalNotAsked,
+            exceptions.JournalLocked):
         # Other rows may be free: the server answers.
         raise
     except sa_exc.TimeoutError as exc:
@@ -155,11 +152,9 @@ def attempt(limits: Limits, silence: backoff.Backoff, insist: bool = False
 
 
 def _waited_since(began: float) -> float:
-    """Return the seconds since the last request to a database.
-
-    Earlier requests were answered, and what this process did itself is no
-    wait for a database.
-    """
+    """Return the seconds since the last request to a database."""
+    # Earlier requests were answered, and what this process did itself is no
+    # wait for a database.
     return time.monotonic() - max(began, _LAST_REQUEST.get())
 
 
@@ -270,12 +265,10 @@ def build(url: sa.engine.URL, factory: abc.Callable[[], sa.engine.Engine]
 
 
 def _classify(context: Any) -> None:
-    """Raise LostLock for a lost lock, DBConnectionError for a node that lags.
-
-    MySQL and MariaDB report both as error 1205: of a write it is a lost lock,
-    of a read a node that lags on Galera. Of an UPDATE that begins a
-    transaction this may be wrong: if its node lags, a read finds that soon.
-    """
+    """Raise LostLock for a lost lock, DBConnectionError for a lagging node."""
+    # MySQL and MariaDB report both as error 1205: of a write it is a lost
+    # lock, of a read a node that lags on Galera. Of an UPDATE that begins a
+    # transaction this may be wrong: if its node lags, a read finds that soon.
     error = context.original_exception
     if isinstance(error, NotAsked):
         # SQLAlchemy 2.1 passes the errors of events to oslo.db's filters.
