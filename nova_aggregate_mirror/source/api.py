@@ -82,20 +82,13 @@ class ApiSource:
         return dataclasses.replace(nova, unlisted=hosts - down - nova.hosts())
 
     def _nodes(self) -> list[source.NodeRow]:
-        """Read every compute node that nova-api lists, with its host.
-
-        Nova-api shows neither cells nor host mappings, and lists no node of
-        an unmapped host.
-        """
+        """Read every compute node that nova-api lists, with its host."""
+        # Nova-api shows no cells, and lists no node of an unmapped host.
         return [source.NodeRow('', uuids.canonical(node), host)
                 for node, host, _name in self._hypervisors()]
 
     def _hypervisors(self) -> set[tuple[str, str, str]]:
-        """Read UUID, host and name of each hypervisor, page by page.
-
-        :raises NovaUnavailable: when a page cannot be read, for example while
-            a cell is down
-        """
+        """Read UUID, host and name of each hypervisor, page by page."""
         nodes: set[tuple[str, str, str]] = set()
         marker = ''
         while True:

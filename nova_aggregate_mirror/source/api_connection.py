@@ -29,21 +29,17 @@ PARTY = openstack_options.party(
     'os-aggregates, os-hypervisors and os-services, such as the admin role')
 
 
+@dataclasses.dataclass(frozen=True)
 class Api:
-    """Requests to nova-api.
+    """Requests to nova-api."""
 
-    :param session: keystoneauth's
-    :param timeout: seconds per method call
-    """
-
-    def __init__(self, session: Any, timeout: float,
-                 region_name: str | None = None, interface: str = 'public',
-                 endpoint_override: str | None = None) -> None:
-        self._session = session
-        self._timeout = timeout
-        self._region_name = region_name
-        self._interface = interface
-        self._endpoint_override = endpoint_override
+    session: Any
+    """Keystoneauth's."""
+    timeout: float
+    """Seconds per method call."""
+    region_name: str | None = None
+    interface: str = 'public'
+    endpoint_override: str | None = None
 
     def entries(self, path: str, key: str,
                 parse: abc.Callable[[errors.Call, dict[str, Any]], T],
@@ -55,13 +51,13 @@ class Api:
         :param step: the next step if nova does not have the microversion
         :raises UnexpectedNova: nova does not have the microversion
         """
-        with deadline.within(self._timeout):
+        with deadline.within(self.timeout):
             call, entries = self._read(path, key, microversion, step)
             return [parse(call, entry) for entry in entries]
 
     def update(self, path: str, body: dict[str, str]) -> None:
         """Send a PUT, once."""
-        with deadline.within(self._timeout):
+        with deadline.within(self.timeout):
             self._request('PUT', path, MICROVERSION, json=body)
 
     @repeats.repeating
@@ -84,14 +80,14 @@ class Api:
         body = None
         with errors.translated(call), errors.parsing(), (
                 library_errors.looking_up(
-                    self._session, 'compute', self._region_name,
-                    self._interface)):
+                    self.session, 'compute', self.region_name,
+                    self.interface)):
             # The request parses the token and the catalog, then the body.
-            response = self._session.request(
+            response = self.session.request(
                 path, method, raise_exc=False, microversion=microversion,
-                endpoint_override=self._endpoint_override, endpoint_filter={
-                    'service_type': 'compute', 'interface': self._interface,
-                    'region_name': self._region_name},
+                endpoint_override=self.endpoint_override, endpoint_filter={
+                    'service_type': 'compute', 'interface': self.interface,
+                    'region_name': self.region_name},
                 headers={'Accept': 'application/json'}, **options)
             # A status may have a page of a proxy.
             with contextlib.suppress(ValueError):

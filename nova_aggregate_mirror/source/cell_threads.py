@@ -75,10 +75,7 @@ class Threads:
             time.monotonic())
 
     def _time_limit(self, name: str, full: bool) -> float:
-        """Return the seconds for which a cell is waited for; 0 for none.
-
-        In a full read no back-off leaves a cell out.
-        """
+        """Return the seconds for which a cell is waited for; 0 for none."""
         silence = self._silent.get(name)
         if silence and not full and time.monotonic() < silence.until:
             return 0.0

@@ -146,12 +146,9 @@ def cell_of(row: Any) -> Cell:
 
 
 def _filled_in(url: str) -> str:
-    """Fill in a template from the parts of ``[database] connection``.
-
-    So does ``CellMapping.format_db_url`` of nova, whose import takes seconds,
-    and imports eventlet: a thread that does that can never be joined. A
-    template that cannot be filled in is returned as it is.
-    """
+    """Fill in a template from the parts of ``[database] connection``."""
+    # So does ``CellMapping.format_db_url`` of nova, whose import takes seconds
+    # and imports eventlet: a thread that does that can never be joined.
     if not {'{', '}'}.intersection(url) or CONF.database.connection is None:
         return url
     try:

@@ -3,7 +3,6 @@
 
 from collections import abc
 import dataclasses
-import functools
 from typing import Any
 
 import sqlalchemy as sa
@@ -130,10 +129,14 @@ class DatabaseSource(host_database.HostSource):
             is_complete=not {**down, **silent}))
 
     def node_names(self, nodes: abc.Collection[str]) -> abc.Mapping[str, str]:
+        def names_of(cell: Any) -> cells.Nodes:
+            return [*engines.select(
+                cell, NODE_NAMES, map(statements.spelled, nodes))]
+
         with self._api.reading() as api:
             existing = self._cells.all(api)
-        rows, _down = self._cells.rows(dict.fromkeys(
-            existing, functools.partial(_names_of, nodes=nodes)), full=True)
+        rows, _down = self._cells.rows(
+            dict.fromkeys(existing, names_of), full=True)
         # They have names instead of hosts.
         return {row.node: row.host for row in rows}
 
@@ -145,8 +148,3 @@ def _every_node(cell: Any) -> cells.Nodes:
 def _hosts(cell: Any) -> cells.Nodes:
     """Return the hosts of compute nodes with their names, and of services."""
     return [*cell.execute(NAMED_NODES), *cell.execute(SERVICES)]
-
-
-def _names_of(cell: Any, nodes: abc.Collection[str]) -> cells.Nodes:
-    return [*engines.select(
-        cell, NODE_NAMES, map(statements.spelled, nodes))]

@@ -31,10 +31,8 @@ class _HostData:
         return {host: cell.name for host, cell in self.mapped.items()}
 
     def read(self, api: Any, hosts: frozenset[str]) -> None:
-        """Read further hosts; names are compared exactly, unlike in MySQL.
-
-        A row is a host mapping or a membership; it lacks the other's columns.
-        """
+        """Read further hosts; names are compared exactly, unlike in MySQL."""
+        # A row is a host mapping or a membership, and lacks the other columns.
         for row in engines.select(api, statements.HOSTS, hosts):
             if row.host in hosts:
                 self.mapped[row.host] = cells.cell_of(row)
@@ -69,6 +67,7 @@ class HostSource:
         with self._api.reading() as api:
             answer = api.execute(
                 statements.HOSTS, {'id': aggregate_id, 'some': [host]}).all()
+            # The row of the aggregate that is given by its ID has no member.
             own = _aggregates_of(answer, {None})
             uuid = next(iter(own.names), '')
             if not host:
@@ -127,16 +126,12 @@ class HostSource:
                 candidates: abc.Collection[cells.Cell], hosts: frozenset[str],
                 nodes: frozenset[str]
                 ) -> tuple[list[source.NodeRow], source.Down]:
-        """Search for the nodes of hosts, and for the given nodes.
-
-        Each host is searched for in the cell of its mapping, or in all cells.
-        Nodes that these do not decide are then searched for in every cell:
-        they may have moved, and are deleted only if no cell has them.
-        """
+        """Search for the nodes of hosts, and for the given nodes."""
         rows, down = self._query(records, candidates, hosts, nodes)
         undecided = frozenset(node_locations.locate(
             rows, records.homes, complete=False, nodes=nodes).unknown)
         if undecided:
+            # They may have moved, and are deleted only if no cell has them.
             with self._api.reading() as api:
                 # Candidates have been searched for ``nodes``, not for others.
                 remaining = [cell for cell in self._cells.all(api)
@@ -180,10 +175,7 @@ def every_aggregate(connection: Any) -> aggregate_rows.AggregateRows:
 def _aggregates_of(answer: abc.Iterable[Any],
                    members: abc.Collection[str | None]
                    ) -> aggregate_rows.AggregateRows:
-    """Collect the aggregates of ``statements.HOSTS`` with these members.
-
-    :param members: hosts; None for the aggregate that was given by its ID
-    """
+    """Collect the aggregates of ``statements.HOSTS`` with these members."""
     return aggregate_rows.AggregateRows(
         (row.aggregate_id, row.aggregate, row.aggregate_name) for row in answer
         if row.aggregate_id is not None and row.member in members)

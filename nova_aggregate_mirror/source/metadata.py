@@ -24,7 +24,6 @@ _VALUES = sa.select(
         'changed_at'))
 _EXTRA_SPECS = sa.select(nova_tables.flavor_extra_specs.c.key)
 
-
 Matching = tuple[
     abc.Mapping[str, abc.Mapping[str, str]], frozenset[frozenset[str]]]
 """The aggregates that have any of the requested keys, each to these keys and
@@ -137,17 +136,13 @@ def _statement(keys: Keys, paired: Keys, texts: tuple[str, ...]) -> Any:
 
 
 def _pairs(keys: Keys, parameters: tuple[str, ...]) -> Any:
-    """Select pairs of aggregates that share a host, and one of the keys.
-
-    The value of one of them is like a parameter. The join starts at these few
-    aggregates: most hosts are not in any of them.
-
-    :param keys: of names, both have the same; of prefixes, any of them
-    :param parameters: the names of the bound parameters
-    """
+    """Select pairs of aggregates that share a host, and one of the keys."""
+    # The value of one of them is like a parameter. The join starts at these
+    # few aggregates: most hosts are not in any of them.
     other = nova_tables.aggregates.alias()
     shared = nova_tables.aggregate_metadata.alias()
     member = nova_tables.aggregate_hosts.alias()
+    # Of names, both have the same; of prefixes, any of them.
     same = (shared.c.key == _METADATA.key if keys.names
             else _one_of(shared.c.key, keys))
     # Key and value are only in the other statement of the union.
