@@ -73,7 +73,7 @@ def check(conf: cfg.ConfigOpts) -> None:
 def of_error(conf: cfg.ConfigOpts, error: cfg.Error
              ) -> exceptions.InvalidConfiguration:
     """Return the error for what oslo.config raises about any option."""
-    for _file, group, name, _value in _entries(conf):
+    for _file, group, name, _value in entries(conf):
         section = None if group == 'DEFAULT' else group
         try:
             (conf[section] if section else conf)[name]
@@ -90,7 +90,7 @@ def unknown_names(conf: cfg.ConfigOpts) -> list[str]:
     names = {group.name: [option.name for option in options]
              for group, options in package_options.list_opts()}
     texts = []
-    for file, group, name, _value in _entries(conf):
+    for file, group, name, _value in entries(conf):
         if name not in names.get(group, [name]):
             similar = difflib.get_close_matches(name, names[group], 1)
             step = 'rename it to ' + similar[0] if similar else 'delete it'
@@ -106,8 +106,8 @@ def _options() -> abc.Iterator[tuple[str, cfg.Opt]]:
             yield group.name, option
 
 
-def _entries(conf: cfg.ConfigOpts
-             ) -> abc.Iterator[tuple[str, str, str, str]]:
+def entries(conf: cfg.ConfigOpts
+            ) -> abc.Iterator[tuple[str, str, str, str]]:
     """List file, section, name and value of what is set, in nova's order."""
     # Oslo.config registers these options when it starts to read the files.
     if 'config_file' not in conf:
@@ -175,7 +175,7 @@ def _place(conf: cfg.ConfigOpts, group: str, option: cfg.Opt
     if variable in os.environ:
         return '%s in the environment (%s)' % (
             place, variable), os.environ[variable]
-    values = [(file, value) for file, section, name, value in _entries(conf)
+    values = [(file, value) for file, section, name, value in entries(conf)
               if (section, name) == (group, option.name)]
     file, text = values[-1] if values else ('', None)
     return '%s in %s' % (place, file) if file else place, text

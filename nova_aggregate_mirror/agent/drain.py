@@ -129,7 +129,8 @@ class Drain:
         self._outage = False
         """Whether mirroring is suspended."""
         self._unusable: exceptions.MirrorError | None = None
-        """Why no row could be closed, since one was mirrored."""
+        """Why these could not be closed, since a row was mirrored."""
+        self._unclosed: set[str] = set()
         self._suspension = lasting.Lasting(
             LOG.warning, 'Mirroring is suspended, operations stay in '
             'the journal: %s', 'Mirroring is resumed: placement and nova '
@@ -156,7 +157,7 @@ class Drain:
                 # Otherwise as many connections would stay open as workers
                 # were ever busy at once.
                 self._reconciler.placement.release()
-        if self._unusable and self._known:
+        if self._unusable and self._unclosed & self._known.keys():
             # Also while rows wait: the journal cannot be used until one is
             # mirrored.
             raise self._unusable.with_traceback(None)
@@ -432,6 +433,7 @@ class Drain:
             for row in failed:
                 self._known[row.id].wait(self._now() + RETRIABLE_BACKOFF)
             self._unusable = unusable[0]
+            self._unclosed = {row.id for row in failed}
             raise self._unusable
         for row, error in list(failed.items()):
             if isinstance(error, exceptions.NotTried):

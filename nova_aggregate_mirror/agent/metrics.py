@@ -60,6 +60,7 @@ class Metrics:
         self._is_observer = False
         self.last_sync: str | None = None
         """The result of the last full sync; None before the first."""
+        self._misplaced: prometheus_client.Gauge | None = None
         prometheus_client.ProcessCollector(registry=self.registry)
         prometheus_client.Info(
             PREFIX + 'build', 'The release of the agent.',
@@ -112,28 +113,31 @@ class Metrics:
             'observing',
             '1 on the agent that compares with mode = observe, and changes '
             'nothing in placement.')
-        self._misplaced = self._gauge(
-            'misplaced_servers',
-            'Servers that the last audit found on a host that contradicts '
-            'their request.', 'rule')
-        self._audited = self._gauge(
-            'audited_servers', 'Servers that the last audit has compared.')
-        self._audit = self._histogram(
-            'audit_duration_seconds', 'Duration of one audit.')
 
     def expect_audits(self, rules: abc.Iterable[str]) -> None:
-        """Show 0 for each rule of the audits; none if they have ended."""
+        """Add the metrics of audits, with 0 for each rule; none if no rule."""
+        rules = list(rules)
         self._misplaced_by_rule = dict.fromkeys(rules, 0)
         self._audited_servers = 0
-        # A rule that is not enforced any more must not keep its value.
-        self._misplaced.clear()
-        if self._misplaced_by_rule:
+        if rules:
             self._beats.setdefault(AUDIT, self._clock())
+        else:
+            self._beats.pop(AUDIT, None)
+        if self._misplaced:
+            # A rule that is not enforced any more must not keep its value.
+            self._misplaced.clear()
+        elif rules:
+            self._misplaced = self._gauge(
+                'misplaced_servers',
+                'Servers that the last audit found on a host that contradicts '
+                'their request.', 'rule')
+            self._audited = self._gauge(
+                'audited_servers', 'Servers that the last audit has compared.')
+            self._audit = self._histogram(
+                'audit_duration_seconds', 'Duration of one audit.')
             for result in ('success', 'failure'):
                 self._audit.labels(result)
             self._success.labels(AUDIT)
-        else:
-            self._beats.pop(AUDIT, None)
         self._show_audit()
 
     def set_backlog(self, pending: int, waiting: int, oldest: float) -> None:
@@ -256,6 +260,8 @@ class Metrics:
         self._drift_labels = frozenset(counts)
 
     def _show_audit(self) -> None:
+        if self._misplaced is None:
+            return
         # Before the mode is set (None), nothing is stale.
         is_stale = self._leads is False
         for rule, count in self._misplaced_by_rule.items():

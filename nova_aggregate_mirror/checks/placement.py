@@ -22,6 +22,7 @@ from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import networks
 from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror import option_values
 from nova_aggregate_mirror.placement import client
 
 PATIENCE = 15.0
@@ -65,7 +66,9 @@ def _credentials(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
         return []
     if 'auth_type' in names:
         # It is unknown which of the other options are used.
-        names = [*EXAMPLE]
+        done = {name for _file, group_name, name, _value
+                in option_values.entries(conf) if group_name == section}
+        names = [name for name in EXAMPLE if name not in done]
     report, consequence = checks.failure, CONSEQUENCES[group][1]
     if conf.aggregate_mirror.missing_credentials != 'fail':
         report, consequence = checks.warning, (

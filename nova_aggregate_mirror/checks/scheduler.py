@@ -3,6 +3,7 @@
 
 import contextlib
 from importlib import metadata
+from typing import Any
 
 from oslo_config import cfg
 from oslo_utils import importutils
@@ -11,8 +12,11 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.http import auth
+from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import networks
 from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.placement import responses
 from nova_aggregate_mirror import plugins
 from nova_aggregate_mirror.scheduler import filter_table
 
@@ -47,20 +51,28 @@ def filters(deployment: checks.Deployment) -> checks.Findings:
     return findings
 
 
+def _names(call: errors.Call, answer: Any) -> frozenset[object]:
+    responses.providers(call, answer)  # Checks the answer.
+    return frozenset(entry.get('name')
+                     for entry in answer['resource_providers'])
+
+
 def sharing(deployment: checks.Deployment) -> checks.Findings:
     """Check that no sharing provider is outside of a requested aggregate.
 
     Placement requires every provider of a candidate in the aggregate. Segments
     of neutron are skipped: they may have no aggregate but their own.
     """
-    client, outside = deployment.client, []
+    placement, outside = deployment.client, []
     aggregates = frozenset(deployment.source.aggregates())
-    for provider in client.sharing():
+    names = placement.read(
+        '/resource_providers?required=' + client.SHARING, _names)
+    for provider in placement.sharing():
+        if SEGMENT % provider in names:
+            continue
         # It may have been deleted since it was listed.
         with contextlib.suppress(exceptions.ProviderNotFound):
-            is_inside = aggregates <= client.get(provider).aggregates
-            segments = client.providers(name=SEGMENT % provider)
-            if not is_inside and provider not in segments:
+            if not aggregates <= placement.get(provider).aggregates:
                 outside.append(provider)
     if not outside:
         return []

@@ -110,6 +110,7 @@ def _build_audit(figures: metrics.Metrics
     if not interval:
         figures.expect_audits(())
         return None
+    trouble = ''
     try:
         # All imports of nova and of plugins are made here. Some bring
         # eventlet, and a thread that imports it may never be joined.
@@ -120,9 +121,12 @@ def _build_audit(figures: metrics.Metrics
         readers.read_settings(CONF, ())
         enforced = rules.enforced(CONF)
     except (exceptions.MirrorError, cfg.Error) as exc:
-        # No reason to exit: mirroring does not depend on the audit.
-        LOG.error('The servers are not audited: %s', option_values.of_error(
-            CONF, exc) if isinstance(exc, cfg.Error) else exc)
+        trouble = str(option_values.of_error(CONF, exc) if isinstance(
+            exc, cfg.Error) else exc)
+    if trouble:
+        # No reason to exit: mirroring does not depend on the audit. Not in
+        # the handler: oslo.log would append the error.
+        LOG.error('The servers are not audited: %s', trouble)
         # Until the next reload: otherwise the missing loop counts as stuck.
         CONF.set_override('audit_interval', 0, 'aggregate_mirror')
         figures.expect_audits(())

@@ -76,8 +76,11 @@ class CandidateReader:
         :raises RequestRejected: placement does not accept the query
         """
         def parse(answer: Answer) -> Candidates:
-            return Candidates([*answer['allocation_requests']],
-                              {**answer['provider_summaries']}, limit)
+            requests = answer['allocation_requests']
+            if not isinstance(requests, list):
+                raise TypeError
+            return Candidates(
+                requests, {**answer['provider_summaries']}, limit)
 
         return self._read(
             '/allocation_candidates?' + _encoded(parameters), parse)

@@ -169,14 +169,20 @@ def read_figures(reader: candidates.CandidateReader, for_each: parallel.Each,
     readable = {node for node, providers in funnel.trees.items()
                 if len(providers) <= MAX_TREE}
     wanted: dict[str, None] = {}
+    remaining = funnel.existing
     for condition, passed in funnel.passed:
         if condition.kind == placement_query.RESOURCES:
             failing = readable - passed - wanted.keys()
             ordered = [node for node in nodes if node in failing]
+            # First those that fail no condition before.
+            ordered.sort(key=lambda node: node not in remaining)
             wanted |= dict.fromkeys(ordered[:MAX_FIGURES])
+        remaining = remaining & passed
     responses = for_each(
         lambda node: _inventories(reader, funnel.trees[node]), wanted)
-    return dict(zip(wanted, responses, strict=True))
+    # A provider that was deleted meanwhile has none.
+    return {node: inventories for node, inventories
+            in zip(wanted, responses, strict=True) if inventories}
 
 
 def scarce_providers(funnel: Funnel, figures: abc.Mapping[str, Inventories]

@@ -83,7 +83,7 @@ REASONS = {
         'see group policy and subtrees in the flavor and in the ports'),
     'not_requested': Row(
         'not_requested', 'not the requested host',
-        'request another host, or none', NONE),
+        'request another host, or none'),
     'no_inventory': Row(
         'no_inventory', 'have no %(name)s', _REPORTS + ', or use another '
         'flavor', _REPORTS),

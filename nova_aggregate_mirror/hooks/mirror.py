@@ -290,6 +290,8 @@ class Mirror:
     def _repair(self, operation: contract.Operation, uuid: str = '') -> str:
         """Return what repairs an operation without a record."""
         removes = operation.method == REMOVE or not operation.host
+        if self._conf.aggregate_mirror.prune and not operation.host:
+            return 'a full sync removes it from compute nodes'
         if self._conf.aggregate_mirror.prune or not removes:
             return 'a full sync repairs what fails'
         # Without a scope the command removes everything stale.

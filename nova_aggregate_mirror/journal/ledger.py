@@ -57,12 +57,11 @@ class DatabaseLedger:
         self._deferred |= valid(aggregates) - self._cache
 
     def add(self, aggregates: abc.Iterable[str],
-            work: abc.Callable[[Any], object] = lambda connection: None,
-            insist: bool = False) -> None:
+            work: abc.Callable[[Any], object] = lambda connection: None
+            ) -> None:
         """Add UUIDs, and those deferred, in one transaction with other work.
 
         :param work: what else is to be written
-        :param insist: whether to attempt it during a back-off, too
         """
         now = self._now()
         self.defer(aggregates)
@@ -73,7 +72,7 @@ class DatabaseLedger:
             work(connection)
 
         # After a failure they stay deferred.
-        self._database.run(transact, insist)
+        self._database.run(transact)
         self._cache |= additions
         self._deferred -= additions
 
@@ -81,13 +80,21 @@ class DatabaseLedger:
         """Mark the UUID of an aggregate that a user is deleting.
 
         This is attempted during a back-off, too: later, nothing but the mark
-        may show that the UUID was nova's.
+        may show that the UUID was nova's. And without those deferred, of which
+        another session may lock one.
         """
-        if uuids.is_uuid(aggregate):
-            values = {'uuid': aggregate, 'now': self._now()}
-            self._deferred.add(aggregate)
-            self.add((), lambda connection: connection.execute(_MARK, values),
-                     insist=True)
+        if not uuids.is_uuid(aggregate):
+            return
+        now = self._now()
+        self._deferred.add(aggregate)
+
+        def work(connection: Any) -> None:
+            remember(connection, frozenset({aggregate}), now)
+            connection.execute(_MARK, {'uuid': aggregate, 'now': now})
+
+        self._database.run(work, insist=True)
+        self._cache |= {aggregate}
+        self._deferred.discard(aggregate)
 
 
 def intersection(connection: Any, aggregates: abc.Iterable[str]

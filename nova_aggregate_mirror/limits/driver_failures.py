@@ -92,6 +92,9 @@ def of_socket(error: BaseException) -> causes.Cause | None:
     if isinstance(error, ssl.SSLCertVerificationError):
         return causes.certificate_refused(
             error.verify_code, error.verify_message)
+    if isinstance(error, ssl.SSLEOFError):
+        # Also of a connection that was kept, and that the peer has closed.
+        return causes.DISCONNECTED
     if isinstance(error, ssl.SSLError):
         return causes.TLS.with_detail(
             ': %s' % error.reason if error.reason else '')

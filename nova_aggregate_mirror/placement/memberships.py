@@ -71,6 +71,10 @@ def _by_provider(placement: client.Client, used: frozenset[str],
         return {}
     answers = _ask(placement, placement.get, sorted(providers), each)
     if answers.failures:
+        if any(not isinstance(error, exceptions.ProviderNotFound)
+               for error in answers.failures.values()):
+            # The next pass does not read all the others in vain.
+            placement.provider_count = math.inf
         return {}
     known: dict[str, set[str]] = {uuid: set() for uuid in used | unused}
     misspelled = set[str]()

@@ -67,11 +67,13 @@ class TenantIsolation:
 
     def rules(self, request: constraints.ServerRequest,
               metadata: constraints.Metadata) -> list[constraints.Rule]:
-        matching = constraints.aggregates_with(
-            metadata, lambda values: request.project in self._tenants(values))
+        tenants = {uuid: self._tenants(aggregate)
+                   for uuid, aggregate in metadata.items()}
+        matching = frozenset(uuid for uuid, projects in tenants.items()
+                             if request.project in projects)
+        restricting = frozenset(filter(tenants.get, tenants))
         return [constraints.Rule(
-            'tenant %s' % request.project, matching,
-            constraints.aggregates_with(metadata, self._tenants),
+            'tenant %s' % request.project, matching, restricting,
             keys=constraints.TENANT_KEYS)]
 
     def _tenants(self, aggregate: abc.Mapping[str, str]) -> frozenset[str]:

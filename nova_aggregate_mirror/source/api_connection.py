@@ -123,14 +123,17 @@ class ListedService:
 
 def aggregate(call: errors.Call, entry: dict[str, Any]) -> ListedAggregate:
     hosts, number = entry.get('hosts'), entry.get('id')
+    zone = entry.get('availability_zone') or ''
     if not isinstance(hosts, list) or not isinstance(number, int):
         raise call.malformed('an aggregate without an id or hosts')
+    if not isinstance(zone, str):
+        raise call.malformed('an aggregate with a zone that is no text')
     host_names = (string(call, {'host': host}, 'host') for host in hosts)
     return ListedAggregate(
         id=number, uuid=string(call, entry, 'uuid'),
         name=source.aggregate_name(string(call, entry, 'name')),
         hosts=frozenset(filter(None, host_names)),
-        zone=str(entry.get('availability_zone') or ''))
+        zone=zone)
 
 
 def node(call: errors.Call, entry: dict[str, Any]) -> tuple[str, str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 from urllib import parse
 
 from nova.conf import CONF
+from oslo_utils import netutils
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import causes
@@ -154,6 +155,14 @@ def _filled_in(url: str) -> str:
     try:
         split = parse.urlparse(CONF.database.connection)
         parts = {name: getattr(split, name) for name in PLACES}
+        for number, netloc in enumerate(split.netloc.split(','), 1):
+            account, _at, server = netloc.rpartition('@')
+            user, colon, password = account.partition(':')
+            host, port = netutils.parse_host_port(server)
+            parts |= {
+                'username%d' % number: user, 'hostname%d' % number: host,
+                'password%d' % number: password if colon else None,
+                'port%d' % number: port}
         return url.format(**parts, path=split.path.lstrip('/'))
     except (ValueError, LookupError, TypeError, AttributeError):
         # Nova's templates and a malformed connection raise all of these.

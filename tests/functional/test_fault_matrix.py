@@ -198,7 +198,7 @@ KEYSTONE: dict[str, Fault] = {
         'rename it to sync_interval'),
     'no hook': Fault(
         faults.restored(faults.MIRROR, hooks=''), 'nova.conf is empty',
-        'delete it; the default then applies'),
+        'delete it for the default, mirror, or set mode = observe'),
     'unknown hook': Fault(
         faults.option(faults.MIRROR, hooks='nothing'),
         'until this is corrected, nova mirrors host aggregates itself',

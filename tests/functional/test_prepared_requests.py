@@ -285,8 +285,8 @@ class TestNewestOperation(PreparedRequestsTest):
         self.execute('cell1', "UPDATE compute_nodes SET deleted = id "
                      "WHERE host = 'second'")
         error = self.assertRaises(
-            nova_exception.ComputeHostNotFound, self.of_server, self.server)
-        self.assertIn('host second could not be found', str(error))
+            exceptions.UnknownName, self.of_server, self.server)
+        self.assertIn('nova has no longer host second', str(error))
 
     def test_rebuild_that_failed_on_its_host(self):
         """Nova-scheduler has accepted the image, or was not asked."""

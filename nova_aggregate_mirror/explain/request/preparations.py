@@ -13,10 +13,12 @@ from typing import Any
 from nova.compute import utils as compute_utils
 from nova.compute import vm_states
 from nova.conf import CONF
+from nova import exception as nova_exception
 from nova import objects
 from nova.scheduler import utils
 from nova.virt import hardware
 
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror.explain.request import networks
 from nova_aggregate_mirror.placement import client
@@ -25,6 +27,8 @@ KEPT_IMAGE = ('with the image that it has, nova rebuilds the server on its '
               'host; give another one with --image')
 ON_ITS_HOST = ('the server is shelved and not offloaded, and nova starts it '
                'on its host')
+LOST_HOST = ('nova has no longer host %s, which the evacuation that failed '
+             'named; explain one without it: --for evacuate')
 SAME_HOST = 'COMPUTE_SAME_HOST_COLD_MIGRATE'
 
 
@@ -145,8 +149,11 @@ def stay_in_cell(request: PreparedRequest) -> None:
     request.spec.requested_destination = objects.Destination(
         allow_cross_cell_move=False, cell=request.cell)
     if request.host:
-        nodes = objects.ComputeNodeList.get_all_by_host(
-            request.cell_context, request.host)
+        try:
+            nodes = objects.ComputeNodeList.get_all_by_host(
+                request.cell_context, request.host)
+        except nova_exception.ComputeHostNotFound as exc:
+            raise exceptions.UnknownName(LOST_HOST % request.host) from exc
         request.spec.requested_destination.host = request.host
         # As ``API.evacuate``: only ironic has several, which evacuates none.
         request.spec.requested_destination.node = nodes[0].hypervisor_hostname

@@ -109,6 +109,15 @@ class TestDrain(case.AgentTest):
                 self.assertRaises(
                     exceptions.JournalUnavailable, self.drain.step)
                 self.clock += 1.0
+        other = self.new_drain()
+        self.nova.silent = {'h3'}
+        waiting = self.hand_over('h3')
+        self.clock += drain.LONGEST_BACKOFF
+        other.step()
+        # Another agent has closed it; what waits for a cell is no reason.
+        self.assertEqual([waiting.id], [row.id for row in self.left()])
+        self.drain.step()
+        self.hand_over('h1')
         while self.left():
             self.clock += 1.0
             with contextlib.suppress(exceptions.JournalUnavailable):

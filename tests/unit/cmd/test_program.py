@@ -19,6 +19,7 @@ from oslo_log import log as oslo_log
 import testtools
 
 import nova_aggregate_mirror
+from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import program
 from nova_aggregate_mirror import exceptions
 from tests.unit.test_printable import EVIL
@@ -178,6 +179,19 @@ class TestUnreadable(testtools.TestCase):
         self.assertIn('%s, which' % self.folder, self.refusal(self.folder))
         with self.other_user():
             program.check_readable([self.file], 'mirror')
+
+    def test_status_without_a_folder_of_the_configuration(self):
+        """Oslo.config would find no file in it, and the checks pass."""
+        conf = cfg.ConfigOpts()
+        conf(['--config-file', str(self.file),
+              '--config-dir', str(self.folder)])
+        self.folder.chmod(0o711)
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.cmd.components.CONF', conf))
+        with self.other_user():
+            error = self.assertRaises(exceptions.InvalidConfiguration,
+                                      components.check_configuration)
+        self.assertIn('may not read %s' % self.folder, str(error))
 
     def test_folder(self):
         """Files in a folder that cannot be entered appear not to exist."""
