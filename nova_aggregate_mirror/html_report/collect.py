@@ -66,11 +66,7 @@ class Content:
 def collect(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
             display: context.Progress, audit: Audit | None, foreign: bool
             ) -> Content:
-    """Compare everything and read the journal; nothing is written.
-
-    :param audit: None if the page does not show misplaced servers
-    :param foreign: whether it shows aggregates that nova never had
-    """
+    """Compare everything and read the journal; nothing is written."""
     options, placement = conf.aggregate_mirror, client.Client(conf)
     request = full_sync.Request(
         options.max_removed_share, write=False, foreign=foreign)

@@ -138,10 +138,9 @@ def _hosts(nova: source.Nova) -> abc.Iterator[MatrixHost]:
 def _cells(host: MatrixHost, members: abc.Collection[Association]
            ) -> abc.Iterator[MatrixCell]:
     """Return a cell for each aggregate, with the most important state."""
-    by_aggregate: dict[str, list[State]] = {}
+    by_aggregate = collections.defaultdict[str, list[State]](list)
     for association in members:
-        by_aggregate.setdefault(association.aggregate_uuid, []).append(
-            association.state)
+        by_aggregate[association.aggregate_uuid].append(association.state)
     nodes = max(len(host.nodes), 1)
     for aggregate, states in sorted(by_aggregate.items()):
         worst = min(states, key=ORDER.__getitem__)

@@ -65,11 +65,9 @@ def replaced(name: str) -> abc.Iterator[Write]:
 
 
 def _previous(name: str, directory: int, file: str) -> os.stat_result | None:
-    """Return the status of the file to replace, if there is one.
-
-    In a directory such as /tmp, the kernel may refuse to open a link or a file
-    that another user has prepared, but not to replace it.
-    """
+    """Return the status of the file to replace, if there is one."""
+    # In a directory such as /tmp, the kernel may refuse to open a link or a
+    # file that another user has prepared, but not to replace it.
     try:
         previous = os.stat(
             file or '.', dir_fd=directory, follow_symlinks=False)

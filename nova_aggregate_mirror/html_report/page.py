@@ -39,9 +39,7 @@ def generate(name: str, now: float, **values: Any) -> abc.Iterator[str]:
 
 def _age(seconds: float) -> str:
     """Return a duration in the largest unit of which it has two or more."""
-    units = ((86400, 'd'), (3600, 'h'), (60, 'min'), (1, 's'))
-    seconds = max(0.0, seconds)
-    size, unit = next(
-        ((size, unit) for size, unit in units if seconds >= 2 * size),
-        units[-1])
-    return '%d %s' % (seconds / size, unit)
+    for size, unit in ((86400, 'd'), (3600, 'h'), (60, 'min'), (1, 's')):
+        if seconds >= 2 * size:
+            break
+    return '%d %s' % (max(0.0, seconds) / size, unit)

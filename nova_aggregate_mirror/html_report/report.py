@@ -2,6 +2,7 @@
 """Rendering of the report on nova and placement."""
 
 from collections import abc
+import itertools
 from typing import Any
 
 from nova_aggregate_mirror import commands
@@ -81,7 +82,6 @@ def values(content: collect.Content) -> dict[str, Any]:
     compared = matrix.shown(sync_result.complete(result))
     rows = matrix.rows(nova, compared, collect.marks(content))
     columns = matrix.columns(nova, compared)
-    places = {column.uuid: place for place, column in enumerate(columns)}
     found = [*journal.disagreements, *result.problems]
     if journal.trouble:
         found.insert(0, journal.trouble)
@@ -102,7 +102,7 @@ def values(content: collect.Content) -> dict[str, Any]:
         'figures': _figures(content),
         'columns': columns,
         'names': names, 'zones': content.zones, 'meanings': exit_status.TEXTS,
-        'rows': [(row, _spans(row, places)) for row in rows],
+        'rows': [(row, _spans(row, names)) for row in rows],
         'hosts': len(_hosts(nova)), 'differing': sum(differing),
         'journal': journal, 'state': stored_rows.state,
         'pending': result.select(State.PENDING),
@@ -130,10 +130,8 @@ def _hosts(nova: source.Nova) -> abc.Collection[str]:
 
 
 def _figures(content: collect.Content) -> Figures:
-    """Return the figures at the top: a label, a number and its kind.
-
-    An unknown figure must not look like zero.
-    """
+    """Return the figures at the top: a label, a number and its kind."""
+    # An unknown figure must not look like zero.
     result, journal, nova = content.sync, content.journal, content.sync.nova
     figures: Figures = [('aggregates', len(nova.aggregates)
                          if _is_nova_read(result) else '?', '')]
@@ -157,16 +155,8 @@ def _figures(content: collect.Content) -> Figures:
     return figures
 
 
-def _spans(row: matrix.MatrixRow, places: abc.Mapping[str, int]) -> Spans:
+def _spans(row: matrix.MatrixRow, aggregates: abc.Iterable[str]) -> Spans:
     """Return the cells in the order of the columns; merge empty cells."""
-    spans: Spans = []
-    at = 0
-    for cell in sorted(row.cells, key=lambda cell: places[cell.aggregate]):
-        place = places[cell.aggregate]
-        if place > at:
-            spans.append((None, place - at))
-        spans.append((cell, 1))
-        at = place + 1
-    if at < len(places):
-        spans.append((None, len(places) - at))
-    return spans
+    cells = {cell.aggregate: cell for cell in row.cells}
+    groups = itertools.groupby(cells.get(uuid) for uuid in aggregates)
+    return [(cell, len(list(group))) for cell, group in groups]
