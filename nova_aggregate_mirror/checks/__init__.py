@@ -104,6 +104,7 @@ def _finding(code: Code | None, text: str, *commands: str) -> Findings:
 
 
 # Return a list of one finding, of a text and commands to copy.
+skipped = functools.partial(_finding, None)
 good = functools.partial(_finding, Code.SUCCESS)
 warning = functools.partial(_finding, Code.WARNING)
 failure = functools.partial(_finding, Code.FAILURE)
@@ -111,13 +112,5 @@ some = functools.partial(plurals.some, limit=NAMES)
 
 
 def failed(exc: exceptions.MirrorError, *commands: str) -> Findings:
-    """Return the finding for an error: the sentence that all others print.
-
-    :param commands: lines to copy for the step of its kind
-    """
+    """Return the finding for an error: the sentence that all others print."""
     return [Finding(Code.FAILURE, problems.Problem.of(exc), commands)]
-
-
-def skipped(reason: str) -> Findings:
-    """Return the finding of a check that has nothing to look at."""
-    return _finding(None, reason)

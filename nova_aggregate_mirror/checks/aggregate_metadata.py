@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of what the metadata of host aggregates means to nova.
-
-Long because of the texts, each with its commands.
-"""
+"""Checks of what the metadata of host aggregates means to nova."""
 
 import collections
 from collections import abc
@@ -105,10 +102,7 @@ def zones(deployment: checks.Deployment) -> checks.Findings:
 
 def _hosts_of_zones(aggregates: keyed_aggregates.Aggregates, by_zone: ByZone
                     ) -> checks.Findings:
-    """Report hosts in several zones, and zones without a host.
-
-    Nova's API allows no such host. "Drift" has hosts without a node.
-    """
+    """Report hosts in several zones, and zones without a host."""
     findings: checks.Findings = []
     used = set[str]()
     for host, members in sorted(aggregates.members.items()):
@@ -123,6 +117,7 @@ def _hosts_of_zones(aggregates: keyed_aggregates.Aggregates, by_zone: ByZone
                 'Host %s is in availability zones %s, which nova\'s API '
                 'refuses: it takes the servers of each. Keep one of:'
                 % (host, checks.some(names)), *lines)
+    # "Drift" reports hosts without a compute node.
     for zone in sorted(by_zone.keys() - used):
         lines = [UNSET + shlex.quote(name) for name in by_zone[zone]]
         findings += checks.warning(

@@ -55,8 +55,13 @@ def find(deployment: checks.Deployment) -> checks.Findings:
         return [checks.Finding(
             checks.Code.WARNING, problems.Problem.of(exc))]
     findings = [*_differences(judged, zones)]
-    if not observes:
-        findings += _repair(judged)
+    stale = judged.select(State.STALE, State.STALE_KEPT)
+    # A refusal of the brake has a step of its own.
+    if not (observes or judged.refused) and (
+            stale or judged.select(State.MISSING)):
+        findings += checks.warning(
+            'To repair this now, run:',
+            commands.SYNC + (' --prune' if stale else ''))
     findings += _problems(judged)
     if findings:
         return findings
@@ -68,10 +73,7 @@ def find(deployment: checks.Deployment) -> checks.Findings:
 
 def _differences(judged: result.Result, zones: database.Zones
                  ) -> abc.Iterator[checks.Finding]:
-    """List the differences by availability zone, or aggregate without one.
-
-    Providers that are not compute nodes are listed by their UUID.
-    """
+    """List the differences by availability zone, or aggregate without one."""
     hosts = collections.defaultdict[tuple[str, str], set[str]](set)
     for association in judged.associations:
         if association.state not in VERBS:
@@ -88,15 +90,6 @@ def _differences(judged: result.Result, zones: database.Zones
     for (place, verb), names in sorted(hosts.items()):
         yield from checks.warning('In placement, %s %s %s.' % (
             place, verb, checks.some(names)))
-
-
-def _repair(judged: result.Result) -> checks.Findings:
-    """Report how to repair the differences, unless the brake refuses it."""
-    stale = judged.select(State.STALE, State.STALE_KEPT)
-    if judged.refused or not (stale or judged.select(State.MISSING)):
-        return []
-    return checks.warning('To repair this now, run:', commands.SYNC + (
-        ' --prune' if stale else ''))
 
 
 def _problems(judged: result.Result) -> abc.Iterator[checks.Finding]:

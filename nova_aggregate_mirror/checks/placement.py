@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of placement and neutron: credentials, endpoint and rights.
-
-Long because each step on the way to a service has failures of its own.
-"""
+"""Checks of placement and neutron: credentials, endpoint and rights."""
 
 from collections import abc
 import contextlib
@@ -126,12 +123,9 @@ def _microversions(call: errors.Call, answer: dict[str, Any]
 
 
 def rights(deployment: checks.Deployment) -> checks.Findings:
-    """Check that the account may read and write aggregates of providers.
-
-    The requests are for a provider that does not exist: placement checks the
-    permissions first.
-    """
+    """Check that the account may read and write aggregates of providers."""
     placement = deployment.client
+    # Placement checks the permissions before it looks for the provider.
     absent = client.Provider(uuidutils.generate_uuid(), frozenset(), 0)
     return _send(
         deployment.conf, 'placement', placement.probe,

@@ -97,10 +97,7 @@ class Result(upgradecheck.Result):
 
 def run(deployment: checks.Deployment, rows: abc.Iterable[Check] = CHECKS
         ) -> dict[str, Result]:
-    """Return check names to results; one lists what does not apply.
-
-    A check that needs one without success is not run.
-    """
+    """Return check names to results; one lists what does not apply."""
     results: dict[str, Result] = {}
     skipped: checks.Findings = []
     causes: dict[str, str] = {}

@@ -58,12 +58,9 @@ def _names(call: errors.Call, answer: Any) -> frozenset[object]:
 
 
 def sharing(deployment: checks.Deployment) -> checks.Findings:
-    """Check that no sharing provider is outside of a requested aggregate.
-
-    Placement requires every provider of a candidate in the aggregate. Segments
-    of neutron are skipped: they may have no aggregate but their own.
-    """
+    """Check that no sharing provider is outside of a requested aggregate."""
     placement, outside = deployment.client, []
+    # Placement requires every provider of a candidate in the aggregate.
     aggregates = frozenset(deployment.source.aggregates())
     names = placement.read(
         '/resource_providers?required=' + client.SHARING, _names)
@@ -89,11 +86,9 @@ def sharing(deployment: checks.Deployment) -> checks.Findings:
 
 
 def segments(deployment: checks.Deployment) -> checks.Findings:
-    """Check that neutron shows subnets of all segments with aggregates.
-
-    Neutron omits the subnets of other projects from its answer to a user
-    without the role ``admin``. Nova takes that for a network without segments.
-    """
+    """Check that neutron shows subnets of all segments with aggregates."""
+    # It omits those of other projects from its answer to a user without the
+    # role ``admin``, which nova takes for networks without segments.
     conf = deployment.conf
     prefix = SEGMENT % ''
     uuids = sorted(name.removeprefix(prefix)
