@@ -91,11 +91,9 @@ def _client(**options: Any) -> client.Client:
 
 
 def _start(agent: service.Agent) -> None:
-    """Start an agent, and log whether placement can be used.
-
-    The loops of an agent on standby send placement no request.
-    """
+    """Start an agent, and log whether placement can be used."""
     agent.start()
+    # The loops of an agent on standby send placement no request.
     placement = _client(request_timeout=drain.timeout(CONF), announces=True)
     failure = exceptions.failure_of(placement.probe)
     if failure:
@@ -212,10 +210,7 @@ def _limits() -> dict[str, float]:
 
 
 def _reload() -> None:
-    """Reload the configuration.
-
-    Invalid values of this package's options are logged and not used.
-    """
+    """Reload the configuration, except invalid values of our options."""
     before = option_values.read(CONF)
     try:
         readable = CONF.reload_config_files()

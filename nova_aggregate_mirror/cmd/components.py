@@ -32,11 +32,8 @@ NOVA_CONF = ('/etc/nova/nova.conf', '/etc/nova/nova.conf.d')
 
 def read_configuration(name: str, description: str,
                        epilog: str | None = None) -> None:
-    """Read the command line, and the files that nova reads in its order.
-
-    Nova's own function does the same for its services, but its imports take
-    longer than most commands.
-    """
+    """Read the command line, and the files that nova reads in its order."""
+    # The imports of nova's own function take longer than most commands.
     nova_aggregate_mirror.conf.register_opts(CONF)
     logging.register_options(CONF)
     try:

@@ -25,23 +25,18 @@ class Identifiers:
         """Replace names in the arguments of ``scheduling explain``."""
         args.server = self.server(args.server)
         args.tenant, args.project = args.project, self.project(args.project)
-        args.networks = [*map(self.network, args.networks)]
-        args.image = self.image(args.image)
+        args.networks = [self._resource(resources.NETWORK, name)
+                         for name in args.networks]
+        # The image is read by its ID later, which finds whether it exists.
+        if not uuidutils.is_uuid_like(args.image):
+            args.image = self._resource(resources.IMAGE, args.image)
         args.hints = self.hints(args.hints)
 
     def project(self, name: str) -> str:
         return self._resource(resources.PROJECT, name)
 
-    def network(self, name: str) -> str:
-        return self._resource(resources.NETWORK, name)
-
-    def image(self, name: str) -> str:
-        # The image is read by its ID later, which finds whether it exists.
-        return name if uuidutils.is_uuid_like(name) else self._resource(
-            resources.IMAGE, name)
-
     def server(self, name: str) -> str:
-        # The request of the server is read later, as in ``image``.
+        # The request of the server is read by its ID later, too.
         if not name or uuidutils.is_uuid_like(name):
             return name
         uuids = self._servers.servers_named(name)

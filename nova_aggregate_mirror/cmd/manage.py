@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``nova-aggregate-mirror-manage``: syncs, the report and the journal.
-
-The ``--help`` of a command is the docstring of its module, or of its function
-if that is not named ``run``.
-"""
+"""``nova-aggregate-mirror-manage``: syncs, the report and the journal."""
 
 import argparse
 from collections import abc
@@ -60,7 +56,7 @@ class Command:
 
     @property
     def manual(self) -> str:
-        """Its help, whose first line is also in the list of commands."""
+        """Its help: the docstring of its function or, for ``run``, module."""
         documented: object = self.run
         if self.run.__name__ == 'run':
             documented = sys.modules[self.run.__module__]
@@ -130,11 +126,10 @@ def _run() -> int:
     option_values.check(CONF)
     with program.printing():
         try:
-            status: int = CONF.command.run(CONF)
+            return int(CONF.command.run(CONF))
         finally:
             # The option that was meant has its default.
             formats.tell(option_values.unknown_names(CONF))
-    return status
 
 
 def main() -> int:

@@ -104,10 +104,8 @@ def check_readable(paths: abc.Iterable[str | pathlib.Path], program: str
 
 def show_help(program: str, description: str,
               commands: abc.Mapping[str, str]) -> bool:
-    """Print a list of commands if no argument, or only --help, is given.
-
-    Oslo.config would print it after all options of oslo.log.
-    """
+    """Print a list of commands if no argument, or only --help, is given."""
+    # Oslo.config would print it after all options of oslo.log.
     if sys.argv[1:] not in ([], ['-h'], ['--help']):
         return False
     print('usage: %s [--config-file PATH] [--config-dir DIR]\n'
@@ -173,10 +171,7 @@ def set_up_log(conf: cfg.ConfigOpts, levels: list[str]) -> None:
 
 
 def escape_controls() -> None:
-    """Escape controls in all lines of all loggers, but colours.
-
-    Call it after oslo.log's ``setup``.
-    """
+    """Escape controls but colours in the log; oslo.log must be set up."""
     for handler in logging.getLogger().handlers:
         handler.setFormatter(_EscapingFormatter(
             handler.formatter or logging.Formatter()))
@@ -202,10 +197,8 @@ class _EscapingFormatter(logging.Formatter):
 
 
 def _check_arguments() -> None:
-    """Refuse arguments that no database can compare, and empty ones.
-
-    An empty argument is a variable of a script that is not set.
-    """
+    """Refuse arguments that no database can compare, and empty ones."""
+    # An empty argument is a variable of a script that is not set.
     for previous, argument in zip(sys.argv, sys.argv[1:]):
         if re.fullmatch('(--[a-z-]+=)?', argument):
             raise exceptions.InvalidConfiguration(

@@ -26,10 +26,8 @@ IN_NOVA = ('run it in nova-api\'s environment, as the user of nova-api; '
 
 @contextlib.contextmanager
 def importing() -> abc.Iterator[None]:
-    """Import modules without garbage collection.
-
-    Imports leave no garbage, and looking for it takes a third of their time.
-    """
+    """Import modules without garbage collection."""
+    # Imports leave no garbage; looking for it takes a third of their time.
     gc.disable()
     try:
         yield

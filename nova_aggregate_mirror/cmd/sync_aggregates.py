@@ -83,10 +83,7 @@ def run(conf: cfg.ConfigOpts) -> int:
 
 
 def _open_journal(conf: cfg.ConfigOpts) -> tuple[store.Journal, list[str]]:
-    """Open the journal; a dry run can do without one that was never used.
-
-    :returns: also what keeps another sync from creating it
-    """
+    """Open the journal; a dry run can do without one that was never used."""
     if not conf.command.dry_run:
         return store.Journal(conf), []
     try:
@@ -100,10 +97,7 @@ def _open_journal(conf: cfg.ConfigOpts) -> tuple[store.Journal, list[str]]:
 
 def _request(conf: cfg.ConfigOpts, history: full_syncs.History
              ) -> tuple[full_sync.Request, str]:
-    """Return the request, and a note about stale associations.
-
-    :param history: without a sync in it nothing is removed by default
-    """
+    """Return the request, and a note about stale associations."""
     options, configuration = conf.command, conf.aggregate_mirror
     prune, note = options.prune, result.PRUNE
     if prune is None and configuration.prune:
