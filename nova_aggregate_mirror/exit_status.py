@@ -32,12 +32,11 @@ TEXTS = {
     TERMINATED: 'interrupted by SIGTERM',
     COULD_NOT_RUN:
     'a service, a database, an option or an argument could not be used'}
-_ALWAYS = (INTERRUPTED, TERMINATED, COULD_NOT_RUN)
 
 
 def _select(*statuses: int) -> dict[int, str]:
-    return {status: TEXTS[status]
-            for status in sorted({OK, *statuses, *_ALWAYS})}
+    always = OK, INTERRUPTED, TERMINATED, COULD_NOT_RUN
+    return {status: TEXTS[status] for status in sorted({*always, *statuses})}
 
 
 # What the exit statuses of each command mean.

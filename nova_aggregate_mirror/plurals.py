@@ -8,10 +8,7 @@ SOME = 12
 
 
 def count(number: int, noun: str, plural: str = '') -> str:
-    """Return a number with its noun: "1 association", "2 associations".
-
-    :param plural: of the noun; by default it is formed with -s
-    """
+    """Return "1 association" or "2 associations"; -s is the default plural."""
     return '%d %s' % (number, noun if number == 1 else plural or noun + 's')
 
 

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text of other services and of users, without what controls a terminal.
-
-Escape sequences, line breaks, and marks that reverse the order of text are
-replaced by their escapes in Python.
-"""
+"""Text of other services and of users, without what controls a terminal."""
 
 import re
 

@@ -42,8 +42,7 @@ def render(columns: abc.Sequence[str], rows: abc.Iterable[abc.Sequence[Cell]],
     table.align = 'l'
     for row in _fit(columns, rows):
         table.add_row(row, divider=divider)
-    text: str = table.get_string()
-    return text
+    return str(table.get_string())
 
 
 def _fit(columns: abc.Sequence[str], rows: abc.Iterable[abc.Sequence[Cell]]

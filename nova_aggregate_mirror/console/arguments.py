@@ -40,11 +40,10 @@ def request(arguments: argparse.Namespace, prune: bool,
     if arguments.force and not prune:
         raise exceptions.InvalidConfiguration(
             '--force only applies to removals: add --prune')
-    share: float | None = None
-    if prune:
-        share = full_sync.UNLIMITED if arguments.force else max_removed_share
+    share = full_sync.UNLIMITED if arguments.force else max_removed_share
     return full_sync.Request(
-        share, write=not arguments.dry_run, hosts=frozenset(arguments.hosts),
+        share if prune else None, write=not arguments.dry_run,
+        hosts=frozenset(arguments.hosts),
         aggregates=frozenset(arguments.aggregates), foreign=arguments.foreign)
 
 

@@ -30,8 +30,7 @@ def document(form: str, content: Any) -> str:
         return text
     # Imported here, so that commands start without it.
     import yaml
-    rendered: str = yaml.safe_dump(json.loads(text), sort_keys=False)
-    return rendered
+    return str(yaml.safe_dump(json.loads(text), sort_keys=False))
 
 
 def show(form: str, content: Any, columns: abc.Sequence[str],

@@ -90,8 +90,6 @@ def unknown_names(zone: str, zones: abc.Collection[str],
                   ) -> list[problems.Problem]:
     """Return a problem for each name that neither nova nor a server has.
 
-    :param zones: those of nova
-    :param hosts: hosts that nova deleted may have servers
     :param read: reads nova's hosts
     """
     texts = []
@@ -99,6 +97,7 @@ def unknown_names(zone: str, zones: abc.Collection[str],
         names = plurals.some(zones) or 'none'
         texts.append('nova has no availability zone %s, and no server '
                      'requests it; nova has %s' % (zone, names))
+    # A host that nova deleted may have servers.
     empty = set(hosts).difference(totals.hosts)
     existing = read() if empty else ()
     names = plurals.some(existing) or 'none'

@@ -112,11 +112,7 @@ def rows(result: result.Result, states: abc.Sequence[State] = LISTED
 
 def summary(sync: result.Result, note: str = result.PRUNE,
             never: str = NEVER) -> list[str]:
-    """Return the figures, and the foreign aggregates if requested, in lines.
-
-    :param note: see ``Result.summary``
-    :param never: text about foreign aggregates
-    """
+    """Return the figures, and foreign aggregates if requested, in lines."""
     lines = sync.summary(note).splitlines()
     unknown = {association.provider
                for association in sync.select(State.UNKNOWN_PROVIDER)}
@@ -145,17 +141,14 @@ def foreign(result: result.Result, never: str) -> list[str]:
 
 def effect(states: abc.Iterable[str]) -> list[str]:
     """Return the line about what missing and stale associations do."""
-    return [] if frozenset(states).isdisjoint(('missing', 'stale')) else [
-        EFFECT]
+    return [EFFECT] if {'missing', 'stale'}.intersection(states) else []
 
 
 def in_table(rows: abc.Iterable[tuple[str, ...]]) -> tuple[
         tuple[str, ...], list[tuple[terminal_tables.Cell, ...]]]:
-    """Return the columns and rows of a table, which fits a terminal.
-
-    There is no room for a column of UUIDs: those of the provider, and of an
-    aggregate without a name, are lines of the host's cell.
-    """
+    """Return the columns and rows of a table, which fits a terminal."""
+    # There is no room for a column of UUIDs: those of the provider, and of an
+    # aggregate without a name, are lines of the host's cell.
     cells: list[tuple[terminal_tables.Cell, ...]] = []
     for state, host, provider, aggregate, uuid in rows:
         nameless = '' if aggregate else 'aggregate ' + uuid

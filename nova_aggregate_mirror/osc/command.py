@@ -113,12 +113,9 @@ class Lister(command.Lister):
 
 def run(command: Any, parsed_args: argparse.Namespace,
         action: abc.Callable[[argparse.Namespace], object]) -> int:
-    """Run the action of a command; return its exit status.
-
-    An error is printed as a line. An empty argument is one: a variable of a
-    script that is not set.
-    """
+    """Run the action of a command; return its exit status."""
     try:
+        # An empty argument is a variable of a script that is not set.
         for name, value in vars(parsed_args).items():
             if '' in (value if isinstance(value, list) else [value]):
                 raise exceptions.InvalidConfiguration(
@@ -128,8 +125,7 @@ def run(command: Any, parsed_args: argparse.Namespace,
         tell([str(exc)])
         # A status that was set before the error stays, as of an interruption.
         command.status = command.status or exit_status.of(exc)
-    status: int = command.status
-    return status
+    return int(command.status)
 
 
 def epilog(statuses: abc.Mapping[int, str]) -> str:
@@ -143,5 +139,4 @@ def epilog(statuses: abc.Mapping[int, str]) -> str:
 
 def clients_of(app: Any) -> clients.Clients:
     """Return the clients of the openstack client, which creates them once."""
-    api_clients: clients.Clients = app.client_manager.aggregate_mirror
-    return api_clients
+    return cast(clients.Clients, app.client_manager.aggregate_mirror)
