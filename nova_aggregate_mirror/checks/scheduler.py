@@ -66,6 +66,7 @@ def sharing(deployment: checks.Deployment) -> checks.Findings:
         '/resource_providers?required=' + client.SHARING, _names)
     for provider in placement.sharing():
         if SEGMENT % provider in names:
+            # It may have no aggregate but its own.
             continue
         # It may have been deleted since it was listed.
         with contextlib.suppress(exceptions.ProviderNotFound):
