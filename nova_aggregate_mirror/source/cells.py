@@ -155,8 +155,10 @@ def _filled_in(url: str) -> str:
     try:
         split = parse.urlparse(CONF.database.connection)
         parts = {name: getattr(split, name) for name in PLACES}
-        for number, netloc in enumerate(split.netloc.split(','), 1):
-            account, _at, server = netloc.rpartition('@')
+        servers = split.netloc.split(',')
+        for number, netloc in enumerate(servers if servers[1:] else (), 1):
+            account, server = (netloc.split('@', 1) if '@' in netloc
+                               else ('', netloc))
             user, colon, password = account.partition(':')
             host, port = netutils.parse_host_port(server)
             parts |= {

@@ -20,6 +20,7 @@ TEMPLATES = (
     '{scheme}://{username}:{password}@{hostname}:{port}/nova_cell2?{query}'
     '#{fragment}',
     '{scheme}://{username}:{password}@cell2-db/{path}',
+    '{scheme}://{username1}:{password1}@{hostname1},{hostname2}/{path}',
     # What format() does beyond names.
     '{scheme!r}', '{hostname:>40}', '{port:d}', '{port:05}', '{query[0]}',
     'mysql://u:{{p}}@h/d', 'mysql://u:p}}@h/d',
@@ -42,6 +43,8 @@ CONNECTIONS = (
     'mysql://u:p@a:1,v:q@b:2/d?x', 'mysql://u@a:1,b:2/d', 'mysql://a,b/d',
     'mysql://u:p:q@a:1,b@c:2/d', 'mysql://u:p@[::1]:1,v:q@b:2/d',
     'mysql://u:p@a:1,b/d', 'mysql://u:p@a:port,b:2/d')
+# Nova 29 reads the port of an IPv6 address in a list with its colon.
+PORTS = '{port1}:{port2}:{hostname2}:{username2}:{password2}'
 
 
 def fill_in(template):
@@ -59,8 +62,10 @@ class TestTemplates(testtools.TestCase):
 
     def test_each_is_filled_in_as_by_nova(self):
         """A template, or a connection, that is malformed changes nothing."""
-        for template, connection in itertools.product(
-                TEMPLATES, CONNECTIONS):
+        pairs = list(itertools.product(TEMPLATES, CONNECTIONS))
+        pairs += [(PORTS, connection) for connection in CONNECTIONS
+                  if '[' not in str(connection)]
+        for template, connection in pairs:
             self.config.config(group='database', connection=connection)
             self.assertEqual(
                 cell_mapping.CellMapping.format_db_url(template),
