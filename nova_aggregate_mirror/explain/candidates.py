@@ -3,7 +3,6 @@
 
 from collections import abc
 import dataclasses
-import operator
 from typing import Any
 from typing import TypeVar
 import urllib.parse
@@ -12,7 +11,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.placement import client
 
-Answer = dict[str, Any]
+Document = dict[str, Any]
 Parameters = abc.Sequence[tuple[str, str]]
 Result = TypeVar('Result')
 
@@ -26,6 +25,10 @@ class Candidates:
     """All providers of a tree that has a candidate."""
     limit: str = ''
     """How many of the requests nova takes; empty for all."""
+
+
+Answers = abc.Sequence[Candidates]
+"""One for each query of a request."""
 
 
 def by_provider(requests: abc.Iterable[abc.Mapping[str, Any]]
@@ -75,7 +78,7 @@ class CandidateReader:
         :param limit: how many of them nova takes
         :raises RequestRejected: placement does not accept the query
         """
-        def parse(answer: Answer) -> Candidates:
+        def parse(answer: Document) -> Candidates:
             requests = answer['allocation_requests']
             if not isinstance(requests, list):
                 raise TypeError
@@ -86,10 +89,7 @@ class CandidateReader:
             '/allocation_candidates?' + _encoded(parameters), parse)
 
     def trees(self, parameters: Parameters = ()) -> abc.Mapping[str, str]:
-        """Read the providers that alone meet conditions, with their roots.
-
-        Both are UUIDs.
-        """
+        """Read UUIDs: provider that alone meets conditions to its root."""
         query = '?' + _encoded(parameters) if parameters else ''
         return self._read('/resource_providers' + query, lambda answer: {
             provider['uuid']: provider['root_provider_uuid']
@@ -98,10 +98,11 @@ class CandidateReader:
     def inventories(self, provider: str) -> abc.Mapping[str, Inventory]:
         """Read the inventories and usages of a provider, by class."""
         path = '/resource_providers/%s/' % provider
-        records = self._read(path + 'inventories',
-                             operator.itemgetter('inventories'), provider)
+        records = self._read(
+            path + 'inventories', lambda answer: answer['inventories'],
+            provider)
 
-        def parse(usage: Answer) -> abc.Mapping[str, Inventory]:
+        def parse(usage: Document) -> abc.Mapping[str, Inventory]:
             used = usage['usages']
             # A class may have been added between the requests.
             return {name: Inventory(
@@ -114,10 +115,7 @@ class CandidateReader:
 
     def allocations(self, provider: str
                     ) -> abc.Mapping[str, abc.Mapping[str, int]]:
-        """Read what a provider has allocated: consumer to amounts by class.
-
-        Empty if the provider does not exist.
-        """
+        """Read consumer to amounts by class; empty without the provider."""
         path = '/resource_providers/%s/allocations' % provider
         try:
             return self._read(path, lambda answer: {
@@ -137,14 +135,13 @@ class CandidateReader:
             traits -= self._read(path, lambda answer: {*answer['traits']})
         return sorted(classes - existing), sorted(traits)
 
-    def _read(self, path: str, parse: abc.Callable[[Answer], Result],
+    def _read(self, path: str, parse: abc.Callable[[Document], Result],
               provider: str | None = None) -> Result:
         """Send a GET, and parse its answer."""
-        def checked(call: errors.Call, answer: Answer) -> Result:
+        def checked(call: errors.Call, answer: Document) -> Result:
             try:
                 return parse(answer)
-            except (LookupError, TypeError, ValueError, AttributeError
-                    ) as exc:
+            except (LookupError, TypeError, ValueError, AttributeError) as exc:
                 raise call.malformed('an answer of another form') from exc
 
         return self._placement.read(path, checked, provider)

@@ -26,8 +26,6 @@ from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.scheduler import moving
 from nova_aggregate_mirror import source
 
-Departure = departures.Departure
-
 IRONIC, RESIZED = 'ironic', 'resized'
 LEFT = ('no host%s is left after %s before it (%s); if it goes first it takes '
         '%s, and another may find none')
@@ -61,10 +59,10 @@ def _read(context: Any, host: str) -> list[Any]:
         return servers
 
 
-def _row(server: Any, operation: str) -> Departure:
+def _row(server: Any, operation: str) -> departures.Departure:
     """Return a server with its move, or with why there is none."""
     state = server.vm_state or ''
-    row = Departure(
+    row = departures.Departure(
         server.uuid, server.display_name, state,
         operation or moving.of_state(state), server.flavor.name)
     if server.task_state:
@@ -87,6 +85,8 @@ class Emptying:
         self._nova = nova
         self._host = host
         self._manager = manager
+        self._request = functools.partial(
+            stored.of_server, cloud.context, cloud.placement)
         reader = candidates.CandidateReader(cloud.placement)
         # Servers with the same query share its response.
         self._candidates = functools.cache(reader.candidates)
@@ -96,9 +96,9 @@ class Emptying:
         self._held = _held(reader, nova.nodes_of({host}).union(
             cloud.placement.sharing()))
 
-    def place(self, row: Departure) -> Departure:
+    def place(self, row: departures.Departure) -> departures.Departure:
         """Return a server with its host, or with why it has none."""
-        request = self._request(row)
+        request = self._request(row.server, row.operation)
         spec = request.spec
         trial = rehearsal.Rehearsal(
             self._cloud.context, spec, self._manager, request.tenant)
@@ -124,11 +124,11 @@ class Emptying:
         return dataclasses.replace(
             row, destination=best[0], same_weight=best)
 
-    def _lost(self, row: Departure, spec: Any,
-              answers: abc.Sequence[candidates.Candidates],
-              servers: filling.Filling) -> Departure:
+    def _lost(self, row: departures.Departure, spec: Any,
+              answers: candidates.Answers, servers: filling.Filling
+              ) -> departures.Departure:
         """Return a server with why it has no host, and had one before."""
-        request = self._request(row)
+        request = self._request(row.server, row.operation)
         key = _key(row, request.spec)
         if key not in self._alone:
             self._alone[key] = conditions.explain(
@@ -149,13 +149,8 @@ class Emptying:
             ' of zone %s' % zone if zone else '', before, why, first)
         return dataclasses.replace(row, first=first, reason=reason)
 
-    def _request(self, row: Departure) -> requests.SchedulingRequest:
-        return stored.of_server(
-            self._cloud.context, self._cloud.placement, row.server,
-            row.operation)
 
-
-def _key(row: Departure, spec: Any) -> str:
+def _key(row: departures.Departure, spec: Any) -> str:
     """Return all that nova reads of a request, but for the server."""
     group = spec.instance_group
     networks = [network.network_id for network in spec.requested_networks]
@@ -196,7 +191,7 @@ def explain(cloud: gather.Cloud, host: str, operation: str, order: str
     rows = [_row(server, operation) for server in servers]
     run = Emptying(cloud, nova, host, manager)
     leaving = [row for row in rows if row.operation]
-    placed = list[Departure]()
+    placed = list[departures.Departure]()
     for row in leaving:
         cloud.display.tell('%d of %d servers placed' % (
             len(placed), len(leaving)))

@@ -12,7 +12,6 @@ from nova_aggregate_mirror.explain import resource_holders
 from nova_aggregate_mirror import source
 
 Funnel = funnel.Funnel
-Holders = resource_holders.Holders
 Inventories = funnel.Inventories
 
 
@@ -79,7 +78,7 @@ class Facts:
     """Compute node without a provider to why it cannot be created."""
     figures: abc.Mapping[str, Inventories] = _none()
     """Inventories of some compute nodes with too few resources."""
-    holders: abc.Mapping[str, Holders] = _none()
+    holders: abc.Mapping[str, resource_holders.Holders] = _none()
     """Provider of them with too few resources to who holds these."""
 
     # What nova-scheduler does with the candidates of placement.
@@ -98,12 +97,10 @@ class Facts:
     """Compute nodes of hosts that are mapped to no cell."""
 
     def staying_on(self, host: str, node: str) -> 'Facts':
-        """Return the facts of a server for which nova-scheduler is not asked.
-
-        It needs no nova-compute service that nova-scheduler would find.
-        """
+        """Return the facts of a server that stays on its host."""
         nodes = self.nova.nodes_of({host})
         # The names of ironic's, of which a host has many, are their UUIDs.
+        # The server needs no service that nova-scheduler would find.
         return dataclasses.replace(
             self, requested=nodes & {node} or nodes,
             states=frozenset(self.nova.nodes), serviceless=frozenset(),

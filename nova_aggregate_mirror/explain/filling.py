@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers on the hosts that nova-scheduler chooses, one after the other.
-
-Nova's own code chooses each host and takes the server from it. Placement has
-not seen the servers before: what they took of its candidates is counted here.
-"""
+"""Servers on the hosts that nova-scheduler chooses, one after the other."""
 
 import collections
 from collections import abc
@@ -78,12 +74,13 @@ class Filling:
         self._states = list(states)
         self._time = timeutils.utcnow()
         self.taken = Taken()
-        """What the servers took of placement's candidates, or gave back."""
+        """What the servers took of placement's candidates, or gave back:
+        placement has not seen them."""
         self.servers: dict[str, str] = {}
         """Each server that was placed, to its host."""
 
     def choose(self, spec: request_spec.RequestSpec,
-               answers: abc.Sequence[candidates.Candidates],
+               answers: candidates.Answers,
                hosts: abc.Iterable[Any] | None = None) -> list[Any]:
         """Return the weighed hosts that pass, the best first.
 
@@ -134,13 +131,11 @@ class Filling:
         # The move ends before the next server is asked for.
         state.num_io_ops -= 1
 
-    def fill(self, spec: request_spec.RequestSpec,
-             answers: abc.Sequence[candidates.Candidates]
+    def fill(self, spec: request_spec.RequestSpec, answers: candidates.Answers
              ) -> abc.Iterator[str]:
         """Create servers until none finds a host; return the host of each."""
-        addresses, group, topology = (
-            request_spec.get_addresses(spec), spec.instance_group,
-            spec.numa_topology)
+        addresses = request_spec.get_addresses(spec)
+        group, topology = spec.instance_group, spec.numa_topology
         for _number in range(explanation.MAX_SERVERS):
             # The server before this one was fitted to the cells of its host.
             spec.numa_topology = topology and topology.obj_clone()
@@ -157,8 +152,8 @@ class Filling:
             yield weighed[0].obj.host
 
     def exhausted(self, spec: request_spec.RequestSpec,
-                  answers: abc.Sequence[candidates.Candidates],
-                  nodes: abc.Collection[str]) -> dict[str, str]:
+                  answers: candidates.Answers, nodes: abc.Collection[str]
+                  ) -> dict[str, str]:
         """Return why nodes that found room at first take no further server.
 
         :returns: each to resource classes that ran out, or a host filter

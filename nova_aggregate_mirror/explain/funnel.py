@@ -32,7 +32,7 @@ class Funnel:
     passed: Passed
     """Each condition with the compute nodes that are not known to fail it: one
     with several providers is not asked about after the first that it fails."""
-    answers: abc.Sequence[candidates.Candidates] = ()
+    answers: candidates.Answers = ()
     """The response to each query, without its limit."""
     trees: abc.Mapping[str, abc.Sequence[str]] = dataclasses.field(
         default_factory=dict)
@@ -51,8 +51,7 @@ class Funnel:
 
 
 def read(reader: candidates.CandidateReader, sharing: frozenset[str],
-         for_each: parallel.Each,
-         queries: abc.Sequence[placement_query.PlacementQuery],
+         for_each: parallel.Each, queries: placement_query.Queries,
          nodes: frozenset[str]) -> Funnel:
     """Read which nodes meet each condition of a query.
 
@@ -86,16 +85,9 @@ def read(reader: candidates.CandidateReader, sharing: frozenset[str],
 
 
 def _passed(reader: candidates.CandidateReader, for_each: parallel.Each,
-            queries: abc.Sequence[placement_query.PlacementQuery],
-            single: frozenset[str], remaining: frozenset[str],
-            complete: frozenset[str]) -> Passed:
-    """Return each condition with the nodes that are not known to fail it.
-
-    :param single: nodes with a single provider
-    :param remaining: other nodes
-    :param complete: providers of whole answers, which pass; placement may cut
-        the answer to a part, and then they are not within it
-    """
+            queries: placement_query.Queries, single: frozenset[str],
+            remaining: frozenset[str], complete: frozenset[str]) -> Passed:
+    """Return each condition with the nodes that are not known to fail it."""
     def candidates_of(part: abc.Sequence[Condition]) -> abc.Iterable[str]:
         return reader.candidates(query.parameters(part)).summaries
 
@@ -116,7 +108,7 @@ def _passed(reader: candidates.CandidateReader, for_each: parallel.Each,
     # All conditions together are a complete query.
     for condition, by_itself, joint in zip(
             conditions, alone, [*together, frozenset[str]()], strict=True):
-        # Placement may change between two queries.
+        # Placement may change between queries, or cut the answer to a part.
         failing = (remaining - joint) - complete
         remaining -= failing
         failing |= (single - by_itself) - complete
@@ -125,8 +117,7 @@ def _passed(reader: candidates.CandidateReader, for_each: parallel.Each,
 
 
 def _ask(ask: abc.Callable[[abc.Sequence[Condition]], abc.Iterable[str]],
-         for_each: parallel.Each,
-         queries: abc.Sequence[placement_query.PlacementQuery],
+         for_each: parallel.Each, queries: placement_query.Queries,
          parts: abc.Sequence[abc.Sequence[Condition]], nodes: frozenset[str]
          ) -> list[frozenset[str]]:
     """Return the nodes that meet each part of a query, or an alternative."""
@@ -143,8 +134,7 @@ def _ask(ask: abc.Callable[[abc.Sequence[Condition]], abc.Iterable[str]],
 
 
 def _within_limit(reader: candidates.CandidateReader,
-                  queries: abc.Sequence[placement_query.PlacementQuery],
-                  answers: abc.Sequence[candidates.Candidates]
+                  queries: placement_query.Queries, answers: candidates.Answers
                   ) -> tuple[frozenset[str], str]:
     """Return the providers within nova's limit, and it if it cuts any."""
     providers: frozenset[str] = frozenset()

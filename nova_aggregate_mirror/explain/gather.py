@@ -88,11 +88,7 @@ def explain(cloud: Cloud, args: argparse.Namespace,
 
 
 def read_nova(cloud: Cloud, hosts: abc.Iterable[str]) -> source.Nova:
-    """Read nova's hosts and aggregates.
-
-    :param hosts: hosts that have to be among them
-    :raises UnknownName: nova has no such host
-    """
+    """Read nova; raise UnknownName if it lacks any of these hosts."""
     nova = cloud.nova.read_all()
     unknown = [host for host in sorted({*hosts}) if not nova.nodes_of({host})]
     if unknown:
@@ -153,14 +149,11 @@ def gather(cloud: Cloud, nova: source.Nova,
     """Rehearse the scheduling of a request; write and claim nothing.
 
     :param hosts: hosts to explain, with each filter; empty means all
-    :param pending: host to the age of its oldest pending row of the journal,
-        in seconds
+    :param pending: as in ``Facts``
     :raises MirrorError: placement or nova could not be read
     """
     manager = manager_of(cloud, nova)
-    facts = dataclasses.replace(
-        _before_scheduling(nova, request, manager, hosts),
-        pending=pending or {})
+    facts = _before_scheduling(nova, request, manager, hosts, pending or {})
     if request.stays_on:
         return facts.staying_on(*request.stays_on)
     trial = rehearsal.Rehearsal(
@@ -213,7 +206,8 @@ def remarks(manager: host_states.HostManager) -> list[str]:
 
 def _before_scheduling(nova: source.Nova, request: requests.SchedulingRequest,
                        manager: host_states.HostManager,
-                       hosts: abc.Collection[str]) -> Facts:
+                       hosts: abc.Collection[str],
+                       pending: abc.Mapping[str, float]) -> Facts:
     """Observe the request, and the hosts and services of nova."""
     is_up = servicegroup.API().service_is_up
     computes: dict[str, Any] = {}
@@ -247,14 +241,14 @@ def _before_scheduling(nova: source.Nova, request: requests.SchedulingRequest,
                               if service.forced_down),
         down=frozenset(host for host, service in computes.items()
                        if not is_up(service)),
-        serviceless=all_nodes - nodes,
+        serviceless=all_nodes - nodes, pending=pending,
         cells_disabled=nova.nodes_of(hosts_disabled),
         unmapped=nova.nodes_unmapped & all_nodes
         if request.operation == explanation.CREATE else frozenset())
 
 
 def _rejection(reader: candidates.CandidateReader,
-               queries: abc.Sequence[placement_query.PlacementQuery],
+               queries: placement_query.Queries,
                error: exceptions.RequestRejected) -> Refusal:
     classes, traits, groups = set[str](), set[str](), set[str]()
     # Another one has the same, but for PCPU or VCPU.
@@ -276,8 +270,7 @@ def _rejection(reader: candidates.CandidateReader,
     return Refusal(QUERY, str(error))
 
 
-def _ask_placement(cloud: Cloud,
-                   queries: abc.Sequence[placement_query.PlacementQuery],
+def _ask_placement(cloud: Cloud, queries: placement_query.Queries,
                    facts: Facts) -> Facts:
     """Add what placement responds to the queries."""
     reader = candidates.CandidateReader(cloud.placement)
@@ -318,10 +311,7 @@ def _ask_placement(cloud: Cloud,
 def _run_nova(cloud: Cloud, request: requests.SchedulingRequest,
               trial: rehearsal.Rehearsal, manager: host_states.HostManager,
               facts: Facts, named: frozenset[str]) -> Facts:
-    """Add what nova does with the candidates of placement.
-
-    :param named: compute nodes to run all filters for
-    """
+    """Add what nova does with candidates, and each filter for ``named``."""
     spec = request.spec
     nodes, answers = frozenset(facts.nova.nodes), None
     if facts.funnel:

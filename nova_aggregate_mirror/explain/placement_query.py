@@ -37,10 +37,7 @@ FREE_SEGMENTS = Origin('segments with free addresses', step=(
 
 @dataclasses.dataclass(frozen=True)
 class Condition:
-    """A condition of a query to placement.
-
-    ``key`` and ``value`` are a parameter of ``GET /allocation_candidates``.
-    """
+    """A condition: a parameter of ``GET /allocation_candidates``."""
 
     key: str
     value: str
@@ -114,20 +111,20 @@ class PlacementQuery:
                    for condition in self.conditions)
 
 
+Queries = abc.Sequence[PlacementQuery]
+
+
 def parse(parameters: abc.Iterable[tuple[str, str]],
           origin: abc.Callable[[Condition], Origin] = lambda _: Origin()
           ) -> PlacementQuery:
-    """Split the parameters of a query into conditions.
-
-    The resources of a numbered group stay together, because one provider has
-    to have all of them.
-    """
+    """Split the parameters of a query into conditions."""
     conditions, limits = [], {LIMIT: '', POLICY: ''}
     for key, value in parameters:
         if key in limits:
             limits[key] = value
             continue
         whole = Condition(key, value)
+        # One provider has to have all resources of a numbered group.
         is_grouped = whole.kind == RESOURCES and bool(whole.group)
         separate = whole.kind in _LISTS and not is_grouped
         for part in value.split(',') if separate else [value]:
@@ -137,8 +134,7 @@ def parse(parameters: abc.Iterable[tuple[str, str]],
     return PlacementQuery(tuple(conditions), limits[POLICY], limits[LIMIT])
 
 
-def alternatives(queries: abc.Sequence[PlacementQuery],
-                 part: abc.Sequence[Condition]
+def alternatives(queries: Queries, part: abc.Sequence[Condition]
                  ) -> abc.Iterator[abc.Sequence[Condition]]:
     """Return the parts of queries to ask, for a part of the first one.
 
