@@ -18,7 +18,7 @@ from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filling
 from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.explain import placement_query
-from nova_aggregate_mirror.explain.request import networks
+from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror.scheduler import narrowing
 from nova_aggregate_mirror.scheduler import request_spec
 
@@ -65,7 +65,7 @@ class Rehearsal:
         if utils.request_is_rebuild(self._spec):
             return []
         try:
-            with networks.translated('running the request filters'):
+            with requests.neutron_translated('running the request filters'):
                 for query_filter in request_filter.ALL_REQUEST_FILTERS:
                     self._run(query_filter)
             build = functools.partial(
@@ -83,19 +83,18 @@ class Rehearsal:
         return [placement_query.parse(self._parameters(query), self._origin)
                 for query in resources]
 
-    def states(
-            self, answers: abc.Sequence[candidates.Candidates] | None = None,
-            named: abc.Iterable[str] = ()) -> list[host_manager.HostState]:
+    def states(self, answers: candidates.Answers | None = None,
+               named: abc.Iterable[str] = ()) -> list[host_manager.HostState]:
         """Read the host states of the candidates, as nova-scheduler does.
 
         :param answers: None for all hosts, as without a query to placement
         :param named: further compute nodes to read
         """
-        uuids, requests = set(named), list[Any]()
+        uuids, allocations = set(named), list[Any]()
         for answer in answers or ():
             uuids.update(answer.summaries)
-            requests += answer.requests
-        offered = candidates.by_provider(requests)
+            allocations += answer.requests
+        offered = candidates.by_provider(allocations)
         states = list(self._manager.get_host_states_by_uuids(
             self._context, None if answers is None else sorted(uuids),
             self._spec))

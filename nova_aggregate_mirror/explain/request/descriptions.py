@@ -15,7 +15,6 @@ from oslo_utils import uuidutils
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import request as requests
-from nova_aggregate_mirror.explain.request import networks as network_requests
 
 
 def of_description(context: Any, flavor: str, image: abc.Mapping[str, Any],
@@ -44,11 +43,11 @@ def of_description(context: Any, flavor: str, image: abc.Mapping[str, Any],
     wanted = requests.flavor(context, flavor)
     notes = [*_zone_notes(zone, zone_name, from_volume),
              *requests.accelerator_notes(wanted)]
-    requested = network_requests.requested_networks(networks, ports)
+    requested = requests.requested_networks(networks, ports)
     image_meta = objects.ImageMeta.from_dict(image)
     affinity = hardware.get_pci_numa_policy_constraint(wanted, image_meta)
     pci_requests = requests.pci_requests(wanted, notes, affinity)
-    metadata, resources, parameters = network_requests.port_resources(
+    metadata, resources, parameters = requests.port_resources(
         context, requested, None, notes, pci_requests, affinity)
     group = None
     if 'group' in hints:
@@ -89,16 +88,13 @@ def _zone_notes(argument: str, zone: str, from_volume: bool
 
 
 def _zone(context: Any, zone: str) -> tuple[str, str | None, str | None]:
-    """Return the availability zone, and the host and node that it forces.
-
-    As nova-api, which drops the zone unless the host is in it; to nova-api a
-    node alone is in the default zone.
-    """
+    """Return the availability zone, and the host and node that it forces."""
     if ':' not in zone:
         return zone or CONF.default_schedule_zone or '', None, None
     from nova.compute import api
     zone, host, node = api.API.parse_availability_zone(context, zone)
-    # Before nova 33, eventlet patches Python if nova-api's own is imported.
+    # As nova-api, to which a node alone is in the default zone. Before nova
+    # 33, eventlet patches Python if nova-api's own is imported.
     if (host or node) and zone != (
             availability_zones.get_host_availability_zone(context, host)):
         zone = ''

@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nova-api and nova-conductor change in a stored request, by operation.
-
-Each step names the methods of nova that do it. What they refuse is not here:
-nova tells it the user. An exception of nova is why it cannot build the
-request.
-"""
+"""What nova changes in a stored request before it schedules, by operation."""
 
 from collections import abc
 import dataclasses
@@ -20,7 +15,6 @@ from nova.virt import hardware
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import request as requests
-from nova_aggregate_mirror.explain.request import networks
 from nova_aggregate_mirror.placement import client
 
 KEPT_IMAGE = ('with the image that it has, nova rebuilds the server on its '
@@ -43,7 +37,7 @@ class PreparedRequest(requests.SchedulingRequest):
     """None if it is in no cell."""
     cell: Any
     networks: Any
-    """Those that replace the server's, of ``networks``."""
+    """Those that replace the server's, of ``requested_networks``."""
     placement: client.Client
     zone: str
     """The new one of an unshelve."""
@@ -141,11 +135,8 @@ def move(request: PreparedRequest) -> None:
 
 
 def stay_in_cell(request: PreparedRequest) -> None:
-    """Forbid other cells: ``MigrationTask``, ``rebuild_instance`` and others.
-
-    Nova's policy allows moves between cells to nobody, by default. The hosts
-    of a server group are those in the cell of the server.
-    """
+    """Forbid other cells: ``MigrationTask``, ``rebuild_instance``..."""
+    # Nova's policy allows moves between cells to nobody, by default.
     request.spec.requested_destination = objects.Destination(
         allow_cross_cell_move=False, cell=request.cell)
     if request.host:
@@ -158,13 +149,14 @@ def stay_in_cell(request: PreparedRequest) -> None:
         # As ``API.evacuate``: only ironic has several, which evacuates none.
         request.spec.requested_destination.node = nodes[0].hypervisor_hostname
     _fill_in(request)
+    # The hosts of a server group are those in the cell of the server.
     utils.setup_instance_group(request.cell_context, request.spec)
 
 
 def _read_port_resources(request: PreparedRequest) -> None:
     spec = request.spec
     _metadata, spec.requested_resources, spec.request_level_params = (
-        networks.port_resources(
+        requests.port_resources(
             request.context, request.networks,
             request.instance and request.instance.uuid, request.notes))
     spec.generate_request_groups_from_pci_requests()
@@ -187,4 +179,4 @@ PREPARATIONS: abc.Mapping[str, tuple[Step, ...]] = {
     'unshelve': (offloaded, move),
     'rebuild': (stay_in_cell, new_image),
 }
-"""Operation to its steps, in nova's order."""
+"""Operation to its steps, in nova's order; what nova refuses is not here."""

@@ -19,7 +19,6 @@ from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import request as requests
-from nova_aggregate_mirror.explain.request import networks as network_requests
 from nova_aggregate_mirror.explain.request import preparations
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.scheduler import moving
@@ -72,7 +71,7 @@ def of_server(context: Any, placement: client.Client, server: str,
     request = preparations.PreparedRequest(
         spec=spec, operation=operation, context=context,
         cell_context=cell_context, instance=instance, cell=cell,
-        networks=network_requests.requested_networks(networks, ports),
+        networks=requests.requested_networks(networks, ports),
         placement=placement, zone=zone, remarks=remarks,
         record=instance and _record(cell_context, instance),
         notes=[] if instance or remarks else [DELETED])
