@@ -136,10 +136,7 @@ def _count(text: str) -> int | str:
 
 
 def check(options: argparse.Namespace) -> None:
-    """Check arguments that depend on each other.
-
-    ``operation`` becomes a text, with ``new_flavor`` beside it.
-    """
+    """Check arguments that depend on each other; split ``operation``."""
     operation, *parameters = options.operation
     options.operation, options.new_flavor = operation, ' '.join(parameters)
     subject, allowed = '--server', [*explanation.OPERATIONS]

@@ -37,8 +37,7 @@ NOT_LOOKED_AT = {
     'addresses',
     explanation.REBUILD: 'state of the server, quotas, the image and its '
     'traits, volumes'}
-"""What nova-api, nova-conductor, cinder and neutron may refuse, by operation.
-"""
+"""What nova-api, nova-conductor, cinder and neutron may refuse."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,10 +139,8 @@ def filter_rejects(facts: Facts, nodes: Nodes) -> Exclusions:
 
 
 def _unusable(facts: Facts) -> abc.Mapping[str, str]:
-    """Map the nodes that ComputeFilter would reject to no message.
-
-    Nova does not run it for a rebuild, the only request without a query.
-    """
+    """Map the nodes that ComputeFilter would reject to no message."""
+    # Nova does not run it for a rebuild, the only request without a query.
     unusable = facts.down | facts.disabled.keys() if facts.funnel else ()
     return {node: '' for node, host in facts.nova.nodes.items()
             if host in unusable and node not in facts.scores}
@@ -170,9 +167,7 @@ CONDITIONS: tuple[abc.Callable[[Facts, Nodes], Exclusions], ...] = (
 """What excludes hosts, in nova's order.
 
 Each gets the compute nodes that met those before it, and yields what it asks,
-with the nodes that each of them excludes. If it is known that other
-nodes do not meet a condition either, they may be among them; all are compute
-nodes of ``facts.nova``.
+with the nodes of ``facts.nova`` that are known not to meet that.
 """
 
 
@@ -206,8 +201,7 @@ def explain(facts: Facts) -> explanation.Answer:
     verdicts.sort(key=_rank)
     return dataclasses.replace(
         facts.answer, conditions=conditions, verdicts=verdicts,
-        notes=_notes(facts),
-        not_looked_at=NOT_LOOKED_AT[facts.operation],
+        notes=_notes(facts), not_looked_at=NOT_LOOKED_AT[facts.operation],
         failure=facts.refusal.reason if facts.refusal else '')
 
 

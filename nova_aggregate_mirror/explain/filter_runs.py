@@ -40,10 +40,7 @@ def reason(exc: Exception) -> str:
 
 @contextlib.contextmanager
 def failures_of(plugin: Any) -> abc.Iterator[None]:
-    """Translate the exceptions of a filter or weigher.
-
-    :raises Refusal: for any but ``NO_PLUGIN_FAILURES``
-    """
+    """Raise Refusal if a filter or weigher fails by a fault of its own."""
     try:
         yield
     except NO_PLUGIN_FAILURES:
@@ -92,11 +89,12 @@ def _readable(arg: Any) -> Any:
     """Return requests of PCI devices as their numbers and aliases."""
     if not isinstance(arg, instance_pci_requests.InstancePCIRequests):
         return arg
-    # Those of ports have no alias.
-    names = (request.alias_name or 'for port %s' % request.requester_id
-             for request in arg.requests)
-    return ', '.join('%d %s' % (request.count, name) for request, name
-                     in zip(arg.requests, names, strict=True))
+    texts = []
+    for request in arg.requests:
+        # Those of ports have no alias.
+        name = request.alias_name or 'for port %s' % request.requester_id
+        texts.append('%d %s' % (request.count, name))
+    return ', '.join(texts)
 
 
 def _without_names(text: str, state: host_manager.HostState) -> str:

@@ -58,10 +58,7 @@ def check_nova() -> None:
 
 
 class _Instances(collections.UserDict[str, Any]):
-    """The instances of a host, read when a filter or weigher needs them.
-
-    :param read: returns a context of the cell, and host to UUIDs
-    """
+    """The instances of a host, read when a filter or weigher needs them."""
 
     def __init__(self, read: abc.Callable[[], Any], host: str) -> None:
         self._read = read
@@ -76,13 +73,11 @@ class _Instances(collections.UserDict[str, Any]):
 
 @contextlib.contextmanager
 def _reading(table: str) -> abc.Iterator[None]:
-    """Translate what nova's objects raise for a row that they cannot read.
-
-    :raises NovaUnavailable: nova-scheduler fails with it when it starts
-    """
+    """Translate what nova's objects raise for a row that they cannot read."""
     try:
         yield
     except (TypeError, ValueError) as exc:
+        # Nova-scheduler fails with it when it starts.
         raise exceptions.NovaUnavailable(
             'cannot read a row: %s' % exc, 'nova itself', 'table %s' % table,
             step='correct the row that has NULL, or a text that nova does not '
@@ -221,19 +216,16 @@ class HostManager(host_manager.HostManager):
 
     def _get_computes_for_cells(self, context: Any, cells: abc.Sequence[Any],
                                 compute_uuids: Any) -> Any:
-        """Return what nova's method does, with the services read before.
-
-        :raises CellUnavailable: nova only logs that a cell has failed
-        """
+        """Return what nova's method does, with the services read before."""
         nodes, services = {}, dict[str, Any]()
-        for cell, computes in self._ask(
-                context, cells, lambda target:
-                objects.ComputeNodeList.get_all(target)
-                if compute_uuids is None else
-                objects.ComputeNodeList.get_all_by_uuids(
-                    target, compute_uuids)):
+        query = objects.ComputeNodeList.get_all
+        if compute_uuids is not None:
+            query = functools.partial(
+                objects.ComputeNodeList.get_all_by_uuids,
+                compute_uuids=compute_uuids)
+        for cell, computes in self._ask(context, cells, query):
             if isinstance(computes, exceptions.CellUnavailable):
-                raise computes
+                raise computes  # Nova only logs it.
             nodes[cell.uuid] = computes
             hosts = sorted({compute.host for compute in computes})
             read = functools.partial(self._instances, context, cell, hosts)

@@ -1,11 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of reasons: the one home of what to do about each: pure.
-
-It has a step for creations and one for moves: the flavor, image, hints and
-group of a server that exists stay as they are, but for a resize.
-
-Long because all reasons are here, in the order of the conditions.
-"""
+"""The table of reasons, each with what to do about it: pure."""
 
 import dataclasses
 
@@ -24,12 +18,12 @@ class Row:
     """A reason why a compute node does not meet a condition."""
 
     kind: str
-    """The same word for all reasons of this kind, for programs."""
     phrase: str
     """Follows a number of hosts; may have places such as ``%(name)s``."""
     step: str
     """For a creation, and for a move unless that has its own."""
     move: str | None = None
+    """A server that exists keeps its flavor, image, hints and group."""
 
 
 REFUSALS = {
@@ -64,6 +58,7 @@ _COMPARE_AGGREGATES = (
 _REPORTS = ('nova-compute reports it if the host has it; check its '
             'configuration')
 
+# In the order of the conditions.
 REASONS = {
     # The request, and the provider of the compute node.
     'refused': Row(

@@ -34,11 +34,7 @@ _OF_IRONIC = ('if it is an ironic node, it is in use, in maintenance or being '
 
 
 def reason(key: str, facts: Facts, detail: str = '', **places: Any) -> Reason:
-    """Return a reason of the table.
-
-    :param key: of ``reason_table.REASONS``
-    :param places: what its texts have places for
-    """
+    """Return a reason of ``reason_table.REASONS``; fill its places."""
     row = reason_table.REASONS[key]
     step = (row.step if facts.operation == explanation.CREATE
             or row.move is None else row.move)
@@ -46,10 +42,7 @@ def reason(key: str, facts: Facts, detail: str = '', **places: Any) -> Reason:
 
 
 def refusal(key: str, condition: str, **places: Any) -> facts.Refusal:
-    """Return why a request is refused whatever hosts there are.
-
-    :param key: of ``reason_table.REFUSALS``
-    """
+    """Return a refusal of ``reason_table.REFUSALS``; fill its places."""
     why, step = reason_table.REFUSALS[key]
     return facts.Refusal(condition, why % places, step % places)
 

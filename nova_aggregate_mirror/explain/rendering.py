@@ -88,10 +88,7 @@ def names(hosts: abc.Iterable[str], limit: int) -> str:
 
 
 def text(answer: explanation.Answer, tables: bool = True) -> str:
-    """Render the answer.
-
-    :param tables: whether with the table of hosts
-    """
+    """Render the answer, perhaps with the table of hosts."""
     parts = [paragraph(remark) for remark in answer.remarks]
     if answer.record:
         parts.append(paragraph(state(answer.record)))
@@ -175,12 +172,10 @@ def _table_row(count: int, names: str, *reason: str
 
 
 def groups(answer: explanation.Answer) -> list[list[explanation.Verdict]]:
-    """Group verdicts of one condition with the same reason, in their order.
-
-    Further reasons have the same phrases, and may differ in their figures.
-    """
+    """Group verdicts of one condition with the same reason, in their order."""
     groups: dict[Any, list[explanation.Verdict]] = {}
     for verdict in answer.verdicts:
+        # These may differ in their figures.
         further = tuple(reason.phrase for reason in verdict.also)
         key = verdict.condition, verdict.reason, further
         groups.setdefault(key, []).append(verdict)
@@ -188,14 +183,12 @@ def groups(answer: explanation.Answer) -> list[list[explanation.Verdict]]:
 
 
 def reasons(verdicts: list[explanation.Verdict]) -> list[explanation.Reason]:
-    """Return the reasons of a group; a single host is named in them.
-
-    A reason that differs between the verdicts is its phrase only.
-    """
+    """Return the reasons of a group; a single host is named in them."""
     common = []
     for reason, *others in zip(*((verdict.reason, *verdict.also)
                                  for verdict in verdicts), strict=True):
         if {*others} - {reason}:
+            # They have the phrase in common.
             reason = explanation.Reason(reason.kind, reason.phrase)
         common.append(reason)
     hosts = {verdict.host for verdict in verdicts}
