@@ -117,7 +117,7 @@ def service_missing(facts: Facts, nodes: Nodes) -> Exclusions:
 def host_not_requested(facts: Facts, nodes: Nodes) -> Exclusions:
     yield Exclusion('requested hosts', 'nova', {
         node: reasons.reason('ignored', facts, 'the server is on it')
-        if node in facts.ignored else reasons.reason('not_requested', facts)
+        if node in facts.ignored else reasons.reason('not_named', facts)
         for node in (nodes - facts.requested) | facts.ignored}, always=False)
 
 

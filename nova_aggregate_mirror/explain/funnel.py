@@ -2,7 +2,6 @@
 """Providers that placement leaves after each condition of a query."""
 
 from collections import abc
-import contextlib
 import dataclasses
 import itertools
 
@@ -154,7 +153,8 @@ def read_figures(reader: candidates.CandidateReader, for_each: parallel.Each,
                  ) -> abc.Mapping[str, Inventories]:
     """Read the inventories of the nodes with too few resources.
 
-    :param nodes: all compute nodes; the first of them are read
+    :param nodes: all compute nodes; of those that fail no condition before,
+        and then of the others, the first are read
     """
     readable = {node for node, providers in funnel.trees.items()
                 if len(providers) <= MAX_TREE}
@@ -164,15 +164,13 @@ def read_figures(reader: candidates.CandidateReader, for_each: parallel.Each,
         if condition.kind == placement_query.RESOURCES:
             failing = readable - passed - wanted.keys()
             ordered = [node for node in nodes if node in failing]
-            # First those that fail no condition before.
             ordered.sort(key=lambda node: node not in remaining)
             wanted |= dict.fromkeys(ordered[:MAX_FIGURES])
         remaining = remaining & passed
     responses = for_each(
         lambda node: _inventories(reader, funnel.trees[node]), wanted)
-    # A provider that was deleted meanwhile has none.
     return {node: inventories for node, inventories
-            in zip(wanted, responses, strict=True) if inventories}
+            in zip(wanted, responses, strict=True) if inventories is not None}
 
 
 def scarce_providers(funnel: Funnel, figures: abc.Mapping[str, Inventories]
@@ -191,12 +189,14 @@ def scarce_providers(funnel: Funnel, figures: abc.Mapping[str, Inventories]
 
 
 def _inventories(reader: candidates.CandidateReader,
-                 providers: abc.Sequence[str]) -> Inventories:
-    """Read the inventories of a tree."""
+                 providers: abc.Sequence[str]) -> Inventories | None:
+    """Read the inventories of a tree; None if it changes meanwhile."""
     inventories: dict[str, candidates.Inventory | None] = {}
     for provider in providers:
-        # One that was deleted meanwhile has none.
-        with contextlib.suppress(exceptions.ProviderNotFound):
-            for name, inventory in reader.inventories(provider).items():
-                inventories[name] = None if name in inventories else inventory
+        try:
+            found = reader.inventories(provider)
+        except exceptions.ProviderNotFound:
+            return None
+        for name, inventory in found.items():
+            inventories[name] = None if name in inventories else inventory
     return inventories

@@ -79,6 +79,7 @@ REASONS = {
     'not_requested': Row(
         'not_requested', 'not the requested host',
         'request another host, or none'),
+    'not_named': Row('not_requested', 'not the requested host', NONE),
     'no_inventory': Row(
         'no_inventory', 'have no %(name)s', _REPORTS + ', or use another '
         'flavor', _REPORTS),

@@ -221,6 +221,8 @@ class TestMoves(explaining.ExplainingTest):
         self.assertEqual(
             {'first': 'acceptable', 'second': 'not the requested host',
              'other': 'not the requested host'}, self.reasons(answer))
+        self.assertEqual({''}, {
+            verdict.reason.step for verdict in answer.verdicts})
         # Nova applies no ComputeFilter to a rebuild.
         self.assertEqual({()}, {verdict.also for verdict in answer.verdicts})
         self.assertEqual(before, self.stored())

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is asked of placement, and what is made of the answers."""
 
+import fixtures
 import testtools
 
 from nova_aggregate_mirror import exceptions
@@ -128,3 +129,31 @@ class TestNarrow(testtools.TestCase):
 
         observed = narrow(Refusing({'a': 'a'}, 'a'), QUERY)
         self.assertEqual([frozenset('a')] * 3, passed(observed))
+
+
+class TestFigures(testtools.TestCase):
+    """Of which nodes the inventories are read."""
+
+    def read(self, *deleted):
+        class Reader:
+            def inventories(self, provider):
+                if provider in deleted:
+                    raise exceptions.ProviderNotFound('deleted')
+                return {}
+
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.explain.funnel.MAX_FIGURES', 1))
+        memory, vcpu = QUERY.conditions[:2]
+        narrowed = funnel.Funnel(
+            frozenset('abc'), [(memory, frozenset('c')), (vcpu, frozenset())],
+            trees={node: [node] for node in 'abc'})
+        return funnel.read_figures(
+            Reader(), workers.each(), narrowed, ['a', 'b', 'c'])
+
+    def test_nodes_that_fail_nothing_before_come_first(self):
+        """Their reason is the condition that the figures are about."""
+        self.assertEqual({'a': {}, 'c': {}}, self.read())
+
+    def test_provider_that_is_deleted_meanwhile(self):
+        """It is not said to have no inventory."""
+        self.assertEqual({'c': {}}, self.read('a'))
