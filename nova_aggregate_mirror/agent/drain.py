@@ -367,6 +367,7 @@ class Drain:
         """Forget a row that is in sync, or let it wait."""
         known, now = self._known[row.id], self._now()
         self._unusable = None
+        self._unclosed.clear()
         if row.id in locks.waited:
             lock = known.lock
             if lock is None:
@@ -433,7 +434,7 @@ class Drain:
             for row in failed:
                 self._known[row.id].wait(self._now() + RETRIABLE_BACKOFF)
             self._unusable = unusable[0]
-            self._unclosed = {row.id for row in failed}
+            self._unclosed |= {row.id for row in failed}
             raise self._unusable
         for row, error in list(failed.items()):
             if isinstance(error, exceptions.NotTried):

@@ -63,9 +63,10 @@ def _credentials(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
         return []
     if 'auth_type' in names:
         # It is unknown which of the other options are used.
-        done = {name for _file, group_name, name, _value
+        done = {name: value.strip() for _file, group_name, name, value
                 in option_values.entries(conf) if group_name == section}
-        names = [name for name in EXAMPLE if name not in done]
+        names = [name for name in EXAMPLE
+                 if name == 'auth_type' or not done.get(name)]
     report, consequence = checks.failure, CONSEQUENCES[group][1]
     if conf.aggregate_mirror.missing_credentials != 'fail':
         report, consequence = checks.warning, (

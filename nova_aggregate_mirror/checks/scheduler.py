@@ -51,9 +51,9 @@ def filters(deployment: checks.Deployment) -> checks.Findings:
     return findings
 
 
-def _names(call: errors.Call, answer: Any) -> frozenset[object]:
+def _names(call: errors.Call, answer: Any) -> frozenset[str]:
     responses.providers(call, answer)  # Checks the answer.
-    return frozenset(entry.get('name')
+    return frozenset(str(entry.get('name'))
                      for entry in answer['resource_providers'])
 
 

@@ -117,6 +117,7 @@ class TestDrain(case.AgentTest):
         # Another agent has closed it; what waits for a cell is no reason.
         self.assertEqual([waiting.id], [row.id for row in self.left()])
         self.drain.step()
+        self.nova.silent = set()
         self.hand_over('h1')
         while self.left():
             self.clock += 1.0
