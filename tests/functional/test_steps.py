@@ -76,8 +76,7 @@ UNFOLLOWED = {
     'give the user a role that nova\'s policy':
         CLIENT + 'tests.functional.test_api_source',
     'correct the argument, or': 'tests.functional.test_manage',
-    'delete it for the default, mirror, or set mode':
-        'the status check has the lines: tests.unit.test_option_values',
+    'delete it; the default then applies': 'tests.unit.test_option_values',
     'correct the clock of this host':
         'needs a host whose clock is wrong: tests.unit.checks.test_placement',
     'see the kernel log of this host': LISTS,
