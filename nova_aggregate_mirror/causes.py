@@ -113,7 +113,8 @@ DESCRIPTORS = Cause(
     'no_descriptor', 'was not asked: this process has too many open files',
     'raise the limit of open files of this process')
 FILE = Cause('file_unusable', 'cannot use %s: %s',
-             'let the user of this process use that path')
+             'let the user of this process create and use that path; if '
+             'it is wrong, correct {address}')
 
 # Answers of services.
 LOGIN = Cause('login_refused', 'refused the credentials with 401',
@@ -165,7 +166,7 @@ READ_ONLY = Cause('read_only', 'is read-only',
                   'set the host in {address} to a server that accepts writes')
 RIGHTS = Cause('right_missing', 'refused the user a right that is required',
                'grant all rights on the database to the user in {address}')
-FULL = Cause('no_space', 'has no space left', 'free space on {server}')
+FULL = Cause('no_space', 'has no space left', 'make room on {server}')
 CROWDED = Cause('too_many_connections', 'has too many connections',
                 'raise max_connections on {server}')
 CROWDED_BY_USER = Cause(
@@ -215,7 +216,7 @@ FAILED = _log('failed', 'failed: %s')
 MOVE = 'move %s* to another directory, and restart nova-api and the agent'
 """The step for an SQLite journal that nothing repairs: nova-api creates one,
 and the next full sync mirrors what was to be mirrored."""
-FILE_FULL = Cause('no_space', 'has no space left', 'free space in %s')
+FILE_FULL = Cause('no_space', 'has no space left', 'make room in %s')
 FILE_DENIED = Cause('access_denied', 'cannot use %s: Permission denied',
                     'run "chmod u+rwX %s"')
 FILE_OF_ANOTHER = Cause('access_denied', 'cannot use %s: Permission denied',

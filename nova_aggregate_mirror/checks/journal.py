@@ -97,7 +97,7 @@ def space(deployment: checks.Deployment) -> checks.Findings:
     if free >= LEAST_FREE:
         return []
     return checks.warning(
-        'Only %.1f MiB are free for the SQLite journal: free space in %s.'
+        'Only %.1f MiB are free for the SQLite journal: make room in %s.'
         % (free, directory))
 
 

@@ -54,7 +54,7 @@ UNFOLLOWED = {
     'In nova-scheduler\'s environment, run':
         PACKAGES + 'tests.unit.checks.test_nova',
     'find it with "fuser -v %s"': LISTS,
-    'free space in %s': 'needs a full disk: tests.unit.journal.db.test_sqlite',
+    'make room in %s': 'needs a full disk: tests.unit.journal.db.test_sqlite',
     'run "chmod u+rwX %s"': 'tests.unit.checks.test_nova',
     'run this as its owner, user %s': USERS,
     'Run nova-api, the agent and the commands as %s, then run': USERS,
@@ -67,7 +67,7 @@ UNFOLLOWED = {
     'Start an agent': AGENT, 'Start one with the': AGENT,
     'To list the reason of each, run': LISTS,
     'Upgrade placement to 2.0.0': PACKAGES + 'tests.unit.checks',
-    'free space on %s': 'needs a disk that is full',
+    'make room on %s': 'needs a disk that is full',
     'raise max_connections': 'the other tests use the same server',
     'raise [aggregate_mirror] inline_timeout':
         'needs several slow requests: tests.functional.test_budget',

@@ -17,6 +17,9 @@ from nova_aggregate_mirror.journal.db import sqlite
 from tests import disks
 from tests.unit import doubles
 
+LET_USE = (': let the user of this process create and use that path; if it is '
+           'wrong, correct [aggregate_mirror_database] connection')
+
 
 class TestFailures(doubles.TestCase):
 
@@ -44,7 +47,7 @@ class TestFailures(doubles.TestCase):
         disk = self.use_small_disk()
         self.record('h0')
         disk.fill()
-        text = 'has no space left: free space in %s' % self.directory
+        text = 'has no space left: make room in %s' % self.directory
         self.assert_reported(text)
         error = self.assertRaises(exceptions.JournalUnavailable,
                                   journal_checks.writes, self.deployment)
@@ -57,12 +60,12 @@ class TestFailures(doubles.TestCase):
         """Nothing of it is created by halves."""
         disk = self.use_small_disk()
         disk.fill()
-        text = 'the journal has no space left: free space in %s' % disk.path
+        text = 'the journal has no space left: make room in %s' % disk.path
         finding, = journal_checks.tables(self.deployment)
         self.assertEqual((checks.Code.FAILURE, text + '.'),
                          (finding.code, finding.text))
         self.assert_reported(
-            'has no space left: free space in %s' % self.directory)
+            'has no space left: make room in %s' % self.directory)
         disk.clear()
         self.record('h1')
 
@@ -70,14 +73,14 @@ class TestFailures(doubles.TestCase):
         """It is a warning, also before there is a journal."""
         self.assertEqual([], journal_checks.space(self.deployment))
         disk = self.use_small_disk()
-        expected = 'Only 1.0 MiB are free for the SQLite journal: free space '
+        expected = 'Only 1.0 MiB are free for the SQLite journal: make room '
         self.assertEqual(
             checks.warning(expected + 'in %s.' % disk.path),
             journal_checks.space(self.deployment))
         self.record('h1')
         finding, = journal_checks.space(self.deployment)
         self.assertEqual(checks.Code.WARNING, finding.code)
-        self.assertIn('free space in %s.' % self.directory, finding.text)
+        self.assertIn('make room in %s.' % self.directory, finding.text)
         self.conf.set_override('connection', 'mysql+pymysql://host/name',
                                'aggregate_mirror_database')
         self.assertIsNone(journal_checks.space(self.deployment)[0].code)
@@ -88,7 +91,7 @@ class TestFailures(doubles.TestCase):
         database.migrate()
         error = self.assertRaises(
             exceptions.JournalUnavailable, self.fill_database, database)
-        self.assertEqual('the journal has no space left: free space in %s'
+        self.assertEqual('the journal has no space left: make room in %s'
                          % self.directory, str(error))
 
     @engine.translated()
@@ -102,8 +105,7 @@ class TestFailures(doubles.TestCase):
         """The reason of the system is given, if a file gets it, too."""
         self.record('h0')
         for limit, text in (
-                (2 ** 14, 'cannot use %s: File too large: let the user of '
-                 'this process use that path'),
+                (2 ** 14, 'cannot use %s: File too large' + LET_USE),
                 (2 ** 15, 'had an I/O error in %s: see the kernel log of this '
                  'host')):
             unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -173,8 +175,8 @@ class TestFailures(doubles.TestCase):
         error = self.assertRaises(
             exceptions.JournalUnavailable, database.schema)
         self.assertEqual(
-            'the journal cannot use %s: No such file or directory: let the '
-            'user of this process use that path' % file, str(error))
+            'the journal cannot use %s: No such file or directory' % file
+            + LET_USE, str(error))
 
     def test_trial_leaves_nothing(self) -> None:
         """It needs no name in the directory."""
