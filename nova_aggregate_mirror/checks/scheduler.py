@@ -51,10 +51,12 @@ def filters(deployment: checks.Deployment) -> checks.Findings:
     return findings
 
 
-def _names(call: errors.Call, answer: Any) -> frozenset[str]:
-    responses.providers(call, answer)  # Checks the answer.
-    return frozenset(str(entry.get('name'))
-                     for entry in answer['resource_providers'])
+def _outside_segments(call: errors.Call, answer: Any) -> frozenset[str]:
+    """Parse the UUIDs of the providers that are no network segments."""
+    listed = responses.providers(call, answer)
+    names = {entry.get('name') for entry in answer['resource_providers']}
+    return frozenset(
+        uuid for uuid in listed if SEGMENT % uuid not in names)
 
 
 def sharing(deployment: checks.Deployment) -> checks.Findings:
@@ -62,12 +64,10 @@ def sharing(deployment: checks.Deployment) -> checks.Findings:
     placement, outside = deployment.client, []
     # Placement requires every provider of a candidate in the aggregate.
     aggregates = frozenset(deployment.source.aggregates())
-    names = placement.read(
-        '/resource_providers?required=' + client.SHARING, _names)
-    for provider in placement.sharing():
-        if SEGMENT % provider in names:
-            # It may have no aggregate but its own.
-            continue
+    # A segment may have no aggregate but its own.
+    for provider in placement.read(
+            '/resource_providers?required=' + client.SHARING,
+            _outside_segments):
         # It may have been deleted since it was listed.
         with contextlib.suppress(exceptions.ProviderNotFound):
             if not aggregates <= placement.get(provider).aggregates:

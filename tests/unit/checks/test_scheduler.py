@@ -14,6 +14,7 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import scheduler
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.placement import responses
 from nova_aggregate_mirror.scheduler import filter_table
 from tests import placement_service
 from tests.unit import doubles
@@ -234,11 +235,14 @@ class TestSharing(servers.LoopbackTestCase):
     def test_provider_that_is_deleted_meanwhile(self):
         """It is not in the way of any host."""
         self.placement.set_traits(PROVIDER, 'MISC_SHARES_VIA_AGGREGATE')
-        self.placement.set_aggregates(PROVIDER, [AGGREGATE, OTHER])
-        listed = self.client.sharing() | {OTHER}
+        get = client.Client.get
+
+        def late(reader: client.Client, provider: str) -> responses.Provider:
+            self.placement.delete_provider(provider)
+            return get(reader, provider)
+
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.placement.client.Client.sharing',
-            lambda _client: listed))
+            'nova_aggregate_mirror.placement.client.Client.get', late))
         self.assertEqual([], self.find())
 
     def test_segment_of_neutron(self):
