@@ -2,6 +2,7 @@
 """Findings about credentials, endpoint, microversions and rights."""
 
 from collections import abc
+import pathlib
 import time
 import types
 from typing import Any
@@ -78,6 +79,20 @@ class TestPlacement(ChecksTest):
         conf = servers.make_conf(**self.cloud.account(
             project_name=None, project_id='5f'))
         self.assertEqual([], self.find(placement.credentials, conf))
+
+    def test_auth_type_that_decides_nothing(self) -> None:
+        """Of the options whose use is unknown, those that are set stay."""
+        path = pathlib.Path(self.useFixture(fixtures.TempDir()).path,
+                            'nova.conf')
+        for value in '', 'pasword':
+            path.write_text('[placement]\nauth_type = %s\nusername = nova\n'
+                            'password =\n' % value)
+            conf = servers.make_conf()
+            conf(['--config-file', str(path)])
+            [(_code, text)] = self.find(placement.credentials, conf)
+            self.assertIn('auth_type = password', text)
+            self.assertIn('\npassword = secret', text)
+            self.assertNotIn('username', text)
 
     def test_token_without_a_catalog(self) -> None:
         """Only what has no value, nor an ID, is to be set."""

@@ -2,6 +2,7 @@
 """What databases did, by the errors of their drivers."""
 
 import sqlite3
+import ssl
 import sys
 import types
 from unittest import mock
@@ -126,6 +127,7 @@ class TestObservations(testtools.TestCase):
         for socket_error, cause in (
                 (ConnectionRefusedError(), causes.REFUSED),
                 (TimeoutError(), causes.silent(2.0)),
+                (ssl.SSLEOFError(8, 'x'), causes.DISCONNECTED),
                 (OSError(113, 'x'),
                  causes.UNREACHABLE.with_detail('No route to host')),
                 (OSError(24, 'x'), causes.DESCRIPTORS)):
