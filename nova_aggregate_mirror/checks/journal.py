@@ -49,7 +49,7 @@ def tables(deployment: checks.Deployment) -> checks.Findings:
     try:
         path = existing.sqlite_file(conf)
     except exceptions.JournalUnavailable as exc:
-        return checks.failed(exc, *SERVER)
+        return checks.failed(exc, *SERVER, commands.DB_SYNC)
     try:
         if path and existing.is_missing(conf):
             existing.open_existing(conf)

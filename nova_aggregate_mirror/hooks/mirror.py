@@ -30,7 +30,7 @@ from nova_aggregate_mirror import source
 LOG = logging.getLogger(__name__)
 
 REMOVE = 'remove_host_from_aggregate'
-LEFT = 'the agent mirrors what it has'
+LEFT = 'the agent mirrors its hosts later'
 PATIENTLY = reconciler.Mode(patience=math.inf)
 """The call has a deadline: a slow provider may take all of it."""
 

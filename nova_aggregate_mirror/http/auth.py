@@ -57,7 +57,7 @@ def party(conf: cfg.ConfigOpts, group: str, service: str = '') -> causes.Party:
                 'and set it in [%s]' % (ROLES[group], section(conf, group)))
     else:
         user, domain = _user(conf, group)
-        text = 'username (%s), domains' if domain else 'user_id (%s)'
+        text = 'username (now %s), domains' if domain else 'user_id (now %s)'
         credentials = text % user + ', password or project'
         role = 'run "%s"' % role_command(conf, group)
     return causes.Party(

@@ -61,8 +61,9 @@ def is_same(database: engine.Database, stored: frozenset[str],
         'nova has the cells %s, and no aggregate of the journal'
         % (recorded, present),
         step='give each nova a database of its own in '
-        '[aggregate_mirror_database] connection or, if the journal is '
-        'this nova\'s, run "%s"' % commands.BIND)
+        '[aggregate_mirror_database] connection; only if this '
+        'nova was rebuilt, with new cell mappings and aggregates, run "%s"'
+        % commands.BIND)
 
 
 def cells(connection: Any) -> frozenset[str]:

@@ -11,10 +11,10 @@ ALWAYS_SAFE = 10
 """Removals that the brake always allows."""
 UNLIMITED = math.inf
 """A share of removals that no sync exceeds."""
-STEP = ('list them with "--prune --dry-run"; if a host is to stay in its '
-        'aggregates, correct the database in [api_database] connection or, if '
-        'it is nova\'s, add the host to them in nova; only if each removal is '
-        'right, run a sync with "--prune --force"')
+STEP = ('list them by a sync with "--prune --dry-run"; if a host is to stay '
+        'in its aggregates, correct [api_database] connection or, if that '
+        'names nova\'s database, add the host to the aggregates in nova; only '
+        'if each removal is right, run a sync with "--prune --force"')
 
 
 def refusal(compared: comparison.Comparison, max_removed_share: float | None

@@ -17,11 +17,12 @@ providers that are not compute nodes. No service would restore these
 associations if nova's database had been restored to an older state by
 mistake."""
 
-RIVALS = ('if both run nova-compute, move the servers from the host where the '
-          'file compute_id is a copy, stop it there, and delete that file; '
-          'run "openstack compute service delete" for the host that no longer '
-          'runs it, which removes the host from its aggregates, and restart '
-          'nova-compute on the other, which creates the provider again')
+RIVALS = ('find the host that does not run nova-compute, or whose file '
+          'compute_id is a copy of the other\'s; move its servers away, stop '
+          'nova-compute there, and delete that file; run "openstack compute '
+          'service delete" for it, which removes it from its aggregates, and '
+          'restart nova-compute on the other, which creates the provider '
+          'again')
 """Nova-api also deletes the provider."""
 
 

@@ -15,12 +15,13 @@ MAP_AGAIN = ('run "nova-manage cell_v2 delete_host --cell_uuid %s --host %s", '
              'then "' + DISCOVER + '"')
 MOVED = ('if it belongs there, %s, and send SIGHUP to nova-scheduler; if not, '
          'correct transport_url in nova.conf of its nova-compute')
-_MEMBERSHIPS = ('its rows of the table aggregate_hosts in nova\'s API '
-                'database, after a backup of that')
-RENAME = ('if it is to keep that name, and has no servers, set it in '
-          + _MEMBERSHIPS + ', %s, and restart nova-scheduler; otherwise set '
-          '"host = %s" in nova.conf of its nova-compute, and restart that')
-REMOVE = 'if it does not return, delete ' + _MEMBERSHIPS
+_BACKUP = ('of the table aggregate_hosts in nova\'s API database, after a '
+           'backup of that')
+RENAME = ('if {new} is to stay and no server is on {old}, replace {old} by '
+          '{new} in the rows ' + _BACKUP + ', {map}, and restart '
+          'nova-scheduler; otherwise set "host = {old}" in nova.conf of its '
+          'nova-compute, and restart that')
+REMOVE = 'if it does not return, delete its rows ' + _BACKUP
 
 
 def find(nova: source.Nova, rows: abc.Iterable[source.NodeRow],
@@ -48,9 +49,10 @@ def find(nova: source.Nova, rows: abc.Iterable[source.NodeRow],
         if spelling != host:
             obstacles[host] = _respell(nova, host, spelling)
         elif renamed and host not in renamed:
-            text = 'no compute node, and nova has host '
+            new = plurals.some(renamed)
             obstacles[host] = (
-                text + plurals.some(renamed), RENAME % (step, host))
+                'no compute node, and nova has host ' + new,
+                RENAME.format(old=host, new=new, map=step))
         elif in_cells and cell and cell.name not in in_cells:
             obstacles[host] = (
                 'mapped to cell %s, and its nova-compute is in cell %s'

@@ -82,10 +82,11 @@ SELECTION = ('correct region_name or valid_interfaces of [placement] in '
              'nova.conf')
 REGISTER = 'register it: "openstack service create" if '
 SYNCED = faults.MANAGE + 'placement sync_aggregates'
-APPLY = 'list them with "--prune --dry-run"; if a host is to stay in its '
-BRAKED = (APPLY + 'aggregates, correct the database in [api_database] '
-          'connection or, if it is nova\'s, add the host to them in nova; '
-          'only if each removal is right, run a sync with "--prune --force".'
+APPLY = 'list them by a sync with "--prune --dry-run"; if a host is to stay '
+BRAKED = (APPLY + 'in its aggregates, correct [api_database] connection or, '
+          'if that names nova\'s database, add the host to the aggregates in '
+          'nova; only if each removal is right, run a sync with "--prune '
+          '--force".'
           '\n  %s --prune --dry-run' % SYNCED)
 LOGGED = 'see the log of placement'
 STARTED = ('start placement; if it runs, correct host and port in the URL of '
@@ -164,7 +165,7 @@ KEYSTONE: dict[str, Fault] = {
     'password': Fault(
         faults.another_password,
         'keystone at {keystone} refused the credentials with 401',
-        'correct username (mirror), domains, password or project of '
+        'correct username (now mirror), domains, password or project of '
         '[placement] in nova.conf', ASKED),
     'application credential': Fault(
         faults.another_secret,
@@ -344,8 +345,8 @@ NOVA: dict[str, Fault] = {
     'renamed': Fault(
         faults.renamed,
         'host short: no compute node, and nova has host short.example.org',
-        'if it is to keep that name, and has no servers, set it in its rows '
-        'of the table aggregate_hosts in nova\'s API database, ', COMPARED,
+        ' in the rows of the table aggregate_hosts in nova\'s API database, '
+        'after a backup of that, ', COMPARED,
         'partial'),
     'no provider': Fault(
         faults.without_provider, 'no resource provider yet',
@@ -370,9 +371,9 @@ NOVA: dict[str, Fault] = {
         'in nova\'s API database', COMPARED, 'partial'),
     'two cells': Fault(
         faults.two_cells, 'nova has the compute node on host host5',
-        'run "openstack compute service delete" for the host that no longer '
-        'runs it, which removes the host from its aggregates, and restart '
-        'nova-compute on the other, which creates the provider again',
+        'run "openstack compute service delete" for it, which removes it '
+        'from its aggregates, and restart nova-compute on the other, which '
+        'creates the provider again',
         (*COMPARED, DIFF), 'partial'),
     'brake': Fault(
         faults.removed, 'removals refused', BRAKED,

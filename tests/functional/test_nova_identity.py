@@ -17,8 +17,8 @@ from tests.functional import test_sync_command
 
 REFUSAL = 'the journal belongs to another nova, with the cells %s; this nova '
 CURE = ('give each nova a database of its own in [aggregate_mirror_database] '
-        'connection or, if the journal is this nova\'s, run "'
-        'nova-aggregate-mirror-manage journal bind"')
+        'connection; only if this nova was rebuilt, with new cell mappings '
+        'and aggregates, run "nova-aggregate-mirror-manage journal bind"')
 
 
 class IdentityTest(test_sync_command.SyncTest):

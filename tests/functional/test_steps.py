@@ -165,7 +165,8 @@ def steps() -> abc.Iterator[str]:
     for party in engine.PARTY, connections.PARTY, causes.cell('one'):
         yield party.schema
     yield from (source.RESTART, result.NO_PROVIDER, obstacles.MAP,
-                obstacles.MAP_AGAIN, obstacles.RENAME, obstacles.REMOVE,
+                obstacles.MAP_AGAIN, obstacles.REMOVE,
+                re.sub('{[a-z]+}', '%s', obstacles.RENAME),
                 api.UNLISTED[1], result.NODE_UUID)
     trees = {path: ast.parse(path.read_text())
              for path in sorted(ROOT.rglob('*.py'))}

@@ -137,7 +137,7 @@ class TestCauses(testtools.TestCase):
         """Whatever a person has written there."""
         user = parties()[0]
         self.assertEqual(
-            'correct username ({odd} %s), domains, password or project of '
+            'correct username (now {odd} %s), domains, password or project of '
             '[placement] in nova.conf', causes.LOGIN.step_for(user))
         for name, cause in CAUSES.items():
             for party in parties():
@@ -256,7 +256,7 @@ class TestHookLog(test_mirror.HookTest):
         """Neither its API database nor a cell."""
         for error in errors():
             failure = dataclasses.replace(
-                error.failure, consequence='the agent mirrors what it has')
+                error.failure, consequence='the agent mirrors its hosts later')
             for scope, sentence in (
                     (exceptions.NovaUnavailable.again(error.failure),
                      'request req-of-the-user): %s\n' % error),

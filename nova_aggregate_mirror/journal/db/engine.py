@@ -237,6 +237,6 @@ def configured(conf: cfg.ConfigOpts) -> sa.engine.URL:
         raise exceptions.JournalUnavailable(
             '[aggregate_mirror_database] connection is a database in memory, '
             'which no other process can read', step='name a file, such as '
-            'sqlite:////var/lib/nova/aggregate_mirror/journal.sqlite, or a '
-            'database server')
+            'sqlite:////var/lib/nova/aggregate_mirror/journal.sqlite, or, '
+            'for several controllers, a database server')
     return url

@@ -320,7 +320,7 @@ class TestNeutron(ChecksTest):
         self.assert_found(
             placement.neutron, FAILURE, (
                 'keystone at http://', 'refused the credentials with 401 '
-                '(getting a token): correct username (a b), domains, password '
-                'or project of [neutron] in nova.conf.'),
+                '(getting a token): correct username (now a b), domains, '
+                'password or project of [neutron] in nova.conf.'),
             self.conf(**self.cloud.account(
                 username='a b', user_domain_name='c d')))

@@ -126,18 +126,18 @@ class StepsTestCase(servers.LoopbackTestCase):
             '[placement]', 'auth_section = shared', '[shared]',
             'auth_type = password', 'username = mirror',
             'project_name = admins', 'user_domain_name = corp')
-        self.assertEqual('username (mirror), domains, password or project of '
-                         '[shared] in nova.conf', party.account)
+        self.assertEqual('username (now mirror), domains, password or project '
+                         'of [shared] in nova.conf', party.account)
         self.assertIn('--project admins --user mirror --user-domain corp ',
                       party.role)
         self.assertIn('to [shared] in nova.conf', party.project)
         self.assertEqual(
-            'user_id (u), password or project of [placement] in nova.conf',
+            'user_id (now u), password or project of [placement] in nova.conf',
             self.party('[placement]', 'auth_type = password',
                        'user_id = u').account)
 
     def test_unknown_plugin(self) -> None:
         """Steps raise nothing: the failed call names the plugin."""
         for line in 'auth_type = no-such', '':
-            self.assertIn('username (placement)',
+            self.assertIn('username (now placement)',
                           self.party('[placement]', line).account)

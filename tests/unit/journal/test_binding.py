@@ -69,9 +69,10 @@ class TestBinding(doubles.TestCase):
                 'the journal belongs to another nova, with the cells a1, a2; '
                 'this nova has the cells name of b1 (b1), name of b2 (b2), '
                 'and no aggregate of the journal: give each nova a database '
-                'of its own in [aggregate_mirror_database] connection or, if '
-                'the journal is this nova\'s, run '
-                '"nova-aggregate-mirror-manage journal bind"', str(error))
+                'of its own in [aggregate_mirror_database] connection; only '
+                'if this nova was rebuilt, with new cell mappings and '
+                'aggregates, run "nova-aggregate-mirror-manage journal bind"',
+                str(error))
         self.assertEqual({'a1', 'a2'}, self.stored())
 
     def test_one_common_cell_makes_it_the_same_nova(self):
