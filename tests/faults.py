@@ -20,14 +20,17 @@ import socket
 import ssl
 import subprocess
 import sys
+import types
 from typing import Any
 import uuid
 
 import fixtures as base_fixtures
 from keystoneauth1 import loading
 from nova.cmd import manage
+from nova.compute import manager as compute_manager
 from nova import context as nova_context
 from nova.db.api import api as api_db
+from nova import exception
 from nova import objects
 from oslo_utils import uuidutils
 import sqlalchemy as sa
@@ -699,17 +702,22 @@ def retired(scene: Scene) -> Step:
     return follow
 
 
-def renamed(scene: Scene) -> Step:
-    """Let nova-compute of a host have a name with a domain."""
-    host = scene.member('short')
-    name = 'short.example.org'
+def rename(scene: Scene, old: str, new: str) -> fixtures.Host:
+    """Let nova-compute of a host have another name."""
+    host = scene.member(old)
     with scene.cloud.nova.in_cell('cell1') as target:
-        service = objects.Service.get_by_compute_host(target, 'short')
-        [node] = objects.ComputeNodeList.get_all_by_host(target, 'short')
-        service.host = node.host = name
+        service = objects.Service.get_by_compute_host(target, old)
+        [node] = objects.ComputeNodeList.get_all_by_host(target, old)
+        service.host = node.host = new
         node.mapped = 1
         service.save()
         node.save()
+    return host
+
+
+def renamed(scene: Scene) -> Step:
+    name = 'short.example.org'
+    host = rename(scene, 'short', name)
 
     def follow(text: str) -> None:
         url = str(api_db.get_engine().url)
@@ -718,6 +726,31 @@ def renamed(scene: Scene) -> Step:
         scene.type(text)
         scene.test.assertEqual(200, scene.cloud.remove_host(
             scene.rack, dataclasses.replace(host, name=name)).status)
+    return follow
+
+
+def renamed_with_servers(scene: Scene) -> Step:
+    """Give the old name back: by its option alone, nova-compute refuses it."""
+    new = 'old.example.org'
+    host = rename(scene, 'old', new)
+
+    def start() -> None:
+        with scene.cloud.nova.in_cell('cell1') as target:
+            node = objects.ComputeNode.get_by_uuid(target, host.nodes[0])
+        compute_manager.ComputeManager._check_for_host_rename(
+            types.SimpleNamespace(host='old'), {node.uuid: node})
+
+    def follow(text: str) -> None:
+        scene.test.assertRaises(exception.InvalidConfiguration, start)
+        found = re.search(r'as host in (\w+), (\w+) and, .*?, (\w+) of', text)
+        for table in found.groups():
+            databases.execute(
+                'sqlite:///%s' % pathlib.Path(CONF.state_path, 'cell1.sqlite'),
+                'UPDATE %s SET host = \'old\' WHERE host = \'%s\''
+                % (table, new))
+        start()
+        scene.test.assertEqual(
+            200, scene.cloud.remove_host(scene.rack, host).status)
     return follow
 
 

@@ -28,7 +28,7 @@ EXAMPLE = {
     'auth_type': 'password',
     'auth_url': 'https://keystone.example.org/v3',
     'username': '%(group)s',
-    'password': 'secret',
+    'password': 'PASSWORD',
     'project_name': 'service',
     'user_domain_name': 'Default',
     'project_domain_name': 'Default',

@@ -17,12 +17,12 @@ providers that are not compute nodes. No service would restore these
 associations if nova's database had been restored to an older state by
 mistake."""
 
-RIVALS = ('find the host that does not run nova-compute, or whose file '
-          'compute_id is a copy of the other\'s; move its servers away, stop '
-          'nova-compute there, and delete that file; run "openstack compute '
-          'service delete" for it, which removes it from its aggregates, and '
-          'restart nova-compute on the other, which creates the provider '
-          'again')
+RIVALS = ('if both run nova-compute, the file compute_id of one is a copy: '
+          'move its servers away, stop nova-compute there, and delete that '
+          'file; run "openstack compute service delete" for the host that '
+          'does not run nova-compute now, which removes it from its '
+          'aggregates; restart nova-compute on the other, which creates the '
+          'provider again unless servers have kept it')
 """Nova-api also deletes the provider."""
 
 

@@ -13,14 +13,16 @@ DISCOVER = 'nova-manage cell_v2 discover_hosts --by-service'
 MAP = 'run "%s"' % DISCOVER
 MAP_AGAIN = ('run "nova-manage cell_v2 delete_host --cell_uuid %s --host %s", '
              'then "' + DISCOVER + '"')
-MOVED = ('if it belongs there, %s, and send SIGHUP to nova-scheduler; if not, '
-         'correct transport_url in nova.conf of its nova-compute')
+MOVED = ('if it belongs in cell %s, %s, and send SIGHUP to nova-scheduler; if '
+         'not, correct transport_url in nova.conf of its nova-compute')
 _BACKUP = ('of the table aggregate_hosts in nova\'s API database, after a '
            'backup of that')
 RENAME = ('if {new} is to stay and no server is on {old}, replace {old} by '
           '{new} in the rows ' + _BACKUP + ', {map}, and restart '
-          'nova-scheduler; otherwise set "host = {old}" in nova.conf of its '
-          'nova-compute, and restart that')
+          'nova-scheduler; otherwise stop its nova-compute, replace {new} by '
+          '{old} as host in compute_nodes, instances and, unless {old} has a '
+          'row there, services of the database of its cell, after a backup, '
+          'set "host = {old}" in its nova.conf, and start it')
 REMOVE = 'if it does not return, delete its rows ' + _BACKUP
 
 
@@ -54,9 +56,10 @@ def find(nova: source.Nova, rows: abc.Iterable[source.NodeRow],
                 'no compute node, and nova has host ' + new,
                 RENAME.format(old=host, new=new, map=step))
         elif in_cells and cell and cell.name not in in_cells:
+            found = plurals.some(in_cells)
             obstacles[host] = (
                 'mapped to cell %s, and its nova-compute is in cell %s'
-                % (cell.name, plurals.some(in_cells)), MOVED % step)
+                % (cell.name, found), MOVED % (found, step))
         elif in_cells and cell:
             obstacles[host] = 'no compute node', source.RESTART
         elif in_cells:

@@ -192,7 +192,7 @@ KEYSTONE: dict[str, Fault] = {
     'credentials': Fault(
         faults.option('placement', password=None),
         '[placement] has no password', 'Set:\n'
-        '  [placement]\n  password = secret', ASKED),
+        '  [placement]\n  password = PASSWORD', ASKED),
     'unknown option': Fault(
         faults.restored(faults.MIRROR, sync_intervall=10),
         'sets sync_intervall, which is no option',
@@ -348,6 +348,10 @@ NOVA: dict[str, Fault] = {
         ' in the rows of the table aggregate_hosts in nova\'s API database, '
         'after a backup of that, ', COMPARED,
         'partial'),
+    'renamed with servers': Fault(
+        faults.renamed_with_servers,
+        'host old: no compute node, and nova has host old.example.org',
+        'of the database of its cell, after a backup, set "host = '),
     'no provider': Fault(
         faults.without_provider, 'no resource provider yet',
         result.NO_PROVIDER, (STATUS, SYNC, WAIT, EXPLAIN, DIFF),
@@ -371,9 +375,9 @@ NOVA: dict[str, Fault] = {
         'in nova\'s API database', COMPARED, 'partial'),
     'two cells': Fault(
         faults.two_cells, 'nova has the compute node on host host5',
-        'run "openstack compute service delete" for it, which removes it '
-        'from its aggregates, and restart nova-compute on the other, which '
-        'creates the provider again',
+        'run "openstack compute service delete" for the host that does not '
+        'run nova-compute now, which removes it from its aggregates; restart '
+        'nova-compute on the other',
         (*COMPARED, DIFF), 'partial'),
     'brake': Fault(
         faults.removed, 'removals refused', BRAKED,
@@ -421,7 +425,8 @@ RUNBOOK = {
     'cell-down': select(NOVA, 'cell'),
     'no-mapping': select(NOVA, 'unmapped', 'other cell'),
     'host-pending': select(NOVA, 'no provider', 'reinstalled'),
-    'no-compute-node': select(NOVA, 'no node', 'retired', 'renamed'),
+    'no-compute-node': select(
+        NOVA, 'no node', 'retired', 'renamed', 'renamed with servers'),
     'several-hosts': select(NOVA, 'two cells'),
     'brake-tripped': select(NOVA, 'brake', 'no members'),
 }

@@ -57,7 +57,7 @@ class TestPlacement(ChecksTest):
                 ({}, 'from version 2 of this package on nova-api does not '
                  'start', '[placement]\nauth_type = password\n'
                  'auth_url = https://keystone.example.org/v3\n'
-                 'username = placement\npassword = secret\n'
+                 'username = placement\npassword = PASSWORD\n'
                  'project_name = service\nuser_domain_name = Default\n'
                  'project_domain_name = Default'),
                 ({'auth_type': 'pasword'}, 'pasword', 'auth_type = password'),
@@ -91,7 +91,7 @@ class TestPlacement(ChecksTest):
             conf(['--config-file', str(path)])
             [(_code, text)] = self.find(placement.credentials, conf)
             self.assertIn('auth_type = password', text)
-            self.assertIn('\npassword = secret', text)
+            self.assertIn('\npassword = PASSWORD', text)
             self.assertNotIn('username', text)
 
     def test_token_without_a_catalog(self) -> None:
