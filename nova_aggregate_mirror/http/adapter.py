@@ -21,7 +21,7 @@ from keystoneauth1 import session
 import requests
 import urllib3
 
-from nova_aggregate_mirror.http import exchanges
+from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror.limits import deadline
 
@@ -171,7 +171,7 @@ class Adapter(session.TCPKeepAliveAdapter):
                 _read_body(response)
             return response
 
-        response = exchanges.observe(send, request, is_login)
+        response = errors.observe(send, request, is_login)
         if response.is_redirect:
             # RFC 9110 allows a relative URL here, keystoneauth does not.
             response.headers['Location'] = urllib.parse.urljoin(

@@ -2,14 +2,17 @@
 """Translation of HTTP library errors to retriable or permanent errors.
 
 The texts of the libraries, which may state a cause that nobody observed, go to
-the log at DEBUG.
+the log at DEBUG: what the transport observes decides. It is long because that
+observation and the error are of the same request.
 """
 
 from collections import abc
 import contextlib
+import contextvars
 import dataclasses
 import logging as library_log
 import re
+import sys
 import time
 import urllib.parse
 
@@ -20,7 +23,6 @@ from requests import exceptions as requests_exceptions
 
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.http import exchanges
 from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror.limits import deadline
 
@@ -56,10 +58,10 @@ class Call:
     kind: Kind | None = None
     step: str = ''
 
-    def error(self, kind: Kind, cause: causes.Cause, url: str = '',
-              party: causes.Party | None = None) -> exceptions.MirrorError:
+    def error(self, kind: Kind, cause: causes.Cause
+              ) -> exceptions.MirrorError:
         """Create an error without secrets; ``kind`` is for what happened."""
-        party = party or self.party()
+        party = self.party()
         observation = ' '.join(without_secrets(cause.phrase).split())
         if kind is exceptions.OutOfTime and deadline.is_budget():
             cause = cause.in_call()
@@ -67,7 +69,7 @@ class Call:
         error_class = self.kind or kind
         error = error_class(
             observation[:_LONGEST].rstrip('. '),
-            _address(party.name, url or self.url),
+            _address(party.name, self.url),
             without_secrets(self.occasion), step=step, kind=cause.kind)
         # Whether to repeat the request depends on what happened.
         error.is_repeatable = kind.is_repeatable
@@ -80,9 +82,93 @@ class Call:
                           causes.MALFORMED.with_detail(content))
 
 
+@dataclasses.dataclass
+class _Exchange:
+    """The last request of a call, as the transport sees it."""
+
+    url: str = ''
+    method: str = ''
+    is_login: bool = False
+    """Whether it was a request to keystone."""
+    has_login: bool = False
+    """Whether there was any request to keystone."""
+    # Not the response: an error may keep this, and thereby a connection.
+    answer: str = ''
+    """The status, and the type of a body that is not JSON."""
+    is_redirected: bool = False
+    """Whether the answer names another address to ask."""
+    cause: causes.Cause | None = None
+    """What the party did instead of an answer with success."""
+    has_timeout: bool = False
+    """Whether any request timed out."""
+    handled: BaseException | None = dataclasses.field(
+        default_factory=sys.exception)
+    """The error that the caller handles, which no request caused."""
+
+    def meaning(self, exc: Exception, waited: float) -> Kind:
+        """Return the class of an error that ended a call of these seconds."""
+        kind = library_errors.meaning(exc)
+        if kind is exceptions.InvalidConfiguration and self.is_redirected:
+            # The address that is not valid is not that of an option.
+            return exceptions.MalformedAnswer
+        if kind is exceptions.ServiceUnreachable and (
+                self.has_timeout or not deadline.remaining()):
+            # Version discovery replaces a timeout by another error.
+            kind = exceptions.DeadlineExceeded
+        # If each request was answered, or the call began shortly before its
+        # deadline, the time was this process's own.
+        is_answered = bool(self.answer) and not self.has_timeout
+        if kind is exceptions.DeadlineExceeded and (
+                is_answered or not deadline.is_silence(waited)):
+            return exceptions.OutOfTime
+        return kind
+
+
+_CURRENT: contextvars.ContextVar[_Exchange | None] = contextvars.ContextVar(
+    'aggregate_mirror_exchange', default=None)
+"""The exchange of the innermost ``translated``, if any."""
+
+
+def observe(send: abc.Callable[[], requests.Response],
+            request: requests.PreparedRequest, is_login: bool
+            ) -> requests.Response:
+    """Send a request; note in the current exchange what becomes of it."""
+    if not deadline.remaining():
+        # The transport refuses to send it: what the request before it did
+        # stays the reason.
+        return send()
+    exchange = _CURRENT.get() or _Exchange()
+    exchange.url, exchange.method = request.url or '', request.method or ''
+    exchange.is_login = is_login
+    exchange.has_login |= is_login
+    exchange.answer, exchange.cause, exchange.is_redirected = '', None, False
+    # What is handled already is no cause of what is raised inside.
+    began, handled = time.monotonic(), sys.exception()
+    try:
+        response = send()
+    except library_errors.CLASSES as exc:
+        waited = time.monotonic() - began
+        is_timeout = library_errors.meaning(exc) is exceptions.DeadlineExceeded
+        exchange.has_timeout |= is_timeout
+        # A request that begins shortly before the deadline shows nothing.
+        if not is_timeout or deadline.is_silence(waited):
+            exchange.cause = library_errors.cause(exc, waited, handled)
+        raise
+    exchange.answer, sent = _answer(response), response.request
+    exchange.is_redirected = 300 <= response.status_code < 400
+    # Keystone's version document is requested without credentials, and a 401
+    # for it does not refuse them.
+    has_credentials = sent.method == 'POST' or 'Authorization' in sent.headers
+    if is_login and response.status_code == 401 and has_credentials:
+        exchange.cause = causes.LOGIN
+    elif response.status_code >= 400:
+        exchange.cause = _unavailable(response).with_detail(exchange.answer)
+    return response
+
+
 def _filter_warning(record: library_log.LogRecord) -> bool:
     """Return False for a warning about our requests; log it at DEBUG."""
-    if exchanges.CURRENT.get() is None or record.levelno < library_log.WARNING:
+    if _CURRENT.get() is None or record.levelno < library_log.WARNING:
         return True
     LOG.debug('%s: %s', record.name, without_secrets(record.getMessage()))
     return False
@@ -95,8 +181,8 @@ for _name in 'discover', 'identity.base', 'identity.generic.base', 'session':
 @contextlib.contextmanager
 def translated(call: Call) -> abc.Iterator[None]:
     """Translate library errors that are raised inside to a MirrorError."""
-    exchange, began = exchanges.Exchange(), time.monotonic()
-    token = exchanges.CURRENT.set(exchange)
+    exchange, began = _Exchange(), time.monotonic()
+    token = _CURRENT.set(exchange)
     try:
         yield
     except library_errors.CLASSES as exc:
@@ -104,16 +190,14 @@ def translated(call: Call) -> abc.Iterator[None]:
                   _safe_text(exc))
         waited = time.monotonic() - began
         kind = exchange.meaning(exc, waited)
-        call = dataclasses.replace(call, occasion=_occasion(call, exchange))
         cause = _cause(kind, exc, exchange, waited)
-        url, party = _failed_party(call, kind, exc, exchange)
-        error = call.error(kind, cause, url, party)
+        error = _failed_call(call, kind, exc, exchange).error(kind, cause)
         # Servers close kept connections while a request is on its way.
         error.is_repeatable |= cause == causes.DISCONNECTED
         error.retry_after = _retry_after(getattr(exc, 'response', None))
         raise error from exc
     finally:
-        exchanges.CURRENT.reset(token)
+        _CURRENT.reset(token)
 
 
 @contextlib.contextmanager
@@ -140,11 +224,12 @@ def unexpected(call: Call, response: requests.Response, detail: str = '',
     :param detail: what the body says, if anything
     :param kind: the class, and ``cause``, if the status does not decide them
     """
-    status = ': '.join(filter(None, (exchanges.answer(response), detail)))
+    status = ': '.join(filter(None, (_answer(response), detail)))
     cause = cause or _refusal(response)
+    call = dataclasses.replace(call, url=response.url or call.url)
     error = call.error(
         kind or library_errors.meaning_of_status(response.status_code),
-        cause.with_detail(status), response.url or '')
+        cause.with_detail(status))
     error.retry_after = _retry_after(response)
     return error
 
@@ -165,9 +250,29 @@ def _refusal(response: requests.Response) -> causes.Cause:
     if response.status_code == 401 and challenge.startswith('keystone'):
         return causes.TOKEN
     # A service explains what its policy refuses in JSON, a proxy in HTML.
-    if response.status_code == 403 and not exchanges.foreign_type(response):
+    if response.status_code == 403 and not _foreign_type(response):
         return causes.ROLE
-    return exchanges.unavailable(response)
+    return _unavailable(response)
+
+
+def _unavailable(response: requests.Response) -> causes.Cause:
+    """Return the cause for an error status of the service or of a proxy."""
+    if response.status_code in (404, 410):
+        return causes.WRONG_ADDRESS
+    return (causes.NO_BACKEND if 502 <= response.status_code <= 504
+            else causes.ANSWERED)
+
+
+def _answer(response: requests.Response) -> str:
+    """Return the status, and the type of a body that is not JSON."""
+    return ' with '.join(filter(None, (
+        'answered %d' % response.status_code, _foreign_type(response))))
+
+
+def _foreign_type(response: requests.Response) -> str:
+    """Return the content type of a body that is not JSON; else empty."""
+    kind = response.headers.get('Content-Type', '').partition(';')[0]
+    return '' if kind.endswith('json') else kind
 
 
 def without_secrets(text: str) -> str:
@@ -179,36 +284,33 @@ def without_secrets(text: str) -> str:
     return strutils.mask_password(text)
 
 
-def _occasion(call: Call, exchange: exchanges.Exchange) -> str:
-    """Return what the failed request was for; discovery has its own."""
+def _failed_call(call: Call, kind: Kind, exc: Exception,
+                 exchange: _Exchange) -> Call:
+    """Return the call with the request, and the party, that failed."""
+    party, occasion, url = call.party(), call.occasion, exchange.url
+    path = occasion.partition(' ')[2]
     if exchange.is_login:
-        return 'getting a token' if exchange.cause else call.occasion
-    path = call.occasion.partition(' ')[2]
-    if not exchange.url or path[:1] != '/' or path in exchange.url:
-        return call.occasion
-    return '%s %s' % (exchange.method,
-                      urllib.parse.urlsplit(exchange.url).path or '/')
-
-
-def _failed_party(call: Call, kind: Kind, exc: Exception,
-                  exchange: exchanges.Exchange) -> tuple[str, causes.Party]:
-    """Return the URL, if it is known, and the party that failed."""
-    party = call.party()
+        occasion = 'getting a token' if exchange.cause else occasion
+    elif url and path[:1] == '/' and path not in url:
+        # Discovery has a path of its own.
+        occasion = '%s %s' % (exchange.method,
+                              urllib.parse.urlsplit(url).path or '/')
     if kind is exceptions.DeadlineExceeded and not exchange.cause and (
-            exchange.has_login or not exchange.url):
+            exchange.has_login or not url):
         # It is unknown which was slow: a thread also waits for a token that
         # another thread requests.
-        name = 'keystone or %s' % party.name
-        return '', dataclasses.replace(party, name=name, server=name)
-    if isinstance(exc, library_errors.CATALOG) and not exchange.cause:
+        name, url = 'keystone or %s' % party.name, ''
+        party = dataclasses.replace(party, name=name, server=name)
+    elif isinstance(exc, library_errors.CATALOG) and not exchange.cause:
         # Keystone has answered, and knows no URL of the service.
-        return '', party
-    if exchange.is_login:
+        url = ''
+    elif exchange.is_login:
         party = causes.keystone(party)
-    return exchange.url, party
+    return dataclasses.replace(call, party=lambda: party, occasion=occasion,
+                               url=url or call.url)
 
 
-def _cause(kind: Kind, exc: Exception, exchange: exchanges.Exchange,
+def _cause(kind: Kind, exc: Exception, exchange: _Exchange,
            waited: float) -> causes.Cause:
     """Return what the party did: the first of these that is known."""
     if kind is exceptions.OutOfTime:

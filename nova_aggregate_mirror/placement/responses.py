@@ -11,7 +11,6 @@ import requests
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
-from nova_aggregate_mirror.http import exchanges
 from nova_aggregate_mirror.http import library_errors
 from nova_aggregate_mirror import uuids
 
@@ -36,8 +35,8 @@ def document(call: errors.Call, response: requests.Response,
     if response.status_code != 200:
         raise _refusal(call, response, body, provider)
     if not isinstance(body, dict):
-        cause = causes.UNUSABLE.with_detail(exchanges.answer(response))
-        raise call.error(exceptions.MalformedAnswer, cause, response.url)
+        raise errors.unexpected(call, response, '', exceptions.MalformedAnswer,
+                                causes.UNUSABLE)
     return body
 
 
