@@ -6,9 +6,6 @@ second never triggers. Here each connect, handshake and read may only take the
 time that is left, except for name resolution.
 """
 
-from collections import abc
-import contextlib
-import contextvars
 import functools
 import http.client
 import io
@@ -23,6 +20,7 @@ import urllib3
 
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import library_errors
+from nova_aggregate_mirror.http import repeats
 from nova_aggregate_mirror.limits import deadline
 
 KEPT_CONNECTIONS = 64  # Further threads open one for each request.
@@ -33,19 +31,6 @@ allocation candidates with 100 traits each, takes 59 MiB."""
 PART = 8 * 2 ** 10  # Bytes to decompress at once; gzip expands 1032 times.
 ENCODINGS = ('gzip', 'deflate')
 """Other encodings, and several at once, may expand a part much more."""
-
-_NEW = contextvars.ContextVar('aggregate_mirror_new', default=False)
-"""Whether requests use no connection that was kept."""
-
-
-@contextlib.contextmanager
-def new_connections(required: bool) -> abc.Iterator[None]:
-    """Let each request inside open a connection of its own, if required."""
-    token = _NEW.set(required)
-    try:
-        yield
-    finally:
-        _NEW.reset(token)
 
 
 class _Reader(io.RawIOBase):
@@ -84,7 +69,6 @@ class _BoundedConnection:
     response_class = _Response
 
     def _new_conn(self) -> socket.socket:
-        # Defined by the connection class that this is mixed into.
         sock: socket.socket = super()._new_conn()  # type: ignore[misc]
         # Bound the TLS handshake that may follow by the time left.
         sock.settimeout(deadline.allowance(sock.gettimeout()))
@@ -92,12 +76,11 @@ class _BoundedConnection:
 
 
 class _FreshPool:
-    """Mix-in for pools of urllib3; uses no kept connection if ``_NEW``."""
+    """Mix-in for pools of urllib3; a repetition uses no kept connection."""
 
     def _get_conn(self, timeout: float | None = None) -> Any:
-        # Defined by the class of pools that this is mixed into.
         connection = super()._get_conn(timeout)  # type: ignore[misc]
-        if _NEW.get():
+        if repeats.IS_REPETITION.get():
             # The next request on it connects again.
             connection.close()
         return connection
@@ -151,7 +134,6 @@ class Adapter(session.TCPKeepAliveAdapter):
     def send(self, request: requests.PreparedRequest, stream: bool = False,
              timeout: Any = None, *args: Any, **kwargs: Any
              ) -> requests.Response:
-        """Send a request, as the adapter of requests does."""
         if not self._is_shared and deadline.remaining() == math.inf:
             raise RuntimeError('a request was made without a deadline')
         request.headers['Accept-Encoding'] = ', '.join(ENCODINGS)
@@ -178,7 +160,6 @@ class Adapter(session.TCPKeepAliveAdapter):
                 url, response.headers['Location'])
         if (response.status_code == 401 and request.method == 'GET'
                 and url.rstrip('/') == self._auth_url):
-            # This avoids the deadlock that the class describes.
             response.status_code = 403
         return response
 

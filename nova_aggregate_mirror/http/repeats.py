@@ -2,6 +2,7 @@
 """Repetition of a read whose answer did not come from a working service."""
 
 from collections import abc
+import contextvars
 import functools
 import time
 from typing import ParamSpec
@@ -9,10 +10,11 @@ from typing import TypeVar
 
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.http import adapter
 from nova_aggregate_mirror.limits import deadline
 
 REPEATS = 2
+IS_REPETITION = contextvars.ContextVar(
+    'aggregate_mirror_repetition', default=False)
 
 Parameters = ParamSpec('Parameters')
 Result = TypeVar('Result')
@@ -34,9 +36,9 @@ def repeating(read: abc.Callable[Parameters, Result]
     def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         left, earlier = REPEATS, None
         while True:
+            token = IS_REPETITION.set(left < REPEATS)
             try:
-                with adapter.new_connections(left < REPEATS):
-                    return read(*args, **kwargs)
+                return read(*args, **kwargs)
             except exceptions.MirrorError as exc:
                 if exc.failure.kind == causes.OUT_OF_TIME.kind:
                     # What took the time is the cause; it has this frame.
@@ -52,6 +54,8 @@ def repeating(read: abc.Callable[Parameters, Result]
                         pause >= deadline.remaining()):
                     raise
                 earlier = exc.with_traceback(None)
+            finally:
+                IS_REPETITION.reset(token)
             time.sleep(pause)
             left -= 1
 
