@@ -293,8 +293,12 @@ class UnknownName(Permanent):
 
 
 class MissingCredentials(Permanent):
-    """The section of a service in nova.conf has no complete credentials."""
+    """The section of a service in nova.conf has no complete credentials.
 
+    :param options: the missing ones, one of several alternatives for all
+    """
+
+    options: abc.Sequence[str] = ()
     is_of_placement = False
     is_of_configuration = True
 

@@ -55,12 +55,12 @@ def credentials(deployment: checks.Deployment) -> checks.Findings:
 def _credentials(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
     section = auth.section(conf, group)
     try:
-        names = auth.missing(conf, group)
-        reason = '[%s] has no %s' % (section, ', '.join(names))
-    except exceptions.MissingCredentials as exc:
-        reason, names = str(exc), ['auth_type']
-    if not names:
+        auth.load(conf, group)
         return []
+    except exceptions.MissingCredentials as exc:
+        names = [*exc.options] or ['auth_type']
+        # Without an option that is missing, it says what its value is.
+        reason = exc.failure.observation if exc.options else str(exc)
     if 'auth_type' in names:
         # It is unknown which of the other options are used.
         done = {name: value.strip() for _file, group_name, name, value

@@ -56,7 +56,7 @@ def party(conf: cfg.ConfigOpts, group: str, service: str = '') -> causes.Party:
         role = ('create another application credential, with the role %s, '
                 'and set it in [%s]' % (ROLES[group], section(conf, group)))
     else:
-        user, domain = _user(conf, group)
+        user, domain = _identity(conf, group, 'user')
         text = 'username (now %s), domains' if domain else 'user_id (now %s)'
         credentials = text % user + ', password or project'
         role = 'run "%s"' % role_command(conf, group)
@@ -73,9 +73,8 @@ def party(conf: cfg.ConfigOpts, group: str, service: str = '') -> causes.Party:
 def role_command(conf: cfg.ConfigOpts, group: str) -> str:
     """Return the command that gives the account the smallest role it needs."""
     text = 'openstack role add'
-    project = _identity(conf, group, 'project', 'project_name', 'service')
-    for noun, (name, domain) in (('project', project),
-                                 ('user', _user(conf, group))):
+    for noun in 'project', 'user':
+        name, domain = _identity(conf, group, noun)
         text += ' --%s %s' % (noun, shlex.quote(name))
         # Keystone has one domain with this name, and the same in lower case as
         # its ID.
@@ -84,12 +83,8 @@ def role_command(conf: cfg.ConfigOpts, group: str) -> str:
     return '%s %s' % (text, ROLES[group])
 
 
-def _user(conf: cfg.ConfigOpts, group: str) -> tuple[str, str]:
-    return _identity(conf, group, 'user', 'username', group)
-
-
-def _identity(conf: cfg.ConfigOpts, group: str, noun: str, name: str,
-              default: str) -> tuple[str, str]:
+def _identity(conf: cfg.ConfigOpts, group: str, noun: str
+              ) -> tuple[str, str]:
     """Return (name, domain) or (ID, '') of the user or the project."""
     values = _values(conf, group)
 
@@ -101,6 +96,8 @@ def _identity(conf: cfg.ConfigOpts, group: str, noun: str, name: str,
     identifier = first(noun + '_id')
     if identifier:
         return identifier, ''
+    name, default = (('username', group) if noun == 'user'
+                     else ('project_name', 'service'))
     domain = first(noun + '_domain_id', 'default_domain_id',
                    noun + '_domain_name', 'default_domain_name')
     return first(name) or default, domain or 'Default'
@@ -124,58 +121,52 @@ def section(conf: cfg.ConfigOpts, group: str) -> str:
     return conf[group].auth_section or group
 
 
-def missing(conf: cfg.ConfigOpts, group: str) -> list[str]:
-    """Return the missing options that are required to authenticate.
-
-    One of several alternatives is named; without an auth_type, only that.
-
-    :raises MissingCredentials: when the auth_type does not exist
-    :raises InvalidConfiguration: when none is missing, but one is invalid
-    """
-    with reading(conf, group):
-        values, absent = _values(conf, group), []
-        if not values.auth_type:
-            return ['auth_type']
-        names = {option.dest
-                 for option in loading.get_plugin_options(values.auth_type)}
-        for marker, any_of in _NEEDED:
-            is_set = any(values[name] for name in names.intersection(any_of))
-            if marker in names and any_of[0] in names and not is_set:
-                absent.append(any_of[0])
-        if not absent:
-            try:
-                loading.load_auth_from_conf_options(conf, group)
-            except ks_exceptions.MissingRequiredOptions as exc:
-                absent = [option.dest for option in exc.options]
-        return absent
-
-
 def load(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin:
     """Load the auth plugin, without network access.
 
-    :raises MissingCredentials: names the missing options
+    :raises MissingCredentials: has the missing options; the auth_type may not
+        exist
     :raises InvalidConfiguration: when an option has an invalid value
     """
-    absent = missing(conf, group)
-    if absent:
-        raise exceptions.MissingCredentials(
-            '[%s] has no %s' % (section(conf, group), ', '.join(absent)),
-            step='complete this section of nova.conf')
-    # None is returned only without an auth_type, which was checked above.
-    return cast(plugin.BaseAuthPlugin,
-                loading.load_auth_from_conf_options(conf, group))
+    with reading(conf, group):
+        absent = _absent(_values(conf, group))
+        try:
+            if not absent:
+                # None is returned only without an auth_type.
+                return cast(plugin.BaseAuthPlugin,
+                            loading.load_auth_from_conf_options(conf, group))
+        except ks_exceptions.MissingRequiredOptions as exc:
+            absent = [option.dest for option in exc.options]
+    error = exceptions.MissingCredentials(
+        '[%s] has no %s' % (section(conf, group), ', '.join(absent)),
+        step='complete this section of nova.conf')
+    error.options = absent
+    raise error
+
+
+def _absent(values: Any) -> list[str]:
+    """Return the missing ones of ``_NEEDED``, or only the auth_type."""
+    if not values.auth_type:
+        return ['auth_type']
+    absent = []
+    names = {option.dest
+             for option in loading.get_plugin_options(values.auth_type)}
+    for marker, any_of in _NEEDED:
+        is_set = any(values[name] for name in names.intersection(any_of))
+        if marker in names and any_of[0] in names and not is_set:
+            absent.append(any_of[0])
+    return absent
 
 
 def session(conf: cfg.ConfigOpts, group: str) -> ks_session.Session:
     """Create a session with bounded adapters, without network access."""
-    auth = load(conf, group)
     with reading(conf, group):
-        # The SDK takes a section that it cannot read for an absent service.
-        dict(conf[group])
         session = loading.load_session_from_conf_options(
-            conf, group, session=_Transport(), auth=auth,
+            conf, group, session=_Transport(), auth=load(conf, group),
             # The list of timings would grow for the lifetime of the process.
             collect_timing=False, app_name='nova-aggregate-mirror')
+        # The SDK takes a section that it cannot read for an absent service.
+        dict(conf[group])
         adapter.bound(session, is_shared=False)
         return session
 
