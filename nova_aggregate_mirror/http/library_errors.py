@@ -121,9 +121,9 @@ def looking_up(session: ks_session.Session, service_type: str | None,
         if not hasattr(auth, 'get_access'):
             raise
         catalog = auth.get_access(session).service_catalog
-        services = catalog.get_endpoints_data(service_type).values()
+        endpoints = catalog.get_endpoint_data_list(service_type, None)
         offered = sorted((endpoint.region_name or '', endpoint.interface)
-                         for endpoint in itertools.chain(*services))
+                         for endpoint in endpoints)
         cause = causes.NOT_IN_CATALOG if catalog.catalog else causes.NO_CATALOG
         if offered:
             others = (selection(*endpoint) for endpoint in offered[:OFFERED])

@@ -48,7 +48,6 @@ _LIBPQ = (
     (r'the database system is|not currently accepting', causes.STARTING),
     (r'server closed the connection', causes.CLOSED),
 )
-_LIBPQ_DRIVERS = 'psycopg', 'psycopg2'
 # Each server and SQLite quotes and spells it in another way.
 _MISSING = re.compile(r'(table|relation|column):? [\'"]?([\w.]+)',
                       re.IGNORECASE)
@@ -92,16 +91,14 @@ def of_socket(error: BaseException) -> causes.Cause | None:
     if isinstance(error, ssl.SSLCertVerificationError):
         return causes.certificate_refused(
             error.verify_code, error.verify_message)
-    if isinstance(error, ssl.SSLEOFError):
+    if isinstance(error, ConnectionRefusedError):
+        return causes.REFUSED
+    if isinstance(error, (ConnectionError, ssl.SSLEOFError)):
         # Also of a connection that was kept, and that the peer has closed.
         return causes.DISCONNECTED
     if isinstance(error, ssl.SSLError):
         return causes.TLS.with_detail(
             ': %s' % error.reason if error.reason else '')
-    if isinstance(error, ConnectionRefusedError):
-        return causes.REFUSED
-    if isinstance(error, ConnectionError):
-        return causes.DISCONNECTED
     if isinstance(error, socket.gaierror):
         return causes.UNRESOLVED
     if not isinstance(error, OSError) or not error.errno:
@@ -152,7 +149,6 @@ def missing(exc: BaseException) -> str:
 
 
 def _of_driver(error: BaseException) -> causes.Cause | None:
-    """Return what a database did, by the error of its driver."""
     if isinstance(error, Observed):
         return error.cause
     if isinstance(error, ModuleNotFoundError):
@@ -177,7 +173,7 @@ def _of_driver(error: BaseException) -> causes.Cause | None:
 
 def _of_libpq(error: BaseException) -> causes.Cause | None:
     """Return why libpq opened no connection, by its text."""
-    if type(error).__module__.partition('.')[0] not in _LIBPQ_DRIVERS:
+    if not type(error).__module__.startswith('psycopg'):
         return None
     text = str(error)
     for pattern, cause in _LIBPQ:
