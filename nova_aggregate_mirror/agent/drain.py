@@ -334,7 +334,7 @@ class Drain:
         result = 'failure'
         try:
             self._handle_errors(
-                errors, outcome.waiting, locks, start, is_alone)
+                errors, row_drain.waiting(outcome), locks, start, is_alone)
             if not locks.locked and all(
                     isinstance(error, exceptions.Stopped)
                     for error in errors.values()):

@@ -82,17 +82,6 @@ class Outcome:
         """Requests that are not known to be in sync, to the reason."""
         return {dirty: error for dirty, error in self.hosts.items() if error}
 
-    @property
-    def waiting(self) -> set[journal.Dirty]:
-        """Unfinished requests of hosts whose own cells have answered.
-
-        They are in sync but for nodes that another cell, which does not
-        answer, may have.
-        """
-        return {dirty for dirty, error in self.unfinished.items()
-                if Subject(HOST, dirty.host) not in self.failed
-                and isinstance(error, exceptions.CellUnavailable)}
-
     def conclude(self, dirty: journal.Dirty,
                  error: exceptions.MirrorError | None, whole: bool) -> None:
         """Record a failure unless the request is known to be in sync.

@@ -39,7 +39,7 @@ def drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
     # A failure clears ``mirrored_at``; a stop or another cell does not.
     differing = {
         dirty for dirty, error in result.unfinished.items()
-        if not isinstance(error, exceptions.Stopped)} - result.waiting
+        if not isinstance(error, exceptions.Stopped)} - waiting(result)
     unmirrored = [row.id for row in rows if row.mirrored_at is not None
                   and row.dirty in differing]
     if mirror.rows and unmirrored:
@@ -48,6 +48,17 @@ def drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
     for error in locks.locked.values():
         result.failed.setdefault(outcome.JOURNAL, error)
     return result
+
+
+def waiting(result: outcome.Outcome) -> set[journal.Dirty]:
+    """Return unfinished requests of hosts whose own cells have answered.
+
+    They are in sync but for nodes that another cell, which does not answer,
+    may have.
+    """
+    return {dirty for dirty, error in result.unfinished.items()
+            if outcome.Subject(outcome.HOST, dirty.host) not in result.failed
+            and isinstance(error, exceptions.CellUnavailable)}
 
 
 def write_journal(result: outcome.Outcome, write: abc.Callable[[], None]

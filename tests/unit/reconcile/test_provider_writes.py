@@ -466,7 +466,7 @@ class TestHosts(doubles.TestCase):
         self.placement.before_put = interfere
         row = self.hand_over('h2', ['n1', 'n2'])
         outcome = self.drain()
-        self.assertEqual(set(), outcome.waiting)
+        self.assertEqual(set(), row_drain.waiting(outcome))
         self.assertIsInstance(outcome.unfinished[row.dirty],
                               exceptions.GenerationConflict)
         self.assertEqual('nova reported it only in the last attempt',
