@@ -113,8 +113,8 @@ def converge(context: context.Context, dirty: abc.Collection[journal.Dirty],
         changes = _plan(states, truth, owned, mode, outcome)
         return truth, changes, frozenset(providers)
 
-    error = exceptions.failure_of(lambda: _rounds(
-        context, frozenset(nodes), decide, mode, outcome))
+    error = exceptions.failure_of(lambda: _Rounds(
+        context, decide, mode, outcome).run(frozenset(nodes)))
     if ledger_error:
         # What is kept may be owned or foreign.
         outcome.kept.clear()
@@ -194,7 +194,7 @@ def remove(context: context.Context, uuid: str, mode: Mode,
     error = answers.failures.get(uuid)
     try:
         for members in answers.results.values():
-            _rounds(context, members - silent, decide, mode, outcome)
+            _Rounds(context, decide, mode, outcome).run(members - silent)
     except exceptions.MirrorError as exc:
         error = exc
     error = error or outcome.outage
@@ -203,54 +203,47 @@ def remove(context: context.Context, uuid: str, mode: Mode,
     return outcome
 
 
-def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
-            mode: Mode, outcome: Outcome) -> None:
-    """GET every provider, decide from nova's truth, PUT; repeat until done.
+class _Rounds:
+    """GET every provider, decide from nova's truth, PUT; repeat until done."""
 
-    :raises MirrorError: nova cannot be read, or placement does not answer
-    """
-    requests = _Requests(context, mode, outcome)
-    handled: frozenset[str] = frozenset()
-    retries = mode.retries
-    for _ in range(ROUNDS):
-        handled |= todo
-        states = requests.get(todo)
-        truth, changes, nodes = decide(states)
-        retried = requests.conflicts
-        requests.write(states, truth, changes, decide)
-        # Another round handles those that a later truth knows.
-        handled -= states.keys() & truth.unknown.keys()
-        if len(retried) > MAX_FUTILE and retried <= requests.conflicts:
-            retries = False
-        todo = nodes - handled
-        if retries:
-            todo |= requests.conflicts
-        todo = todo or requests.late()
-        if not todo or outcome.outage:
-            break
-
-
-class _Requests:
-    """Requests about providers, and which of them are to be repeated."""
-
-    def __init__(self, context: context.Context, mode: Mode, outcome: Outcome
-                 ) -> None:
+    def __init__(self, context: context.Context, decide: Decide, mode: Mode,
+                 outcome: Outcome) -> None:
         self._context = context
+        self._decide = decide
         self._mode = mode
         self._outcome = outcome
         self._end = time.monotonic() + mode.patience
         self._patience = 0.0
-        """Seconds of the last round, which ``late`` begins; 0 before it."""
-        self._deciding = threading.Lock()
+        """Seconds of the last round, which ``_late`` begins; 0 before it."""
         self._silent: set[str] = set()
-        self.conflicts: frozenset[str] = frozenset()
-        """Providers that changed between the GET and the PUT of this round."""
+        self._deciding = threading.Lock()
+        self._caller = contextvars.copy_context()
 
-    def get(self, providers: abc.Iterable[str]) -> States:
-        """Read providers; the outcome has those that cannot be read.
+    def run(self, todo: frozenset[str]) -> None:
+        """Converge providers; the outcome has those that fail.
 
-        :raises MirrorError: placement does not answer
+        :raises MirrorError: nova cannot be read, or placement does not answer
         """
+        handled = conflicts = frozenset[str]()
+        retries = self._mode.retries
+        for _ in range(ROUNDS):
+            handled |= todo
+            states = self._get(todo)
+            truth, changes, nodes = self._decide(states)
+            retried = conflicts
+            conflicts = self._write(states, truth, changes)
+            # Another round handles those that a later truth knows.
+            handled -= states.keys() & truth.unknown.keys()
+            if len(retried) > MAX_FUTILE and retried <= conflicts:
+                retries = False
+            todo = nodes - handled
+            if retries:
+                todo |= conflicts
+            todo = todo or self._late()
+            if not todo or self._outcome.outage:
+                break
+
+    def _get(self, providers: frozenset[str]) -> States:
         answers = self._ask(self._context.placement.get, sorted(providers))
         if answers.outage:
             raise answers.outage
@@ -259,17 +252,10 @@ class _Requests:
             self._outcome.failed.pop(Subject(PROVIDER, provider), None)
         return answers.results
 
-    def write(self, states: States, truth: source.Nova,
-              changes: abc.Iterable[plan.Change], decide: Decide) -> None:
-        """PUT each change; set the providers with a generation conflict."""
+    def _write(self, states: States, truth: source.Nova,
+               changes: abc.Iterable[plan.Change]) -> frozenset[str]:
+        """PUT each change; return the providers with a conflict."""
         change_of = {change.provider: change for change in changes}
-        caller_context = contextvars.copy_context()
-
-        def decide_again(state: client.Provider) -> Decision:
-            # One read of nova at a time, without the deadline of the request.
-            with self._deciding:
-                return caller_context.copy().run(decide, {state.uuid: state})
-
         refusals = dict[str, exceptions.MirrorError]()
 
         def write(provider: str) -> None:
@@ -286,7 +272,7 @@ class _Requests:
                         # then calls this function again.
                         raise
             try:
-                self._put_again(provider, decide_again, refusals[provider])
+                self._put_again(provider, refusals[provider])
             except exceptions.OutOfTime:
                 # What took the time is the cause.
                 raise refusals[provider] from None
@@ -295,14 +281,13 @@ class _Requests:
         self._outcome.unwritten |= {
             Subject(PROVIDER, provider) for provider in failures
             if provider not in self._outcome.missing}
-        self.conflicts = frozenset(
+        conflicts = frozenset(
             provider for provider, error in failures.items()
             if isinstance(error, exceptions.GenerationConflict))
-        self._outcome.conflicts += len(self.conflicts)
+        self._outcome.conflicts += len(conflicts)
+        return conflicts
 
-    def _put_again(self, provider: str,
-                   decide: abc.Callable[[client.Provider], Decision],
-                   error: exceptions.MirrorError) -> None:
+    def _put_again(self, provider: str, error: exceptions.MirrorError) -> None:
         """Begin again at the GET, at once: no other request is between.
 
         Others could lead each attempt to the same one of several backends.
@@ -310,8 +295,11 @@ class _Requests:
         :param error: of the first PUT, whose outcome is not known
         """
         state = self._context.placement.get(provider)
-        truth, changes, _nodes = decide(state)
-        if provider not in [change.provider for change in changes]:
+        # One read of nova at a time, without the deadline of the request.
+        with self._deciding:
+            truth, changes, _nodes = self._caller.run(
+                self._decide, {provider: state})
+        if not changes:
             # By the new truth, nothing may be written.
             raise error
         self._put(state, changes[0], truth)
@@ -336,7 +324,7 @@ class _Requests:
                 _log(change, truth)
         self._context.display.advance()
 
-    def late(self) -> frozenset[str]:
+    def _late(self) -> frozenset[str]:
         """Begin the round with more patience; return those silent so far."""
         seconds = self._end - time.monotonic()
         if self._patience or seconds <= isolation.PATIENCE:
