@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement client: read memberships, write the aggregates of a provider.
-
-Long because token, deadline and errors of each request are handled here.
-"""
+"""Placement client: read memberships, write the aggregates of a provider."""
 
 from collections import abc
 import contextlib
@@ -36,6 +33,7 @@ MICROVERSION = '1.36'
 LISTS = '1.3'
 MANY = 50
 """UUIDs per query: 2 KB of URL; the lowest limits of web servers are 4 KB."""
+AGGREGATES = '/resource_providers/%s/aggregates'
 SHARING = 'MISC_SHARES_VIA_AGGREGATE'
 LONGEST = 200  # Characters of a path in an error message.
 _REQUEST_ID: contextvars.ContextVar[str | None] = contextvars.ContextVar(
@@ -64,8 +62,8 @@ class Client:
     def __init__(self, conf: cfg.ConfigOpts | connection.Access, *,
                  request_timeout: float | None = None,
                  announces: bool = False, reads_only: bool = False) -> None:
-        self._access = (conf if isinstance(conf, connection.Access)
-                        else connection.configured(conf))
+        self._access = (connection.configured(conf)
+                        if isinstance(conf, cfg.ConfigOpts) else conf)
         self._timeout = request_timeout
         self._announces = announces
         self._reads_only = reads_only
@@ -134,7 +132,7 @@ class Client:
     def get(self, provider: str) -> Provider:
         """Read the aggregates and the generation of a provider."""
         return self.read(
-            _path(provider), functools.partial(
+            AGGREGATES % provider, functools.partial(
                 responses.provider, uuid=provider), provider)
 
     def aggregates(self, provider: str) -> frozenset[str]:
@@ -153,7 +151,7 @@ class Client:
         """
         with self._bounded():
             call, answer = self._call(
-                'PUT', _path(provider.uuid), provider.uuid, json={
+                'PUT', AGGREGATES % provider.uuid, provider.uuid, json={
                     'aggregates': sorted(aggregates),
                     'resource_provider_generation': provider.generation})
             responses.check_written(call, responses.provider(
@@ -171,7 +169,7 @@ class Client:
     @property
     def options(self) -> str:
         """The option that selects the endpoint."""
-        return self._access.party().selection
+        return self._slot().party().selection
 
     def read(self, path: str, parse: Parse[Result],
              provider: str | None = None, version: str = MICROVERSION
@@ -195,7 +193,7 @@ class Client:
             raise RuntimeError('%s %s, but placement is only observed'
                                % (method, path[:LONGEST]))
         slot, target = self._slot(), None
-        call = errors.Call(self._access.party, '%s %s' % (
+        call = errors.Call(slot.party, '%s %s' % (
             method, path[:LONGEST]), slot.endpoint)
         options = dict(
             body, microversion=version, microversion_service_type='placement',
@@ -207,7 +205,7 @@ class Client:
         try:
             with errors.translated(call):
                 for _attempt in range(2):
-                    target, token = self._connect(slot)
+                    target, token = slot.connect()
                     # The SDK's own request method looks up the token's project
                     # and may return a cached response.
                     response = target.client.session.request(
@@ -232,68 +230,20 @@ class Client:
 
     def _slot(self) -> connection.Slot:
         """Return the slot of this process."""
-        return self._slots.setdefault(os.getpid(), connection.Slot())
+        return self._slots.setdefault(os.getpid(), self._access())
 
     @contextlib.contextmanager
     def _bounded(self) -> abc.Iterator[None]:
         """Apply this client's timeout, unless the caller has a deadline."""
-        seconds = math.inf
+        slot, seconds = self._slot(), math.inf
         if deadline.remaining() == math.inf:
-            seconds = (self._access.timeout() if self._timeout is None
+            seconds = (slot.timeout() if self._timeout is None
                        else self._timeout)
         try:
             with deadline.within(seconds):
                 yield
         except exceptions.MirrorError as exc:
-            slot = self._slot()
             if slot.target and exc.may_have_moved:
                 # The next request looks at the catalog.
                 slot.is_suspect = True
             raise
-
-    def _connect(self, slot: connection.Slot
-                 ) -> tuple[connection.Target, abc.Mapping[str, str]]:
-        """Return a client with a known endpoint, and the token headers."""
-        # Keystoneauth also locks around tokens, but without a timeout.
-        if not slot.lock.acquire(timeout=deadline.remaining()):
-            raise TimeoutError('another request is still waiting for a token')
-        try:
-            target = slot.target
-            if target is None:
-                target = slot.target = connection.connect(
-                    self._access.connect())
-            elif slot.may_look() and not target.client.endpoint_override:
-                target = slot.target = self._look(target)
-            with errors.parsing():
-                return target, target.client.session.get_auth_headers() or {}
-        finally:
-            slot.lock.release()
-
-    def _look(self, target: connection.Target) -> connection.Target:
-        """Return a client of the current catalog, if it has another URL."""
-        call = errors.Call(self._access.party, 'looking at the catalog')
-        try:
-            # Half of the time is left to the request.
-            with deadline.within(deadline.remaining() / 2), \
-                    errors.translated(call), contextlib.ExitStack() as stack:
-                sdk = self._access.connect()
-                if sdk is target.sdk:
-                    sdk.session.invalidate()
-                else:
-                    # Nothing else closes what this look opens.
-                    stack.callback(sdk.session.session.close)
-                current = connection.connect(sdk)
-        except exceptions.MirrorError as exc:
-            # The failure that led here is the one to report.
-            LOG.debug('The catalog could not be looked at: %s', exc)
-            return target
-        if current.endpoint == target.endpoint:
-            return target
-        target.close()
-        LOG.info('Placement has moved: %s',
-                 errors.without_secrets(current.endpoint))
-        return current
-
-
-def _path(provider: str) -> str:
-    return '/resource_providers/%s/aggregates' % provider

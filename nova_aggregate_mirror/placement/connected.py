@@ -20,4 +20,5 @@ def access(sdk: openstack.connection.Connection, timeout: float
     :param timeout: seconds per method call outside of a deadline
     """
     adapter.bound(sdk.session)
-    return connection.Access(lambda: sdk, lambda: _PARTY, lambda: timeout)
+    return lambda: connection.Slot(
+        lambda: sdk, lambda: _PARTY, lambda: timeout)

@@ -3,6 +3,7 @@
 
 import atexit
 from collections import abc
+import contextlib
 import dataclasses
 import math
 import threading
@@ -11,10 +12,15 @@ import time
 import openstack
 from openstack import proxy
 from oslo_config import cfg
+from oslo_log import log as logging
 
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import library_errors
+from nova_aggregate_mirror.limits import deadline
+
+LOG = logging.getLogger(__name__)
 
 _GROUP = 'placement'
 
@@ -41,10 +47,20 @@ class Target:
 
 
 class Slot:
-    """The SDK client of a process, and the lock for creating it."""
+    """The SDK client of a process, created by the first request.
 
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
+    :param open: returns an SDK connection; it makes no request yet
+    :param party: returns placement, as errors name it
+    :param timeout: returns seconds per method call outside of a deadline
+    """
+
+    def __init__(self, open: abc.Callable[[], openstack.connection.Connection],
+                 party: errors.Parties, timeout: abc.Callable[[], float]
+                 ) -> None:
+        self._open = open
+        self.party = party
+        self.timeout = timeout
+        self._lock = threading.Lock()
         self.target: Target | None = None
         self.is_announced = False
         """Whether the log has the first answer to this process."""
@@ -57,13 +73,48 @@ class Slot:
         """URL of placement; empty if it is not known yet."""
         return self.target.endpoint if self.target else ''
 
-    def may_look(self) -> bool:
-        """Check whether to look at the catalog again; if so, note it."""
-        now = time.monotonic()
-        if not self.is_suspect or now < self._looked + REDISCOVERY:
-            return False
-        self._looked, self.is_suspect = now, False
-        return True
+    def connect(self) -> tuple[Target, abc.Mapping[str, str]]:
+        """Return a client with a known endpoint, and the token headers."""
+        # Keystoneauth also locks around tokens, but without a timeout.
+        if not self._lock.acquire(timeout=deadline.remaining()):
+            raise TimeoutError('another request is still waiting for a token')
+        try:
+            target, now = self.target, time.monotonic()
+            if target is None:
+                target = self.target = _connect(self._open())
+            elif self.is_suspect and now >= self._looked + REDISCOVERY:
+                self._looked, self.is_suspect = now, False
+                if not target.client.endpoint_override:
+                    target = self.target = self._look(target)
+            with errors.parsing():
+                return target, target.client.session.get_auth_headers() or {}
+        finally:
+            self._lock.release()
+
+    def _look(self, target: Target) -> Target:
+        """Return a client of the current catalog, if it has another URL."""
+        call = errors.Call(self.party, 'looking at the catalog')
+        try:
+            # Half of the time is left to the request.
+            with deadline.within(deadline.remaining() / 2), \
+                    errors.translated(call), contextlib.ExitStack() as stack:
+                sdk = self._open()
+                if sdk is target.sdk:
+                    sdk.session.invalidate()
+                else:
+                    # Nothing else closes what this look opens.
+                    stack.callback(sdk.session.session.close)
+                current = _connect(sdk)
+        except exceptions.MirrorError as exc:
+            # The failure that led here is the one to report.
+            LOG.debug('The catalog could not be looked at: %s', exc)
+            return target
+        if current.endpoint == target.endpoint:
+            return target
+        target.close()
+        LOG.info('Placement has moved: %s',
+                 errors.without_secrets(current.endpoint))
+        return current
 
     def drop(self, target: Target | None) -> None:
         """Drop the given client, unless it has been replaced."""
@@ -74,22 +125,13 @@ class Slot:
             target.close()
 
 
-@dataclasses.dataclass(frozen=True)
-class Access:
-    """How placement is reached.
-
-    :param connect: returns an SDK connection; it makes no request yet
-    :param timeout: returns seconds per method call outside of a deadline
-    """
-
-    connect: abc.Callable[[], openstack.connection.Connection]
-    party: errors.Parties
-    timeout: abc.Callable[[], float]
+Access = abc.Callable[[], Slot]
+"""How placement is reached: creates what each process has for itself."""
 
 
 def configured(conf: cfg.ConfigOpts) -> Access:
     """Return the access by the ``[placement]`` section of nova.conf."""
-    def connect() -> openstack.connection.Connection:
+    def open() -> openstack.connection.Connection:
         sdk = openstack.connection.Connection(
             session=auth.session(conf, _GROUP), oslo_conf=conf,
             service_types=[_GROUP])
@@ -97,11 +139,12 @@ def configured(conf: cfg.ConfigOpts) -> Access:
         atexit.unregister(sdk.close)
         return sdk
 
-    return Access(connect, lambda: auth.party(conf, _GROUP),
-                  lambda: float(conf.aggregate_mirror.request_timeout))
+    return lambda: Slot(
+        open, lambda: auth.party(conf, _GROUP),
+        lambda: float(conf.aggregate_mirror.request_timeout))
 
 
-def connect(sdk: openstack.connection.Connection) -> Target:
+def _connect(sdk: openstack.connection.Connection) -> Target:
     """Request a token, the catalog and the version document of placement.
 
     The endpoint is empty if discovery finds none.

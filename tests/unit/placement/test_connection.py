@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A placement client on an existing connection."""
 
-import dataclasses
 import gc
 import json
 import os
@@ -161,9 +160,10 @@ class TestErrors(testtools.TestCase):
         """It is not reported as a malformed response."""
         for error in (TypeError(), AttributeError(), KeyError(),
                       AssertionError()):
-            placement = client.Client(dataclasses.replace(
-                connection.configured(servers.make_conf()),
-                connect=mock.Mock(side_effect=error)))
+            slot = connection.Slot(
+                mock.Mock(side_effect=error), mock.Mock(),
+                lambda: servers.PATIENCE)
+            placement = client.Client(lambda: slot)
             self.assertIs(error, self.assertRaises(
                 type(error), placement.providers))
 
