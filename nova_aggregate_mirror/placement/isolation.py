@@ -78,12 +78,13 @@ class _Run(Generic[Item, Result]):
         self._request = request
         self._probe = probe
         self._patience = patience
-        self._mutex, self._checking = threading.Lock(), threading.Lock()
+        self._checking = threading.Lock()
         self._probed = -math.inf
         """When the last probe began that was answered."""
         self._began = time.monotonic()
         self._slowest = 0.0
-        self._silent = self._failed_in_a_row = 0
+        self._failed_in_a_row = 0
+        self._silent: set[Item] = set()
         # What was read in time is also to be written in time.
         self._reserve = deadline.remaining() / 2
 
@@ -107,20 +108,16 @@ class _Run(Generic[Item, Result]):
                 pauses += 1
                 time.sleep(error.retry_after)
                 continue
-            is_silent = error.is_outage
             # Before the check: others may end at the same time, and none of
             # them is to begin with a further item.
-            self._add_silent(is_silent)
+            if error.is_outage:
+                self._silent.add(item)
             with self._checking:
                 if self._is_failure(error, began, patience):
                     self.answers.failures[item] = error
                     return
             # It is asked again, with the patience that the check has set.
-            self._add_silent(-is_silent)
-
-    def _add_silent(self, count: int) -> None:
-        with self._mutex:
-            self._silent += count
+            self._silent.discard(item)
 
     def _is_over(self) -> bool:
         """Check whether no other item is to be asked about."""
@@ -128,7 +125,7 @@ class _Run(Generic[Item, Result]):
             return True
         if not self._silent:
             return False
-        if self._patience and self._silent >= MOST_SILENT:
+        if self._patience and len(self._silent) >= MOST_SILENT:
             return True
         return deadline.remaining() < self._reserve
 

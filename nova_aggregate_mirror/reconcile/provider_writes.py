@@ -214,7 +214,7 @@ class _Rounds:
         self._outcome = outcome
         self._end = time.monotonic() + mode.patience
         self._patience = 0.0
-        """Seconds of the last round, which ``_late`` begins; 0 before it."""
+        """Seconds of the last round, about those silent so far; 0 before."""
         self._silent: set[str] = set()
         self._deciding = threading.Lock()
         self._caller = contextvars.copy_context()
@@ -239,7 +239,10 @@ class _Rounds:
             todo = nodes - handled
             if retries:
                 todo |= conflicts
-            todo = todo or self._late()
+            if not todo and not self._patience:
+                self._patience = self._end - time.monotonic()
+                if self._patience > isolation.PATIENCE:
+                    todo = frozenset(self._silent)
             if not todo or self._outcome.outage:
                 break
 
@@ -323,14 +326,6 @@ class _Rounds:
             if mode.write:
                 _log(change, truth)
         self._context.display.advance()
-
-    def _late(self) -> frozenset[str]:
-        """Begin the round with more patience; return those silent so far."""
-        seconds = self._end - time.monotonic()
-        if self._patience or seconds <= isolation.PATIENCE:
-            return frozenset()
-        self._patience = seconds
-        return frozenset(self._silent)
 
     def _ask(self, request: abc.Callable[[str], isolation.Result],
              providers: abc.Collection[str]
