@@ -8,7 +8,7 @@ import itertools
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import placement_query
-from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror.placement import isolation
 
 MAX_FIGURES = 20
 """Maximum number of providers whose inventories are read, per condition."""
@@ -50,7 +50,7 @@ class Funnel:
 
 
 def read(reader: candidates.CandidateReader, sharing: frozenset[str],
-         for_each: parallel.Each, queries: placement_query.Queries,
+         for_each: isolation.Each, queries: placement_query.Queries,
          nodes: frozenset[str]) -> Funnel:
     """Read which nodes meet each condition of a query.
 
@@ -83,7 +83,7 @@ def read(reader: candidates.CandidateReader, sharing: frozenset[str],
     return Funnel(existing, passed, answers, trees, within_limit, limit)
 
 
-def _passed(reader: candidates.CandidateReader, for_each: parallel.Each,
+def _passed(reader: candidates.CandidateReader, for_each: isolation.Each,
             queries: placement_query.Queries, single: frozenset[str],
             remaining: frozenset[str], complete: frozenset[str]) -> Passed:
     """Return each condition with the nodes that are not known to fail it."""
@@ -116,7 +116,7 @@ def _passed(reader: candidates.CandidateReader, for_each: parallel.Each,
 
 
 def _ask(ask: abc.Callable[[abc.Sequence[Condition]], abc.Iterable[str]],
-         for_each: parallel.Each, queries: placement_query.Queries,
+         for_each: isolation.Each, queries: placement_query.Queries,
          parts: abc.Sequence[abc.Sequence[Condition]], nodes: frozenset[str]
          ) -> list[frozenset[str]]:
     """Return the nodes that meet each part of a query, or an alternative."""
@@ -148,7 +148,7 @@ def _within_limit(reader: candidates.CandidateReader,
     return providers, limit
 
 
-def read_figures(reader: candidates.CandidateReader, for_each: parallel.Each,
+def read_figures(reader: candidates.CandidateReader, for_each: isolation.Each,
                  funnel: Funnel, nodes: abc.Sequence[str]
                  ) -> abc.Mapping[str, Inventories]:
     """Read the inventories of the nodes with too few resources.

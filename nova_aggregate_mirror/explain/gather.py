@@ -35,7 +35,7 @@ from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror.placement import workers
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import context as displays
@@ -63,7 +63,7 @@ class Cloud:
     display: displays.Progress = displays.Progress()
 
     @functools.cached_property
-    def for_each(self) -> parallel.Each:
+    def for_each(self) -> isolation.Each:
         """Calls a function for several cells, providers or queries at once."""
         return workers.each(CONF.aggregate_mirror.sync_workers)
 

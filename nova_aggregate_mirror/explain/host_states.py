@@ -23,7 +23,7 @@ from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror import nova_signatures
-from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror.scheduler import free_addresses
 from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror import source
@@ -91,7 +91,7 @@ class HostManager(host_manager.HostManager):
     :raises InvalidConfiguration: a filter or weigher cannot be loaded
     """
 
-    def __init__(self, for_each: parallel.Each = parallel.in_turn) -> None:
+    def __init__(self, for_each: isolation.Each = isolation.in_turn) -> None:
         self._for_each = for_each
         self._readers: dict[str, abc.Callable[[], Any]] = {}
         """Host to what reads the instances of all hosts of its cell."""

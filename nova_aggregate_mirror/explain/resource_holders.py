@@ -6,7 +6,7 @@ import dataclasses
 
 from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database_servers
 
@@ -35,7 +35,7 @@ class Holder:
 Holders = abc.Sequence[Holder]
 
 
-def read(reader: candidates.CandidateReader, for_each: parallel.Each,
+def read(reader: candidates.CandidateReader, for_each: isolation.Each,
          servers: database_servers.DatabaseServers,
          scarce: abc.Mapping[str, str], hosts: abc.Mapping[str, str]
          ) -> abc.Mapping[str, Holders]:

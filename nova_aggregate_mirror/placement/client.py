@@ -22,7 +22,6 @@ from nova_aggregate_mirror.http import repeats
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import connection
 from nova_aggregate_mirror.placement import isolation
-from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.placement import responses
 
 LOG = logging.getLogger(__name__)
@@ -124,7 +123,7 @@ class Client:
         return providers
 
     def ask(self, request: abc.Callable[[str], Result],
-            providers: abc.Iterable[str], each: parallel.Each,
+            providers: abc.Iterable[str], each: isolation.Each,
             patience: float = 0.0) -> isolation.Answers[str, Result]:
         """Send a request about each provider; see ``isolation.ask``."""
         return isolation.ask(request, providers, each, self.probe, patience)

@@ -7,13 +7,13 @@ import dataclasses
 import math
 import threading
 import time
+from typing import Any
 from typing import Generic
 from typing import TypeVar
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import repeats
 from nova_aggregate_mirror.limits import deadline
-from nova_aggregate_mirror.placement import parallel
 
 PATIENCE = 1.0
 """Seconds to wait for the answer about one of several items."""
@@ -27,6 +27,14 @@ MOST_FAILURES = 3
 
 Item = TypeVar('Item', bound=abc.Hashable)
 Result = TypeVar('Result')
+Each = abc.Callable[[abc.Callable[[Any], Any], abc.Iterable[Any]], list[Any]]
+"""Calls a function for each item; returns the results, in the same order."""
+
+
+def in_turn(call: abc.Callable[[Any], Any], items: abc.Iterable[Any]
+            ) -> list[Any]:
+    """Return the results; no thread is started, as nova-api requires."""
+    return [call(item) for item in items]
 
 
 @dataclasses.dataclass
@@ -48,7 +56,7 @@ class Answers(Generic[Item, Result]):
 
 
 def ask(request: abc.Callable[[Item], Result], items: abc.Iterable[Item],
-        each: parallel.Each, probe: abc.Callable[[], object],
+        each: Each, probe: abc.Callable[[], object],
         patience: float = 0.0) -> Answers[Item, Result]:
     """Send a request for each item; no item waits for a bad one for long.
 

@@ -7,12 +7,11 @@ import math
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import isolation
-from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror import uuids
 
 
 def read(placement: client.Client, used: frozenset[str],
-         unused: frozenset[str], each: parallel.Each
+         unused: frozenset[str], each: isolation.Each
          ) -> tuple[dict[str, frozenset[str]],
                     dict[str, exceptions.MirrorError]]:
     """Read by aggregate, or by provider if that takes fewer requests.
@@ -56,7 +55,7 @@ def read(placement: client.Client, used: frozenset[str],
 
 
 def _by_provider(placement: client.Client, used: frozenset[str],
-                 unused: frozenset[str], each: parallel.Each
+                 unused: frozenset[str], each: isolation.Each
                  ) -> dict[str, set[str]]:
     """Return the providers of aggregates if this takes fewer requests.
 
@@ -91,7 +90,7 @@ def _by_provider(placement: client.Client, used: frozenset[str],
 
 def _ask(placement: client.Client,
          request: abc.Callable[[isolation.Item], isolation.Result],
-         items: list[isolation.Item], each: parallel.Each
+         items: list[isolation.Item], each: isolation.Each
          ) -> isolation.Answers[isolation.Item, isolation.Result]:
     """Send the requests; raise an error if not all of them were sent."""
     # A long answer takes time: each request has all of the deadline.

@@ -7,11 +7,11 @@ import contextvars
 from typing import Any
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror.placement import isolation
 
 
 def each(count: int = 1, stopping: abc.Callable[[], bool] = lambda: False
-         ) -> parallel.Each:
+         ) -> isolation.Each:
     """Return what calls a function in threads that exist only meanwhile.
 
     After a call has raised, none is begun; those that run are waited for, and

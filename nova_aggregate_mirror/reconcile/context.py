@@ -6,7 +6,7 @@ import typing
 
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror import source
 
 if typing.TYPE_CHECKING:
@@ -40,6 +40,6 @@ class Context:
     nova: source.Source
     placement: client.Client
     rows: 'stored_rows.StoredRows | None' = None
-    each: parallel.Each = parallel.in_turn
+    each: isolation.Each = isolation.in_turn
     display: Progress = Progress()
     batch: int = BATCH

@@ -18,7 +18,6 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import isolation
-from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import row_drain
@@ -100,7 +99,7 @@ class Placement:
         self._ask('PROBE', '')
 
     def ask(self, request: Any, providers: abc.Iterable[str],
-            each: parallel.Each, patience: float = 0.0) -> Any:
+            each: isolation.Each, patience: float = 0.0) -> Any:
         return isolation.ask(request, providers, each, self.probe, patience)
 
     def release(self) -> None:

@@ -17,7 +17,7 @@ from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror import openstack_options
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror.source import api
 from nova_aggregate_mirror.source import api_connection
 from tests import documents
@@ -87,7 +87,7 @@ class RepeatsTest(servers.LoopbackTestCase):
         self.cloud.headers = {'Retry-After': '1'}
         self.useFixture(fixtures.MonkeyPatch('time.sleep', lambda _s: None))
         answers = self.client.ask(
-            self.client.get, [PROVIDER], parallel.in_turn, math.inf)
+            self.client.get, [PROVIDER], isolation.in_turn, math.inf)
         self.assertIn(PROVIDER, answers.failures)
         self.assertEqual(1 + repeats.REPEATS, self.cloud.count(PATH))
 

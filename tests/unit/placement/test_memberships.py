@@ -6,8 +6,8 @@ import math
 import testtools
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror.placement import memberships
-from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.placement import workers
 from tests.unit import doubles
 
@@ -111,7 +111,7 @@ class TestRead(testtools.TestCase):
         self.placement.provider_count = 5
         self.assertIs(error, self.assertRaises(
             exceptions.MirrorError, memberships.read, self.placement,
-            frozenset('abcdefgh'), frozenset(), parallel.in_turn))
+            frozenset('abcdefgh'), frozenset(), isolation.in_turn))
         self.assertNotIn(('GET', 'other'), self.log)
 
     def test_aggregates_without_an_answer(self):
