@@ -24,7 +24,6 @@ from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror import source
-from nova_aggregate_mirror import uuids
 
 LOG = logging.getLogger(__name__)
 
@@ -32,6 +31,7 @@ AGGREGATE, HOST, PROVIDER = outcome.AGGREGATE, outcome.HOST, outcome.PROVIDER
 Outcome = outcome.Outcome
 Subject = outcome.Subject
 States = abc.Mapping[str, client.Provider]
+Revise = abc.Callable[[plan.Change, client.Provider, Outcome], plan.Change]
 
 # Attempts for a provider that other writers keep changing.
 ROUNDS = 5
@@ -60,6 +60,8 @@ class Mode:
     """The cells that did not answer the comparison, if the difference was
     found by one; see ``source.Source.read``. Only the given nodes of a host
     are converged then."""
+    revise: Revise | None = None
+    """Takes out of a change, as failed, what should not be written."""
     retries: bool = True
     """Whether a provider is tried again after a conflict."""
     patience: float = 0.0
@@ -137,35 +139,13 @@ def _plan(states: States, truth: source.Nova, owned: frozenset[str],
             truth, provider, state.aggregates, owned, mode.only)
         if not mode.prune:
             change = dataclasses.replace(change, remove=())
-        if mode.down is not None:
-            change = _without_twins(change, state, outcome)
+        if mode.revise:
+            change = mode.revise(change, state, outcome)
         foreign = state.aggregates - owned
         if change and foreign:
             outcome.kept[provider] = foreign
         changes.append(change)
     return changes
-
-
-def _without_twins(change: plan.Change, state: client.Provider,
-                   outcome: Outcome) -> plan.Change:
-    """Leave out, as failed, what the provider has in another spelling.
-
-    A placement whose database ignores case keeps the first spelling. It would
-    confirm each write, and the next comparison would find the same difference.
-    """
-    spellings = {uuids.canonical(uuid): uuid for uuid in state.aggregates}
-    twins = {uuid: spellings[uuids.canonical(uuid)] for uuid in change.add
-             if uuids.canonical(uuid) in spellings}
-    if not twins:
-        return change
-    pairs = ['%s instead of %s' % (twin, uuid)
-             for uuid, twin in sorted(twins.items())]
-    subject = Subject(PROVIDER, change.provider)
-    outcome.unwritten.add(subject)
-    outcome.failed[subject] = exceptions.Contradiction(
-        'placement has the provider in aggregate %s, which it does not find '
-        'by nova\'s spelling' % ', '.join(pairs))
-    return change.without(twins.keys())
 
 
 def remove(context: context.Context, uuid: str, mode: Mode,
@@ -317,7 +297,7 @@ class _Rounds:
         elif mode.always:
             outcome.skipped_writes[provider] = state.generation
         subject = Subject(PROVIDER, provider)
-        # An addition left out for its spelling has failed already.
+        # What was taken out of the change has failed already.
         if subject not in outcome.failed:
             outcome.unwritten.discard(subject)
             outcome.done.add(provider)
