@@ -268,7 +268,7 @@ class Mirror:
             process.breaker.check(recorded=state.marked)
             start = process.breaker.now()
             with process.placement.request_id(operation.request_id):
-                outcome = process.unrecorded.remove([state.uuid], PATIENTLY)
+                outcome = process.unrecorded.remove(state.uuid, PATIENTLY)
             error = next(iter(outcome.failed.values()), None)
             if error:
                 process.breaker.begin(outcome.outage, start)

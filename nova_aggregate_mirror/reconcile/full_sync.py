@@ -35,7 +35,8 @@ LOG = logging.getLogger(__name__)
 Comparison = comparison.Comparison
 UNLIMITED = brake.UNLIMITED
 Outcome = outcome.Outcome
-PROVIDER, UNREAD = outcome.PROVIDER, outcome.UNREAD
+AGGREGATE, PROVIDER, UNREAD = (
+    outcome.AGGREGATE, outcome.PROVIDER, outcome.UNREAD)
 Request = result.Request
 Result = result.Result
 Subject = outcome.Subject
@@ -85,7 +86,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
         down=compared.nova.cells_down, revise=_without_twins)
     outcome.failed |= {Subject(UNREAD, uuid): error for uuid, error
                        in compared.unread_aggregates.items()}
-    removal = mirror.remove(compared.deleted, mode)
+    removal = _remove(mirror, compared.deleted, mode)
     outcome.add(removal, whole=False)
     _repair(mirror, compared, request, mode, outcome)
     _keep_unremoved(outcome, removal, compared)
@@ -209,8 +210,9 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
         repaired.add(mirror.converge(hosts, mode))
     if not repaired.outage:
         # Those silent in this sync have another try, after all others.
+        silent = _silent(repaired)
         failing |= {node: repaired.failed[Subject(PROVIDER, node)]
-                    for node in nodes if node in repaired.silent}
+                    for node in nodes if node in silent}
     retried = _retry_failing(mirror, compared, failing, request, mode)
     if failing:
         # ``_retry_failing`` has left those that it did not try.
@@ -221,7 +223,7 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
     # Last: the next sync tries them in the order of ``failed``.
     repaired.add(retried)
     if mode.prune:
-        repaired.add(mirror.remove(compared.expired, mode), whole=False)
+        repaired.add(_remove(mirror, compared.expired, mode), whole=False)
     # This takes out what failed in the drain and is in sync now, too.
     outcome.add(repaired)
 
@@ -246,6 +248,31 @@ def _without_twins(change: plan.Change, state: client.Provider,
         'placement has the provider in aggregate %s, which it does not find '
         'by nova\'s spelling' % ', '.join(pairs))
     return change.without(twins.keys())
+
+
+def _remove(mirror: reconciler.Reconciler, aggregates: abc.Iterable[str],
+            mode: provider_writes.Mode) -> Outcome:
+    """Remove aggregates that nova does not have from every provider.
+
+    :param aggregates: UUIDs; an aggregate that nova has is kept
+    """
+    outcome = Outcome()
+    outage: exceptions.MirrorError | None = None
+    for uuid in sorted(aggregates):
+        if outage:
+            outcome.failed[Subject(AGGREGATE, uuid)] = outage
+            continue
+        removal = mirror.remove(uuid, mode, _silent(outcome))
+        outage = removal.outage
+        outcome.add(removal, whole=False)
+    return outcome
+
+
+def _silent(outcome: Outcome) -> frozenset[str]:
+    """Return the providers that did not answer, or not while others did."""
+    return frozenset(
+        subject.name for subject, error in outcome.failed.items()
+        if subject.kind == PROVIDER and error.is_outage)
 
 
 def _keep_unremoved(outcome: Outcome, removal: Outcome,

@@ -65,13 +65,6 @@ class Outcome:
         default_factory=dict)
     """Aggregates of the providers as they were read last."""
 
-    @property
-    def silent(self) -> frozenset[str]:
-        """Providers that did not answer, or not while others did."""
-        return frozenset(
-            subject.name for subject, error in self.failed.items()
-            if subject.kind == PROVIDER and error.is_outage)
-
     def counts(self) -> tuple[int, int]:
         """Count the associations that were added and removed."""
         return (sum(len(change.add) for change in self.changes),

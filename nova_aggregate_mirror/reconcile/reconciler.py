@@ -12,7 +12,7 @@ from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror import source
 
-AGGREGATE, HOST, JOURNAL = outcome.AGGREGATE, outcome.HOST, outcome.JOURNAL
+HOST, JOURNAL = outcome.HOST, outcome.JOURNAL
 Mode = provider_writes.Mode
 Outcome = outcome.Outcome
 Subject = outcome.Subject
@@ -72,24 +72,10 @@ class Reconciler(context.Context):
             # The next converge has the same error and reports it.
             return False
 
-    def remove(self, aggregates: abc.Iterable[str],
-               mode: Mode = Mode()) -> Outcome:
-        """Remove aggregates that nova does not have from every provider.
-
-        :param aggregates: UUIDs; an aggregate that nova has is kept
-        """
-        outcome = Outcome()
-        outage: exceptions.MirrorError | None = None
-        for uuid in sorted(aggregates):
-            subject = Subject(AGGREGATE, uuid)
-            if outage:
-                outcome.failed[subject] = outage
-                continue
-            removal = provider_writes.remove(
-                self, uuid, mode, silent=outcome.silent)
-            outage = removal.outage
-            outcome.add(removal, whole=False)
-        return outcome
+    def remove(self, uuid: str, mode: Mode = Mode(),
+               silent: frozenset[str] = frozenset()) -> Outcome:
+        """Remove an aggregate from every provider; see ``provider_writes``."""
+        return provider_writes.remove(self, uuid, mode, silent)
 
     def converge(self, dirty: abc.Iterable[journal.Dirty],
                  mode: Mode = Mode()) -> Outcome:

@@ -264,7 +264,7 @@ def clears_marks_of_running_deletions(parts: Parts) -> None:
 def has_no_cure_for_deletions(parts: Parts) -> None:
     """Without rules 9 and 12: a full sync repairs no missed deletion."""
     parts.reconciler.remove = (
-        lambda aggregates, mode=None: provider_writes.Outcome())
+        lambda uuid, mode, silent: provider_writes.Outcome())
 
 
 def strips_foreign_providers_at_once(parts: Parts) -> None:

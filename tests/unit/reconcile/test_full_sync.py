@@ -334,6 +334,23 @@ class TestSync(SyncTest):
                          (result.outcome.failed.keys(), result.status()))
         self.assertEqual({'a', 'c', 'g1'}, self.placement.aggregates['n1'])
 
+    def test_removals_while_placement_is_unavailable(self):
+        """The search for the next aggregate would fail like the first."""
+        self.sync()
+        self.mark_deleted('g1', 'g2')
+        error = exceptions.DeadlineExceeded('no answer')
+
+        def fail():
+            self.log.clear()
+            self.placement.broken = dict.fromkeys(
+                [('MEMBERS', 'g1'), ('PROBE', '')], error)
+
+        self.after_first(self.nova, 'read_all', fail)
+        self.assertEqual({
+            Subject(outcome.AGGREGATE, uuid): error
+            for uuid in ('g1', 'g2')}, self.sync().outcome.failed)
+        self.assertEqual([('MEMBERS', 'g1'), ('PROBE', '')], self.log)
+
     def test_removal_that_was_made_without_an_answer(self):
         """The repair of the provider finds that, and nothing has failed."""
         self.sync()

@@ -483,7 +483,7 @@ class TestDeleted(doubles.TestCase):
         self.placement.create('n2', 'foreign')
 
     def remove(self, **kwargs):
-        return self.reconciler.remove(['gone'], provider_writes.Mode(**kwargs))
+        return self.reconciler.remove('gone', provider_writes.Mode(**kwargs))
 
     def test_aggregate_that_nova_has_is_kept(self):
         """A deletion that nova refused removes nothing."""
@@ -517,17 +517,6 @@ class TestDeleted(doubles.TestCase):
         self.assertEqual(
             {Subject(AGGREGATE, 'gone'): error}, self.remove().failed)
 
-    def test_unavailable_placement_is_asked_once(self):
-        """The search for the next aggregate would fail like the first."""
-        error = exceptions.DeadlineExceeded('no answer')
-        self.placement.broken = dict.fromkeys(
-            [('MEMBERS', 'gone'), ('PROBE', '')], error)
-        outcome = self.reconciler.remove(['gone', 'later'])
-        self.assertEqual({
-            Subject(AGGREGATE, uuid): error
-            for uuid in ('gone', 'later')}, outcome.failed)
-        self.assertEqual([('MEMBERS', 'gone'), ('PROBE', '')], self.log)
-
     def test_failed_provider_does_not_stop_the_others(self):
         """The aggregate is removed from each writable provider."""
         error = exceptions.ServiceFailed('500')
@@ -548,7 +537,7 @@ class TestDeleted(doubles.TestCase):
         stopping = reconciler.Reconciler(
             self.journal.ledger, self.nova, self.placement,
             each=workers.each(stopping=lambda: True))
-        failed = stopping.remove(['gone']).failed
+        failed = stopping.remove('gone').failed
         self.assertIsInstance(
             failed[Subject(AGGREGATE, 'gone')], exceptions.Stopped)
         self.assertEqual([], self.log)
