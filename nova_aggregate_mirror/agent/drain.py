@@ -26,6 +26,7 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import lock_waits
 from nova_aggregate_mirror.journal import stored_rows
 from nova_aggregate_mirror.limits import backoff
+from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import row_drain
@@ -343,7 +344,7 @@ class Drain:
             if self._outage:
                 result = 'unavailable'
             self._figures.observe_drain(
-                result, self._now() - start, *outcome.counts(),
+                result, self._now() - start, *associations.counts(outcome),
                 outcome.conflicts)
         own_failures = {row for row, error in errors.items()
                         if not _is_shared(error)}

@@ -91,7 +91,7 @@ class PeriodicSync:
         if sync.interruption:
             if sync.outcome.changes and sync.request.write:
                 self._figures.observe_sync(
-                    'partial', seconds, *sync.outcome.counts(),
+                    'partial', seconds, *associations.counts(sync.outcome),
                     conflicts=sync.outcome.conflicts)
                 self._remember(sync, seconds)
             return None
@@ -150,7 +150,7 @@ class PeriodicSync:
             text = sync.summary().replace('\n', ' ')
             self._comparison.update(text, text)
         else:
-            added, removed = sync.outcome.counts()
+            added, removed = associations.counts(sync.outcome)
             refused = sync.refused
         if added or removed:
             LOG.info('Full sync: %s in %.1f seconds',

@@ -166,6 +166,12 @@ def after_sync(differences: abc.Iterable[Association],
     return sorted(associations.values())
 
 
+def counts(result: outcome.Outcome) -> tuple[int, int]:
+    """Count the associations that were added and removed."""
+    return (sum(len(change.add) for change in result.changes),
+            sum(len(change.remove) for change in result.changes))
+
+
 def complete(nova: source.Nova, differences: abc.Iterable[Association],
              unknown: abc.Collection[str] = ()) -> list[Association]:
     """Add what nova and placement have in common, and what is unknown.

@@ -65,11 +65,6 @@ class Outcome:
         default_factory=dict)
     """Aggregates of the providers as they were read last."""
 
-    def counts(self) -> tuple[int, int]:
-        """Count the associations that were added and removed."""
-        return (sum(len(change.add) for change in self.changes),
-                sum(len(change.remove) for change in self.changes))
-
     @property
     def unfinished(self) -> dict[journal.Dirty, exceptions.MirrorError]:
         """Requests that are not known to be in sync, to the reason."""
