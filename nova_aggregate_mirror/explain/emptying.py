@@ -22,6 +22,7 @@ from nova_aggregate_mirror.explain import rehearsal
 from nova_aggregate_mirror.explain import rendering
 from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror.explain.request import stored
+from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.scheduler import moving
 from nova_aggregate_mirror import source
@@ -94,7 +95,7 @@ class Emptying:
         """Where a server goes if it goes first, by all that decides it."""
         self._filling: filling.Filling | None = None
         self._held = _held(reader, nova.nodes_of({host}).union(
-            cloud.placement.sharing()))
+            cloud.placement.providers(required=client.SHARING)))
 
     def place(self, row: departures.Departure) -> departures.Departure:
         """Return a server with its host, or with why it has none."""

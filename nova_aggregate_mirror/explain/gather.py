@@ -275,7 +275,8 @@ def _ask_placement(cloud: Cloud, queries: placement_query.Queries,
     """Add what placement responds to the queries."""
     reader = candidates.CandidateReader(cloud.placement)
     aggregates = frozenset().union(*cloud.for_each(
-        cloud.placement.aggregates, cloud.placement.sharing()))
+        cloud.placement.aggregates,
+        cloud.placement.providers(required=client.SHARING)))
     sharing = cloud.placement.members(*sorted(aggregates))
     nodes = frozenset(facts.nova.nodes)
     try:

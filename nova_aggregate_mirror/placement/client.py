@@ -108,10 +108,6 @@ class Client:
         """Request a provider that cannot exist, to check placement."""
         self.providers(uuid=str(uuid.UUID(int=0)))
 
-    def sharing(self) -> frozenset[str]:
-        """Read the UUIDs of the providers that share their resources."""
-        return self.providers(required=SHARING)
-
     def members(self, *aggregates: str) -> frozenset[str]:
         """Read the UUIDs of the providers in any of the aggregates."""
         if len(aggregates) == 1:
@@ -188,12 +184,11 @@ class Client:
               version: str = MICROVERSION, **body: Any
               ) -> tuple[errors.Call, dict[str, Any]]:
         """Send a request; return it, for errors, and the JSON object."""
+        request = '%s %s' % (method, path[:LONGEST])
         if self._reads_only and method != 'GET':
-            raise RuntimeError('%s %s, but placement is only observed'
-                               % (method, path[:LONGEST]))
+            raise RuntimeError(request + ', but placement is only observed')
         slot, target = self._slot(), None
-        call = errors.Call(slot.party, '%s %s' % (
-            method, path[:LONGEST]), slot.endpoint)
+        call = errors.Call(slot.party, request, slot.endpoint)
         options = dict(
             body, microversion=version, microversion_service_type='placement',
             global_request_id=_REQUEST_ID.get(), raise_exc=False,

@@ -90,12 +90,11 @@ def converge(context: context.Context, dirty: abc.Collection[journal.Dirty],
         nonlocal ledger_error
         # Those that an earlier round found in nova are read, too.
         nodes.update(states)
-        present = frozenset().union(*(state.aggregates
-                                      for state in states.values()))
+        current = {uuid: state.aggregates for uuid, state in states.items()}
+        present = frozenset().union(*current.values())
         truth = context.nova.read(names, nodes, present, mode.down)
         outcome.truth = truth
-        outcome.current |= {uuid: state.aggregates
-                            for uuid, state in states.items()}
+        outcome.current |= current
         # Aggregates that nova has now are owned without a look-up.
         owned = frozenset(truth.aggregates)
         try:
@@ -103,8 +102,8 @@ def converge(context: context.Context, dirty: abc.Collection[journal.Dirty],
             if mode.write:
                 # Before the PUT that adds them, so that they are ours.
                 context.ledger.remember(frozenset().union(*(
-                    truth.wanted(provider) - state.aggregates
-                    for provider, state in states.items())))
+                    truth.wanted(provider) - aggregates
+                    for provider, aggregates in current.items())))
         except exceptions.JournalUnavailable as exc:
             # Current aggregates can be mirrored without it.
             ledger_error = ledger_error or exc

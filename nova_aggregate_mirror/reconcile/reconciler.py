@@ -21,6 +21,8 @@ Subject = outcome.Subject
 class Reconciler(context.Context):
     """Single code path to placement for hook, agent and operator."""
 
+    remove = provider_writes.remove
+
     def converge_and_close(
             self, rows: abc.Iterable[journal.Row],
             before: source.Memberships | None = None,
@@ -71,11 +73,6 @@ class Reconciler(context.Context):
         except exceptions.MirrorError:
             # The next converge has the same error and reports it.
             return False
-
-    def remove(self, uuid: str, mode: Mode = Mode(),
-               silent: frozenset[str] = frozenset()) -> Outcome:
-        """Remove an aggregate from every provider; see ``provider_writes``."""
-        return provider_writes.remove(self, uuid, mode, silent)
 
     def converge(self, dirty: abc.Iterable[journal.Dirty],
                  mode: Mode = Mode()) -> Outcome:

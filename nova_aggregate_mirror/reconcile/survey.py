@@ -252,7 +252,8 @@ def _removable(context: context.Context, nova: source.Nova,
     if nova.invalid_aggregates:
         return frozenset()
     try:
-        nodes = nova.compute_nodes() - context.placement.sharing()
+        nodes = nova.compute_nodes() - context.placement.providers(
+            required=client.SHARING)
         return frozenset(uuid for uuid in foreign
                          if context.placement.members(uuid) <= nodes)
     except exceptions.MirrorError:

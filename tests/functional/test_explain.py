@@ -95,9 +95,11 @@ class TestConditions(explaining.ExplainingTest):
 
     def test_sharing_provider_that_is_deleted(self):
         """It was listed, and no longer shares anything."""
+        providers = explaining.Placement.providers
         self.useFixture(fixtures.MonkeyPatch(
-            'tests.scheduling.explaining.Placement.sharing',
-            lambda _placement: frozenset({uuidsentinel.deleted})))
+            'tests.scheduling.explaining.Placement.providers',
+            lambda placement, **query: providers(
+                placement, **query) | {uuidsentinel.deleted}))
         self.assertEqual(['good'], explaining.accepted(
             self.explain_flavor(self.wanted, ZONE)))
 

@@ -86,14 +86,13 @@ class Placement:
             provider for provider, found in self.aggregates.items()
             if found & set(aggregates))
 
-    def providers(self, name: str = '') -> frozenset[str]:
+    def providers(self, name: str = '', required: str = '') -> frozenset[str]:
+        if required:
+            self._ask('SHARING', '')
+            return frozenset()
         self._ask('NAMED' if name else 'ALL', name)
         return frozenset(provider for provider in self.aggregates
                          if name in ('', self.names.get(provider)))
-
-    def sharing(self) -> frozenset[str]:
-        self._ask('SHARING', '')
-        return frozenset()
 
     def probe(self) -> None:
         self._ask('PROBE', '')

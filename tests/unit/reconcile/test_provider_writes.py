@@ -537,7 +537,7 @@ class TestDeleted(doubles.TestCase):
         stopping = reconciler.Reconciler(
             self.journal.ledger, self.nova, self.placement,
             each=workers.each(stopping=lambda: True))
-        failed = stopping.remove('gone').failed
+        failed = stopping.remove('gone', provider_writes.Mode()).failed
         self.assertIsInstance(
             failed[Subject(AGGREGATE, 'gone')], exceptions.Stopped)
         self.assertEqual([], self.log)
