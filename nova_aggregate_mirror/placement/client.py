@@ -149,8 +149,12 @@ class Client:
                 'PUT', AGGREGATES % provider.uuid, provider.uuid, json={
                     'aggregates': sorted(aggregates),
                     'resource_provider_generation': provider.generation})
-            responses.check_written(call, responses.provider(
-                call, answer, provider.uuid), provider, aggregates)
+            written = responses.provider(call, answer, provider.uuid)
+            if written.aggregates != aggregates:
+                raise call.malformed('other aggregates than those written')
+            if written.generation <= provider.generation:
+                # Without an increment, concurrent writers were not excluded.
+                raise call.malformed('a generation that did not increase')
 
     def endpoint(self) -> str:
         """Describe where placement is, as far as it is known."""

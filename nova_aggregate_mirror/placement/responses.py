@@ -61,16 +61,6 @@ def provider(call: errors.Call, answer: dict[str, Any], uuid: str) -> Provider:
     return Provider(uuid, _uuids(call, aggregates), generation)
 
 
-def check_written(call: errors.Call, written: Provider, before: Provider,
-                  aggregates: frozenset[str]) -> None:
-    """Raise MalformedAnswer unless the response to a PUT confirms it."""
-    if written.aggregates != aggregates:
-        raise call.malformed('other aggregates than those written')
-    if written.generation <= before.generation:
-        # Without an increment, concurrent writers were not excluded.
-        raise call.malformed('a generation that did not increase')
-
-
 def _uuids(call: errors.Call, values: list[Any]) -> frozenset[str]:
     """Check that all are UUIDs, and return them as they are spelled."""
     if not all(isinstance(value, str) and uuidutils.is_uuid_like(value)

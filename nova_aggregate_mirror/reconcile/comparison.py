@@ -101,7 +101,7 @@ class Comparison:
         unread = frozenset(self.unread_aggregates)
         if unread:
             # Whether a provider has them is not known.
-            changes = (change.without(unread) for change in changes)
+            changes = (without(change, unread) for change in changes)
         return [change for change in changes if change]
 
     def contradictions(self) -> abc.Mapping[str, exceptions.Contradiction]:
@@ -195,6 +195,13 @@ class Comparison:
         """Return the UUIDs in the ledger that have no provider."""
         return (frozenset(self.ledger) - self.present
                 - self.unread_aggregates.keys())
+
+
+def without(change: plan.Change, aggregates: abc.Set[str]) -> plan.Change:
+    """Return the change of all other aggregates."""
+    add = tuple(uuid for uuid in change.add if uuid not in aggregates)
+    remove = tuple(uuid for uuid in change.remove if uuid not in aggregates)
+    return plan.Change(change.provider, add, remove)
 
 
 def resolve(requested: frozenset[str], aggregates: abc.Mapping[str, str],

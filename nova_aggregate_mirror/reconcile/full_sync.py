@@ -247,7 +247,7 @@ def _without_twins(change: plan.Change, state: client.Provider,
     outcome.failed[subject] = exceptions.Contradiction(
         'placement has the provider in aggregate %s, which it does not find '
         'by nova\'s spelling' % ', '.join(pairs))
-    return change.without(twins.keys())
+    return comparison.without(change, twins.keys())
 
 
 def _remove(mirror: reconciler.Reconciler, aggregates: abc.Iterable[str],

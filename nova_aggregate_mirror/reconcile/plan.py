@@ -22,12 +22,6 @@ class Change:
         """Return the aggregates of the provider after this change."""
         return (aggregates - frozenset(self.remove)) | frozenset(self.add)
 
-    def without(self, aggregates: abc.Set[str]) -> 'Change':
-        """Return the change of all other aggregates."""
-        add = tuple(uuid for uuid in self.add if uuid not in aggregates)
-        remove = tuple(uuid for uuid in self.remove if uuid not in aggregates)
-        return Change(self.provider, add, remove)
-
     def describe(self, names: abc.Mapping[str, str]) -> str:
         """Return the change as text, for a log.
 
