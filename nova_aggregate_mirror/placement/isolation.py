@@ -60,11 +60,9 @@ def ask(request: abc.Callable[[Item], Result], items: abc.Iterable[Item],
         patience: float = 0.0) -> Answers[Item, Result]:
     """Send a request for each item; no item waits for a bad one for long.
 
-    After a request without an answer, something else is asked: if there is
+    After a request without an answer, a probe asks something else: if there is
     an answer to that, only the item has failed; otherwise it is an outage.
 
-    :param each: calls a function for each item, possibly in parallel
-    :param probe: asks something else of placement
     :param patience: seconds to wait for each of the items; 0 waits a little
         longer than others take
     :returns: with a stop of this process as an outage, too
