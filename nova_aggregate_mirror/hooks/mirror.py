@@ -2,8 +2,7 @@
 """The ``mirror`` hook: record in the journal, call nova, converge in time.
 
 It is long because the parts around nova's method share the state and the time
-of their request. A failure is logged after its ``except`` block, inside which
-oslo.log would append the exception to the message.
+of their request.
 """
 
 import dataclasses
@@ -40,6 +39,7 @@ class _ApiRequest:
     """State of an API request, shared by its operations on one host."""
 
     key: object
+    process: processes.Process
     budget: deadline.Budget
     nodes: frozenset[str] = frozenset()
     failure: exceptions.MirrorError | None = None
@@ -48,25 +48,19 @@ class _ApiRequest:
 
 
 @dataclasses.dataclass(frozen=True)
-class _RowState:
-    """State of the row of an add or remove, from ``before`` to ``after``."""
+class _State:
+    """State of an operation, from ``before`` to ``after``."""
 
-    row: journal.Row
-    recorded: bool = False
-    """Whether the write of the row was confirmed."""
+    recorded: bool
+    """Whether the write of the row, or of the mark, was confirmed."""
+    uuid: str = ''
+    """UUID of the aggregate that is deleted, and marked in the ledger."""
+    row: journal.Row | None = None
+    """Row of any other operation."""
     may_exist: bool = False
     """Whether the row is, or may be, in the journal."""
     memberships: source.Memberships = dataclasses.field(default_factory=dict)
-    """Compute node to its aggregates before nova's method."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _Deletion:
-    """State of a deletion, from ``before`` to ``after``."""
-
-    uuid: str
-    marked: bool
-    """Whether the UUID is marked as deleted in the ledger."""
+    """Compute node to its aggregates before nova's method, if recorded."""
 
 
 class Mirror:
@@ -91,116 +85,73 @@ class Mirror:
             LOG.warning('Host aggregates cannot be mirrored to placement; '
                         'operations stay in the journal: %s', missing)
 
-    def before(self, operation: contract.Operation
-               ) -> _RowState | _Deletion | None:
+    def before(self, operation: contract.Operation) -> _State | None:
         """Record the dirty host durably, or mark the aggregate as deleted.
 
         :returns: state for ``after``; None for the deletion of an aggregate
             that nova does not have or whose UUID could not be read, and if
             nova mirrors by itself
         """
-        process, request = self._process(), self._request(operation)
+        request = self._request(operation)
         with request.budget.spending():
             if self._is_observer:
-                process.announce()
+                request.process.announce()
                 return None
-            scope = self._scope(process, operation, request)
+            scope = self._scope(operation, request)
         with request.budget.spending(essential=True):
-            return self._record(process, operation, request, scope)
+            if operation.host:
+                return self._record(operation, request, scope)
+            if scope and scope.aggregate_uuid:
+                return self._mark(operation, request, scope.aggregate_uuid)
+        return None
 
-    def after(self, operation: contract.Operation,
-              state: _RowState | _Deletion | None) -> None:
-        """Converge the host or hand its row over; or remove the aggregate."""
+    def after(self, operation: contract.Operation, state: _State | None
+              ) -> None:
+        """Converge the host and close its row, or remove the aggregate.
+
+        A row that could not be closed is handed over.
+        """
         if state is None:
             return
         request = self._request(operation)
-        if isinstance(state, _Deletion):
-            # What is not marked has no other attempt for every provider.
-            with request.budget.spending(essential=not state.marked):
-                self._remove(operation, state)
-        else:
-            self._finish_host(operation, state, request)
-
-    def _request(self, operation: contract.Operation) -> _ApiRequest:
-        """Return an API request's state; its first operation creates it."""
-        key = operation.nova_request_id or operation
-        request: _ApiRequest | None = getattr(self._local, 'request', None)
-        if request is None or request.key != key:
-            # The floor is for the journal when placement took all the time.
-            request = self._local.request = _ApiRequest(key, deadline.Budget(
-                self._conf.aggregate_mirror.inline_timeout,
-                floor=self._process().limits.least + engines.HEALTHY,
-                quick=engines.HEALTHY))
-        return request
-
-    def _record(self, process: processes.Process,
-                operation: contract.Operation, request: _ApiRequest,
-                scope: source.Scope | None) -> _RowState | _Deletion | None:
-        """Record the row, or mark the deletion; see ``before``."""
-        uuid = scope.aggregate_uuid if scope else ''
-        if not operation.host:
-            return self._mark(process, operation, uuid) if uuid else None
-        row = process.rows.make(journal.Dirty(
-            operation.host, request.nodes, operation.request_id))
-        uuids = {uuid} if uuid else set[str]()
-        may_exist = False
-        if request.failure:
-            process.ledger.defer(uuids)
-        else:
-            def record() -> None:
-                if scope:
-                    process.check_nova()
-                process.rows.record(row, uuids)
-
-            request.failure = exceptions.failure_of(
-                record, exceptions.JournalUnavailable, exceptions.WrongNova)
-            if not request.failure:
-                memberships = (dict.fromkeys(scope.nodes, scope.members)
-                               if scope else {})
-                return _RowState(row, recorded=True, may_exist=True,
-                                 memberships=memberships)
-            may_exist = not request.failure.is_unwritten
-        if not request.is_reported:
-            request.is_reported = True
-            LOG.error('%s: %s. This operation and the next ones of its '
-                      'request are mirrored without the journal; %s.',
-                      operation, request.failure, self._repair(operation))
-        return _RowState(row, may_exist=may_exist)
-
-    def _finish_host(self, operation: contract.Operation, state: _RowState,
-                     request: _ApiRequest) -> None:
-        """Converge the host and close its row, or hand the row over."""
-        process = self._process()
         # This remains for what is no error of this package.
         error: exceptions.MirrorError | None = exceptions.MirrorError(
             'it ended unexpectedly')
         try:
             # What is not in the journal has no other attempt.
             with request.budget.spending(essential=not state.recorded):
-                nodes = self._converge_and_close(process, state)
-            for node in nodes:
-                LOG.warning('%s: placement has no resource provider %s; '
-                            'nova-compute creates it, and the next full sync '
-                            'adds its aggregates', operation, node)
-            error = None
-        except exceptions.MirrorError as exc:
-            error = exc
+                error = exceptions.failure_of(
+                    lambda: self._converge(operation, request, state))
         finally:
-            if error is not None:
+            if error and state.row:
                 with request.budget.spending(essential=True):
-                    failure = _hand_over(process, operation, state, error,
-                                         self._repair(operation))
-                request.failure = failure or request.failure
+                    self._hand_over(
+                        operation, request, state, state.row, error)
+            elif error:
+                self._report_deletion(operation, state, error)
 
-    def _scope(self, process: processes.Process,
-               operation: contract.Operation, request: _ApiRequest
+    def _request(self, operation: contract.Operation) -> _ApiRequest:
+        """Return an API request's state; its first operation creates it."""
+        key, process = operation.nova_request_id or operation, self._process()
+        request: _ApiRequest | None = getattr(self._local, 'request', None)
+        if not request or (request.key, request.process) != (key, process):
+            # The floor is for the journal when placement took all the time.
+            budget = deadline.Budget(
+                self._conf.aggregate_mirror.inline_timeout,
+                floor=process.limits.least + engines.HEALTHY,
+                quick=engines.HEALTHY)
+            request = self._local.request = _ApiRequest(key, process, budget)
+        return request
+
+    def _scope(self, operation: contract.Operation, request: _ApiRequest
                ) -> source.Scope | None:
         """Read the scope and note its nodes; None if nova cannot be read."""
         failure, scope = None, None
         try:
-            scope = process.source.scope(
+            scope = request.process.source.scope(
                 int(operation.aggregate_id), operation.host)
         except exceptions.Retriable as exc:
+            # Logged after this block; see ``failure_of``.
             failure = exc
         if scope is None:
             # A deletion is not marked then.
@@ -221,71 +172,114 @@ class Mirror:
             request.nodes if scope.cells_down else frozenset())
         return scope
 
-    def _mark(self, process: processes.Process, operation: contract.Operation,
-              uuid: str) -> _Deletion:
-        """Try to mark an aggregate as deleted by a user."""
-        def mark() -> None:
-            process.check_nova()
-            process.ledger.mark(uuid)
+    def _record(self, operation: contract.Operation, request: _ApiRequest,
+                scope: source.Scope | None) -> _State:
+        """Try to write the row of an operation on a host."""
+        process = request.process
+        row = process.rows.make(journal.Dirty(
+            operation.host, request.nodes, operation.request_id))
+        uuids = {scope.aggregate_uuid} - {''} if scope else set[str]()
+        may_exist = False
+        if request.failure:
+            process.ledger.defer(uuids)
+        else:
+            request.failure = process.write(
+                lambda: process.rows.record(row, uuids), compares=bool(scope))
+            if not request.failure:
+                memberships = (dict.fromkeys(scope.nodes, scope.members)
+                               if scope else {})
+                return _State(recorded=True, row=row, may_exist=True,
+                              memberships=memberships)
+            may_exist = not request.failure.is_unwritten
+        if not request.is_reported:
+            request.is_reported = True
+            LOG.error('%s: %s. This operation and the next ones of its '
+                      'request are mirrored without the journal; %s.',
+                      operation, request.failure, self._repair(operation))
+        return _State(recorded=False, row=row, may_exist=may_exist)
 
-        failure = exceptions.failure_of(
-            mark, exceptions.JournalUnavailable, exceptions.WrongNova)
+    def _mark(self, operation: contract.Operation, request: _ApiRequest,
+              uuid: str) -> _State:
+        """Try to mark an aggregate as deleted by a user."""
+        process = request.process
+        failure = process.write(lambda: process.ledger.mark(uuid))
         if failure:
             LOG.error('%s: %s. Its deletion could not be marked in the '
                       'ledger; if placement is unavailable now, %s may remain '
                       'there; %s.', operation, failure, uuid,
                       self._repair(operation, uuid))
-        return _Deletion(uuid, marked=failure is None)
+        return _State(recorded=failure is None, uuid=uuid)
 
-    def _converge_and_close(self, process: processes.Process, state: _RowState
-                            ) -> list[str]:
-        """Converge and close; return the nodes without a provider yet."""
-        process.breaker.check(recorded=state.recorded)
-        start, dirty = process.breaker.now(), state.row.dirty
-        with process.placement.request_id(dirty.request_id):
-            if state.recorded:
-                outcome = process.reconciler.converge_and_close(
-                    [state.row], state.memberships)
-            elif state.may_exist:
-                # The row exists if only the answer to its COMMIT was lost.
-                outcome = process.unrecorded.converge_and_close([state.row])
-            else:
-                outcome = process.unrecorded.converge([dirty], PATIENTLY)
-        error = outcome.unfinished.get(dirty)
-        # The host is converged, and the log has the failure of the journal.
-        only_close_failed = not state.recorded and isinstance(
-            error, exceptions.JournalUnavailable)
-        if error and not only_close_failed:
-            process.breaker.begin(outcome.outage, start)
-            raise error
-        return sorted(outcome.pending)
+    def _converge(self, operation: contract.Operation, request: _ApiRequest,
+                  state: _State) -> None:
+        """Converge and close, or remove the aggregate from every provider."""
+        row = state.row
 
-    def _remove(self, operation: contract.Operation, state: _Deletion) -> None:
-        """Remove an aggregate that nova no longer has from every provider."""
-        process = self._process()
+        def reconcile(mirror: reconciler.Reconciler) -> reconciler.Outcome:
+            if not row:
+                return mirror.remove(state.uuid, PATIENTLY)
+            if state.may_exist:
+                return mirror.converge_and_close([row], state.memberships)
+            return mirror.converge([row.dirty], PATIENTLY)
 
-        def remove() -> None:
-            process.breaker.check(recorded=state.marked)
-            start = process.breaker.now()
-            with process.placement.request_id(operation.request_id):
-                outcome = process.unrecorded.remove(state.uuid, PATIENTLY)
-            error = next(iter(outcome.failed.values()), None)
-            if error:
-                process.breaker.begin(outcome.outage, start)
+        outcome = request.process.reconcile(
+            reconcile, operation.request_id, state.recorded)
+        errors = outcome.unfinished if row else outcome.failed
+        for error in errors.values():
+            # A host is converged if only its row, whose write failed, could
+            # not be closed, and the log has the failure of the journal.
+            if state.recorded or not isinstance(
+                    error, exceptions.JournalUnavailable):
                 raise error
+        for node in sorted(outcome.pending):
+            LOG.warning('%s: placement has no resource provider %s; '
+                        'nova-compute creates it, and the next full sync '
+                        'adds its aggregates', operation, node)
 
-        failure = exceptions.failure_of(remove)
-        if failure and operation.raised:
+    def _report_deletion(self, operation: contract.Operation, state: _State,
+                         error: exceptions.MirrorError) -> None:
+        """Log that providers may have an aggregate that nova no longer has."""
+        if operation.raised:
             LOG.info('%s: nova raised %s in %s; %s is not compared with '
                      'placement yet: %s', operation, operation.raised,
-                     operation.method, state.uuid, failure)
-        elif failure:
-            consequence = 'the next full sync removes %s' % state.uuid
-            if not state.marked:
-                consequence = '%s may remain there; %s' % (
-                    state.uuid, self._repair(operation, state.uuid))
-            LOG.warning('%s: its deletion is not mirrored to placement: %s; '
-                        '%s', operation, failure, consequence)
+                     operation.method, state.uuid, error)
+            return
+        consequence = 'the next full sync removes %s' % state.uuid
+        if not state.recorded:
+            consequence = '%s may remain there; %s' % (
+                state.uuid, self._repair(operation, state.uuid))
+        LOG.warning('%s: its deletion is not mirrored to placement: %s; %s',
+                    operation, error, consequence)
+
+    def _hand_over(self, operation: contract.Operation, request: _ApiRequest,
+                   state: _State, row: journal.Row,
+                   error: exceptions.MirrorError) -> None:
+        """Hand over the row that has this error, and log where it is."""
+        consequence = 'it stays in the journal and is retried'
+        if not state.may_exist:
+            consequence = (
+                'it is not in the journal; ' + self._repair(operation))
+        elif isinstance(error, exceptions.JournalLocked):
+            # The hand-over would wait for the same lock.
+            request.failure = error
+        elif failure := exceptions.failure_of(
+                lambda: request.process.rows.hand_over(row, str(error)),
+                exceptions.JournalUnavailable):
+            request.failure = failure
+            consequence = (
+                'its journal row could not be updated: %s' % failure
+                if state.recorded else 'it may be missing from the journal: '
+                '%s; %s' % (failure, self._repair(operation)))
+        if operation.raised:
+            LOG.info('%s: nova raised %s in %s; the host is not compared with '
+                     'placement yet: %s; %s', operation, operation.raised,
+                     operation.method, error, consequence)
+        elif isinstance(error, exceptions.JournalUnavailable):
+            LOG.warning('%s: %s could not be completed in the journal: %s; %s',
+                        operation, operation.method, error, consequence)
+        else:
+            LOG.warning('%s: %s is not mirrored to placement yet: %s; %s',
+                        operation, operation.method, error, consequence)
 
     def _repair(self, operation: contract.Operation, uuid: str = '') -> str:
         """Return what repairs an operation without a record."""
@@ -307,36 +301,3 @@ class Mirror:
             if self._current is None or self._current.pid != os.getpid():
                 self._current = processes.Process(self._conf)
             return self._current
-
-
-def _hand_over(process: processes.Process, operation: contract.Operation,
-               state: _RowState, error: exceptions.MirrorError, repair: str
-               ) -> exceptions.MirrorError | None:
-    """Hand over the row that has this error; return why that failed."""
-    consequence = 'it stays in the journal and is retried'
-    failure: exceptions.MirrorError | None = None
-    if not state.may_exist:
-        consequence = 'it is not in the journal; ' + repair
-    elif isinstance(error, exceptions.JournalLocked):
-        # The hand-over would wait for the same lock.
-        failure = error
-    else:
-        failure = exceptions.failure_of(
-            lambda: process.rows.hand_over(state.row, str(error)),
-            exceptions.JournalUnavailable)
-        if failure:
-            consequence = (
-                'its journal row could not be updated: %s' % failure
-                if state.recorded else 'it may be missing from the journal: '
-                '%s; %s' % (failure, repair))
-    if operation.raised:
-        LOG.info('%s: nova raised %s in %s; the host is not compared with '
-                 'placement yet: %s; %s', operation, operation.raised,
-                 operation.method, error, consequence)
-    elif isinstance(error, exceptions.JournalUnavailable):
-        LOG.warning('%s: %s could not be completed in the journal: %s; %s',
-                    operation, operation.method, error, consequence)
-    else:
-        LOG.warning('%s: %s is not mirrored to placement yet: %s; %s',
-                    operation, operation.method, error, consequence)
-    return failure

@@ -28,61 +28,14 @@ LOG = logging.getLogger(__name__)
 REFUSED_PAUSE = 1.0
 """Seconds of back-off after an immediate failure: about the time that the
 agent takes to detect that placement is available again."""
-
-
-class PlacementBreaker:
-    """Back-offs of this process after a failed call to placement.
-
-    :param seconds: of back-off after a call that hung
-    """
-
-    def __init__(self, seconds: float,
-                 now: abc.Callable[[], float] = time.monotonic) -> None:
-        self.now = now
-        self._hung = backoff.Backoff(seconds, seconds)
-        # Each call after a refusal would request a token from keystone.
-        self._refused = backoff.Backoff(longest=min(seconds, REFUSED_PAUSE))
-
-    def begin(self, error: exceptions.MirrorError | None, began: float
-              ) -> None:
-        """Start the back-off if the next call would fail in the same way.
-
-        :param error: why placement could not be asked, if so
-        :param began: when the call began, on the clock ``now``
-        """
-        # Only for no answer: it is no fault of placement if a call is late.
-        if error and error.is_outage and not isinstance(
-                error, exceptions.OutOfTime):
-            # A refusal may be slow, too: no route to it, or a slow proxy.
-            waited = self.now() - began
-            if error.failure.kind == causes.REFUSED.kind:
-                # The time was that of other parties.
-                waited = 0.0
-            is_slow = (isinstance(error, exceptions.DeadlineExceeded)
-                       or waited > REFUSED_PAUSE)
-            pause = self._hung if is_slow else self._refused
-            pause.extend(self.now(), error.failure)
-
-    def check(self, recorded: bool) -> None:
-        """Check that no back-off applies to a call to placement.
-
-        :param recorded: whether the operation is in the journal; if not, it is
-            attempted unless placement hung, which would occupy every worker
-        :raises NotTried: during the back-off, with its reason
-        """
-        pauses = [self._hung, self._refused] if recorded else [self._hung]
-        for pause in pauses:
-            if self.now() < pause.until:
-                failure = pause.reason
-                raise exceptions.NotTried(
-                    'is not tried again yet: it %s' % failure.observation,
-                    failure.party, failure.occasion, step=failure.step)
+Reconcile = abc.Callable[[reconciler.Reconciler], reconciler.Outcome]
 
 
 class Process:
     """Per-process objects, created again after a fork."""
 
-    def __init__(self, conf: cfg.ConfigOpts) -> None:
+    def __init__(self, conf: cfg.ConfigOpts,
+                 now: abc.Callable[[], float] = time.monotonic) -> None:
         options = conf.aggregate_mirror
         self.pid = os.getpid()
         self.limits = engines.Limits.of_call(
@@ -102,7 +55,55 @@ class Process:
         self.reconciler = reconciler.Reconciler(ledger_part, *parts)
         self.unrecorded = reconciler.Reconciler(journal.Ledger(), *parts)
         """For operations without a confirmed row; reads no ledger."""
-        self.breaker = PlacementBreaker(options.inline_backoff)
+        seconds, self._now = options.inline_backoff, now
+        self._hung = backoff.Backoff(seconds, seconds)
+        # Each call after a refusal would request a token from keystone.
+        self._refused = backoff.Backoff(longest=min(seconds, REFUSED_PAUSE))
+
+    def reconcile(self, call: Reconcile, request_id: str, recorded: bool
+                  ) -> reconciler.Outcome:
+        """Call unless placement just failed; begin a back-off if it fails.
+
+        :param recorded: whether the operation is in the journal; if not, it is
+            attempted unless placement hung, which would occupy every worker
+        :raises NotTried: during the back-off, with its reason
+        """
+        pauses = [self._hung, self._refused] if recorded else [self._hung]
+        for pause in pauses:
+            if self._now() < pause.until:
+                failure = pause.reason
+                raise exceptions.NotTried(
+                    'is not tried again yet: it %s' % failure.observation,
+                    failure.party, failure.occasion, step=failure.step)
+        began = self._now()
+        with self.placement.request_id(request_id):
+            outcome = call(self.reconciler if recorded else self.unrecorded)
+        error = outcome.outage
+        # Only for no answer: it is no fault of placement if a call is late.
+        if error and error.is_outage and not isinstance(
+                error, exceptions.OutOfTime):
+            # A refusal may be slow, too: no route to it, or a slow proxy. With
+            # a refused connection, the time was that of other parties.
+            is_slow = (error.failure.kind != causes.REFUSED.kind
+                       and self._now() - began > REFUSED_PAUSE)
+            is_slow |= isinstance(error, exceptions.DeadlineExceeded)
+            pause = self._hung if is_slow else self._refused
+            pause.extend(self._now(), error.failure)
+        return outcome
+
+    def write(self, call: abc.Callable[[], object], compares: bool = True
+              ) -> exceptions.MirrorError | None:
+        """Write to the journal; return why that failed, if so.
+
+        :param compares: whether the journal is compared with nova before
+        """
+        def write() -> None:
+            if compares:
+                self.check_nova()
+            call()
+
+        return exceptions.failure_of(
+            write, exceptions.JournalUnavailable, exceptions.WrongNova)
 
     def check_nova(self) -> None:
         """Raise WrongNova if the journal belongs to another nova.
@@ -122,15 +123,11 @@ class Process:
 
     def announce(self) -> None:
         """Write the mode of this process to the journal, if that is due."""
-        def write() -> None:
-            self.check_nova()
-            self.database.run(self._presence.write)
-            self._presence.set_written()
-
         if not self._presence.begin_write():
             return
-        failure = exceptions.failure_of(
-            write, exceptions.JournalUnavailable, exceptions.WrongNova)
+        failure = self.write(lambda: self.database.run(self._presence.write))
         if failure:
             LOG.warning('The mode of this nova-api is missing in the journal, '
                         'where the agent expects it: %s', failure)
+        else:
+            self._presence.set_written()

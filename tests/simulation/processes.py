@@ -22,6 +22,7 @@ from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import stored_rows
 from nova_aggregate_mirror.journal import synced_ledger
+from nova_aggregate_mirror.limits import backoff
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
@@ -195,8 +196,8 @@ class Journal:
             self.database, self.ledger, self.now)
 
 
-class Parts:
-    """The parts of a process, as ``hooks.processes`` has them.
+class Parts(processes.Process):
+    """The parts of a process of nova-api, or of another one.
 
     :param skew: the clock error of its host, in seconds
     :param reads: how long it waits for cells, by default as nova-api does;
@@ -222,8 +223,11 @@ class Parts:
         self.unrecorded = reconciler.Reconciler(
             journal.Ledger(), self.source, self.placement,
             self.journal.rows)
-        self.breaker = processes.PlacementBreaker(
-            self.limits.backoff, lambda: cloud.world.now)
+        self._now = lambda: cloud.world.now
+        seconds = self.limits.backoff
+        self._hung = backoff.Backoff(seconds, seconds)
+        self._refused = backoff.Backoff(
+            longest=min(seconds, processes.REFUSED_PAUSE))
         self.prepare: abc.Callable[[drain.Drain], object] = lambda drain: None
         """The mutant's change to an agent's drain."""
 
@@ -262,17 +266,18 @@ class Mirror(mirror.Mirror):
         uuid = nova.ids[int(operation.aggregate_id)]
         nova.deletions[uuid] += 1
         kept = super().before(operation)
-        if kept and kept.marked:
+        if kept and kept.recorded:
             nova.marked.add(kept.uuid)
         if not kept:
             # Not found in nova, therefore not marked.
             nova.deletions[uuid] -= 1
         return kept
 
-    def _converge_and_close(self, process: Any, kept: Any) -> list[str]:
-        pending = super()._converge_and_close(process, kept)
-        self._parts.cloud.unrecorded.pop(kept.row.id, None)
-        return pending
+    def _converge(self, operation: contract.Operation, request: Any, kept: Any
+                  ) -> None:
+        super()._converge(operation, request, kept)
+        if kept.row:
+            self._parts.cloud.unrecorded.pop(kept.row.id, None)
 
     def is_judged(self) -> bool:
         """Check whether another process may close the row of this call."""

@@ -2,7 +2,6 @@
 """What the hook does with a row that it could not close."""
 
 from collections import abc
-import contextlib
 import dataclasses
 import logging
 import math
@@ -16,6 +15,7 @@ import fixtures
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.hooks import contract
 from nova_aggregate_mirror.hooks import mirror
+from nova_aggregate_mirror.hooks import processes
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
@@ -36,18 +36,22 @@ class Mirror(mirror.Mirror):
     def _process(self) -> Any:
         return self._of_test
 
-    def _converge_and_close(self, *_what: object) -> list[str]:
+    def _converge(self, *_what: object) -> None:
         raise self._error
 
 
-class Breaker:
-    """A back-off that always applies."""
+class Process(processes.Process):
+    """Journal, nova and placement of a test, as far as the hook uses them."""
 
-    def __init__(self, error: exceptions.MirrorError) -> None:
-        self._error = error
+    def __init__(self, test: doubles.TestCase, scope: abc.Callable[
+            ..., source.Scope]) -> None:
+        self.conf = test.conf
+        self.rows, self.ledger = test.journal.rows, test.journal.ledger
+        self.limits = engines.Limits(5)
+        self.source = types.SimpleNamespace(scope=scope)
 
-    def check(self, recorded: bool) -> None:
-        raise self._error
+    def check_nova(self) -> None:
+        """Accept the journal: there is only one nova."""
 
 
 class Formatter(logging.Formatter):
@@ -85,12 +89,7 @@ class HookTest(doubles.TestCase):
                 raise answer
             return answer
 
-        process = types.SimpleNamespace(
-            conf=self.conf, rows=self.journal.rows,
-            ledger=self.journal.ledger, check_nova=lambda: None,
-            limits=engines.Limits(5), breaker=Breaker(error),
-            source=types.SimpleNamespace(scope=scope))
-        hook = Mirror(process, error)
+        hook = Mirror(Process(self, scope), error)
         operation = contract.Operation(method, 1, host, 'req-of-the-user')
         for _scope in scopes:
             state = hook.before(operation)
@@ -108,21 +107,17 @@ class TestWithoutTheJournal(HookTest):
         """
         asked: list[Any] = []
 
-        def reconcile(_what: object, mode: reconciler.Mode) -> Any:
+        def note(_what: object, mode: reconciler.Mode) -> Any:
             asked.append(mode.patience)
             return outcome.Outcome()
 
-        process = types.SimpleNamespace(
-            conf=self.conf, rows=self.journal.rows,
-            ledger=self.journal.ledger, check_nova=lambda: None,
-            limits=engines.Limits(5), source=types.SimpleNamespace(
-                scope=lambda *_operation: source.Scope('agg')),
-            placement=types.SimpleNamespace(request_id=contextlib.nullcontext),
-            unrecorded=types.SimpleNamespace(
-                converge=reconcile, remove=reconcile),
-            breaker=types.SimpleNamespace(
-                now=lambda: 0.0,
-                check=lambda recorded: asked.append(recorded)))
+        def reconcile(call: processes.Reconcile, _request_id: str,
+                      recorded: bool) -> Any:
+            asked.append(recorded)
+            return call(types.SimpleNamespace(converge=note, remove=note))
+
+        process = Process(self, lambda *_operation: source.Scope('agg'))
+        process.reconcile = reconcile
         with mock.patch.object(
                 mirror.Mirror, '_process', lambda _hook: process):
             hook = mirror.Mirror(self.conf)

@@ -11,6 +11,7 @@ from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.hooks import processes
 from nova_aggregate_mirror.journal import binding
+from nova_aggregate_mirror.reconcile import outcome
 from tests import placement_service
 from tests import statements
 from tests.unit import doubles
@@ -64,7 +65,8 @@ class TestNova(doubles.TestCase):
         self.assertEqual(count, sum(reads))
 
 
-class TestBreaker(testtools.TestCase):
+class TestBackOff(doubles.TestCase):
+    """Calls to placement after a call that failed."""
 
     def setUp(self):
         super().setUp()
@@ -72,60 +74,64 @@ class TestBreaker(testtools.TestCase):
         self.set_up(BACKOFF)
 
     def set_up(self, seconds):
-        self.breaker = processes.PlacementBreaker(
-            seconds, lambda: self.clock)
+        self.conf.set_override('inline_backoff', seconds, 'aggregate_mirror')
+        self.process = processes.Process(self.conf, lambda: self.clock)
 
-    def fail_with(self, error, after=0.0):
-        began = self.clock
-        self.clock += after
-        self.breaker.begin(error, began)
+    def call(self, error=None, after=0.0, recorded=True,
+             meanwhile=lambda: None):
+        def call(_mirror):
+            self.clock += after
+            meanwhile()
+            return outcome.Outcome(outage=error)
+
+        self.process.reconcile(call, 'req', recorded)
 
     def assert_lasts(self, seconds, recorded=True):
         """Assert that calls are refused for this long, with a reason."""
         end = self.clock + seconds
         self.clock = end - 0.01
-        error = self.assertRaises(exceptions.NotTried, self.breaker.check,
-                                  recorded)
+        error = self.assertRaises(exceptions.NotTried, self.call,
+                                  recorded=recorded)
         self.assertEqual('is not tried again yet: it reason', str(error))
         self.clock = end
-        self.breaker.check(recorded)
+        self.call(recorded=recorded)
 
     def test_timeout(self):
         """The next call could wait as long again."""
-        self.fail_with(exceptions.DeadlineExceeded('reason'), after=5)
+        self.call(exceptions.DeadlineExceeded('reason'), after=5)
         self.assert_lasts(BACKOFF)
 
     def test_call_with_much_to_do(self):
         """Placement answered every request: the next call may be short."""
-        self.fail_with(exceptions.OutOfTime('reason'), after=5)
-        self.breaker.check(recorded=True)
+        self.call(exceptions.OutOfTime('reason'), after=5)
+        self.call()
 
     def test_refusal_that_took_long(self):
         """To the caller a slow refusal is like a timeout."""
-        self.fail_with(exceptions.ServiceUnreachable('reason'), after=3)
+        self.call(exceptions.ServiceUnreachable('reason'), after=3)
         self.assert_lasts(BACKOFF)
 
     def test_refusal_after_a_slow_nova(self):
         """What nova took of the call is no slowness of placement."""
-        self.fail_with(exceptions.ServiceUnreachable(
+        self.call(exceptions.ServiceUnreachable(
             'reason', kind=causes.REFUSED.kind), after=3)
         self.assert_lasts(processes.REFUSED_PAUSE)
 
     def test_refusal_at_once(self):
         """By placement, or by keystone in front of it."""
         for kind in exceptions.ServiceUnreachable, exceptions.NotAuthorized:
-            self.fail_with(kind('reason'))
+            self.call(kind('reason'))
             self.assert_lasts(processes.REFUSED_PAUSE)
 
     def test_shorter_option_holds(self):
         """A shorter inline_backoff applies; 0 disables the back-off."""
         self.set_up(0.5)
-        self.fail_with(exceptions.ServiceUnreachable('reason'))
+        self.call(exceptions.ServiceUnreachable('reason'))
         self.assert_lasts(0.5)
         self.set_up(0.0)
         for kind in exceptions.ServiceUnreachable, exceptions.DeadlineExceeded:
-            self.fail_with(kind('reason'))
-            self.breaker.check(recorded=True)
+            self.call(kind('reason'))
+            self.call()
 
     def test_what_only_this_call_met(self):
         """The next call may succeed, so it is tried."""
@@ -134,18 +140,19 @@ class TestBreaker(testtools.TestCase):
                       exceptions.MalformedAnswer('reason'),
                       exceptions.GenerationConflict('reason'),
                       exceptions.CellUnavailable('reason')):
-            self.fail_with(error, after=5)
-            self.breaker.check(recorded=True)
+            self.call(error, after=5)
+            self.call()
 
     def test_refusal_does_not_shorten_a_timeout(self):
         """A call that began earlier may fail later, in another way."""
-        self.fail_with(exceptions.DeadlineExceeded('reason'))
-        self.fail_with(exceptions.ServiceUnreachable('reason'))
+        self.call(
+            exceptions.ServiceUnreachable('reason'),
+            meanwhile=lambda: self.call(exceptions.DeadlineExceeded('reason')))
         self.assert_lasts(BACKOFF)
 
     def test_what_is_not_in_the_journal(self):
         """An operation without a journal row is tried after a refusal."""
-        self.fail_with(exceptions.ServiceUnreachable('reason'))
-        self.breaker.check(recorded=False)
-        self.fail_with(exceptions.DeadlineExceeded('reason'))
+        self.call(exceptions.ServiceUnreachable('reason'))
+        self.call(recorded=False)
+        self.call(exceptions.DeadlineExceeded('reason'), recorded=False)
         self.assert_lasts(BACKOFF, recorded=False)
