@@ -16,7 +16,6 @@ from nova_aggregate_mirror import commands
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
-from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
@@ -154,7 +153,7 @@ class PeriodicSync:
             refused = sync.refused
         if added or removed:
             LOG.info('Full sync: %s in %.1f seconds',
-                     plurals.associations(added, removed), seconds)
+                     associations.changes(added, removed), seconds)
         if refused:
             LOG.error('Full sync: removals refused: %s', refused)
         # The refusal has its own line, above.

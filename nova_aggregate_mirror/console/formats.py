@@ -8,6 +8,7 @@ import sys
 from typing import Any
 from typing import TextIO
 
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import printable
 
 FORMATS = ('csv', 'json', 'table', 'value', 'yaml')
@@ -55,3 +56,12 @@ def tell(lines: abc.Iterable[str], out: TextIO | None = None) -> None:
     """Print lines; by default to standard error, apart from the result."""
     for line in lines:
         print(printable.line(line), file=out or sys.stderr, flush=True)
+
+
+def first_lines(texts: abc.Iterable[str], limit: int = plurals.SOME
+                ) -> list[str]:
+    """Return the first texts, and a line that counts the others."""
+    shown = list(texts)
+    others = len(shown) - limit
+    return shown if others <= 0 else [
+        *shown[:limit], '... and %d more' % others]

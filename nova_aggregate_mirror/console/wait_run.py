@@ -81,7 +81,7 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
             break
         # A failure stays the same while its text changes.
         news = {(problem.subject, problem.key): problem for problem in missing}
-        formats.tell(plurals.lines(
+        formats.tell(formats.first_lines(
             str(problem) if problem.failure else problem.text
             for identity, problem in news.items()
             if identity not in reported))
@@ -93,7 +93,7 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
         sleep(min(max(INTERVAL, now() - start), timeout - seconds))
     if missing:
         formats.tell(['Timeout after %.0f s' % seconds,
-                      *plurals.lines(map(str, missing))])
+                      *formats.first_lines(map(str, missing))])
         return min(problem.status for problem in missing)
     _report(sync, seconds)
     return exit_status.OK
@@ -135,7 +135,7 @@ def _report(sync: result.Result, seconds: float) -> None:
             '%s (%s)' % (names[uuid], uuid) for uuid in uuids))
         formats.tell(['Host %s: placement has it in %s after %.0f s: %s' % (
             host, count, seconds, text)], sys.stdout)
-    formats.tell(plurals.lines(
+    formats.tell(formats.first_lines(
         'Stale: %s: run a full sync with --prune' % association
         for association in sync.select(result.State.STALE)))
 

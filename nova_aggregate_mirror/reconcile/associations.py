@@ -6,6 +6,7 @@ import dataclasses
 import enum
 
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror import source
@@ -208,3 +209,15 @@ def _association(nova: source.Nova, provider: str, uuid: str, state: State
         nova.aggregates.get(uuid, ''), uuid, state,
         in_placement=state in (
             State.STALE, State.IN_SYNC, State.FOREIGN_AGGREGATE))
+
+
+def changes(added: int, removed: int, add: str = 'added',
+            remove: str = 'removed') -> str:
+    """Return "1 association added, 2 removed", without a part that is 0."""
+    texts: list[str] = []
+    for number, verb in (added, add), (removed, remove):
+        if number:
+            text = '%d' % number if texts else plurals.count(
+                number, 'association')
+            texts.append('%s %s' % (text, verb))
+    return ', '.join(texts)

@@ -109,7 +109,7 @@ class Result:
         """Return the figures in lines, if any; stale ones with the note."""
         verbs = ('added', 'removed') if self.request.write else (
             'to add', 'to remove')
-        text = plurals.associations(
+        text = associations.changes(
             len(self.select(State.MISSING)), len(self.select(State.STALE)),
             *verbs)
         if not text and self.judgement == 'partial':

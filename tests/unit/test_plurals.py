@@ -25,14 +25,3 @@ class TestWording(testtools.TestCase):
         self.assertEqual('1, 2, 3, 4, 5', plurals.some('54321', 5))
         self.assertEqual('1, 2, 3, 4, 5 and 2 more',
                          plurals.some('7654321', 5))
-
-    def test_associations(self):
-        """A part that is 0 is left out."""
-        for counts, text in (
-                ((1, 2), '1 association added, 2 removed'),
-                ((2, 0), '2 associations added'),
-                ((0, 1), '1 association removed'),
-                ((0, 0), ''),
-                ((3, 1, 'to add', 'to remove'),
-                 '3 associations to add, 1 to remove')):
-            self.assertEqual(text, plurals.associations(*counts))
