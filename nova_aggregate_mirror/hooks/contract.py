@@ -36,12 +36,9 @@ class Operation:
 
 @typing.runtime_checkable
 class Hook(typing.Protocol):
-    """A hook around an aggregate operation.
+    """A hook around an aggregate operation, in the thread of the request.
 
-    ``before`` runs in the thread of the request before nova's method, and
-    returns a value for ``after``, which runs after nova's method whether that
-    returned or raised. Exceptions of both are logged and never change nova's
-    answer to the user.
+    What it raises is logged and never changes nova's answer to the user.
     """
 
     replaces_mirroring: bool
@@ -49,7 +46,7 @@ class Hook(typing.Protocol):
     with ``[aggregate_mirror] mode = observe`` they never are."""
 
     def before(self, operation: Operation) -> Any:
-        """Prepare, and return a value that is passed to ``after``."""
+        """Prepare, before nova's method; return the state for ``after``."""
 
     def after(self, operation: Operation, state: Any) -> None:
-        """Complete the work; ``state`` is the return value of ``before``."""
+        """Complete the work, whether nova's method returned or raised."""

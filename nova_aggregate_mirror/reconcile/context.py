@@ -14,10 +14,6 @@ if typing.TYPE_CHECKING:
     # that a user enters.
     from nova_aggregate_mirror.journal import stored_rows
 
-BATCH = 200
-"""Hosts per read of nova's truth; bounds memory and the time between reading
-the truth and writing to placement."""
-
 
 class Progress:
     """Display of steps and of completed providers; this one shows nothing."""
@@ -42,4 +38,6 @@ class Context:
     rows: 'stored_rows.StoredRows | None' = None
     each: isolation.Each = isolation.in_turn
     display: Progress = Progress()
-    batch: int = BATCH
+    batch: int = 200
+    """Hosts per read of nova's truth; bounds memory and the time between
+    reading the truth and writing to placement."""
