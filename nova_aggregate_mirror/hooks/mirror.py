@@ -23,14 +23,15 @@ from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror import source
 
 LOG = logging.getLogger(__name__)
 
 REMOVE = 'remove_host_from_aggregate'
 LEFT = 'the agent mirrors its hosts later'
-PATIENTLY = reconciler.Mode(patience=math.inf)
+PATIENTLY = provider_writes.Mode(patience=math.inf)
 """The call has a deadline: a slow provider may take all of it."""
 
 
@@ -213,25 +214,27 @@ class Mirror:
     def _converge(self, operation: contract.Operation, request: _ApiRequest,
                   state: _State) -> None:
         """Converge and close, or remove the aggregate from every provider."""
-        row = state.row
+        process, row = request.process, state.row
 
-        def reconcile(mirror: reconciler.Reconciler) -> reconciler.Outcome:
+        def reconcile() -> outcome.Outcome:
             if not row:
-                return mirror.remove(state.uuid, PATIENTLY)
+                return provider_writes.remove(
+                    process.unrecorded, state.uuid, PATIENTLY)
             if state.may_exist:
-                return mirror.converge_and_close([row], state.memberships)
-            return mirror.converge([row.dirty], PATIENTLY)
+                return process.converge_and_close(
+                    row, state.memberships, state.recorded)
+            return process.converge(row, PATIENTLY, state.recorded)
 
-        outcome = request.process.reconcile(
+        result = process.reconcile(
             reconcile, operation.request_id, state.recorded)
-        errors = outcome.unfinished if row else outcome.failed
+        errors = result.unfinished if row else result.failed
         for error in errors.values():
             # A host is converged if only its row, whose write failed, could
             # not be closed, and the log has the failure of the journal.
             if state.recorded or not isinstance(
                     error, exceptions.JournalUnavailable):
                 raise error
-        for node in sorted(outcome.pending):
+        for node in sorted(result.pending):
             LOG.warning('%s: placement has no resource provider %s; '
                         'nova-compute creates it, and the next full sync '
                         'adds its aggregates', operation, node)

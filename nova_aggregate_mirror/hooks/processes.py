@@ -2,6 +2,8 @@
 """Journal, source and placement of one process."""
 
 from collections import abc
+import dataclasses
+import math
 import os
 import time
 from typing import Any
@@ -20,7 +22,10 @@ from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.limits import backoff
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.reconcile import context
+from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import provider_writes
+from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import host_database
 
 LOG = logging.getLogger(__name__)
@@ -28,7 +33,6 @@ LOG = logging.getLogger(__name__)
 REFUSED_PAUSE = 1.0
 """Seconds of back-off after an immediate failure: about the time that the
 agent takes to detect that placement is available again."""
-Reconcile = abc.Callable[[reconciler.Reconciler], reconciler.Outcome]
 
 
 class Process:
@@ -48,20 +52,19 @@ class Process:
         self.source = host_database.HostSource(self.limits)
         self.placement = client.Client(conf, announces=True)
         self._has_checked_nova = False
-        # Narrower than the types of a reconciler: only drains and full syncs,
+        # Narrower than the types of a context: only drains and full syncs,
         # which nova-api never makes, read all of nova, ledger and rows.
-        parts: list[Any] = [self.source, self.placement, self.rows]
-        ledger_part: Any = self.ledger
-        self.reconciler = reconciler.Reconciler(ledger_part, *parts)
-        self.unrecorded = reconciler.Reconciler(journal.Ledger(), *parts)
+        parts: list[Any] = [self.ledger, self.source, self.placement]
+        self.context = context.Context(*parts)
+        self.unrecorded = context.Context(journal.Ledger(), *parts[1:])
         """For operations without a confirmed row; reads no ledger."""
         seconds, self._now = options.inline_backoff, now
         self._hung = backoff.Backoff(seconds, seconds)
         # Each call after a refusal would request a token from keystone.
         self._refused = backoff.Backoff(longest=min(seconds, REFUSED_PAUSE))
 
-    def reconcile(self, call: Reconcile, request_id: str, recorded: bool
-                  ) -> reconciler.Outcome:
+    def reconcile(self, call: abc.Callable[[], outcome.Outcome],
+                  request_id: str, recorded: bool) -> outcome.Outcome:
         """Call unless placement just failed; begin a back-off if it fails.
 
         :param recorded: whether the operation is in the journal; if not, it is
@@ -77,7 +80,7 @@ class Process:
                     failure.party, failure.occasion, step=failure.step)
         began = self._now()
         with self.placement.request_id(request_id):
-            outcome = call(self.reconciler if recorded else self.unrecorded)
+            outcome = call()
         error = outcome.outage
         # Only for no answer: it is no fault of placement if a call is late.
         if error and error.is_outage and not isinstance(
@@ -90,6 +93,50 @@ class Process:
             pause = self._hung if is_slow else self._refused
             pause.extend(self._now(), error.failure)
         return outcome
+
+    def converge_and_close(self, row: journal.Row, before: source.Memberships,
+                           recorded: bool) -> outcome.Outcome:
+        """Converge the host of an operation, and close its row if in sync.
+
+        :param before: provider to the aggregates that nova had for it before
+            the operation; with the same after it, it is not written
+        """
+        mode = provider_writes.Mode(
+            always=True, before=before, patience=math.inf)
+        outcome = self.converge(row, mode, recorded)
+        try:
+            if outcome.skipped_writes and not self.are_settled(
+                    outcome.skipped_writes, row):
+                # Without ``before``, which kept the providers from a write.
+                mode = dataclasses.replace(mode, before={})
+                outcome = self.converge(row, mode, recorded)
+            if not outcome.unfinished:
+                self.rows.close([row.id])
+        except exceptions.JournalUnavailable as exc:
+            outcome.hosts[row.dirty] = outcome.hosts[row.dirty] or exc
+        return outcome
+
+    def converge(self, row: journal.Row, mode: provider_writes.Mode,
+                 recorded: bool) -> outcome.Outcome:
+        """Converge the host of an operation."""
+        return provider_writes.converge(
+            self.context if recorded else self.unrecorded, [row.dirty], mode)
+
+    def are_settled(self, generations: abc.Mapping[str, int],
+                    row: journal.Row) -> bool:
+        """Check whether providers that were not written may stay so."""
+        # Two operations, of which one reverted the other, may both have found
+        # no change. The later one sees the row of the other, or its write: the
+        # rows come first, because a row is closed after its write.
+        if self.rows.has_others([row.id]):
+            return False
+        try:
+            return all(
+                self.placement.get(provider).generation == generation
+                for provider, generation in sorted(generations.items()))
+        except exceptions.MirrorError:
+            # The next converge has the same error and reports it.
+            return False
 
     def write(self, call: abc.Callable[[], object], compares: bool = True
               ) -> exceptions.MirrorError | None:

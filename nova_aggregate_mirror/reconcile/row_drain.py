@@ -26,7 +26,7 @@ def drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
     close = functools.partial(
         locks.write, mirror.rows.close) if mirror.rows else None
     result = mirror.converge_and_close(
-        (row for row in rows if not row.running), None, close, patience)
+        (row for row in rows if not row.running), close, patience)
     running = [row for row in rows if row.running]
     # What several operations of a request have in common is converged.
     result.add(mirror.converge(

@@ -19,9 +19,10 @@ from testtools import matchers
 
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.hooks import processes
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.limits import deadline
-from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror.source import host_database
 from tests import databases
 from tests import fixtures
@@ -61,7 +62,7 @@ class TestBudget(testtools.TestCase):
 
     def slow_close(self, seconds: float) -> list[float]:
         """Let each converge take some time; return what is left before."""
-        close = reconciler.Reconciler.converge_and_close
+        close = processes.Process.converge_and_close
         left: list[float] = []
 
         def slow(*args: Any) -> Any:
@@ -69,8 +70,7 @@ class TestBudget(testtools.TestCase):
             self.ahead += seconds
             return close(*args)
 
-        self.replace('reconcile.reconciler.Reconciler.converge_and_close',
-                     slow)
+        self.replace('hooks.processes.Process.converge_and_close', slow)
         return left
 
     def test_operations_of_a_request_share_one(self) -> None:
@@ -89,8 +89,7 @@ class TestBudget(testtools.TestCase):
             raise exceptions.DeadlineExceeded('placement is slow')
 
         host = self.host_in('first', 'second', 'third')
-        self.replace('reconcile.reconciler.Reconciler.converge_and_close',
-                     slow)
+        self.replace('hooks.processes.Process.converge_and_close', slow)
         self.assertEqual(204, self.cloud.delete_service(host))
         rows = fixtures.Agent().journal.rows.all()
         expected = host.name, False, frozenset(host.nodes)
@@ -117,7 +116,7 @@ class TestBudget(testtools.TestCase):
         """No other attempt includes providers that are no hosts."""
         self.set(inline_timeout=60.0)
         left = []
-        remove = reconciler.Reconciler.remove
+        remove = provider_writes.remove
 
         def silent(*_args: Any) -> Any:
             self.ahead += 61.0
@@ -134,7 +133,7 @@ class TestBudget(testtools.TestCase):
         placement.create_provider(segment, 'segment')
         placement.set_aggregates(segment, [aggregate.uuid])
         self.replace('journal.ledger.DatabaseLedger.mark', silent)
-        self.replace('reconcile.reconciler.Reconciler.remove', removed)
+        self.replace('reconcile.provider_writes.remove', removed)
         self.assertEqual(200, self.cloud.delete_aggregate(aggregate))
         self.assertTrue(0.0 < left[0] <= 3.25, left)
         self.assertEqual(frozenset(), placement.aggregates(segment))

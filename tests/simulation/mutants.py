@@ -3,6 +3,7 @@
 
 import contextlib
 import dataclasses
+import functools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import isolation
@@ -134,10 +135,12 @@ def reads_nova_first(parts: Parts) -> None:
 
 def writes_only_differences(parts: Parts) -> None:
     """Without rule 5: an older write still in flight remains valid."""
-    made = parts.reconciler
-    real = made.converge
-    made.converge = lambda dirty, mode=provider_writes.Mode(): real(
-        dirty, dataclasses.replace(mode, always=False))
+    for made in parts, parts.reconciler:
+        made.converge = functools.partial(_only_differences, made.converge)
+
+
+def _only_differences(real, what, mode=provider_writes.Mode(), *args):
+    return real(what, dataclasses.replace(mode, always=False), *args)
 
 
 def spares_next_to_others(parts: Parts) -> None:
@@ -147,25 +150,20 @@ def spares_next_to_others(parts: Parts) -> None:
 
 def spares_without_a_second_look(parts: Parts) -> None:
     """Without rule 5: the generation is not read again."""
-    made = parts.reconciler
-    made._are_settled = lambda spared, rows: not parts.journal.rows.has_others(
-        row.id for row in rows)
+    parts.are_settled = lambda spared, row: (
+        not parts.journal.rows.has_others([row.id]))
 
 
 def spares_what_placement_has(parts: Parts) -> None:
     """Without rule 5: a change that placement already has is not written."""
-    made = parts.reconciler
-    real = made.converge
+    real = parts.converge
 
-    def converge_(dirty, mode=provider_writes.Mode()):
-        dirty = list(dirty)
-        if not mode.before:
-            return real(dirty, mode)
+    def converge_(row, mode, recorded):
         wanted = parts.cloud.nova.wanted
-        return real(dirty, dataclasses.replace(mode, before={
-            node: wanted(node) for node in mode.before}))
+        return real(row, dataclasses.replace(mode, before={
+            node: wanted(node) for node in mode.before}), recorded)
 
-    made.converge = converge_
+    parts.converge = converge_
 
 
 def takes_silence_for_success(parts: Parts) -> None:
@@ -183,20 +181,20 @@ def takes_silence_for_success(parts: Parts) -> None:
 
 def closes_what_became_closable_meanwhile(parts: Parts) -> None:
     """Without rule 6: rows handed over after the first GET are closed too."""
-    made, kept = parts.reconciler, parts.journal.rows
-    close = made.converge_and_close
+    kept = parts.journal.rows
 
-    def greedy(rows, *args, **kwargs):
-        rows = list(rows)
-        outcome = close(rows, *args, **kwargs)
-        hosts = {row.dirty.host for row in rows
-                 if row.dirty not in outcome.unfinished}
+    def greedy(close, what, *args):
+        outcome = close(what, *args)
+        hosts = {dirty.host for dirty, error in outcome.hosts.items()
+                 if not error}
         if not parts.cloud.database.has_locks():
             kept.close(row.id for row in kept.all()
                        if not row.running and row.dirty.host in hosts)
         return outcome
 
-    made.converge_and_close = greedy
+    for made in parts, parts.reconciler:
+        made.converge_and_close = functools.partial(
+            greedy, made.converge_and_close)
 
 
 def applies_the_planned_lists(parts: Parts) -> None:

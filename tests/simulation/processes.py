@@ -24,6 +24,7 @@ from nova_aggregate_mirror.journal import stored_rows
 from nova_aggregate_mirror.journal import synced_ledger
 from nova_aggregate_mirror.limits import backoff
 from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import result
@@ -220,9 +221,9 @@ class Parts(processes.Process):
         self.reconciler = reconciler.Reconciler(
             self.journal.ledger, self.source, self.placement,
             self.journal.rows)
-        self.unrecorded = reconciler.Reconciler(
-            journal.Ledger(), self.source, self.placement,
-            self.journal.rows)
+        self.context = self.reconciler
+        self.unrecorded = context.Context(
+            journal.Ledger(), self.source, self.placement)
         self._now = lambda: cloud.world.now
         seconds = self.limits.backoff
         self._hung = backoff.Backoff(seconds, seconds)

@@ -18,7 +18,7 @@ from nova_aggregate_mirror.hooks import mirror
 from nova_aggregate_mirror.hooks import processes
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.reconcile import outcome
-from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror import source
 from tests.unit import doubles
 
@@ -44,9 +44,11 @@ class Process(processes.Process):
     """Journal, nova and placement of a test, as far as the hook uses them."""
 
     def __init__(self, test: doubles.TestCase, scope: abc.Callable[
-            ..., source.Scope]) -> None:
+            ..., source.Scope] = source.Scope) -> None:
         self.conf = test.conf
         self.rows, self.ledger = test.journal.rows, test.journal.ledger
+        self.placement = test.placement
+        self.context = self.unrecorded = test.reconciler
         self.limits = engines.Limits(5)
         self.source = types.SimpleNamespace(scope=scope)
 
@@ -107,19 +109,22 @@ class TestWithoutTheJournal(HookTest):
         """
         asked: list[Any] = []
 
-        def note(_what: object, mode: reconciler.Mode) -> Any:
+        def note(_context: object, _what: object, mode: provider_writes.Mode
+                 ) -> outcome.Outcome:
             asked.append(mode.patience)
             return outcome.Outcome()
 
-        def reconcile(call: processes.Reconcile, _request_id: str,
-                      recorded: bool) -> Any:
+        def reconcile(call: abc.Callable[[], outcome.Outcome],
+                      _request_id: str, recorded: bool) -> outcome.Outcome:
             asked.append(recorded)
-            return call(types.SimpleNamespace(converge=note, remove=note))
+            return call()
 
         process = Process(self, lambda *_operation: source.Scope('agg'))
         process.reconcile = reconcile
         with mock.patch.object(
-                mirror.Mirror, '_process', lambda _hook: process):
+                mirror.Mirror, '_process', lambda _hook: process), \
+                mock.patch.multiple(
+                    provider_writes, converge=note, remove=note):
             hook = mirror.Mirror(self.conf)
             operation = contract.Operation(method, 1, host, 'req-1')
             hook.after(operation, hook.before(operation))

@@ -15,6 +15,7 @@ from nova_aggregate_mirror.reconcile import outcome
 from tests import placement_service
 from tests import statements
 from tests.unit import doubles
+from tests.unit.hooks import test_mirror
 from tests.unit import servers
 
 BACKOFF = 30.0
@@ -79,7 +80,7 @@ class TestBackOff(doubles.TestCase):
 
     def call(self, error=None, after=0.0, recorded=True,
              meanwhile=lambda: None):
-        def call(_mirror):
+        def call():
             self.clock += after
             meanwhile()
             return outcome.Outcome(outage=error)
@@ -156,3 +157,68 @@ class TestBackOff(doubles.TestCase):
         self.call(recorded=False)
         self.call(exceptions.DeadlineExceeded('reason'), recorded=False)
         self.assert_lasts(BACKOFF, recorded=False)
+
+
+class TestOwnRow(doubles.TestCase):
+    """The converge of an operation, which may leave out what is in sync."""
+
+    def setUp(self):
+        super().setUp()
+        self.nova.hosts_of = {'a': {'h1'}}
+        self.nova.nodes = {'n1': 'h1'}
+        self.placement.create('n1')
+
+    def close_own(self, before):
+        """Close the row of an operation that nova had ``before`` before."""
+        row = self.record('h1', ['n1'])
+        del self.log[:]
+        test_mirror.Process(self).converge_and_close(
+            row, {'n1': frozenset(before)}, recorded=True)
+        return [method for method, _what in self.log]
+
+    def test_operation_without_effect_writes_nothing(self):
+        """Nova had, nova has and placement has the same aggregates."""
+        self.placement.create('n1', 'a', 'foreign')
+        self.assertEqual(['GET', 'TRUTH', 'GET'], self.close_own({'a'}))
+        self.assertEqual([], self.journal.rows.all())
+
+    def test_operation_with_an_effect_writes(self):
+        """Rule 5: also if placement has its result already."""
+        self.placement.create('n1', 'a')
+        self.assertEqual(['GET', 'TRUTH', 'PUT'], self.close_own(()))
+
+    def test_operation_without_effect_writes_a_difference(self):
+        """An earlier operation may not be mirrored yet."""
+        self.assertEqual(['GET', 'TRUTH', 'PUT'], self.close_own({'a'}))
+        self.assertEqual({'a'}, self.placement.aggregates['n1'])
+
+    def test_operation_without_effect_among_others(self):
+        """Rule 5: another operation may have reverted its effect."""
+        self.placement.create('n1', 'a')
+        other = self.record('h2')
+        self.assertEqual(['GET', 'TRUTH'] * 2 + ['PUT'], self.close_own({'a'}))
+        self.assertEqual([other], self.journal.rows.all())
+
+    def test_operation_without_effect_and_a_write_meanwhile(self):
+        """Rule 5: the write may be that of another operation."""
+        self.placement.create('n1', 'a')
+        read = self.nova.read
+
+        def late(*asked):
+            self.nova.read = read
+            self.placement.write('n1', set())
+            return read(*asked)
+
+        self.nova.read = late
+        self.assertEqual(['GET', 'TRUTH', 'GET'] + ['GET', 'TRUTH', 'PUT'],
+                         self.close_own({'a'}))
+        self.assertEqual({'a'}, self.placement.aggregates['n1'])
+
+    def test_node_that_was_not_seen_before_is_written(self):
+        """A node may have moved to the host during the operation."""
+        self.placement.create('n1', 'a')
+        self.placement.create('n2', 'a')
+        self.nova.nodes['n2'] = 'h1'
+        self.close_own({'a'})
+        self.assertEqual(['n2'], [
+            what for method, what in self.log if method == 'PUT'])

@@ -153,7 +153,7 @@ class TestOneTruth(testtools.TestCase):
         return sync, frozenset(self.placement.aggregates[NODE])
 
     def close(self, host, nodes=()):
-        """Converge and close a row, as hook and drain do."""
+        """Converge and close a row, as a drain does."""
         dirty = journal.Dirty(host, frozenset(nodes))
         outcome = self.reconciler.converge_and_close(
             [journal.Row('id', dirty, False, 0)])

@@ -115,60 +115,6 @@ class TestHosts(doubles.TestCase):
         # The first batch is retried once; the second one is not.
         self.assertEqual(2 * 6 + 6, len(puts))
 
-    def close_own(self, before):
-        """Close the row of an operation that nova had ``before`` before."""
-        row = self.record('h1', ['n1'])
-        del self.log[:]
-        self.reconciler.converge_and_close([row], {'n1': frozenset(before)})
-        return [method for method, _what in self.log]
-
-    def test_operation_without_effect_writes_nothing(self):
-        """Nova had, nova has and placement has the same aggregates."""
-        self.placement.create('n1', 'a', 'foreign')
-        self.assertEqual(['GET', 'TRUTH', 'GET'], self.close_own({'a'}))
-        self.assertEqual([], self.journal.rows.all())
-
-    def test_operation_with_an_effect_writes(self):
-        """Rule 5: also if placement has its result already."""
-        self.placement.create('n1', 'a')
-        self.assertEqual(['GET', 'TRUTH', 'PUT'], self.close_own(()))
-
-    def test_operation_without_effect_writes_a_difference(self):
-        """An earlier operation may not be mirrored yet."""
-        self.assertEqual(['GET', 'TRUTH', 'PUT'], self.close_own({'a'}))
-        self.assertEqual({'a'}, self.placement.aggregates['n1'])
-
-    def test_operation_without_effect_among_others(self):
-        """Rule 5: another operation may have reverted its effect."""
-        self.placement.create('n1', 'a')
-        other = self.record('h2')
-        self.assertEqual(['GET', 'TRUTH'] * 2 + ['PUT'], self.close_own({'a'}))
-        self.assertEqual([other], self.journal.rows.all())
-
-    def test_operation_without_effect_and_a_write_meanwhile(self):
-        """Rule 5: the write may be that of another operation."""
-        self.placement.create('n1', 'a')
-        read = self.nova.read
-
-        def late(*asked):
-            self.nova.read = read
-            self.placement.write('n1', set())
-            return read(*asked)
-
-        self.nova.read = late
-        self.assertEqual(['GET', 'TRUTH', 'GET'] + ['GET', 'TRUTH', 'PUT'],
-                         self.close_own({'a'}))
-        self.assertEqual({'a'}, self.placement.aggregates['n1'])
-
-    def test_node_that_was_not_seen_before_is_written(self):
-        """A node may have moved to the host during the operation."""
-        self.placement.create('n1', 'a')
-        self.placement.create('n2', 'a')
-        self.nova.nodes['n2'] = 'h1'
-        self.close_own({'a'})
-        self.assertEqual(['n2'], [
-            what for method, what in self.log if method == 'PUT'])
-
     def test_node_that_moved_follows_its_new_host(self):
         """A recorded node gets the aggregates of its current host."""
         self.nova.hosts_of['b'] = {'h2'}
