@@ -8,44 +8,28 @@ from nova_aggregate_mirror import source
 from nova_aggregate_mirror import uuids
 
 
-class AggregateRows:
-    """Aggregates and their member hosts; grows with each row.
+def collect(rows: abc.Iterable[abc.Sequence[Any]]) -> source.Nova:
+    """Return nova with aggregates and their member hosts, and nothing else.
 
     Every reader of nova uses it, so that a text that is no UUID is in no
     request to placement and in no ledger.
 
-    :param rows: each with the arguments of ``add``
+    :param rows: ID, UUID and name of an aggregate, and any number of members
     """
-
-    def __init__(self, rows: abc.Iterable[abc.Sequence[Any]] = ()) -> None:
-        self.names: dict[str, str] = {}
-        """UUID to name."""
-        self.members: dict[str, frozenset[str]] = {}
-        """Host to the UUIDs of its aggregates; only hosts that have any."""
-        self._invalid: dict[tuple[str, int, str | None], set[str]] = {}
-        for row in rows:
-            self.add(*row)
-
-    def add(self, number: int, uuid: str | None, name: str | None,
-            host: str = '') -> None:
-        """Add a row: an aggregate, or one more member of it.
-
-        :param number: its ID
-        :param host: a member; empty if the row has none
-        """
-        if uuid not in self.names:
-            name = source.aggregate_name(name)
-            if uuid is None or not uuids.is_uuid(uuid):
-                hosts = self._invalid.setdefault((name, number, uuid), set())
-                hosts.update([host] if host else [])
-                return
-            self.names[uuid] = name
-        if host:
-            earlier = self.members.get(host, frozenset())
-            self.members[host] = earlier | {uuid}
-
-    @property
-    def invalid(self) -> frozenset[source.HostAggregate]:
-        return frozenset(
+    names: dict[str, str] = {}
+    members: dict[str, set[str]] = {}
+    invalid: dict[tuple[str, int, str | None], set[str]] = {}
+    for number, uuid, name, *hosts in rows:
+        name = source.aggregate_name(name)
+        if not uuids.is_uuid(uuid):
+            of_aggregate = invalid.setdefault((name, number, uuid), set())
+            of_aggregate.update(filter(None, hosts))
+            continue
+        names.setdefault(uuid, name)
+        for host in filter(None, hosts):
+            members.setdefault(host, set()).add(uuid)
+    return source.Nova(
+        names, {host: frozenset(of_host) for host, of_host in members.items()},
+        nodes={}, invalid_aggregates=frozenset(
             source.HostAggregate(*aggregate, frozenset(hosts))
-            for aggregate, hosts in self._invalid.items())
+            for aggregate, hosts in invalid.items()))

@@ -34,7 +34,7 @@ class ApiSource:
         self._api = api
 
     def aggregates(self) -> abc.Mapping[str, str]:
-        return _collected(self.all_aggregates()).names
+        return _collected(self.all_aggregates()).aggregates
 
     def with_hosts(self) -> frozenset[str]:
         members = _collected(self.all_aggregates()).members
@@ -174,18 +174,16 @@ def _nova(aggregates: abc.Iterable[api_connection.ListedAggregate],
     # Each node that is listed counts: mappings and cells are not shown.
     located = node_locations.locate(rows, {}, complete=True)
     return dataclasses.replace(
-        located, aggregates=collected.names, members=members,
+        located, aggregates=collected.aggregates, members=members,
         # These are looked up for hosts without a node only.
         obstacles=dict.fromkeys(members, UNLISTED),
         unknown=dict.fromkeys(gone, frozenset()), cells_down=cells_down,
-        hosts_down=hosts_down, invalid_aggregates=collected.invalid)
+        hosts_down=hosts_down,
+        invalid_aggregates=collected.invalid_aggregates)
 
 
 def _collected(aggregates: abc.Iterable[api_connection.ListedAggregate]
-               ) -> aggregate_rows.AggregateRows:
-    rows = aggregate_rows.AggregateRows()
-    for aggregate in aggregates:
-        # Without a host, it is added nevertheless.
-        for host in aggregate.hosts or {''}:
-            rows.add(aggregate.id, aggregate.uuid, aggregate.name, host)
-    return rows
+               ) -> source.Nova:
+    return aggregate_rows.collect(
+        (aggregate.id, aggregate.uuid, aggregate.name, *aggregate.hosts)
+        for aggregate in aggregates)

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import aggregate_rows
 from nova_aggregate_mirror.source import cell_threads
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import host_database
@@ -89,9 +90,8 @@ class DatabaseSource(host_database.HostSource):
 
     def read_all(self) -> source.Nova:
         with self._api.reading() as api:
-            aggregates = host_database.every_aggregate(api)
-            for row in api.execute(MEMBERS):
-                aggregates.add(*row)
+            aggregates = aggregate_rows.collect([
+                *api.execute(statements.AGGREGATES), *api.execute(MEMBERS)])
             by_id = {cell.id: cell for cell in self._cells.all(api)}
             mapped = {host: by_id[cell_id] for host, cell_id
                       in api.execute(MAPPED) if cell_id in by_id}

@@ -21,7 +21,8 @@ class _HostData:
     """Data of hosts in nova's API database; grows with each read."""
 
     def __init__(self) -> None:
-        self.aggregates = aggregate_rows.AggregateRows()
+        self.rows: list[abc.Sequence[Any]] = []
+        """Aggregates, for ``aggregate_rows.collect``."""
         self.mapped: dict[str, cells.Cell] = {}
         self.names: set[str] = set()
 
@@ -37,9 +38,9 @@ class _HostData:
             if row.host in hosts:
                 self.mapped[row.host] = cells.cell_of(row)
             elif row.member in hosts:
-                self.aggregates.add(
+                self.rows.append((
                     row.aggregate_id, row.aggregate, row.aggregate_name,
-                    row.member)
+                    row.member))
         self.names |= hosts
 
 
@@ -69,9 +70,10 @@ class HostSource:
                 statements.HOSTS, {'id': aggregate_id, 'some': [host]}).all()
             # The row of the aggregate that is given by its ID has no member.
             own = _aggregates_of(answer, {None})
-            uuid = next(iter(own.names), '')
+            uuid = next(iter(own.aggregates), '')
             if not host:
-                return source.Scope(uuid, invalid_aggregates=own.invalid)
+                return source.Scope(
+                    uuid, invalid_aggregates=own.invalid_aggregates)
             # MySQL compares names without case, and so does nova when it
             # changes the memberships of the host. Other rows have no cell.
             mapped = {row.host: cells.cell_of(row) for row in answer
@@ -83,12 +85,14 @@ class HostSource:
             candidates, functools.partial(_find_nodes, hosts=hosts)))
         nodes = frozenset(row.node for row in rows if uuids.is_uuid(row.node))
         return source.Scope(
-            uuid, nodes, cells_down=down, members=frozenset(of_host.names),
-            invalid_aggregates=of_host.invalid | own.invalid)
+            uuid, nodes, down, members=frozenset(of_host.aggregates),
+            invalid_aggregates=(
+                of_host.invalid_aggregates | own.invalid_aggregates))
 
     def aggregates(self) -> abc.Mapping[str, str]:
         with self._api.reading() as api:
-            return every_aggregate(api).names
+            return aggregate_rows.collect(
+                api.execute(statements.AGGREGATES)).aggregates
 
     def cell_mappings(self) -> abc.Mapping[str, str]:
         """Read UUID to display name of every cell except cell0."""
@@ -102,9 +106,8 @@ class HostSource:
         records = _HostData()
         with self._api.reading() as api:
             records.read(api, hosts)
-            others = frozenset(aggregates) - records.aggregates.names.keys()
-            for row in engines.select(api, statements.EXISTING, others):
-                records.aggregates.add(*row)
+            others = frozenset(aggregates) - {row[1] for row in records.rows}
+            records.rows += engines.select(api, statements.EXISTING, others)
             candidates: list[cells.Cell] = []
             if hosts and down is None and records.mapped.keys() >= hosts:
                 candidates = _ordered(records.mapped.values())
@@ -117,8 +120,8 @@ class HostSource:
                 cell for cell in candidates if cell.name not in down),
                 (), nodes, full=True)
             down = {**down, **silent}
-        nova = snapshot(
-            records.aggregates, rows, records.homes, down, hosts, nodes)
+        nova = snapshot(aggregate_rows.collect(records.rows), rows,
+                        records.homes, down, hosts, nodes)
         unmapped = hosts & (nova.members.keys() - records.mapped.keys())
         return dataclasses.replace(nova, unmapped=unmapped)
 
@@ -166,17 +169,10 @@ def _ordered(mapped: abc.Iterable[cells.Cell]) -> list[cells.Cell]:
     return sorted(set(mapped), key=lambda cell: cell.id)
 
 
-def every_aggregate(connection: Any) -> aggregate_rows.AggregateRows:
-    """Read every aggregate, without its member hosts."""
-    return aggregate_rows.AggregateRows(
-        connection.execute(statements.AGGREGATES))
-
-
 def _aggregates_of(answer: abc.Iterable[Any],
-                   members: abc.Collection[str | None]
-                   ) -> aggregate_rows.AggregateRows:
+                   members: abc.Collection[str | None]) -> source.Nova:
     """Collect the aggregates of ``statements.HOSTS`` with these members."""
-    return aggregate_rows.AggregateRows(
+    return aggregate_rows.collect(
         (row.aggregate_id, row.aggregate, row.aggregate_name) for row in answer
         if row.aggregate_id is not None and row.member in members)
 
@@ -192,8 +188,7 @@ def _find_nodes(cell: Any, hosts: frozenset[str],
     return rows
 
 
-def snapshot(aggregates: aggregate_rows.AggregateRows,
-             rows: abc.Iterable[source.NodeRow],
+def snapshot(aggregates: source.Nova, rows: abc.Iterable[source.NodeRow],
              homes: abc.Mapping[str, str], down: source.Down,
              hosts: abc.Iterable[str],
              nodes: abc.Collection[str] = ()) -> source.Nova:
@@ -205,8 +200,8 @@ def snapshot(aggregates: aggregate_rows.AggregateRows,
         names = frozenset(possible & down.keys())
         if names:
             hosts_down[host] = names
+    located = node_locations.locate(rows, homes, not down, nodes)
     return dataclasses.replace(
-        node_locations.locate(rows, homes, not down, nodes),
-        aggregates=aggregates.names, members=aggregates.members,
-        cells_down=down, hosts_down=hosts_down,
-        invalid_aggregates=aggregates.invalid)
+        aggregates, nodes=located.nodes, shared=located.shared,
+        unknown=located.unknown, invalid_nodes=located.invalid_nodes,
+        cells_down=down, hosts_down=hosts_down)
