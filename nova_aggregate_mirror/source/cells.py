@@ -54,9 +54,9 @@ def attempt(read: abc.Callable[[], Any]) -> Any:
         return exc
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, order=True)
 class Cell:
-    """A cell that can have compute nodes."""
+    """A cell that can have compute nodes; the oldest first."""
 
     id: int
     uuid: str

@@ -79,7 +79,7 @@ class HostSource:
             mapped = {row.host: cells.cell_of(row) for row in answer
                       if row.id is not None}
             hosts = frozenset(mapped) or frozenset({host})
-            candidates = _ordered(mapped.values()) or self._cells.all(api)
+            candidates = sorted({*mapped.values()}) or self._cells.all(api)
         of_host = _aggregates_of(answer, hosts)
         rows, down = self._cells.rows(dict.fromkeys(
             candidates, functools.partial(_find_nodes, hosts=hosts)))
@@ -110,7 +110,7 @@ class HostSource:
             records.rows += engines.select(api, statements.EXISTING, others)
             candidates: list[cells.Cell] = []
             if hosts and down is None and records.mapped.keys() >= hosts:
-                candidates = _ordered(records.mapped.values())
+                candidates = sorted({*records.mapped.values()})
             elif hosts or nodes:
                 candidates = self._cells.all(api)
         if down is None:
@@ -163,10 +163,6 @@ class HostSource:
             with self._api.reading() as api:
                 records.read(api, new_hosts)
         return rows, down
-
-
-def _ordered(mapped: abc.Iterable[cells.Cell]) -> list[cells.Cell]:
-    return sorted(set(mapped), key=lambda cell: cell.id)
 
 
 def _aggregates_of(answer: abc.Iterable[Any],
