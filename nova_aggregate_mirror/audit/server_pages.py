@@ -83,9 +83,8 @@ class ServerPages(database_servers.CellReader):
         for cell in existing:
             after, last = 0, False
             while not last:
-                after, servers = self._cells.ask(cell, functools.partial(
-                    _page, statement=statement, after=after), (after, []),
-                    self.cells_down)
+                after, servers = self._ask(cell, functools.partial(
+                    _page, statement=statement, after=after), (after, []))
                 last = not servers
                 # MySQL compares names of hosts without case.
                 servers = [server for server in servers

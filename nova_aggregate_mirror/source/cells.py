@@ -99,32 +99,21 @@ class Cells:
         """
         rows: list[source.NodeRow] = []
         down: dict[str, exceptions.Failure] = {}
-        for name, nodes in self._ask(queries, full, down):
+        for name, nodes in sorted(self.answers(queries, full).items()):
+            if isinstance(nodes, exceptions.CellUnavailable):
+                down[name] = nodes.failure
+                continue
             # Nova's column is nullable.
             rows += [source.NodeRow(name, uuids.canonical(node or ''), host)
                      for node, host in nodes]
         return rows, down
 
-    def ask(self, cell: Cell, query: Query, default: Any,
-            down: dict[str, exceptions.Failure]) -> Any:
-        """Run a query in one cell; return the default without an answer.
-
-        :param down: receives a cell that does not answer in time
-        """
-        answers = dict(self._ask({cell: query}, True, down))
-        return answers.get(cell.name, default)
-
-    def _ask(self, queries: abc.Mapping[Cell, Query], full: bool,
-             down: dict[str, exceptions.Failure]
-             ) -> abc.Iterator[tuple[str, Any]]:
-        """Run queries; yield the name and answer of each cell that has one."""
-        reads = {cell.name: functools.partial(self._read, cell, query, full)
-                 for cell, query in queries.items()}
-        for name, answer in sorted(self._read_cells(reads, full).items()):
-            if isinstance(answer, exceptions.CellUnavailable):
-                down[name] = answer.failure
-            else:
-                yield name, answer
+    def answers(self, queries: abc.Mapping[Cell, Query], full: bool
+                ) -> Answers:
+        """Run a query in each of the given cells; see ``rows``."""
+        return self._read_cells({
+            cell.name: functools.partial(self._read, cell, query, full)
+            for cell, query in queries.items()}, full)
 
     def _read(self, cell: Cell, query: Query, full: bool) -> Any:
         """Run a query in a cell; raise CellUnavailable if that fails."""

@@ -102,6 +102,15 @@ class CellReader:
         self.cells_down: dict[str, exceptions.Failure] = {}
         """Cells that did not answer so far."""
 
+    def _ask(self, cell: cells.Cell, query: cells.Query, default: Any) -> Any:
+        """Run a query in one cell; return the default without an answer."""
+        answers = self._cells.answers({cell: query}, full=True)
+        answer = answers[cell.name]
+        if isinstance(answer, exceptions.CellUnavailable):
+            self.cells_down[cell.name] = answer.failure
+            return default
+        return answer
+
 
 class DatabaseServers(CellReader):
     """Servers and server groups by name, and consumers of resources."""
@@ -114,7 +123,7 @@ class DatabaseServers(CellReader):
         query = functools.partial(_uuids, statement=_SERVERS_NAMED, name=name)
         uuids = set()
         for cell in mappings:
-            uuids.update(self._cells.ask(cell, query, (), self.cells_down))
+            uuids.update(self._ask(cell, query, ()))
         return sorted(uuids)
 
     def consumers(self, uuids: abc.Collection[str]
@@ -132,9 +141,8 @@ class DatabaseServers(CellReader):
                 consumers[row.instance_uuid] = Consumer(
                     row.instance_uuid, task='scheduling')
         for cell in existing:
-            consumers |= self._cells.ask(
-                cell, functools.partial(_consumers, uuids=uuids),
-                default={}, down=self.cells_down)
+            consumers |= self._ask(
+                cell, functools.partial(_consumers, uuids=uuids), default={})
         return consumers
 
     def groups_named(self, name: str) -> list[str]:
