@@ -20,6 +20,8 @@ AT_ONCE = 1.0
 LATEST = 2.0
 """Seconds after which a cell is late while hosts of other cells wait as well:
 they may have to wait for two reads."""
+SOON = 5.0
+"""Seconds after which a query of some hosts ends then."""
 
 
 class Threads:

@@ -24,8 +24,6 @@ PLACES = ('username', 'password', 'hostname', 'port', 'scheme', 'query',
 """Parts of a URL that a template may have, and its path."""
 CELL0 = '00000000-0000-0000-0000-000000000000'
 
-SOON = 5.0
-"""Seconds after which a query of some hosts ends."""
 Nodes = abc.Collection[tuple[str | None, str]]
 """Compute nodes as nova has them, each with its host."""
 Query = abc.Callable[[Any], Any]

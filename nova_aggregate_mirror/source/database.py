@@ -3,6 +3,7 @@
 
 from collections import abc
 import dataclasses
+import math
 from typing import Any
 
 import sqlalchemy as sa
@@ -55,13 +56,18 @@ NODE_NAMES = sa.select(_NODE.uuid, _NODE.hypervisor_hostname).where(
 class DatabaseSource(host_database.HostSource):
     """Nova's databases; the default source.
 
+    :param limits: of each database; 60 seconds are nova's own limit for a cell
     :param threads: whether to read the cells in parallel
+    :param skip_late: whether hosts of other cells wait little for a slow one
     """
 
     def __init__(self, limits: engines.Limits = engines.Limits(answer=60.0),
                  threads: bool = False, skip_late: bool = False) -> None:
+        longest = cell_threads.SOON if skip_late else math.inf
         super().__init__(
-            limits, skip_late, cell_threads.reader(limits, skip_late)
+            limits, dataclasses.replace(
+                limits, answer=min(limits.answer, longest)),
+            cell_threads.reader(limits, skip_late)
             if threads else cells.read_in_order)
 
     def with_hosts(self) -> frozenset[str]:

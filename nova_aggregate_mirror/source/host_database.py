@@ -4,7 +4,6 @@
 from collections import abc
 import dataclasses
 import functools
-import math
 from typing import Any
 
 from nova_aggregate_mirror.limits import engines
@@ -51,16 +50,13 @@ class HostSource:
     compared in Python: MySQL's collation ignores case and trailing spaces, the
     scheduler does not.
 
-    :param limits: of each database; 60 seconds are nova's own limit for a cell
-    :param skip_late: whether hosts of other cells wait little for a slow one
+    :param limits_some: for nova's API database, too; see ``cells.Cells``
     """
 
-    def __init__(self, limits: engines.Limits = engines.Limits(answer=60.0),
-                 skip_late: bool = False,
+    def __init__(self, limits: engines.Limits,
+                 limits_some: engines.Limits | None = None,
                  read: cells.Read = cells.read_in_order) -> None:
-        limits_some = dataclasses.replace(limits, answer=min(
-            limits.answer, cells.SOON if skip_late else math.inf))
-        self._api = connections.api_database(limits_some.answer)
+        self._api = connections.api_database((limits_some or limits).answer)
         self._cells = cells.Cells(limits, limits_some, read)
 
     def scope(self, aggregate_id: int, host: str = '') -> source.Scope:

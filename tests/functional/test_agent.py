@@ -36,8 +36,9 @@ COMMAND = [sys.executable, '-W', 'ignore', '-c',
            'sys.exit(agent.main())']
 # Its drain waits for a cell for half a second instead of five.
 HURRIED = [*COMMAND[:-1], 'import atexit, gc; '
-           'from nova_aggregate_mirror.source import cell_threads, cells; '
-           'cells.SOON = cell_threads.LATEST = cell_threads.AT_ONCE = 0.5; '
+           'from nova_aggregate_mirror.source import cell_threads; '
+           'cell_threads.SOON = cell_threads.LATEST = 0.5; '
+           'cell_threads.AT_ONCE = 0.5; '
            'atexit.register(lambda: print('
            '"Objects excluded from garbage collection: %d" '
            '% gc.get_freeze_count())); ' + COMMAND[-1]]

@@ -9,7 +9,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import isolation
 from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror import source
-from nova_aggregate_mirror.source import cells
+from nova_aggregate_mirror.source import cell_threads
 from tests.simulation import events
 from tests.simulation import processes
 
@@ -325,7 +325,7 @@ def takes_an_error_for_an_answer(parts: Parts) -> None:
                 return read()
             except OSError:
                 threads._silent.pop(name, None)
-                threads._wait_for_some = cells.SOON
+                threads._wait_for_some = cell_threads.SOON
                 raise
 
         return start(name, attempt, answers, full)
@@ -398,7 +398,7 @@ def repairs_with_the_patience_of_the_drain(parts: Parts) -> None:
     """Without rule 15: the sync cannot repair what it finds in a slow cell."""
     read = parts.source.read
     parts.source._cells._limits_some = dataclasses.replace(
-        parts.source._cells._limits_some, answer=cells.SOON)
+        parts.source._cells._limits_some, answer=cell_threads.SOON)
     parts.source.read = lambda hosts, nodes=(), aggregates=(), down=None: (
         read(hosts, nodes, aggregates))
 
