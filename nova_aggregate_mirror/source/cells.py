@@ -9,14 +9,13 @@ from urllib import parse
 
 from nova.conf import CONF
 from oslo_utils import netutils
-import sqlalchemy as sa
 
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import connections
-from nova_aggregate_mirror.source import nova_tables
+from nova_aggregate_mirror.source import statements
 from nova_aggregate_mirror import uuids
 
 PLACES = ('username', 'password', 'hostname', 'port', 'scheme', 'query',
@@ -32,11 +31,6 @@ Answers = abc.Mapping[str, Any]
 """Cells to what they answered, or to ``CellUnavailable``."""
 Read = abc.Callable[[Reads, bool], Answers]
 """Reads cells, whole ones or the nodes of some hosts; see ``Cells.rows``."""
-
-COLUMNS = (*nova_tables.cell_mappings.c,)
-"""Columns that ``cell_of`` requires in a row."""
-EVERY = sa.select(*COLUMNS).order_by(nova_tables.cell_mappings.c.id)
-"""Every cell, and cell0, oldest first."""
 
 
 def read_in_order(reads: Reads, full: bool) -> Answers:
@@ -86,7 +80,7 @@ class Cells:
 
     def all(self, connection: Any) -> list[Cell]:
         """Read every cell except cell0, oldest first."""
-        return [cell_of(row) for row in connection.execute(EVERY)
+        return [cell_of(row) for row in connection.execute(statements.CELLS)
                 if row.uuid != CELL0]
 
     def rows(self, queries: abc.Mapping[Cell, Query], full: bool = False
@@ -126,7 +120,7 @@ class Cells:
 
 
 def cell_of(row: Any) -> Cell:
-    """Build the cell from a row that has ``COLUMNS``."""
+    """Build the cell from a row that has ``statements.CELL``."""
     # Nova's column is nullable; such a cell is not read.
     template, name = row.database_connection or '', full_name(row)
     return Cell(row.id, row.uuid, name, _filled_in(template),

@@ -14,27 +14,31 @@ from nova_aggregate_mirror.source import aggregate_rows
 from nova_aggregate_mirror.source import cell_threads
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import host_database
-from nova_aggregate_mirror.source import nova_tables
 from nova_aggregate_mirror.source import obstacles
 from nova_aggregate_mirror.source import statements
 from nova_aggregate_mirror import uuids
 
 Zones = abc.Mapping[str, str]
 ZONE = 'availability_zone'
+services = sa.table(
+    'services', sa.column('host', sa.String),
+    # MariaDB reserves the word.
+    sa.column(sa.sql.quoted_name('binary', quote=True), sa.String),
+    sa.column('deleted', sa.Integer))
 # Statements are built once, because building takes longer than executing.
-_METADATA, _SERVICE = nova_tables.aggregate_metadata.c, nova_tables.services.c
-_AGGREGATE, _MEMBER = nova_tables.aggregates.c, nova_tables.aggregate_hosts.c
-_HOST, _NODE = nova_tables.host_mappings.c, nova_tables.compute_nodes.c
+_METADATA, _SERVICE = statements.aggregate_metadata.c, services.c
+_AGGREGATE, _MEMBER = statements.AGGREGATE, statements.MEMBER
+_HOST, _NODE = statements.HOST, statements.NODE
 # A membership without a host is nobody's.
 MEMBERS = sa.select(*statements.NAMED_AGGREGATE, _MEMBER.host).join_from(
-    nova_tables.aggregate_hosts, nova_tables.aggregates,
+    statements.aggregate_hosts, statements.aggregates,
     statements.IN_AGGREGATE,
 ).where(_MEMBER.host.is_not(None))
 USED = sa.select(_AGGREGATE.uuid).distinct().join_from(
-    nova_tables.aggregate_hosts, nova_tables.aggregates,
+    statements.aggregate_hosts, statements.aggregates,
     statements.IN_AGGREGATE)
 ZONES = sa.select(_AGGREGATE.uuid, _METADATA.key, _METADATA.value).join_from(
-    nova_tables.aggregates, nova_tables.aggregate_metadata,
+    statements.aggregates, statements.aggregate_metadata,
     _AGGREGATE.id == _METADATA.aggregate_id,
 ).where(_METADATA.key == ZONE)
 MAPPED = sa.select(_HOST.host, _HOST.cell_id)

@@ -13,8 +13,9 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.source import cell_threads
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import connections
+from nova_aggregate_mirror.source import statements
 
-# As in ``nova_tables``: a test compares them with nova's models.
+# As in ``statements``: a test compares them with nova's models.
 instance_groups = sa.table(
     'instance_groups', sa.column('uuid', sa.String),
     sa.column('name', sa.String))
@@ -119,7 +120,7 @@ class DatabaseServers(CellReader):
         """Return the UUIDs of the servers with a name, in all cells."""
         with self._api.reading() as api:
             # Cell0 has the servers that were never on a host.
-            mappings = [*map(cells.cell_of, api.execute(cells.EVERY))]
+            mappings = [*map(cells.cell_of, api.execute(statements.CELLS))]
         query = functools.partial(_uuids, statement=_SERVERS_NAMED, name=name)
         uuids = set()
         for cell in mappings:
@@ -134,7 +135,7 @@ class DatabaseServers(CellReader):
             return consumers
         with self._api.reading() as api:
             # Cell0 has the servers whose creation nova-conductor failed.
-            existing = [*map(cells.cell_of, api.execute(cells.EVERY))]
+            existing = [*map(cells.cell_of, api.execute(statements.CELLS))]
             # Resources are claimed before a cell has the server. What reaches
             # a cell meanwhile is found there, below.
             for row in engines.select(api, _BUILDS_OF, uuids):

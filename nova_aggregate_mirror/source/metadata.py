@@ -11,18 +11,20 @@ from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import keyed_aggregates
-from nova_aggregate_mirror.source import nova_tables
 from nova_aggregate_mirror.source import statements
 
 Keys = keyed_aggregates.Keys
-_METADATA = nova_tables.aggregate_metadata.c
+# As in ``statements``: a test compares it with nova's model.
+flavor_extra_specs = sa.table(
+    'flavor_extra_specs', sa.column('key', sa.String))
+_METADATA = statements.aggregate_metadata.c
 _AGGREGATE, _MEMBER = statements.AGGREGATE, statements.MEMBER
 _MEMBERS = sa.select(_MEMBER.aggregate_id, _MEMBER.host, _MEMBER.created_at)
 _VALUES = sa.select(
     _METADATA.aggregate_id, _METADATA.key, _METADATA.value,
     sa.func.coalesce(_METADATA.updated_at, _METADATA.created_at).label(
         'changed_at'))
-_EXTRA_SPECS = sa.select(nova_tables.flavor_extra_specs.c.key)
+_EXTRA_SPECS = sa.select(flavor_extra_specs.c.key)
 
 Matching = tuple[
     abc.Mapping[str, abc.Mapping[str, str]], frozenset[frozenset[str]]]
@@ -124,7 +126,7 @@ def _statement(keys: Keys, paired: Keys, texts: tuple[str, ...]) -> Any:
     values = sa.select(
         _AGGREGATE.id, _AGGREGATE.uuid, _METADATA.key, _METADATA.value,
         sa.null(), sa.null()).join_from(
-            nova_tables.aggregates, nova_tables.aggregate_metadata,
+            statements.aggregates, statements.aggregate_metadata,
             _METADATA.aggregate_id == _AGGREGATE.id).where(
                 _one_of(_METADATA.key, keys))
     if not texts:
@@ -139,9 +141,9 @@ def _pairs(keys: Keys, parameters: tuple[str, ...]) -> Any:
     """Select pairs of aggregates that share a host, and one of the keys."""
     # The value of one of them is like a parameter. The join starts at these
     # few aggregates: most hosts are not in any of them.
-    other = nova_tables.aggregates.alias()
-    shared = nova_tables.aggregate_metadata.alias()
-    member = nova_tables.aggregate_hosts.alias()
+    other = statements.aggregates.alias()
+    shared = statements.aggregate_metadata.alias()
+    member = statements.aggregate_hosts.alias()
     # Of names, both have the same; of prefixes, any of them.
     same = (shared.c.key == _METADATA.key if keys.names
             else _one_of(shared.c.key, keys))
@@ -150,10 +152,10 @@ def _pairs(keys: Keys, parameters: tuple[str, ...]) -> Any:
         _AGGREGATE.id, _AGGREGATE.uuid, sa.null(), sa.null(), other.c.id,
         other.c.uuid).distinct()
     pairs = pairs.join_from(
-        nova_tables.aggregate_metadata, nova_tables.aggregates,
+        statements.aggregate_metadata, statements.aggregates,
         _AGGREGATE.id == _METADATA.aggregate_id)
     pairs = pairs.join(
-        nova_tables.aggregate_hosts, _MEMBER.aggregate_id == _AGGREGATE.id)
+        statements.aggregate_hosts, _MEMBER.aggregate_id == _AGGREGATE.id)
     pairs = pairs.join(
         member, sa.and_(member.c.host == _MEMBER.host,
                         member.c.aggregate_id != _MEMBER.aggregate_id))

@@ -8,8 +8,10 @@ import sqlalchemy as sa
 import testtools
 
 from nova_aggregate_mirror.source import cells
+from nova_aggregate_mirror.source import database
 from nova_aggregate_mirror.source import database_servers
-from nova_aggregate_mirror.source import nova_tables
+from nova_aggregate_mirror.source import metadata
+from nova_aggregate_mirror.source import statements
 
 MODELS = {
     'aggregates': api_models.Aggregate,
@@ -27,10 +29,10 @@ MODELS = {
     'request_specs': api_models.RequestSpec,
     'services': main_models.Service,
 }
-TABLES = {
-    name: table
-    for name, table in (vars(nova_tables) | vars(database_servers)).items()
-    if isinstance(table, sa.sql.TableClause)}
+DECLARATIONS = (vars(statements) | vars(database) | vars(metadata)
+                | vars(database_servers))
+TABLES = {name: table for name, table in DECLARATIONS.items()
+          if isinstance(table, sa.sql.TableClause)}
 """The package's declarations, by name."""
 
 

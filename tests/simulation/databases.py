@@ -66,7 +66,7 @@ class Api:
             database.MAPPED: self._mapped,
             database.SPELLINGS: lambda _values: [
                 (host,) for host in nova.homes],
-            cells.EVERY: lambda _values: map(_cell, simulated_nova.CELLS)}
+            statements.CELLS: lambda _values: map(_cell, simulated_nova.CELLS)}
         self._connection = Connection(answers)
 
     @contextlib.contextmanager
