@@ -124,7 +124,8 @@ def marks(content: Content) -> abc.Mapping[str, tuple[str, ...]]:
             (frozenset[str]().union(*(
                 aggregate.hosts for aggregate in nova.invalid_aggregates)),
              matrix.NO_UUID),
-            (nova.hosts_of_invalid_nodes(), 'compute node without a UUID'),
+            (nova.members.keys() & {row.host for row in nova.invalid_nodes},
+             'compute node without a UUID'),
             (not_compared - nova.hosts_down.keys(),
              'could not be compared')):
         for host in hosts:

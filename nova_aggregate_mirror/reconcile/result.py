@@ -185,7 +185,7 @@ class Result:
             yield Problem(str(aggregate), _capitalized(aggregate.problem),
                           aggregate.step, exit_status.NOT_UPDATED)
         for row in sorted(nova.invalid_nodes):
-            if row.host in nova.hosts_of_invalid_nodes():
+            if row.host in nova.members:
                 text = '%s: the UUID of its compute node in nova is %r' % (
                     _capitalized(str(row)), row.node)
                 yield Problem(row.host, text, NODE_UUID, exit_status.NO_NODE)

@@ -174,17 +174,12 @@ class Nova:
 
     def nodeless(self) -> frozenset[str]:
         """Return the member hosts that are known to have no compute node."""
-        return (frozenset(self.members) - self.hosts()
-                - self.hosts_down.keys() - self.hosts_of_invalid_nodes())
+        return (frozenset(self.members) - self.hosts() - self.hosts_down.keys()
+                - {row.host for row in self.invalid_nodes})
 
     def lost(self) -> list[str]:
         """List the member hosts that are unmapped or have no node."""
         return sorted(self.unmapped | self.nodeless())
-
-    def hosts_of_invalid_nodes(self) -> frozenset[str]:
-        """Return the member hosts with a compute node whose UUID is none."""
-        return frozenset(row.host for row in self.invalid_nodes
-                         if row.host in self.members)
 
 
 @dataclasses.dataclass(frozen=True)
