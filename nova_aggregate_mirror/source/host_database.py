@@ -64,26 +64,30 @@ class HostSource:
         with self._api.reading() as api:
             answer = api.execute(
                 statements.HOSTS, {'id': aggregate_id, 'some': [host]}).all()
-            # The row of the aggregate that is given by its ID has no member.
-            own = _aggregates_of(answer, {None})
-            uuid = next(iter(own.aggregates), '')
-            if not host:
-                return source.Scope(
-                    uuid, invalid_aggregates=own.invalid_aggregates)
             # MySQL compares names without case, and so does nova when it
             # changes the memberships of the host. Other rows have no cell.
             mapped = {row.host: cells.cell_of(row) for row in answer
                       if row.id is not None}
             hosts = frozenset(mapped) or frozenset({host})
-            candidates = sorted({*mapped.values()}) or self._cells.all(api)
-        of_host = _aggregates_of(answer, hosts)
-        rows, down = self._cells.rows(dict.fromkeys(
-            candidates, functools.partial(_find_nodes, hosts=hosts)))
+            candidates: list[cells.Cell] = []
+            if host:
+                candidates = sorted({*mapped.values()}) or self._cells.all(api)
+        # The row of the aggregate that is given by its ID has no member.
+        members = {*hosts, None}
+        others = [row for row in answer
+                  if row.id is None and row.member in members]
+        own = {row.aggregate for row in others if row.member is None}
+        nova = aggregate_rows.collect(
+            (row.aggregate_id, row.aggregate, row.aggregate_name, row.member)
+            for row in others)
+        queries = dict.fromkeys(
+            candidates, functools.partial(_find_nodes, hosts=hosts))
+        rows, down = self._cells.rows(queries) if host else ([], {})
         nodes = frozenset(row.node for row in rows if uuids.is_uuid(row.node))
         return source.Scope(
-            uuid, nodes, down, members=frozenset(of_host.aggregates),
-            invalid_aggregates=(
-                of_host.invalid_aggregates | own.invalid_aggregates))
+            next(iter(own & nova.aggregates.keys()), ''), nodes, down,
+            members=frozenset[str]().union(*nova.members.values()),
+            invalid_aggregates=nova.invalid_aggregates)
 
     def aggregates(self) -> abc.Mapping[str, str]:
         with self._api.reading() as api:
@@ -159,14 +163,6 @@ class HostSource:
             with self._api.reading() as api:
                 records.read(api, new_hosts)
         return rows, down
-
-
-def _aggregates_of(answer: abc.Iterable[Any],
-                   members: abc.Collection[str | None]) -> source.Nova:
-    """Collect the aggregates of ``statements.HOSTS`` with these members."""
-    return aggregate_rows.collect(
-        (row.aggregate_id, row.aggregate, row.aggregate_name) for row in answer
-        if row.aggregate_id is not None and row.member in members)
 
 
 def _find_nodes(cell: Any, hosts: frozenset[str],
