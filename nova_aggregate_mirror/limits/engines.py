@@ -65,7 +65,8 @@ CAUSAL = 1 | 2
 TIMED_OUT, LOCK_TIMEOUT = 1205, '55P03'
 WRITES = 'INSERT', 'UPDATE', 'DELETE'
 
-# When the last request to a database began in this context.
+# When the last request to a database began in this context. Earlier ones were
+# answered, and what this process did itself is no wait for a database.
 _LAST_REQUEST = contextvars.ContextVar(
     'aggregate_mirror_database_request', default=-math.inf)
 
@@ -128,12 +129,12 @@ def attempt(limits: Limits, silence: backoff.Backoff, insist: bool = False
     :raises Observed: during the back-off
     :raises NotAsked: when no time or no connection is left
     """
-    began, handled = time.monotonic(), sys.exception()
-    if began < silence.until and not insist:
+    now, handled = time.monotonic(), sys.exception()
+    if now < silence.until and not insist:
         raise driver_failures.Observed(causes.not_again(silence.reason))
     # A pool may send a ping, which no event precedes.
     limits.check()
-    _LAST_REQUEST.set(began)
+    _LAST_REQUEST.set(now)
     try:
         yield
     except (NotAsked, LostLock, exceptions.JournalNotAsked,
@@ -143,19 +144,13 @@ def attempt(limits: Limits, silence: backoff.Backoff, insist: bool = False
     except sa_exc.TimeoutError as exc:
         raise NotAsked(causes.POOL) from exc
     except (*ERRORS, exceptions.MirrorError) as exc:
-        waited = _waited_since(began)
+        now = time.monotonic()
+        waited = now - _LAST_REQUEST.get()
         if waited >= SILENT * limits.answer:
-            silence.extend(time.monotonic(), driver_failures.of_database(
+            silence.extend(now, driver_failures.of_database(
                 exc, waited, handled))
         raise
     silence.until = -math.inf
-
-
-def _waited_since(began: float) -> float:
-    """Return the seconds since the last request to a database."""
-    # Earlier requests were answered, and what this process did itself is no
-    # wait for a database.
-    return time.monotonic() - max(began, _LAST_REQUEST.get())
 
 
 @contextlib.contextmanager
@@ -164,12 +159,14 @@ def translated(party: causes.Party,
                errors: tuple[type[Exception], ...] = ERRORS
                ) -> abc.Iterator[None]:
     """Translate what is raised inside to the class that ``kind`` returns."""
-    began, handled = time.monotonic(), sys.exception()
+    handled = sys.exception()
+    _LAST_REQUEST.set(time.monotonic())
     try:
         yield
     except errors as exc:
+        waited = time.monotonic() - _LAST_REQUEST.get()
         raise kind(exc).of(driver_failures.of_database(
-            exc, _waited_since(began), handled), party) from exc
+            exc, waited, handled), party) from exc
 
 
 def timeouts(url: sa.engine.URL | str, seconds: float, parameters: str = ''
@@ -258,6 +255,9 @@ def build(url: sa.engine.URL, factory: abc.Callable[[], sa.engine.Engine]
     # returns a connection.
     @sa.event.listens_for(engine, 'do_connect')
     def connect(dialect: Any, _record: Any, args: Any, options: Any) -> Any:
+        if dialect.driver == 'psycopg':
+            # A pooler may lead the next transaction to another session.
+            options['prepare_threshold'] = None
         with reported():
             return dialect.connect(*args, **options)
 
@@ -309,14 +309,6 @@ def _bound(engine: sa.engine.Engine, limits: Limits) -> sa.engine.Engine:
                          ('commit', causes.NOT_ASKED_FURTHER)):
         sa.event.listen(
             engine, event, functools.partial(begin_request, cause))
-    if engine.dialect.driver == 'psycopg':
-        @sa.event.listens_for(engine, 'do_connect')
-        def prepare_nothing(_dialect: Any, _record: Any, _arguments: Any,
-                            options: dict[str, Any]) -> None:
-            # A connection pooler may lead the next transaction to another
-            # session.
-            options['prepare_threshold'] = None
-
     milliseconds = int(limits.answer * AT_SERVER * 1000)
     if engine.dialect.name == 'postgresql':
         @sa.event.listens_for(engine, 'begin')
