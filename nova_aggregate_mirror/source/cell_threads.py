@@ -95,13 +95,13 @@ class Threads:
 
         def work() -> None:
             began = time.monotonic()
-            # For an error that ``cells.attempt`` does not return.
+            # For an error that the read does not return.
             answer: Any = exceptions.CellUnavailable.of(
                 causes.UNASKED.with_detail(
                     'an unexpected error, whose traceback is on the standard '
                     'error'), causes.cell(name))
             try:
-                answer = cells.attempt(read)
+                answer = read()
             finally:
                 took = time.monotonic() - began
                 if took < self._timeout and not isinstance(

@@ -35,15 +35,7 @@ Read = abc.Callable[[Reads, bool], Answers]
 
 def read_in_order(reads: Reads, full: bool) -> Answers:
     """Read the cells in order, for nova-api, which may start no threads."""
-    return {name: attempt(read) for name, read in reads.items()}
-
-
-def attempt(read: abc.Callable[[], Any]) -> Any:
-    """Read a cell; return a failure as a value, for the other cells."""
-    try:
-        return read()
-    except exceptions.CellUnavailable as exc:
-        return exc
+    return {name: read() for name, read in reads.items()}
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -108,15 +100,18 @@ class Cells:
             for cell, query in queries.items()}, full)
 
     def _read(self, cell: Cell, query: Query, full: bool) -> Any:
-        """Run a query in a cell; raise CellUnavailable if that fails."""
+        """Run a query in a cell; a failure is a value, for the others."""
         if not cell.connection.strip():
-            raise exceptions.CellUnavailable.of(
+            return exceptions.CellUnavailable.of(
                 causes.UNASKED.with_detail('it has no URL'), cell.party)
         pool = self._pools.setdefault((cell, full), connections.Pool(
             cell.party, exceptions.CellUnavailable, lambda: cell.connection,
             CONF.database, self._limits if full else self._limits_some))
-        with pool.reading() as connection:
-            return query(connection)
+        try:
+            with pool.reading() as connection:
+                return query(connection)
+        except exceptions.CellUnavailable as exc:
+            return exc
 
 
 def cell_of(row: Any) -> Cell:

@@ -6,6 +6,7 @@ from collections import abc
 import contextlib
 from typing import Any
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.source import cells
@@ -119,12 +120,6 @@ class Cells(cells.Cells):
 
     def _read(self, cell: cells.Cell, query: abc.Callable[[Any], Any],
               full: bool) -> Any:
-        with engines.translated(
-                cell.party, lambda _error: exceptions.CellUnavailable):
-            return self._query(cell, query, full)
-
-    def _query(self, cell: cells.Cell, query: abc.Callable[[Any], Any],
-               full: bool) -> Any:
         fault = self._nova.bad_cells.get(cell.connection)
         if fault:
             limits = self._limits if full else self._limits_some
@@ -132,7 +127,8 @@ class Cells(cells.Cells):
             # The driver gives up after that.
             self._clock.wait(min(seconds, limits.answer))
             if fault == REFUSES or seconds > limits.answer:
-                raise OSError('cell %s %s' % (cell.connection, fault))
+                return exceptions.CellUnavailable.of(
+                    causes.FAILED.with_detail(fault), cell.party)
         nodes = self._nova.nodes_in(cell.connection)
         names = {node: 'name of ' + node for node in nodes}
         answers: Answers = {

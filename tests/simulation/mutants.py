@@ -321,12 +321,11 @@ def takes_an_error_for_an_answer(parts: Parts) -> None:
 
     def begin(name, read, answers, full):
         def attempt():
-            try:
-                return read()
-            except OSError:
+            answer = read()
+            if isinstance(answer, exceptions.CellUnavailable):
                 threads._silent.pop(name, None)
                 threads._wait_for_some = cell_threads.SOON
-                raise
+            return answer
 
         return start(name, attempt, answers, full)
 

@@ -54,10 +54,10 @@ class TestThreads(testtools.TestCase):
         """End a query without an answer, as a driver does after a wait."""
         self.queries += 1
         self.ahead += 5.0
-        raise exceptions.CellUnavailable('timed out')
+        return exceptions.CellUnavailable('timed out')
 
     def refuse(self):
-        raise exceptions.CellUnavailable('refused')
+        return exceptions.CellUnavailable('refused')
 
     def read(self, full=False):
         """Read both cells; return whether the first is unavailable."""
@@ -170,7 +170,7 @@ class TestThreads(testtools.TestCase):
 
         def give_up_late():
             ending.wait()
-            raise exceptions.CellUnavailable('timed out')
+            return exceptions.CellUnavailable('timed out')
 
         self.assertEqual('0.1 s', self.waits(give_up_late, full=True))
         self.threads._timeout = FOREVER
