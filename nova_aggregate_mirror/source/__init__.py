@@ -3,14 +3,17 @@
 
 from collections import abc
 import dataclasses
+from typing import Any
 from typing import Protocol
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import uuids
 
 Memberships = abc.Mapping[str, frozenset[str]]
 Down = abc.Mapping[str, exceptions.Failure]
 """Cells that did not answer, name to what their databases did."""
 RESTART = 'restart nova-compute on that host'
+UNNAMED = 'unnamed'
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -60,11 +63,6 @@ class HostAggregate:
                 'one' % self.id)
 
 
-def aggregate_name(name: str | None) -> str:
-    """Return the name of an aggregate for display; nova may have none."""
-    return name or 'unnamed'
-
-
 @dataclasses.dataclass(frozen=True)
 class Nova:
     """Snapshot of nova's state for some or all hosts.
@@ -110,6 +108,31 @@ class Nova:
     ``read_all`` only."""
     cells: int = dataclasses.field(default=0, compare=False)
     """Number of cells, those that did not answer included; 0 if unknown."""
+
+    @classmethod
+    def of_aggregates(cls, rows: abc.Iterable[abc.Sequence[Any]]) -> 'Nova':
+        """Create it with aggregates and their members, as each reader does.
+
+        :param rows: ID, UUID and name of an aggregate, and some of its members
+        """
+        names: dict[str, str] = {}
+        members: dict[str, set[str]] = {}
+        invalid: dict[HostAggregate, set[str]] = {}
+        for number, uuid, name, *hosts in rows:
+            name, hosts = name or UNNAMED, [*filter(None, hosts)]
+            if uuids.is_uuid(uuid):
+                names.setdefault(uuid, name)
+                for host in hosts:
+                    members.setdefault(host, set()).add(uuid)
+            else:
+                aggregate = HostAggregate(name, number, uuid)
+                invalid.setdefault(aggregate, set()).update(hosts)
+        invalid_aggregates = frozenset(
+            dataclasses.replace(aggregate, hosts=frozenset(hosts))
+            for aggregate, hosts in invalid.items())
+        return cls(
+            names, {host: frozenset(members[host]) for host in members}, {},
+            invalid_aggregates=invalid_aggregates)
 
     @property
     def unread(self) -> list[str]:

@@ -14,7 +14,6 @@ from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import source
-from nova_aggregate_mirror.source import aggregate_rows
 from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import node_locations
 from nova_aggregate_mirror import uuids
@@ -184,6 +183,6 @@ def _nova(aggregates: abc.Iterable[api_connection.ListedAggregate],
 
 def _collected(aggregates: abc.Iterable[api_connection.ListedAggregate]
                ) -> source.Nova:
-    return aggregate_rows.collect(
+    return source.Nova.of_aggregates(
         (aggregate.id, aggregate.uuid, aggregate.name, *aggregate.hosts)
         for aggregate in aggregates)

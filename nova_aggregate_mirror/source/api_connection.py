@@ -131,7 +131,7 @@ def aggregate(call: errors.Call, entry: dict[str, Any]) -> ListedAggregate:
     host_names = (string(call, {'host': host}, 'host') for host in hosts)
     return ListedAggregate(
         id=number, uuid=string(call, entry, 'uuid'),
-        name=source.aggregate_name(string(call, entry, 'name')),
+        name=string(call, entry, 'name') or source.UNNAMED,
         hosts=frozenset(filter(None, host_names)),
         zone=zone)
 

@@ -18,9 +18,6 @@ from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import statements
 from nova_aggregate_mirror import uuids
 
-PLACES = ('username', 'password', 'hostname', 'port', 'scheme', 'query',
-          'fragment')
-"""Parts of a URL that a template may have, and its path."""
 CELL0 = '00000000-0000-0000-0000-000000000000'
 
 Nodes = abc.Collection[tuple[str | None, str]]
@@ -130,7 +127,9 @@ def _filled_in(url: str) -> str:
         return url
     try:
         split = parse.urlparse(CONF.database.connection)
-        parts = {name: getattr(split, name) for name in PLACES}
+        parts = {name: getattr(split, name) for name in (
+            'username', 'password', 'hostname', 'port', 'scheme', 'query',
+            'fragment')}
         servers = split.netloc.split(',')
         for number, netloc in enumerate(servers if servers[1:] else (), 1):
             account, server = (netloc.split('@', 1) if '@' in netloc
@@ -149,4 +148,4 @@ def _filled_in(url: str) -> str:
 
 def full_name(mapping: Any) -> str:
     """Return the name and UUID of a cell mapping: what messages call it."""
-    return '%s (%s)' % (mapping.name or 'unnamed', mapping.uuid)
+    return '%s (%s)' % (mapping.name or source.UNNAMED, mapping.uuid)

@@ -10,7 +10,6 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
-from nova_aggregate_mirror.source import aggregate_rows
 from nova_aggregate_mirror.source import cell_threads
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import host_database
@@ -100,7 +99,7 @@ class DatabaseSource(host_database.HostSource):
 
     def read_all(self) -> source.Nova:
         with self._api.reading() as api:
-            aggregates = aggregate_rows.collect([
+            aggregates = source.Nova.of_aggregates([
                 *api.execute(statements.AGGREGATES), *api.execute(MEMBERS)])
             by_id = {cell.id: cell for cell in self._cells.all(api)}
             mapped = {host: by_id[cell_id] for host, cell_id

@@ -8,7 +8,6 @@ from typing import Any
 
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
-from nova_aggregate_mirror.source import aggregate_rows
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import node_locations
@@ -21,7 +20,7 @@ class _HostData:
 
     def __init__(self) -> None:
         self.rows: list[abc.Sequence[Any]] = []
-        """Aggregates, for ``aggregate_rows.collect``."""
+        """Aggregates, for ``source.Nova.of_aggregates``."""
         self.mapped: dict[str, cells.Cell] = {}
         self.names: set[str] = set()
 
@@ -69,15 +68,15 @@ class HostSource:
             mapped = {row.host: cells.cell_of(row) for row in answer
                       if row.id is not None}
             hosts = frozenset(mapped) or frozenset({host})
-            candidates: list[cells.Cell] = []
-            if host:
-                candidates = sorted({*mapped.values()}) or self._cells.all(api)
+            candidates = sorted(set(mapped.values()))
+            if host and not candidates:
+                candidates = self._cells.all(api)
         # The row of the aggregate that is given by its ID has no member.
         members = {*hosts, None}
         others = [row for row in answer
                   if row.id is None and row.member in members]
-        own = {row.aggregate for row in others if row.member is None}
-        nova = aggregate_rows.collect(
+        own = next((row.aggregate for row in others if row.member is None), '')
+        nova = source.Nova.of_aggregates(
             (row.aggregate_id, row.aggregate, row.aggregate_name, row.member)
             for row in others)
         queries = dict.fromkeys(
@@ -85,13 +84,13 @@ class HostSource:
         rows, down = self._cells.rows(queries) if host else ([], {})
         nodes = frozenset(row.node for row in rows if uuids.is_uuid(row.node))
         return source.Scope(
-            next(iter(own & nova.aggregates.keys()), ''), nodes, down,
+            own if own in nova.aggregates else '', nodes, down,
             members=frozenset[str]().union(*nova.members.values()),
             invalid_aggregates=nova.invalid_aggregates)
 
     def aggregates(self) -> abc.Mapping[str, str]:
         with self._api.reading() as api:
-            return aggregate_rows.collect(
+            return source.Nova.of_aggregates(
                 api.execute(statements.AGGREGATES)).aggregates
 
     def cell_mappings(self) -> abc.Mapping[str, str]:
@@ -110,7 +109,7 @@ class HostSource:
             records.rows += engines.select(api, statements.EXISTING, others)
             candidates: list[cells.Cell] = []
             if hosts and down is None and records.mapped.keys() >= hosts:
-                candidates = sorted({*records.mapped.values()})
+                candidates = sorted(set(records.mapped.values()))
             elif hosts or nodes:
                 candidates = self._cells.all(api)
         if down is None:
@@ -120,7 +119,7 @@ class HostSource:
                 cell for cell in candidates if cell.name not in down),
                 (), nodes, full=True)
             down = {**down, **silent}
-        nova = snapshot(aggregate_rows.collect(records.rows), rows,
+        nova = snapshot(source.Nova.of_aggregates(records.rows), rows,
                         records.homes, down, hosts, nodes)
         unmapped = hosts & (nova.members.keys() - records.mapped.keys())
         return dataclasses.replace(nova, unmapped=unmapped)

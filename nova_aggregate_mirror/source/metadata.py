@@ -84,8 +84,7 @@ def read_all(database: connections.Pool | None = None,
         rows = api.execute(statements.AGGREGATES).all()
         keys = {row.id: keyed_aggregates.key_of(row.id, row.uuid)
                 for row in rows}
-        names = {keys[row.id]: source.aggregate_name(row.name)
-                 for row in rows}
+        names = {keys[row.id]: row.name or source.UNNAMED for row in rows}
         members: dict[str, dict[str, keyed_aggregates.Since]] = {}
         for row in api.execute(statement):
             if row.aggregate_id in keys and row.host:
