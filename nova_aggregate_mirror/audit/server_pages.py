@@ -62,7 +62,7 @@ class Page:
     """Server UUID to its RequestSpec, as nova stored it; JSON."""
 
 
-class ServerPages(database_servers.CellReader):
+class ServerPages(database_servers.DatabaseServers):
     """The servers of all cells, page by page."""
 
     def problems(self) -> list[problems.Problem]:

@@ -90,10 +90,11 @@ class Consumer:
     """Hosts that a server was evacuated from, and that have not noticed."""
 
 
-class CellReader:
-    """Reader of all cells, one after another.
+class DatabaseServers:
+    """Servers and server groups by name, and consumers of resources.
 
-    Each method raises ``NovaUnavailable`` without nova's API database.
+    Cells are read one after another. Each method raises ``NovaUnavailable``
+    without nova's API database.
     """
 
     def __init__(self, limits: engines.Limits) -> None:
@@ -111,10 +112,6 @@ class CellReader:
             self.cells_down[cell.name] = answer.failure
             return default
         return answer
-
-
-class DatabaseServers(CellReader):
-    """Servers and server groups by name, and consumers of resources."""
 
     def servers_named(self, name: str) -> list[str]:
         """Return the UUIDs of the servers with a name, in all cells."""
