@@ -67,7 +67,7 @@ def check_configuration() -> None:
 
 def source(longest: float = math.inf, skip_late: bool = False
            ) -> database.DatabaseSource:
-    """Build the source: nova's databases; ``skip_late`` as in ``Cells``.
+    """Build the source: nova's databases; see ``DatabaseSource``.
 
     :param longest: maximum seconds to wait for an answer
     """
