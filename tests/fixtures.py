@@ -19,7 +19,6 @@ from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.hooks import attach
 from nova_aggregate_mirror.hooks import requirements
-from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import workers
@@ -254,8 +253,8 @@ class Agent:
         self._sync = periodic_sync.PeriodicSync(
             CONF, self.reconciler, self.figures, now=lambda: self.clock,
             note=functools.partial(
-                sync_history.note, full_syncs.History(self.journal.database),
-                'agent', mode=CONF.aggregate_mirror.mode),
+                sync_history.note, self.journal.database, 'agent',
+                mode=CONF.aggregate_mirror.mode),
             disagreements=functools.partial(
                 modes.find_for_agent, self.journal,
                 CONF.aggregate_mirror.mode))

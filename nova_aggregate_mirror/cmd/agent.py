@@ -27,7 +27,6 @@ import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.journal import binding
-from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import option_values
@@ -74,8 +73,8 @@ def _build(journal: store.Journal, figures: metrics.Metrics) -> service.Agent:
             CONF, components.mirror(
                 journal, sync_source, _client(), stopping=stop.is_set),
             figures, note=functools.partial(
-                sync_history.note, full_syncs.History(journal.database),
-                'agent', mode=options.mode),
+                sync_history.note, journal.database, 'agent',
+                mode=options.mode),
             zones=sync_source.zones, disagreements=functools.partial(
                 modes.find_for_agent, journal, options.mode)),
         lease.Lease(journal.database, options.leader_lease, mode=options.mode),

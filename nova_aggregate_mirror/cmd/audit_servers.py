@@ -128,7 +128,7 @@ def build_audit(conf: cfg.ConfigOpts, past: abc.Iterable[full_syncs.Entry],
 def _past_syncs() -> list[full_syncs.Entry]:
     """Read the history; none, and a line, if the journal is unavailable."""
     try:
-        return full_syncs.History(components.journal().database).newest()
+        return full_syncs.newest(components.journal().database)
     except exceptions.JournalUnavailable as exc:
         formats.tell(['The history of full syncs is not used: %s' % exc])
         return []

@@ -23,6 +23,7 @@ from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror.console import sync_run
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import nova_identity
@@ -65,8 +66,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     journal, trouble = _open_journal(conf)
     nova_identity.check(journal.database, source.cell_mappings,
                         source.aggregates)
-    history = full_syncs.History(journal.database)
-    request, note = _request(conf, history)
+    request, note = _request(conf, journal.database)
     start = time.monotonic()
     sync = sync_run.run(
         lambda stopping, display: components.mirror(
@@ -74,7 +74,8 @@ def run(conf: cfg.ConfigOpts) -> int:
         journal.rows.all(), request, options.quiet)
     # Before the output, which may be a pipe that its reader has closed.
     try:
-        sync_history.note(history, NAME, time.monotonic() - start, sync)
+        sync_history.note(
+            journal.database, NAME, time.monotonic() - start, sync)
     except exceptions.JournalUnavailable as exc:
         trouble.append('This sync is not recorded in the history: %s' % exc)
     _print(sync, options.format, note)
@@ -95,13 +96,13 @@ def _open_journal(conf: cfg.ConfigOpts) -> tuple[store.Journal, list[str]]:
             'Without --dry-run, this cannot begin: %s' % exc]
 
 
-def _request(conf: cfg.ConfigOpts, history: full_syncs.History
+def _request(conf: cfg.ConfigOpts, database: engine.Database
              ) -> tuple[full_sync.Request, str]:
     """Return the request, and a note about stale associations."""
     options, configuration = conf.command, conf.aggregate_mirror
     prune, note = options.prune, result.PRUNE
     if prune is None and configuration.prune:
-        prune = any(entry.compared for entry in history.newest())
+        prune = any(entry.compared for entry in full_syncs.newest(database))
         if not prune:
             note = ('no full sync that mirrors is in the history of this '
                     'journal yet; check the list, then run the command with '

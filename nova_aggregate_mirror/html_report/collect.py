@@ -99,7 +99,7 @@ def read_journal(conf: cfg.ConfigOpts,
         with contextlib.suppress(exceptions.NovaUnavailable):
             nova_identity.check(stored.database, source.cell_mappings,
                                 source.aggregates)
-        past = full_syncs.History(stored.database).newest()
+        past = full_syncs.newest(stored.database)
         return JournalContent(stored.ledger, tuple(stored.rows.all()),
                               tuple(past), tuple(modes.find(
                                   stored, conf.aggregate_mirror.mode)),

@@ -80,58 +80,51 @@ class Entry:
                 self.removals)
 
 
-class History:
-    """The latest full syncs, stored in the journal's database."""
+def add(database: engine.Database, entry: Entry, keep: int = KEEP) -> None:
+    """Add a full sync, or count it in the newest entry if that is alike.
 
-    def __init__(self, database: engine.Database) -> None:
-        self._database = database
+    The oldest entries beyond ``keep`` are deleted, and of the rows of
+    nova-api processes those that ``seen_processes.forget`` finds.
+    """
+    entry = dataclasses.replace(
+        entry, command=rows.storable(entry.command, NAME_LENGTH),
+        host=rows.storable(entry.host, NAME_LENGTH),
+        reason=rows.storable(entry.reason),
+        removals=rows.storable(entry.removals, REMOVALS_LENGTH))
 
-    def note(self, entry: Entry, keep: int = KEEP) -> None:
-        """Add a full sync, or count it in the newest entry if that is alike.
+    last = _NEWEST.limit(1)
+    if entry.mode:
+        # The entries of two leaders of different modes alternate.
+        last = last.where(_SYNCS.mode.in_(['', entry.mode]))
 
-        The oldest entries beyond ``keep`` are deleted, and of the rows of
-        nova-api processes those that ``seen_processes.forget`` finds.
-        """
-        entry = dataclasses.replace(
-            entry, command=rows.storable(entry.command, NAME_LENGTH),
-            host=rows.storable(entry.host, NAME_LENGTH),
-            reason=rows.storable(entry.reason),
-            removals=rows.storable(entry.removals, REMOVALS_LENGTH))
-
-        newest = _NEWEST.limit(1)
-        if entry.mode:
-            # The entries of two leaders of different modes alternate.
-            newest = newest.where(_SYNCS.mode.in_(['', entry.mode]))
-
-        def work(connection: Any) -> None:
-            row, merged = connection.execute(newest).first(), entry
-            if row and entry.continues(_entry(row)):
-                # Unless another process has counted a pass in it, it is
-                # inserted again below, with an ID that makes it the newest.
-                deletion = sa.delete(models.syncs).where(
-                    _SYNCS.id == row.id, _SYNCS.passes == row.passes)
-                if connection.execute(deletion).rowcount:
-                    merged = dataclasses.replace(
-                        entry, started_at=row.started_at,
-                        passes=row.passes + 1)
+    def work(connection: Any) -> None:
+        row, merged = connection.execute(last).first(), entry
+        if row and entry.continues(_entry(row)):
+            # Unless another process has counted a pass in it, it is inserted
+            # again below, with an ID that makes it the newest.
+            deletion = sa.delete(models.syncs).where(
+                _SYNCS.id == row.id, _SYNCS.passes == row.passes)
+            if connection.execute(deletion).rowcount:
+                merged = dataclasses.replace(
+                    entry, started_at=row.started_at, passes=row.passes + 1)
+        connection.execute(sa.insert(models.syncs), dataclasses.asdict(merged))
+        # Rows are counted: IDs may have gaps, for example on Galera.
+        ids = _NEWEST.with_only_columns(_SYNCS.id)
+        surplus = connection.scalar(ids.offset(keep).limit(1))
+        if surplus is not None:
             connection.execute(
-                sa.insert(models.syncs), dataclasses.asdict(merged))
-            # Rows are counted: IDs may have gaps, for example on Galera.
-            ids = _NEWEST.with_only_columns(_SYNCS.id)
-            surplus = connection.scalar(ids.offset(keep).limit(1))
-            if surplus is not None:
-                connection.execute(
-                    sa.delete(models.syncs).where(_SYNCS.id <= surplus))
+                sa.delete(models.syncs).where(_SYNCS.id <= surplus))
 
-        self._database.run(work)
-        # Processes are only displayed, and the next sync tries again.
-        with contextlib.suppress(exceptions.JournalUnavailable):
-            seen_processes.forget(self._database, entry.ended_at)
+    database.run(work)
+    # Processes are only displayed, and the next sync tries again.
+    with contextlib.suppress(exceptions.JournalUnavailable):
+        seen_processes.forget(database, entry.ended_at)
 
-    def newest(self) -> list[Entry]:
-        """Read the full syncs, newest first."""
-        return self._database.run(lambda connection: [
-            _entry(row) for row in connection.execute(_NEWEST)])
+
+def newest(database: engine.Database) -> list[Entry]:
+    """Read the full syncs, newest first."""
+    return database.run(lambda connection: [
+        _entry(row) for row in connection.execute(_NEWEST)])
 
 
 def _entry(row: Any) -> Entry:

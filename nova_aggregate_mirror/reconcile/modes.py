@@ -28,7 +28,7 @@ def find(journal: store.Journal, wanted: str) -> list[Problem]:
     """
     disagreements = _of_nova_api(journal, wanted, 'instead of ' + wanted,
                                  STALE % ('restarted', RESTART))
-    past = full_syncs.History(journal.database).newest()
+    past = full_syncs.newest(journal.database)
     sync = next((sync for sync in past if sync.mode), None)
     if sync and sync.mode != wanted:
         subject = 'The agent on %s' % sync.host

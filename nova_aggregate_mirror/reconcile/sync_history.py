@@ -6,6 +6,7 @@ import dataclasses
 import socket
 import time
 
+from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
@@ -30,7 +31,7 @@ def command(name: str, request: full_sync.Request) -> str:
     return ' '.join(words)
 
 
-def note(history: full_syncs.History, name: str, seconds: float,
+def note(database: engine.Database, name: str, seconds: float,
          result: result.Result, mode: str = '',
          now: abc.Callable[[], float] = time.time) -> None:
     """Write a sync that has just finished to the history, but no dry run.
@@ -55,5 +56,5 @@ def note(history: full_syncs.History, name: str, seconds: float,
         compared=request.write and not is_partial, mode=mode)
     if not request.write:
         removals = removals[:MOST]
-    history.note(dataclasses.replace(
+    full_syncs.add(database, dataclasses.replace(
         entry, removals='\n'.join(map(str, removals))))

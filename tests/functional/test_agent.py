@@ -128,7 +128,7 @@ class TestProcess(testtools.TestCase):
     def wait_for_second_pass(self, past):
         """Wait until the same sync has run twice."""
         def is_repeated():
-            return any(one.passes > 1 for one in past.newest())
+            return any(one.passes > 1 for one in full_syncs.newest(past))
 
         self.wait_for(is_repeated)
 
@@ -154,9 +154,9 @@ class TestProcess(testtools.TestCase):
         self.drift_of_another_tool()
         self.wait_for(lambda: not self.cloud.drift())
         # Then it finds no drift twice, which makes a single entry.
-        past = full_syncs.History(store.Journal(CONF).database)
+        past = store.Journal(CONF).database
         self.wait_for_second_pass(past)
-        last, *before = past.newest()
+        last, *before = full_syncs.newest(past)
         self.assertEqual(('agent --prune', 0, 0, 0), (
             last.command, last.status, last.added, last.removed))
         self.assertLess(0, sum(one.added + one.removed for one in before))
@@ -200,14 +200,14 @@ class TestProcess(testtools.TestCase):
         self.write_conf('sync_interval = 1\nmode = observe')
         process = self.start()
         kept = store.Journal(CONF)
-        past = full_syncs.History(kept.database)
+        past = kept.database
         self.wait_for_second_pass(past)
         self.assertEqual({'GET'}, {
             request.method for request in self.placement.requests})
         self.assertEqual(1, len(self.cloud.drift()))
         self.assertEqual([(True, False, 0, 1)], [
             (one.observed, one.compared, one.added, one.removed)
-            for one in past.newest()])
+            for one in full_syncs.newest(past)])
         self.assertEqual(
             {self.zone.uuid, self.rack.uuid}, kept.ledger.entries().keys())
         for name, labels, value in (
@@ -227,9 +227,9 @@ class TestProcess(testtools.TestCase):
         """The drain gets an answer that takes longer than a user waits."""
         self.write_conf('inline_timeout = 0.1\nsync_interval = 3600')
         self.start()
-        past = full_syncs.History(store.Journal(CONF).database)
+        past = store.Journal(CONF).database
         self.wait_for_start(1)
-        self.wait_for(past.newest)
+        self.wait_for(lambda: full_syncs.newest(past))
         self.placement.refuse()
         self.cloud.add_host(self.rack, self.one)
         # While it refuses: the agent is quick.

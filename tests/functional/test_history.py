@@ -39,11 +39,11 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
         self.conf.set_override('connection', databases.create(
             self, self.kind), 'aggregate_mirror_database')
         engine.Database(self.conf).migrate()
-        self.history = full_syncs.History(store.Journal(self.conf).database)
+        self.database = store.Journal(self.conf).database
 
     def note(self, *entries, keep=full_syncs.KEEP):
         for entry in entries:
-            self.history.note(entry, keep)
+            full_syncs.add(self.database, entry, keep)
 
     def later(self, entry, seconds=60.0):
         return dataclasses.replace(
@@ -56,7 +56,7 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
         self.note(GOOD, self.later(GOOD), last)
         self.assertEqual([dataclasses.replace(
             last, started_at=GOOD.started_at, passes=3)],
-            self.history.newest())
+            full_syncs.newest(self.database))
 
     def test_outage_is_one_entry(self):
         """It has the last reason, even if the port or time in it varies."""
@@ -65,7 +65,7 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
         self.assertEqual(
             [(0, 1, ''), (2, 2, 'refused: 4711'), (0, 1, '')],
             [(one.status, one.passes, one.reason)
-             for one in self.history.newest()])
+             for one in full_syncs.newest(self.database)])
 
     def test_every_difference_has_an_entry(self):
         """A changed figure, command or host starts a new entry."""
@@ -78,8 +78,8 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
         changed = dataclasses.replace(GOOD, added=1)
         entries += [changed, changed]
         self.note(*entries)
-        self.assertEqual(entries[::-1], self.history.newest())
-        self.assertEqual(entries[:-3:-1], self.history.newest()[:2])
+        self.assertEqual(entries[::-1], full_syncs.newest(self.database))
+        self.assertEqual(entries[:-3:-1], full_syncs.newest(self.database)[:2])
 
     def test_observed_drift_is_one_entry(self):
         """While it is the same, and none of a sync that repaired it."""
@@ -88,7 +88,8 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
         self.note(drift, drift, dataclasses.replace(drift, removals='h2'),
                   dataclasses.replace(GOOD, removed=1, removals='h2'))
         self.assertEqual([(False, 1), (True, 1), (True, 2)], [
-            (one.observed, one.passes) for one in self.history.newest()])
+            (one.observed, one.passes)
+            for one in full_syncs.newest(self.database)])
 
     def test_leaders_of_different_modes(self):
         """Each has one entry, and the newest is that of the last sync."""
@@ -97,17 +98,19 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
         mirrored = dataclasses.replace(GOOD, mode='mirror')
         self.note(*2 * [observed, mirrored], observed)
         self.assertEqual([('observe', 3), ('mirror', 2)], [
-            (one.mode, one.passes) for one in self.history.newest()])
+            (one.mode, one.passes)
+            for one in full_syncs.newest(self.database)])
         self.note(GOOD, observed)
         self.assertEqual([('observe', 1), ('', 1)], [
-            (one.mode, one.passes) for one in self.history.newest()[:2]])
+            (one.mode, one.passes)
+            for one in full_syncs.newest(self.database)[:2]])
 
     def test_old_entries_are_deleted(self):
         """Only the newest entries are kept."""
         for number in range(7):
             self.note(dataclasses.replace(GOOD, added=number), keep=3)
-        self.assertEqual([6, 5, 4],
-                         [one.added for one in self.history.newest()])
+        self.assertEqual([6, 5, 4], [
+            one.added for one in full_syncs.newest(self.database)])
 
     def test_text_that_a_column_does_not_take(self):
         """It is truncated and escaped, and never an error."""
@@ -115,7 +118,7 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
             GOOD, command='x --host \u0437' + 'y' * 999, host='h' * 999,
             failed=1, reason='no\0thing \U0001f600' + 'z' * 99999,
             removals='\u0437' * 999999))
-        entry, = self.history.newest()
+        entry, = full_syncs.newest(self.database)
         self.assertTrue(entry.command.startswith('x --host \\u0437yyy'))
         self.assertTrue(entry.reason.startswith('no\\x00thing \\U0001f600'))
         self.assertEqual(full_syncs.REMOVALS_LENGTH, len(entry.removals))
@@ -123,24 +126,24 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
     def test_many_at_once(self):
         """No writer gets an error, and every pass is counted."""
         def work(number):
-            kept = full_syncs.History(store.Journal(self.conf).database)
+            kept = store.Journal(self.conf).database
             for _turn in range(TURNS):
-                kept.note(GOOD, keep=1000)
+                full_syncs.add(kept, GOOD, keep=1000)
 
         processes.at_once(PROCESSES, work)
         self.assertEqual(PROCESSES * TURNS, sum(
-            one.passes for one in self.history.newest()))
+            one.passes for one in full_syncs.newest(self.database)))
 
 
 class TestCommand(test_sync_command.SyncTest):
 
     def setUp(self):
         super().setUp()
-        self.history = full_syncs.History(self.journal.database)
+        self.database = self.journal.database
 
     def syncs(self, *columns):
         return [tuple(getattr(one, column) for column in columns)
-                for one in self.history.newest()]
+                for one in full_syncs.newest(self.database)]
 
     def test_run_is_written_and_a_preview_is_not(self):
         """The entry has the command, the figures and each removal."""
@@ -151,7 +154,7 @@ class TestCommand(test_sync_command.SyncTest):
         self.journal.ledger.remember([gone])
         stale = self.stale('stale', self.zone.uuid, gone)
         self.sync('--dry-run', '--prune')
-        self.assertEqual([], self.history.newest())
+        self.assertEqual([], full_syncs.newest(self.database))
         self.sync()
         self.sync('--prune', '--force', '--host', 'stale')
         self.assertEqual([
@@ -159,7 +162,7 @@ class TestCommand(test_sync_command.SyncTest):
              0, 2, 0, 0, 0),
             ('placement sync_aggregates', 1, 0, 2, 1, 6)], self.syncs(
                 'command', 'added', 'removed', 'stale', 'failed', 'status'))
-        last, first = self.history.newest()
+        last, first = full_syncs.newest(self.database)
         text = 'host stale (provider %s): aggregate ' % stale.nodes[0]
         self.assertEqual({text + 'zone (%s)' % self.zone.uuid,
                           text + 'deleted (%s)' % gone},
@@ -195,4 +198,4 @@ class TestCommand(test_sync_command.SyncTest):
             'This sync is not recorded in the history: the database ', line)
         self.assertEqual([], self.cloud.drift())
         with self.assertRaises(exceptions.JournalUnavailable):
-            self.history.newest()
+            full_syncs.newest(self.database)

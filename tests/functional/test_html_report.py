@@ -60,7 +60,7 @@ class ReportTest(test_sync_command.SyncTest):
         self.placement.create_provider(storage, 'storage')
         self.placement.set_aggregates(storage, [self.zone.uuid])
         self.left_over('missing', 'refused <by> "placement"')
-        full_syncs.History(self.journal.database).note(full_syncs.Entry(
+        full_syncs.add(self.journal.database, full_syncs.Entry(
             'agent --prune', 'api<1>', 1.6e9, 1.6e9 + 1, 1.0, added=3,
             status=6, failed=1, reason='no provider <yet>', removed=1,
             removals='host <h>: aggregate a'))
@@ -71,10 +71,11 @@ class TestPage(ReportTest):
     def test_everything_is_shown_and_nothing_is_written(self):
         """The page shows drift, journal, history and kept associations."""
         self.every_kind()
-        past = full_syncs.History(self.journal.database)
-        before = self.everything(), past.newest()
+        before = self.everything(), full_syncs.newest(
+            self.journal.database)
         page = self.report(4)
-        self.assertEqual(before, (self.everything(), past.newest()))
+        self.assertEqual(before, (self.everything(), full_syncs.newest(
+            self.journal.database)))
         for text in (
                 'Placement differs from nova: 3 missing and 2 stale; the page '
                 'lists ',

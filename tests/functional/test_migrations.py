@@ -175,7 +175,7 @@ class TestFirstRelease(MigrationTest):
         self.assertEqual({
             '1f3b2c4d-0000-4000-8000-0000000000a1': journal.LedgerEntry(True),
         }, kept.ledger.entries())
-        [sync] = full_syncs.History(kept.database).newest()
+        [sync] = full_syncs.newest(kept.database)
         self.assertEqual(('controller-1', 3), (sync.host, sync.added))
         self.record()
         self.assertEqual(2, len(kept.rows.all()))

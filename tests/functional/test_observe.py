@@ -111,7 +111,7 @@ class ModesTest(test_sync_command.SyncTest):
                 if 'The modes do not agree' in line][-1])
 
     def newest(self) -> full_syncs.Entry:
-        return full_syncs.History(self.journal.database).newest()[0]
+        return full_syncs.newest(self.journal.database)[0]
 
 
 class TestSwitch(ModesTest):

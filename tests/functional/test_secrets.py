@@ -165,7 +165,7 @@ class TestSecrets(SecretsTest):
             self.refused(kept.rows.hand_over, row, 'refused')
             self.refused(kept.rows.all)
             self.refused(kept.ledger.mark, uuidutils.generate_uuid())
-            self.refused(full_syncs.History(kept.database).newest)
+            self.refused(full_syncs.newest, kept.database)
 
 
 class CloudTest(SecretsTest):

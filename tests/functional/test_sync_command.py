@@ -258,7 +258,7 @@ class TestDefault(SyncTest):
             line, = done.stderr.splitlines()
             self.assertIn('add --prune', line)
         self.assertEqual(
-            [], full_syncs.History(self.journal.database).newest())
+            [], full_syncs.newest(self.journal.database))
         self.check(False, '--prune')
 
 

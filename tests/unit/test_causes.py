@@ -26,6 +26,7 @@ from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import report
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror import openstack_options
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
@@ -104,8 +105,8 @@ def documents(error: exceptions.MirrorError) -> list[dict[str, Any]]:
 def printed(error: exceptions.MirrorError) -> dict[str, str]:
     """Return what each place prints that has no list of problems."""
     judged = full_sync.without_comparison(error, full_sync.Request())
-    history = mock.Mock()
-    sync_history.note(history, 'agent', 1.0, judged)
+    with mock.patch.object(full_syncs, 'add', autospec=True) as add:
+        sync_history.note(mock.Mock(), 'agent', 1.0, judged)
     with fixtures.FakeLogger() as audit_log:
         periodic_audit.PeriodicAudit(
             mock.Mock(side_effect=error), 1.0, mock.Mock()).step(lambda: False)
@@ -121,7 +122,7 @@ def printed(error: exceptions.MirrorError) -> dict[str, str]:
             mock.patch.object(sys, 'argv', ['explain']):
         program.run('explain', command)
     content = collect.Content(judged, collect.JournalContent(), {}, '')
-    return {'history': history.note.call_args[0][0].reason,
+    return {'history': add.call_args[0][1].reason,
             'agent\'s audit': audit_log.output, 'wait': err.getvalue(),
             'explain': program_err.getvalue(),
             'report': report.summary(content)}

@@ -17,7 +17,6 @@ from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import models
-from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.reconcile import sync_history
 from tests import statements
@@ -381,7 +380,7 @@ class TestIdle(case.AgentTest):
         self.time.advance(65)
 
     def note(self, seconds, result):
-        sync_history.note(full_syncs.History(self.journal.database), 'agent',
+        sync_history.note(self.journal.database, 'agent',
                           seconds, result)
 
     def test_transactions_of_an_idle_minute(self):

@@ -40,8 +40,7 @@ class TestSelection(testtools.TestCase):
                 (audit_servers, 'build_audit', mock.Mock(return_value=audit)),
                 (components, 'check_configuration', mock.Mock()),
                 (components, 'journal', mock.Mock(side_effect=journal_error)),
-                (full_syncs, 'History', mock.Mock(**{
-                    'return_value.newest.return_value': []})),
+                (full_syncs, 'newest', mock.Mock(return_value=[])),
                 (components, 'source', mock.Mock(**{
                     'return_value.read_all.return_value': nova})),
                 (components, 'servers', mock.Mock()),

@@ -29,7 +29,7 @@ class TestClocks(doubles.TestCase):
     def sync(self) -> None:
         """Note a sync of the leader, whose clock is right."""
         ended = time.time()
-        full_syncs.History(self.journal.database).note(full_syncs.Entry(
+        full_syncs.add(self.journal.database, full_syncs.Entry(
             'agent', 'controller', ended - 1, ended, 1.0, mode=conf.MIRROR))
 
     def disagreements(self) -> list[str]:

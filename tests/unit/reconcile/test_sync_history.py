@@ -2,11 +2,12 @@
 """The entry of a sync in the history."""
 
 import dataclasses
-import types
+from unittest import mock
 
 import testtools
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import result
@@ -19,13 +20,13 @@ COUNT = sync_history.MOST + 1
 
 def entry(sync, interruption=0, **request):
     """Return the entry that is written."""
-    entries = []
-    sync_history.note(
-        types.SimpleNamespace(note=entries.append), 'agent', 1.0,
-        dataclasses.replace(sync, request=result.Request(**request),
-                            interruption=interruption))
-    [entry] = entries
-    return entry
+    with mock.patch.object(full_syncs, 'add', autospec=True) as add:
+        sync_history.note(
+            mock.sentinel.database, 'agent', 1.0, dataclasses.replace(
+                sync, request=result.Request(**request),
+                interruption=interruption))
+    [call] = add.mock_calls
+    return call.args[1]
 
 
 class TestCompared(testtools.TestCase):
