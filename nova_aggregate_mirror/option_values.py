@@ -23,40 +23,25 @@ LOG = logging.getLogger(__name__)
 NAME_A_HOOK = ('delete it for the default, mirror, or set mode = observe, in '
                'which nova\'s own mirroring stays in effect')
 
-Values = abc.Mapping[tuple[str, str], Any]
-"""By section and option."""
 Mistakes = dict[tuple[str, str], exceptions.InvalidConfiguration]
+"""By section and option."""
 
 
-def read(conf: cfg.ConfigOpts) -> Values:
-    """Return the values of this package's options."""
-    return {(group, option.dest): conf[group][option.dest]
-            for group, option in _options()}
-
-
-def override_mistakes(conf: cfg.ConfigOpts, valid: Values | None = None
-                      ) -> Mistakes:
-    """Read this package's options once and override each invalid value.
+def override_mistakes(conf: cfg.ConfigOpts) -> Mistakes:
+    """Give each option of this package with an invalid value its default.
 
     A name that is no option is only logged.
-
-    :param valid: values before a reload, to override with instead of the
-        defaults; what was overridden before counts again
     """
     for text in unknown_names(conf):
         LOG.warning('Not used: %s', text)
     mistakes: Mistakes = {}
-    for group, option in _options():
-        if valid:
-            conf.clear_override(option.dest, group)
+    for group, option in list_options():
         mistake = _mistake(conf, group, option)
         if mistake:
             mistakes[group, option.dest] = mistake
             # Nova-api reads every option again to log it, and would fail to
             # start.
-            conf.set_override(
-                option.dest, valid[group, option.dest] if valid
-                else option.default, group)
+            conf.set_override(option.dest, option.default, group)
     return mistakes
 
 
@@ -99,7 +84,7 @@ def unknown_names(conf: cfg.ConfigOpts) -> list[str]:
     return texts
 
 
-def _options() -> abc.Iterator[tuple[str, cfg.Opt]]:
+def list_options() -> abc.Iterator[tuple[str, cfg.Opt]]:
     """List this package's options, each with its section."""
     for group, options in package_options.list_opts():
         for option in options:

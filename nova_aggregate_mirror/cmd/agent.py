@@ -175,7 +175,7 @@ def _serve() -> int:
             continue
         LOG.info('SIGHUP: reloading the configuration')
         ended &= agent.stop(_longest_step())
-        _reload()
+        reload_options(CONF)
         agent = _build(journal, figures)
         _start(agent)
     LOG.info('Stopping after the current change')
@@ -208,18 +208,24 @@ def _limits() -> dict[str, float]:
     return limits
 
 
-def _reload() -> None:
+def reload_options(conf: cfg.ConfigOpts) -> None:
     """Reload the configuration, except invalid values of our options."""
-    before = option_values.read(CONF)
+    before = {(group, option.dest): conf[group][option.dest]
+              for group, option in option_values.list_options()}
     try:
-        readable = CONF.reload_config_files()
+        readable = conf.reload_config_files()
     except (OSError, ValueError):
         # A directory instead of a file, or bytes that are not UTF-8.
         readable = False
     if not readable:
         LOG.error('The configuration cannot be read; the previous values '
                   'stay in effect')
-    mistakes = option_values.override_mistakes(CONF, before)
+    # What was overridden before counts again.
+    for group, name in before:
+        conf.clear_override(name, group)
+    mistakes = option_values.override_mistakes(conf)
+    for group, name in mistakes:
+        conf.set_override(name, before[group, name], group)
     if mistakes:
         LOG.error('The configuration cannot be used; options with invalid '
                   'values keep their previous values: %s',

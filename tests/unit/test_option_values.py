@@ -160,26 +160,3 @@ class TestValues(testtools.TestCase):
         error, = option_values.override_mistakes(
             self.read('aggregate_mirror', 'hooks', '')).values()
         self.assertIn('mode = observe', str(error))
-
-    def test_reload_with_a_value_without_a_meaning(self):
-        """The previous value stays, and the brake with it."""
-        for text in 'nan', '-0.0':
-            options = self.read('aggregate_mirror', 'max_removed_share', text)
-            before = {**option_values.read(options),
-                      ('aggregate_mirror', 'max_removed_share'): 0.2}
-            error, = option_values.override_mistakes(options, before).values()
-            self.assertIn(
-                '[aggregate_mirror] max_removed_share in ', str(error))
-            self.assertEqual(0.2, options.aggregate_mirror.max_removed_share)
-
-    def test_reload_with_an_invalid_value(self):
-        """The previous value stays, not the default: prune must not begin."""
-        options = self.read('aggregate_mirror', 'prune', 'false')
-        path = pathlib.Path(options.config_file[0])
-        before = option_values.read(options)
-        for text, expected in (('flase', False), ('', False), ('true', True)):
-            path.write_text('[aggregate_mirror]\nprune = %s\n' % text)
-            options.reload_config_files()
-            found = option_values.override_mistakes(options, before)
-            self.assertEqual(expected, options.aggregate_mirror.prune)
-            self.assertEqual(not expected, bool(found))

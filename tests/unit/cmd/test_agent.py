@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The start of the agent, without a database of nova."""
+"""The start of the agent, without a database of nova, and its reload."""
 
 import pathlib
 import subprocess
 import sys
 
 import fixtures
+from oslo_config import cfg
 import testtools
 
+from nova_aggregate_mirror.cmd import agent
+from nova_aggregate_mirror import conf
 from tests import placement_service
 
 NOVA_CONF = """
@@ -56,3 +59,39 @@ class TestStart(testtools.TestCase):
         line, = self.start(placement.url, 'of-nobody')
         self.assertIn('WARNING', line)
         self.assertIn('answered 403', line)
+
+
+class TestReload(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.logger = self.useFixture(fixtures.FakeLogger())
+        self.path = pathlib.Path(
+            self.useFixture(fixtures.TempDir()).path, 'nova.conf')
+        self.conf = cfg.ConfigOpts()
+        self.conf.register_opt(cfg.StrOpt('state_path', default='/state'))
+        conf.register_opts(self.conf)
+
+    def write(self, name, text):
+        self.path.write_text('[aggregate_mirror]\n%s = %s\n' % (name, text))
+
+    def test_value_without_a_meaning(self):
+        """The previous value stays, and the brake with it."""
+        self.write('max_removed_share', '0.2')
+        self.conf(['--config-file', str(self.path)])
+        for text in 'nan', '-0.0':
+            self.write('max_removed_share', text)
+            agent.reload_options(self.conf)
+            self.assertIn('[aggregate_mirror] max_removed_share in %s is "%s"'
+                          % (self.path, text), self.logger.output)
+            self.assertEqual(0.2, self.conf.aggregate_mirror.max_removed_share)
+
+    def test_invalid_value(self):
+        """The previous value stays, not the default: prune must not begin."""
+        self.write('prune', 'false')
+        self.conf(['--config-file', str(self.path)])
+        for text, expected in (('flase', False), ('', False), ('true', True)):
+            self.write('prune', text)
+            agent.reload_options(self.conf)
+            self.assertEqual(expected, self.conf.aggregate_mirror.prune)
+        self.assertEqual(2, self.logger.output.count('cannot be used'))
