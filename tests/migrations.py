@@ -34,7 +34,7 @@ def killed(conf: cfg.ConfigOpts, number: int) -> bool:
                 os.kill(os.getpid(), signal.SIGKILL)
 
         _on_write('after_cursor_execute', count)
-        engine.Database(conf).migrate()
+        existing.migrate(conf)
 
     return processes.killed_inside(work)
 
@@ -56,11 +56,10 @@ def at_once(confs: abc.Sequence[cfg.ConfigOpts]) -> None:
                 first = False
                 barrier.wait(TIMEOUT)
 
-        database = engine.Database(confs[number])
         if existing.sqlite_file(confs[number]) is None:
             _on_write('before_cursor_execute', wait)
-        database.migrate()
-        database.check()
+        existing.migrate(confs[number])
+        engine.Database(confs[number]).check()
 
     processes.at_once(len(confs), work)
 

@@ -18,7 +18,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import binding
-from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import stored_rows
@@ -33,10 +32,8 @@ IN_TABLE = ('host, id', 'detail', 'age', 'attempts')
 
 def db_sync(conf: cfg.ConfigOpts) -> int:
     """Create or upgrade the journal's tables."""
-    database = engine.Database(conf)
-    database.migrate()
     print('The journal\'s tables are at version %s.'
-          % database.schema().version)
+          % existing.migrate(conf).version)
     return exit_status.OK
 
 

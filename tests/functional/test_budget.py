@@ -20,7 +20,7 @@ from testtools import matchers
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.hooks import processes
-from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.reconcile import provider_writes
 from nova_aggregate_mirror.source import host_database
@@ -159,7 +159,7 @@ class TestSlowJournal(testscenarios.WithScenarios, testtools.TestCase):
         self.cloud.nova.conf.config(
             group='aggregate_mirror', inline_timeout=5.0, inline_backoff=30.0)
         self.use(url)
-        engine.Database(self.cloud.nova.conf.conf).migrate()
+        existing.migrate(self.cloud.nova.conf.conf)
         self.now, self.answer_time, self._port = 1000.0, 0.25, url.port
         relay = self.useFixture(servers.Server(self.relay))
         self.use(url.set(port=sa.engine.make_url(relay.url).port))

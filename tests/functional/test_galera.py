@@ -13,7 +13,7 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import store
@@ -45,7 +45,7 @@ class TestGalera(testtools.TestCase):
             self.skipTest(str(exc))
         self.conf = doubles.make_conf(self)
         self.create()
-        engine.Database(self.conf).migrate()
+        existing.migrate(self.conf)
 
     def create(self) -> None:
         """Use a new database, that each node has, on the first node."""
@@ -113,7 +113,7 @@ class TestGalera(testtools.TestCase):
         while migrations.killed(self.conf, number):
             number += 1
             self.connect(1)
-            engine.Database(self.conf).migrate()
+            existing.migrate(self.conf)
             self.assertEqual([], self.open(0).rows.all())
             self.create()
         self.assertEqual(len(models.metadata.tables) + 3, number)

@@ -11,7 +11,6 @@ import testscenarios
 import testtools
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.journal import store
@@ -38,7 +37,7 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
         self.conf = doubles.make_conf(self)
         self.conf.set_override('connection', databases.create(
             self, self.kind), 'aggregate_mirror_database')
-        engine.Database(self.conf).migrate()
+        existing.migrate(self.conf)
         self.database = store.Journal(self.conf).database
 
     def note(self, *entries, keep=full_syncs.KEEP):

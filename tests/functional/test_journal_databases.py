@@ -18,6 +18,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import engines
@@ -89,7 +90,7 @@ class DatabaseTest(testscenarios.WithScenarios, testtools.TestCase):
             'connection', connection.render_as_string(hide_password=False),
             'aggregate_mirror_database')
         if self.kind != 'sqlite':
-            engine.Database(self.conf).migrate()
+            existing.migrate(self.conf)
         self.now, self.clock = 1.7e9, 0.0
         self.journal = self.open()
         self.rows, self.ledger = self.journal.rows, self.journal.ledger

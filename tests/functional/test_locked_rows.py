@@ -10,7 +10,7 @@ import sqlalchemy as sa
 import testscenarios
 import testtools
 
-from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal import rows
 from tests import databases
 from tests import fixtures
@@ -36,7 +36,7 @@ class TestLockedRows(testscenarios.WithScenarios, testtools.TestCase):
         url = databases.create(self, self.kind)
         self.cloud.nova.conf.config(
             group='aggregate_mirror_database', connection=url)
-        engine.Database(self.cloud.nova.conf.conf).migrate()
+        existing.migrate(self.cloud.nova.conf.conf)
         self.locker = sa.create_engine(
             url, isolation_level='REPEATABLE READ',
             poolclass=sa.pool.NullPool).connect()

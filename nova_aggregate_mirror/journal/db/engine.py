@@ -31,9 +31,6 @@ T = TypeVar('T')
 ATTEMPTS = 20
 PAUSE = 0.02
 
-# An ALTER waits for the locks of all sessions that use the table.
-MIGRATION = engines.Limits(3600.0)
-
 # MySQL's errors of a row, and of a table, that another session changes.
 CHANGED = 1020, 1684
 
@@ -84,7 +81,12 @@ class Database:
         """Return the engine; with the first, an SQLite file is created."""
         with self._mutex:
             if self._engine is None:
-                self._engine = self._create(self._limits)
+                url = self._url or configured(self._conf)
+                self._engine = (
+                    sqlite.create(url) if url.get_backend_name() == 'sqlite'
+                    else engines.create(
+                        url, self._conf.aggregate_mirror_database,
+                        self._limits))
             return self._engine
 
     @contextlib.contextmanager
@@ -139,27 +141,6 @@ class Database:
         with self.transaction() as connection:
             return migration.check_tables(connection)
 
-    @translated()
-    def migrate(self) -> None:
-        """Run pending migrations; tables of a newer release stay."""
-        engine = self.open()
-        if engine.dialect.name != 'sqlite':
-            engine = self._create(MIGRATION)
-        for _attempt in range(ATTEMPTS):
-            before = self.schema()
-            try:
-                with engine.begin() as connection:
-                    migration.upgrade(connection)
-                self._is_prepared = True
-                return
-            except (db_exc.DBError, sa.exc.SQLAlchemyError) as exc:
-                # Of concurrent migrations, one creates each table. No lock
-                # keeps them apart: on Galera each node has its own.
-                if not is_conflict(exc) and self.schema() == before:
-                    raise
-                error = exc
-        raise error
-
     def check(self) -> None:
         """Check that the tables are up to date, without writing."""
         schema = self.schema()
@@ -183,7 +164,9 @@ class Database:
         is_file = self.open().dialect.name == 'sqlite'
         try:
             if is_file and self.schema().is_outdated:
-                self.migrate()
+                with translated(), self.open().begin() as connection:
+                    migration.upgrade(connection)
+                self._is_prepared = True
             else:
                 self.check()
         except exceptions.JournalNotAsked:
@@ -195,13 +178,6 @@ class Database:
             if engine:
                 engine.dispose()
             raise
-
-    def _create(self, limits: engines.Limits) -> sa.engine.Engine:
-        url = self._url or configured(self._conf)
-        if url.get_backend_name() == 'sqlite':
-            return sqlite.create(url)
-        return engines.create(
-            url, self._conf.aggregate_mirror_database, limits)
 
 
 def _repeat(attempt: abc.Callable[[], T]) -> T:

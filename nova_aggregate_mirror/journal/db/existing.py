@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journal's database as commands open it: nothing is created."""
+"""The journal's database, as commands open and migrate it."""
 
 import pathlib
 
 from oslo_config import cfg
+from oslo_db import exception as db_exc
+import sqlalchemy as sa
 
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal.db import sqlite
+from nova_aggregate_mirror.limits import engines
+
+# An ALTER waits for the locks of all sessions that use the table.
+MIGRATION = engines.Limits(3600.0)
 
 
 def display_url(conf: cfg.ConfigOpts) -> str:
@@ -71,5 +78,29 @@ def open_empty(conf: cfg.ConfigOpts) -> engine.Database:
     """Open an empty journal in memory, in place of a missing SQLite file."""
     database = engine.Database(
         conf, engine.configured(conf).set(database=''))
-    database.migrate()
+    database.prepare()
     return database
+
+
+@engine.translated()
+def migrate(conf: cfg.ConfigOpts) -> migration.Schema:
+    """Run pending migrations; tables of a newer release stay.
+
+    :raises JournalUnavailable: when the database is unavailable, or is not a
+        journal
+    """
+    database = engine.Database(conf)
+    patient = engine.Database(conf, limits=MIGRATION).open()
+    for _attempt in range(engine.ATTEMPTS):
+        before = database.schema()
+        try:
+            with patient.begin() as connection:
+                migration.upgrade(connection)
+            return database.schema()
+        except (db_exc.DBError, sa.exc.SQLAlchemyError) as exc:
+            # Of concurrent migrations, one creates each table. No lock keeps
+            # them apart: on Galera each node has its own.
+            if not engine.is_conflict(exc) and database.schema() == before:
+                raise
+            error = exc
+    raise error

@@ -18,6 +18,7 @@ from nova_aggregate_mirror.checks import nova
 from nova_aggregate_mirror.checks import runner
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal.db import migration
 from tests import processes
 from tests.unit import doubles
@@ -119,7 +120,7 @@ class UserTest(testtools.TestCase):
 
     def load_what_is_read(self) -> None:
         """Load what another user may not read below the home of root."""
-        engine.Database(doubles.make_conf(self)).migrate()
+        existing.migrate(doubles.make_conf(self))
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         # Alembic looks for its scripts each time.
         shutil.copytree(pathlib.Path(migration.__file__).parent / 'migrations',
@@ -176,7 +177,7 @@ class UserTest(testtools.TestCase):
     def test_own_file_that_is_write_protected(self):
         """The command that makes it writable is printed."""
         self.own(self.state)
-        engine.Database(self.conf).migrate()
+        existing.migrate(self.conf)
         self.file.chmod(stat.S_IRUSR)
         one = self.find(check=journal.writes)
         self.assertEqual(

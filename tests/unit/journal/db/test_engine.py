@@ -39,7 +39,7 @@ class TestLockedFile(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.conf = doubles.make_conf(self)
-        engine.Database(self.conf).migrate()
+        existing.migrate(self.conf)
         self.now = 0.0
         for module in 'journal.db.sqlite', 'limits.deadline':
             self.useFixture(fixtures.MonkeyPatch(

@@ -36,6 +36,9 @@ class TestTables(testtools.TestCase):
             for statement in statements:
                 connection.exec_driver_sql(statement)
 
+    def migrate(self):
+        return existing.migrate(self.conf)
+
     def names(self):
         with self.database.transaction() as connection:
             return set(sa.inspect(connection).get_table_names()) - {
@@ -50,7 +53,7 @@ class TestTables(testtools.TestCase):
         """Assert that everything refuses the database and creates nothing."""
         self.execute(*statements)
         names = self.names()
-        for attempt in (self.database.migrate, self.database.prepare,
+        for attempt in (self.migrate, self.database.prepare,
                         self.database.check_tables):
             error = self.assertRaises(exceptions.WrongDatabase, attempt)
             self.assertIn(text, str(error))
@@ -68,7 +71,7 @@ class TestTables(testtools.TestCase):
     def test_migrating_twice_changes_nothing(self):
         """Two nova-api workers may both find an empty file."""
         for _worker in range(2):
-            self.database.migrate()
+            self.migrate()
             self.database.prepare()
         self.assertEqual(migration.HEAD, self.database.schema().version)
 
@@ -84,12 +87,12 @@ class TestTables(testtools.TestCase):
 
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.journal.db.migration.read', read))
-        self.database.migrate()
+        self.migrate()
         self.assertEqual(migration.HEAD, self.database.schema().version)
 
     def test_tables_of_an_older_release(self):
         """Until they are migrated, the check names both versions."""
-        self.database.migrate()
+        self.migrate()
         for name, value in ('VERSIONS', ('0001', '0002')), ('HEAD', '0002'):
             self.useFixture(fixtures.MonkeyPatch(
                 'nova_aggregate_mirror.journal.db.migration.' + name, value))
@@ -108,7 +111,7 @@ class TestTables(testtools.TestCase):
                      'ALTER TABLE dirty ADD COLUMN later INTEGER')
         names = self.names()
         self.database.prepare()
-        self.database.migrate()
+        self.migrate()
         self.assertEqual('0002', self.database.check_tables().version)
         self.assertEqual(names, self.names())
 
@@ -118,7 +121,7 @@ class TestTables(testtools.TestCase):
         self.execute('CREATE TABLE later (id INTEGER PRIMARY KEY)',
                      'ALTER TABLE ledger ADD COLUMN later INTEGER')
         self.database.prepare()
-        self.database.migrate()
+        self.migrate()
         self.assertEqual(migration.HEAD, self.database.check_tables().version)
 
     # Tables of another program
@@ -140,7 +143,7 @@ class TestTables(testtools.TestCase):
 
     def test_journal_in_the_database_of_another_program(self):
         """The step does not move that program's file."""
-        self.database.migrate()
+        self.migrate()
         self.execute(
             *NOVA, 'ALTER TABLE lease RENAME COLUMN seconds TO duration')
         error = self.assertRaises(
@@ -161,14 +164,14 @@ class TestTables(testtools.TestCase):
 
     def test_tables_and_columns_that_are_missing(self):
         """The message names the table; nothing is created by guesswork."""
-        self.database.migrate()
+        self.migrate()
         file = existing.sqlite_file(self.conf)
         for table, name, statement in (
                 ('lease', 'column lease.seconds',
                  'ALTER TABLE lease RENAME COLUMN seconds TO later'),
                 ('syncs', 'table syncs', 'DROP TABLE syncs')):
             self.execute(statement)
-            for attempt in self.database.migrate, self.database.check_tables:
+            for attempt in self.migrate, self.database.check_tables:
                 error = self.assertRaises(exceptions.WrongDatabase, attempt)
                 self.assertIn('the %s is missing: move %s* to another '
                               'directory' % (name, file), str(error))
@@ -178,9 +181,9 @@ class TestTables(testtools.TestCase):
 
     def test_journal_without_its_rows(self):
         """It is not opened, whatever a process reads of it."""
-        self.database.migrate()
+        self.migrate()
         self.execute('DROP TABLE dirty')
-        for attempt in self.database.migrate, engine.Database(
+        for attempt in self.migrate, engine.Database(
                 self.conf).prepare:
             error = self.assertRaises(exceptions.WrongDatabase, attempt)
             self.assertIn(migration.INCOMPLETE % 'table dirty', str(error))
@@ -194,5 +197,5 @@ class TestTables(testtools.TestCase):
         self.database.prepare()
         self.execute('DELETE FROM alembic_version', 'DROP TABLE syncs')
         self.assertTrue(self.database.schema().is_outdated)
-        self.database.migrate()
+        self.migrate()
         self.assertEqual(migration.HEAD, self.database.check_tables().version)

@@ -88,7 +88,7 @@ class TestFailures(doubles.TestCase):
     def test_database_that_has_reached_its_size(self) -> None:
         """SQLite decides, whatever the file system has."""
         database = engine.Database(self.conf)
-        database.migrate()
+        database.prepare()
         error = self.assertRaises(
             exceptions.JournalUnavailable, self.fill_database, database)
         self.assertEqual('the journal has no space left: make room in %s'

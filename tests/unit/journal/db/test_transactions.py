@@ -17,6 +17,7 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import engines
@@ -115,7 +116,7 @@ class TestTransactions(testtools.TestCase):
 
     def test_database_that_is_open_already(self):
         """A command that has already opened it does not open it again."""
-        engine.Database(self.conf).migrate()
+        existing.migrate(self.conf)
         self.transactions.check()
         with statements.Statements() as executed:
             self.transactions.run(self.fails())
