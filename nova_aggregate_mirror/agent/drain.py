@@ -450,8 +450,8 @@ class Drain:
         if errors:
             texts = {row.id: str(error) for row, error in errors.items()}
             in_sync = [row.id for row in errors if row.dirty in waiting]
-            locks.write(lambda ids, lock_wait: self._rows.set_failed(
-                {id: texts[id] for id in ids}, lock_wait, in_sync), texts)
+            locks.write(lambda ids: self._rows.set_failed(
+                {id: texts[id] for id in ids}, in_sync), texts)
         for row, error in failed.items():
             known, now = self._known[row.id], self._now()
             seconds = _backoff(row, error)

@@ -5,8 +5,6 @@ from collections import abc
 
 from nova_aggregate_mirror import exceptions
 
-LOCK_WAIT = 1.0
-"""Seconds that a write waits for the lock of a row."""
 MOST_TIMEOUTS = 3
 """Waits for locks that time out in one step before it skips the rest."""
 
@@ -28,11 +26,11 @@ class RowLocks:
         self._waits_left = MOST_TIMEOUTS
         self._last_error: exceptions.JournalLocked | None = None
 
-    def write(self, statement: abc.Callable[[list[str], float], object],
+    def write(self, statement: abc.Callable[[list[str]], object],
               rows: abc.Iterable[str]) -> None:
         """Write to rows; ``locked`` gets those that are, or were not tried.
 
-        :param statement: takes IDs, and the seconds to wait for a lock
+        :param statement: writes to the rows with these IDs
         :param rows: IDs, in the order in which single rows are written
         """
         ids = [row for row in rows if row not in self.locked]
@@ -47,12 +45,12 @@ class RowLocks:
             if row_error:
                 self.locked[row] = row_error
 
-    def _attempt(self, statement: abc.Callable[[list[str], float], object],
+    def _attempt(self, statement: abc.Callable[[list[str]], object],
                  ids: list[str]) -> exceptions.JournalLocked | None:
         """Write to the rows; return the error if the wait timed out."""
         try:
             if ids:
-                statement(ids, LOCK_WAIT)
+                statement(ids)
         except exceptions.JournalLocked as exc:
             self._waits_left -= 1
             self._last_error = exc

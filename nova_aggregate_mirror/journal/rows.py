@@ -34,7 +34,7 @@ _OTHERS = sa.select(_DIRTY.id).where(
 class Rows:
     """Rows of operations that placement may not reflect yet.
 
-    For ``lock_wait``, and the errors of each method, see ``Database.run``.
+    For the errors of each method see ``Database.run``.
 
     :param ledger: updated in the transaction that writes a row
     :param presence: the row of a nova-api process, written with its records
@@ -76,10 +76,9 @@ class Rows:
         if presence:
             presence.set_written()
 
-    def close(self, ids: abc.Iterable[str], lock_wait: float | None = None
-              ) -> int:
+    def close(self, ids: abc.Iterable[str]) -> int:
         """Delete rows whose operations placement reflects; return how many."""
-        return self._write(_DELETE, ids, lock_wait)
+        return self._write(_DELETE, ids)
 
     def hand_over(self, row: journal.Row, error: str) -> None:
         """Hand the row of a finished operation over to the agent.
@@ -105,8 +104,8 @@ class Rows:
         return self._database.run(
             lambda connection: list(connection.execute(statement, values)))
 
-    def _write(self, statement: Any, ids: abc.Iterable[str],
-               lock_wait: float | None = None, **values: Any) -> int:
+    def _write(self, statement: Any, ids: abc.Iterable[str], **values: Any
+               ) -> int:
         """Write to some rows; return how many were changed."""
         chunks = list(engines.chunks(ids))
 
@@ -114,7 +113,10 @@ class Rows:
             return sum(connection.execute(statement, {
                 'some': chunk, **values}).rowcount for chunk in chunks)
 
-        return self._database.run(work, lock_wait=lock_wait)
+        return self._run(work)
+
+    def _run(self, work: abc.Callable[[Any], engine.T]) -> engine.T:
+        return self._database.run(work)
 
 
 def storable(text: str, length: int = ERROR_LENGTH) -> str:

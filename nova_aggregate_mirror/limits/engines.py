@@ -327,30 +327,3 @@ def _bound(engine: sa.engine.Engine, limits: Limits) -> sa.engine.Engine:
                     max(1, limits.lock_wait), milliseconds / 1000,
                     milliseconds))
     return engine
-
-
-@contextlib.contextmanager
-def lock_wait(connection: sa.engine.Connection, limits: Limits,
-              seconds: float | None) -> abc.Iterator[None]:
-    """Limit how long the statements inside wait for locks.
-
-    :param limits: those of its engine, which apply again afterwards
-    :param seconds: None for the limit of the engine
-    """
-    name, afterwards = connection.dialect.name, ''
-    if seconds is not None and name == 'postgresql':
-        # Until the transaction ends; 0 would be no limit.
-        connection.exec_driver_sql(
-            'SET LOCAL lock_timeout = %d' % max(1, seconds * 1000))
-    elif seconds is not None and name != 'sqlite':
-        # MySQL and MariaDB take whole seconds, at least one. Of SQLite, a
-        # whole transaction waits for the file.
-        statement = 'SET SESSION innodb_lock_wait_timeout = %d'
-        connection.exec_driver_sql(statement % max(1, seconds))
-        afterwards = statement % max(1, limits.lock_wait)
-    try:
-        yield
-    finally:
-        # The session of a lost connection has ended.
-        if afterwards and not connection.invalidated:
-            connection.exec_driver_sql(afterwards)

@@ -256,7 +256,7 @@ class TestLedger(InvalidTest):
 
     def setUp(self):
         super().setUp()
-        with engine.Database(CONF).transaction() as connection:
+        with engine.Database(CONF).open().begin() as connection:
             connection.execute(sa.insert(models.ledger), [
                 {'aggregate_uuid': text, 'created_at': 0.0, 'deleted_at': mark}
                 for text, mark in (('zone-one', 1.0), ('', None))])

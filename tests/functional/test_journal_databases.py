@@ -21,6 +21,7 @@ from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import store
+from nova_aggregate_mirror.journal import stored_rows
 from nova_aggregate_mirror.limits import engines
 from tests import databases
 from tests import patience
@@ -132,11 +133,19 @@ class TestLimits(DatabaseTest):
             exceptions.JournalUnavailable, self.journal.database.run, work)))
         self.assertEqual(1, self.attempts)
 
-    def read(self, query: str, **options: object) -> object:
+    def read(self, query: str) -> object:
         """Return the value that a query has in the journal."""
         return self.journal.database.run(
-            lambda connection: connection.exec_driver_sql(query).scalar(),
-            **options)
+            lambda connection: connection.exec_driver_sql(query).scalar())
+
+    def read_briefly(self, query: str) -> object:
+        """Return the value, with the wait for locks of a write to rows."""
+        def work(connection: sa.engine.Connection) -> object:
+            with stored_rows.lock_wait(
+                    connection, self.journal.database.limits):
+                return connection.exec_driver_sql(query).scalar()
+
+        return self.journal.database.run(work)
 
     def session(self) -> object:
         """Return the ID of the journal's connection at the server."""
@@ -210,10 +219,9 @@ class TestLimits(DatabaseTest):
         self.record()
         self.locker.exec_driver_sql('SELECT * FROM dirty FOR UPDATE')
         one, five = (('1s', '5s') if self.kind == 'postgresql' else (1, 5))
-        self.assertEqual(one, self.read(wait, lock_wait=1))
-        self.assertRaises(
-            exceptions.JournalLocked, self.read, 'DELETE FROM dirty',
-            lock_wait=1)
+        self.assertEqual(one, self.read_briefly(wait))
+        self.assertRaises(exceptions.JournalLocked, self.read_briefly,
+                          'DELETE FROM dirty')
         self.assertEqual((five, five, session),
                          (first, self.read(wait), self.session()))
 

@@ -64,8 +64,8 @@ class Memory:
         self._driver = self._connection.connection.driver_connection
 
     @contextlib.contextmanager
-    def transaction(self, _lock_wait: float | None = None
-                    ) -> abc.Iterator[sa.engine.Connection]:
+    def begin(self) -> abc.Iterator[sa.engine.Connection]:
+        """Begin a transaction, as an engine does."""
         with self._connection.begin():
             yield self._connection
 
@@ -153,13 +153,15 @@ class Database(engine.Database):
     def __init__(self, cloud: Cloud) -> None:
         super().__init__(cloud.conf, limits=cloud.limits)
         self.cloud = cloud
-        self.transaction = cloud.database.transaction
+
+    def open(self) -> Memory:
+        return self.cloud.database
 
     def prepare(self) -> None:
         """Its tables are there."""
 
     def run(self, work: abc.Callable[[Any], T], insist: bool = False,
-            lock_wait: float | None = None) -> T:
+            lock_wait: float = engines.Limits().lock_wait) -> T:
         # The name of the method that defines it.
         name = work.__qualname__.partition('.<')[0]
         cloud, world = self.cloud, self.cloud.world
@@ -173,15 +175,21 @@ class Database(engine.Database):
             commit()
         raise exceptions.JournalUnavailable('away')
 
-    def _commit(self, work: abc.Callable[[Any], T], lock_wait: float | None
-                ) -> T:
+    def _commit(self, work: abc.Callable[[Any], T], lock_wait: float) -> T:
         try:
             return super().run(work)
         except exceptions.JournalUnavailable as exc:
             if LOCKED not in str(exc):
                 raise
-            self.cloud.world.now += lock_wait or engines.Limits().lock_wait
+            self.cloud.world.now += lock_wait
             raise exceptions.JournalLocked(LOCKED) from exc
+
+
+class StoredRows(stored_rows.StoredRows):
+    """The real rows, which wait in the time of the schedule."""
+
+    def _run(self, work: abc.Callable[[Any], T]) -> T:
+        return self._database.run(work, lock_wait=stored_rows.LOCK_WAIT)
 
 
 class Journal:
@@ -193,7 +201,7 @@ class Journal:
         self.database = Database(cloud)
         self.ledger = synced_ledger.SyncedLedger(
             cloud.conf, self.database, self.now, clock=lambda: world.now)
-        self.rows = stored_rows.StoredRows(
+        self.rows = StoredRows(
             self.database, self.ledger, self.now)
 
 

@@ -61,8 +61,8 @@ def is_conflict(exc: Exception) -> bool:
 class Database:
     """The journal's database, which opens on first use.
 
-    Every method except ``open`` and ``transaction`` raises
-    ``JournalUnavailable`` when the database or its URL cannot be used.
+    Every method except ``open`` raises ``JournalUnavailable`` when the
+    database or its URL cannot be used.
 
     :param url: replaces the configured one
     """
@@ -71,7 +71,7 @@ class Database:
                  limits: engines.Limits = engines.Limits()) -> None:
         self._conf = conf
         self._url = url
-        self._limits = limits
+        self.limits = limits
         self._silence = backoff.Backoff(limits.backoff, limits.backoff)
         self._mutex = threading.Lock()
         self._engine: sa.engine.Engine | None = None
@@ -86,35 +86,24 @@ class Database:
                     sqlite.create(url) if url.get_backend_name() == 'sqlite'
                     else engines.create(
                         url, self._conf.aggregate_mirror_database,
-                        self._limits))
+                        self.limits))
             return self._engine
 
-    @contextlib.contextmanager
-    def transaction(self, lock_wait: float | None = None) -> abc.Iterator[Any]:
-        """Open a connection in a new transaction, committed on exit."""
-        with self.open().begin() as connection, engines.lock_wait(
-                connection, self._limits, lock_wait):
-            yield connection
-
-    def run(self, work: abc.Callable[[Any], T], insist: bool = False,
-            lock_wait: float | None = None) -> T:
+    def run(self, work: abc.Callable[[Any], T], insist: bool = False) -> T:
         """Run work in one transaction; retry on deadlock or write conflict.
 
         :param work: takes a connection; may be called several times
         :param insist: whether to make an attempt during a back-off, too
-        :param lock_wait: seconds that a statement may wait for locks of other
-            sessions; None for the limit of the process. An SQLite file has a
-            limit of its own
-        :raises JournalLocked: when a statement waited that long
+        :raises JournalLocked: when a statement waited in vain for a lock
         :raises JournalNotAsked: when no time or connection is left
         :raises JournalUnavailable: when the database is unavailable; of all
             three, nothing was written, unless only the response to the COMMIT
             was lost
         """
         def attempt() -> T:
-            with engines.attempt(self._limits, self._silence, insist):
+            with engines.attempt(self.limits, self._silence, insist):
                 self.prepare()
-                with self.transaction(lock_wait) as connection:
+                with self.open().begin() as connection:
                     return work(connection)
 
         try:
@@ -130,7 +119,7 @@ class Database:
     def schema(self) -> migration.Schema:
         """Read which tables there are, and their version."""
         def read() -> migration.Schema:
-            with self.transaction() as connection:
+            with self.open().begin() as connection:
                 return migration.read(connection)
 
         return _repeat(read)
@@ -138,7 +127,7 @@ class Database:
     @translated()
     def check_tables(self) -> migration.Schema:
         """Read the schema, and check that its tables have their columns."""
-        with self.transaction() as connection:
+        with self.open().begin() as connection:
             return migration.check_tables(connection)
 
     def check(self) -> None:

@@ -77,7 +77,7 @@ class TestDrift(doubles.TestCase):
         """Placement's log is no remedy."""
         self.cloud({'zone': {'h1'}}, n1=set())
         self.assertEqual({}, self.journal.ledger.entries())
-        with engine.Database(self.conf).transaction() as connection:
+        with engine.Database(self.conf).open().begin() as connection:
             models.ledger.drop(connection)
         self.assertRaises(exceptions.JournalUnavailable, self.find)
 

@@ -132,7 +132,7 @@ class TestJournal(doubles.TestCase):
     def test_backlog_without_a_failure(self):
         """Nothing is claimed of who has tried what."""
         self.hand_over('h1')
-        with engine.Database(self.conf).transaction() as connection:
+        with engine.Database(self.conf).open().begin() as connection:
             connection.exec_driver_sql(
                 "UPDATE dirty SET created_at = 0, last_error = ''")
         finding, = journal.backlog(self.deployment)
@@ -141,7 +141,7 @@ class TestJournal(doubles.TestCase):
         self.assertNotIn('agent', finding.text)
 
     def tables(self) -> dict[str, list[object]]:
-        with engine.Database(self.conf).transaction() as connection:
+        with engine.Database(self.conf).open().begin() as connection:
             return {table.name: connection.execute(sa.select(table)).all()
                     for table in models.metadata.sorted_tables}
 
@@ -158,7 +158,7 @@ class TestJournal(doubles.TestCase):
         self.record('h1')
         for table in models.metadata.tables:
             for command in 'CREATE', 'DROP':
-                with engine.Database(self.conf).transaction() as connection:
+                with engine.Database(self.conf).open().begin() as connection:
                     connection.exec_driver_sql(
                         'CREATE TRIGGER denied BEFORE INSERT ON %s BEGIN '
                         "SELECT RAISE(ABORT, 'denied'); END" % table
@@ -329,7 +329,7 @@ class TestJournal(doubles.TestCase):
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.journal.db.sqlite.BUSY_TIMEOUT', 0.01))
         self.journal.rows.all()
-        with engine.Database(self.conf).transaction():
+        with engine.Database(self.conf).open().begin():
             finding, = journal.tables(self.deployment)
         self.assertIn("fuser -v '%s'" % existing.sqlite_file(self.conf),
                       finding.text)

@@ -14,7 +14,7 @@ class TestRowLocks(testtools.TestCase):
         self.locks = lock_waits.RowLocks()
         self.waits = []
 
-    def wait(self, ids, _lock_wait):
+    def wait(self, ids):
         """Wait in vain for the lock of one of the rows."""
         self.waits.append(ids)
         raise exceptions.JournalLocked('locked')

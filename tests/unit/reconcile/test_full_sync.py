@@ -72,7 +72,7 @@ class SyncTest(doubles.TestCase):
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.journal.db.sqlite.BUSY_TIMEOUT', 0.0))
         lock = contextlib.ExitStack()
-        lock.enter_context(engine.Database(self.conf).transaction())
+        lock.enter_context(engine.Database(self.conf).open().begin())
         self.addCleanup(lock.close)
 
     @staticmethod

@@ -52,14 +52,14 @@ class TestLockedFile(testtools.TestCase):
 
     def test_wait_of_a_call(self):
         """It leaves half of the time for the other parts of the call."""
-        with engine.Database(self.conf).transaction(), deadline.within(2.0):
+        with engine.Database(self.conf).open().begin(), deadline.within(2.0):
             self.assertRaises(exceptions.JournalUnavailable,
                               engine.Database(self.conf).schema)
         self.assertThat(self.now, matchers.LessThan(1.1))
 
     def test_wait_of_a_command(self):
         """It is limited, too."""
-        with engine.Database(self.conf).transaction():
+        with engine.Database(self.conf).open().begin():
             self.assertRaises(exceptions.JournalUnavailable,
                               engine.Database(self.conf).schema)
         self.assertThat(self.now, matchers.LessThan(sqlite.BUSY_TIMEOUT + 1))

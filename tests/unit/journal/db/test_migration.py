@@ -32,7 +32,7 @@ class TestTables(testtools.TestCase):
         self.database = engine.Database(self.conf)
 
     def execute(self, *statements):
-        with self.database.transaction() as connection:
+        with self.database.open().begin() as connection:
             for statement in statements:
                 connection.exec_driver_sql(statement)
 
@@ -40,7 +40,7 @@ class TestTables(testtools.TestCase):
         return existing.migrate(self.conf)
 
     def names(self):
-        with self.database.transaction() as connection:
+        with self.database.open().begin() as connection:
             return set(sa.inspect(connection).get_table_names()) - {
                 # SQLite's own table, which older SQLAlchemy also lists.
                 'sqlite_sequence'}
@@ -175,7 +175,7 @@ class TestTables(testtools.TestCase):
                 error = self.assertRaises(exceptions.WrongDatabase, attempt)
                 self.assertIn('the %s is missing: move %s* to another '
                               'directory' % (name, file), str(error))
-            with self.database.transaction() as connection:
+            with self.database.open().begin() as connection:
                 models.metadata.tables[table].drop(connection, checkfirst=True)
                 models.metadata.tables[table].create(connection)
 

@@ -96,7 +96,7 @@ class TestFailures(doubles.TestCase):
 
     @engine.translated()
     def fill_database(self, database: engine.Database) -> None:
-        with database.transaction() as connection:
+        with database.open().begin() as connection:
             connection.exec_driver_sql('PRAGMA max_page_count = 1')
             connection.exec_driver_sql(
                 'CREATE TABLE big AS SELECT zeroblob(9e6)')
@@ -121,7 +121,7 @@ class TestFailures(doubles.TestCase):
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.journal.db.sqlite.BUSY_TIMEOUT', 0.01))
         self.record('h0')
-        with engine.Database(self.conf).transaction():
+        with engine.Database(self.conf).open().begin():
             self.assert_reported(
                 'is locked by another process: find it with "fuser -v %s"'
                 % (self.directory / 'journal.sqlite'))
@@ -162,7 +162,7 @@ class TestFailures(doubles.TestCase):
         file.with_name('journal.sqlite').write_bytes(b'no database' * 999)
 
     def execute(self, statement: str) -> None:
-        with engine.Database(self.conf).transaction() as connection:
+        with engine.Database(self.conf).open().begin() as connection:
             connection.exec_driver_sql(statement)
 
     def test_file_that_was_removed(self) -> None:
