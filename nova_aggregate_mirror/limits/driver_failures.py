@@ -118,9 +118,10 @@ def of_database(exc: BaseException, waited: float = 0.0,
     :param waited: seconds that passed before the error
     :param handled: the error that was handled when the database was called
     """
-    # An error that names a file is the cause, whatever led to it.
+    # One of this package, or one that names a file, is the cause itself.
+    is_cause = isinstance(exc, Observed) or bool(getattr(exc, 'filename', ''))
     errors = chain(exc, handled)
-    for error in [exc] if getattr(exc, 'filename', '') else errors:
+    for error in [exc] if is_cause else errors:
         cause = _of_driver(error)
         if cause == causes.silent(0):  # No driver tells how long.
             return causes.silent(waited)

@@ -28,13 +28,6 @@ from nova_aggregate_mirror.limits import engines
 BUSY_TIMEOUT = 5.0
 
 
-class _FileFailure(driver_failures.Observed):
-    """What keeps SQLite from using a file."""
-
-    # As each error of a file has one: its cause is not looked at.
-    filename = 'journal'
-
-
 def create(url: sa.engine.URL) -> sa.engine.Engine:
     """Create an engine with a write-ahead log and persistent connections.
 
@@ -96,7 +89,7 @@ def failure(error: OSError, path: pathlib.Path) -> OSError:
     """Return the error to raise instead, about a path that may not exist."""
     place = existing(path)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return _FileFailure(causes.FILE_FULL.with_step(
+        return driver_failures.Observed(causes.FILE_FULL.with_step(
             place if place.is_dir() else place.parent))
     owner = place.stat().st_uid
     # A file of root is no reason to run this as root.
@@ -104,7 +97,7 @@ def failure(error: OSError, path: pathlib.Path) -> OSError:
         cause = causes.FILE_DENIED.with_step(place)
         if owner != os.geteuid():
             cause = causes.FILE_OF_ANOTHER.with_step(accounts.user(owner))
-        return _FileFailure(cause.with_detail(place))
+        return driver_failures.Observed(cause.with_detail(place))
     return OSError(error.errno, error.strerror, str(path))
 
 
@@ -114,11 +107,11 @@ def _raise_cause(file: pathlib.Path, error: BaseException) -> None:
     kind = getattr(error, 'sqlite_errorcode', 0) & 0xff
     quoted = shlex.quote(str(file))
     if kind == sqlite3.SQLITE_FULL:
-        raise _FileFailure(causes.FILE_FULL.with_step(file.parent))
+        raise driver_failures.Observed(causes.FILE_FULL.with_step(file.parent))
     if kind == sqlite3.SQLITE_BUSY:
-        raise _FileFailure(causes.FILE_LOCKED.with_step(quoted))
+        raise driver_failures.Observed(causes.FILE_LOCKED.with_step(quoted))
     if kind in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        raise _FileFailure(causes.FILE_DAMAGED.with_step(quoted))
+        raise driver_failures.Observed(causes.FILE_DAMAGED.with_step(quoted))
     if kind in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR,
                 sqlite3.SQLITE_READONLY):
         # What SQLite could not do fails again, and the system says why.
@@ -128,7 +121,8 @@ def _raise_cause(file: pathlib.Path, error: BaseException) -> None:
             raise failure(exc, file) from exc
         try_write(file.parent)
     if kind == sqlite3.SQLITE_IOERR:
-        raise _FileFailure(causes.IO_ERROR.with_detail(file.parent))
+        raise driver_failures.Observed(
+            causes.IO_ERROR.with_detail(file.parent))
 
 
 def _forget_connections() -> None:
