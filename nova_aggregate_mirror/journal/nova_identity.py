@@ -49,9 +49,15 @@ def is_same(database: engine.Database, stored: frozenset[str],
     """
     if stored & mappings.keys():
         return True
-    unmarked, has_content = database.run(_content)
-    if not has_content:
+
+    def read(connection: Any) -> tuple[Any, Any]:
+        marks = connection.execute(_LEDGER).all()
+        return marks, connection.scalar(_ROW)
+
+    marks, row = database.run(read)
+    if not (marks or row):
         return False
+    unmarked = {uuid for uuid, mark in marks if mark is None}
     if unmarked & aggregates().keys():
         return True
     recorded = ', '.join(sorted(stored))
@@ -69,11 +75,3 @@ def is_same(database: engine.Database, stored: frozenset[str],
 def cells(connection: Any) -> frozenset[str]:
     """Read the cell UUIDs of the nova that the journal belongs to."""
     return frozenset(connection.scalars(sa.select(models.cells.c.cell_uuid)))
-
-
-def _content(connection: Any) -> tuple[frozenset[str], bool]:
-    """Read the unmarked aggregates, and whether there is any ledger or row."""
-    marks = connection.execute(_LEDGER).all()
-    unmarked = frozenset(uuid for uuid, mark in marks if mark is None)
-    row = connection.execute(_ROW).first()
-    return unmarked, bool(marks or row)
