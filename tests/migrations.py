@@ -59,7 +59,7 @@ def at_once(confs: abc.Sequence[cfg.ConfigOpts]) -> None:
         if existing.sqlite_file(confs[number]) is None:
             _on_write('before_cursor_execute', wait)
         existing.migrate(confs[number])
-        engine.Database(confs[number]).check()
+        engine.Database(confs[number]).prepare(migrates=False)
 
     processes.at_once(len(confs), work)
 

@@ -130,34 +130,27 @@ class Database:
         with self.open().begin() as connection:
             return migration.check_tables(connection)
 
-    def check(self) -> None:
-        """Check that the tables are up to date, without writing."""
-        schema = self.schema()
-        if schema.is_outdated:
-            raise exceptions.JournalUnavailable(
-                'has %s; this release needs version %s'
-                % (schema, migration.HEAD), JOURNAL,
-                step='run "%s" once' % commands.DB_SYNC)
-        self._is_prepared = True
+    def prepare(self, migrates: bool = True) -> None:
+        """Check the version of the tables once.
 
-    @translated()
-    def prepare(self) -> None:
-        """Check the tables once; migrate those of an SQLite file.
-
-        An operator migrates those of a server once for all controllers.
+        :param migrates: whether to migrate those of an SQLite file; an
+            operator migrates those of a server once for all controllers
         """
         if self._is_prepared:
             return
         # Without the mutex: while a server hangs, each caller would wait for
         # the attempts of all earlier callers.
-        is_file = self.open().dialect.name == 'sqlite'
         try:
-            if is_file and self.schema().is_outdated:
+            schema = self.schema()
+            if schema.is_outdated:
+                if not migrates or self.open().dialect.name != 'sqlite':
+                    raise exceptions.JournalUnavailable(
+                        'has %s; this release needs version %s'
+                        % (schema, migration.HEAD), JOURNAL,
+                        step='run "%s" once' % commands.DB_SYNC)
                 with translated(), self.open().begin() as connection:
                     migration.upgrade(connection)
-                self._is_prepared = True
-            else:
-                self.check()
+            self._is_prepared = True
         except exceptions.JournalNotAsked:
             # The next attempt continues with its connection.
             raise

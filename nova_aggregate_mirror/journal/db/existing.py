@@ -70,7 +70,7 @@ def open_existing(conf: cfg.ConfigOpts) -> engine.Database:
         sqlite.try_write(sqlite.existing(file.parent))
         return open_empty(conf)
     database = engine.Database(conf)
-    database.check()
+    database.prepare(migrates=False)
     return database
 
 

@@ -117,7 +117,7 @@ class TestTransactions(testtools.TestCase):
     def test_database_that_is_open_already(self):
         """A command that has already opened it does not open it again."""
         existing.migrate(self.conf)
-        self.transactions.check()
+        self.transactions.prepare(migrates=False)
         with statements.Statements() as executed:
             self.transactions.run(self.fails())
         self.assertFalse(
