@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exceptions of the package, either retriable or permanent.
 
-It is long because the tree is drawn and defined in one place.
+It is long because the tree is drawn, which says what each class is for, and
+defined in one place.
 
 ::
 
@@ -32,7 +33,7 @@ It is long because the tree is drawn and defined in one place.
         |-- Contradiction         records of nova, or of placement, conflict
         |-- UnknownName           nothing has the given name
         |-- MissingCredentials    nova.conf has none for a service
-        |-- InvalidConfiguration  an option or an argument is invalid
+        |-- InvalidConfiguration  an option, argument or file cannot be used
         `-- UnexpectedNova        nova's internals are not supported
 """
 
@@ -141,26 +142,18 @@ class Retriable(MirrorError):
 
 
 class ServiceUnreachable(Retriable):
-    """A service, or keystone in front of it, could not be reached."""
-
     is_outage = True
 
 
 class DeadlineExceeded(Retriable):
-    """A service did not answer completely in time."""
-
     is_outage = True
 
 
 class OutOfTime(DeadlineExceeded):
-    """The requests of a call take more time than the call has."""
-
     may_have_moved = False
 
 
 class NotAuthorized(Retriable):
-    """Keystone or a service refused the credentials."""
-
     is_outage = True
     is_refusal = True
 
@@ -170,14 +163,10 @@ class Forbidden(NotAuthorized):
 
 
 class ServiceFailed(Retriable):
-    """A service, or a proxy in front of it, did not serve the request."""
-
     is_repeatable = True
 
 
 class MalformedAnswer(Retriable):
-    """An answer is not in the format of its service and cannot be read."""
-
     is_repeatable = True
 
 
@@ -204,15 +193,11 @@ class CellUnavailable(Retriable):
 
 
 class NovaUnavailable(Retriable):
-    """Nova's API database could not be read."""
-
     is_of_placement = False
     is_of_provider = False
 
 
 class JournalUnavailable(Retriable):
-    """The journal could not be read or written."""
-
     is_of_placement = False
     is_of_provider = False
 
@@ -232,8 +217,6 @@ class WrongDatabase(JournalUnavailable):
 
 
 class NotTried(Retriable):
-    """Skipped after failures, of placement or of other providers."""
-
     is_of_provider = False
 
     @classmethod
@@ -248,8 +231,6 @@ class NotTried(Retriable):
 
 
 class Stopped(Retriable):
-    """This process was stopped before it reached this call."""
-
     is_of_provider = False
 
 
@@ -262,8 +243,6 @@ class ProviderNotFound(Permanent):
 
 
 class RequestRejected(Permanent):
-    """A service understood the request and refused it."""
-
     is_of_configuration = True
 
 
@@ -272,8 +251,6 @@ class WrongPlacement(Permanent):
 
 
 class WrongNova(Permanent):
-    """The journal belongs to another nova."""
-
     is_unwritten = True
     is_of_placement = False
 
@@ -287,8 +264,6 @@ class Contradiction(Permanent):
 
 
 class UnknownName(Permanent):
-    """There is no host, aggregate, zone, server or other thing of a name."""
-
     is_of_placement = False
 
 
@@ -304,15 +279,11 @@ class MissingCredentials(Permanent):
 
 
 class InvalidConfiguration(Permanent):
-    """An option, an argument or a file that was given cannot be used."""
-
     is_of_placement = False
     is_of_configuration = True
 
 
 class UnexpectedNova(Permanent):
-    """Nova's internals differ from those that this release supports."""
-
     is_of_placement = False
 
 
