@@ -100,8 +100,6 @@ class MirrorError(Exception):
     """Whether placement, or the way to it, failed."""
     is_unwritten = False
     """Whether it is known that nothing was written to the journal."""
-    is_of_configuration = False
-    """Whether an option or an argument is to be corrected."""
     is_repeatable = False
     """Whether the answer came from something else than a working service, such
     as one backend of many: the same GET may be answered by another."""
@@ -243,7 +241,7 @@ class ProviderNotFound(Permanent):
 
 
 class RequestRejected(Permanent):
-    is_of_configuration = True
+    """A service understood the request and refused it."""
 
 
 class WrongPlacement(Permanent):
@@ -275,12 +273,10 @@ class MissingCredentials(Permanent):
 
     options: abc.Sequence[str] = ()
     is_of_placement = False
-    is_of_configuration = True
 
 
 class InvalidConfiguration(Permanent):
     is_of_placement = False
-    is_of_configuration = True
 
 
 class UnexpectedNova(Permanent):

@@ -319,7 +319,8 @@ def _cause(kind: Kind, exc: Exception, exchange: _Exchange,
         return exchange.cause
     if kind is exceptions.DeadlineExceeded:
         return causes.SLOW.with_detail(waited)
-    if kind.is_of_configuration:
+    if issubclass(kind, exceptions.Permanent):
+        # Of what libraries raise, only a wrong configuration is permanent.
         return causes.CONFIGURATION.with_detail(_safe_text(exc))
     if isinstance(exc, library_errors.NoEndpoint):
         return exc.cause
