@@ -125,8 +125,8 @@ def _mistake(conf: cfg.ConfigOpts, group: str, option: cfg.Opt
     may_be_empty = (option.default in (None, '')
                     or option.name == 'mysql_sql_mode')
     # Oslo.config reads the empty value of a number as None.
-    is_empty = any(element is None or not str(element).strip()
-                   for element in elements)
+    texts = [str(element).strip() for element in elements]
+    is_empty = None in elements or '' in texts
     has_no_hook = option.name == 'hooks' and not elements
     if not has_no_hook and (may_be_empty or not is_empty):
         return None

@@ -53,9 +53,10 @@ translated = functools.partial(engines.translated, PARTY, _kind)
 def is_conflict(exc: Exception) -> bool:
     """Check whether the error is a conflict, which a retry resolves."""
     # MariaDB reports codes that oslo.db has no class for.
+    chain = driver_failures.chain(exc)
+    codes = [error.args[0] for error in chain if error.args]
     return isinstance(exc, db_exc.DBDeadlock) or any(
-        error.args and error.args[0] in CHANGED
-        for error in driver_failures.chain(exc))
+        code in CHANGED for code in codes)
 
 
 class Database:
