@@ -23,7 +23,7 @@ ERROR_LENGTH = 1000
 _DIRTY, ID = models.dirty.c, models.dirty.c.id == sa.bindparam('row')
 IDS = _DIRTY.id.in_(engines.SOME)
 _INSERT = sa.insert(models.dirty)
-_DELETE = sa.delete(models.dirty).where(IDS)
+DELETE = sa.delete(models.dirty).where(IDS)
 _HAND_OVER = sa.update(models.dirty).where(ID).values(
     running=False, attempts=_DIRTY.attempts + 1,
     last_error=sa.bindparam('error'), mirrored_at=None)
@@ -78,7 +78,10 @@ class Rows:
 
     def close(self, ids: abc.Iterable[str]) -> int:
         """Delete rows whose operations placement reflects; return how many."""
-        return self._write(_DELETE, ids)
+        parameters = {'some': sorted(ids)}
+        return int(self._database.run(
+            lambda connection: connection.execute(
+                DELETE, parameters).rowcount))
 
     def hand_over(self, row: journal.Row, error: str) -> None:
         """Hand the row of a finished operation over to the agent.
@@ -103,20 +106,6 @@ class Rows:
     def _read(self, statement: Any, **values: Any) -> list[Any]:
         return self._database.run(
             lambda connection: list(connection.execute(statement, values)))
-
-    def _write(self, statement: Any, ids: abc.Iterable[str], **values: Any
-               ) -> int:
-        """Write to some rows; return how many were changed."""
-        chunks = list(engines.chunks(ids))
-
-        def work(connection: Any) -> int:
-            return sum(connection.execute(statement, {
-                'some': chunk, **values}).rowcount for chunk in chunks)
-
-        return self._run(work)
-
-    def _run(self, work: abc.Callable[[Any], engine.T]) -> engine.T:
-        return self._database.run(work)
 
 
 def storable(text: str, length: int = ERROR_LENGTH) -> str:

@@ -89,6 +89,9 @@ def lock_wait(connection: sa.engine.Connection, limits: engines.Limits
 class StoredRows(rows.Rows):
     """All rows of the journal, with the progress of mirroring them."""
 
+    def close(self, ids: abc.Iterable[str]) -> int:
+        return self._write(rows.DELETE, ids)
+
     def set_failed(self, errors: abc.Mapping[str, str],
                    mirrored: abc.Collection[str] = ()) -> None:
         """Record why rows could not be mirrored.
@@ -136,7 +139,19 @@ class StoredRows(rows.Rows):
                       row.mirrored_at is None)
                 for row in self._read(_BRIEFS)]
 
+    def _write(self, statement: Any, ids: abc.Iterable[str], **values: Any
+               ) -> int:
+        """Write to some rows; return how many were changed."""
+        chunks = list(engines.chunks(ids))
+
+        def work(connection: Any) -> int:
+            return sum(connection.execute(statement, {
+                'some': chunk, **values}).rowcount for chunk in chunks)
+
+        return self._run(work)
+
     def _run(self, work: abc.Callable[[Any], engine.T]) -> engine.T:
+        """Write in one transaction, which waits briefly for each lock."""
         def wait_briefly(connection: Any) -> engine.T:
             with lock_wait(connection, self._database.limits):
                 return work(connection)
