@@ -24,8 +24,6 @@ DATABASE_GROUP = cfg.OptGroup(
          'with the agent on it; otherwise configure one MySQL or PostgreSQL '
          'database for all of them. Each nova needs a journal of its own.')
 
-DEFAULT_CONNECTION = 'sqlite:///$state_path/aggregate_mirror/journal.sqlite'
-
 MIRROR, OBSERVE = 'mirror', 'observe'
 """Values of ``mode``."""
 
@@ -190,7 +188,8 @@ def _database_opts() -> list[cfg.Opt]:
     from oslo_db import options as db_options
     # They are nova's own objects: changed in place, they would change nova.
     opts: list[cfg.Opt] = copy.deepcopy(db_options.database_opts)
-    cfg.set_defaults(opts, connection=DEFAULT_CONNECTION)
+    cfg.set_defaults(opts, connection='sqlite:///$state_path/aggregate_mirror'
+                     '/journal.sqlite')
     return opts
 
 

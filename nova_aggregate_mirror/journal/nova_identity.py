@@ -60,16 +60,14 @@ def is_same(database: engine.Database, stored: frozenset[str],
     unmarked = {uuid for uuid, mark in marks if mark is None}
     if unmarked & aggregates().keys():
         return True
-    recorded = ', '.join(sorted(stored))
     present = ', '.join(sorted(mappings.values())) or 'none'
     raise exceptions.WrongNova(
-        'the journal belongs to another nova, with the cells %s; this '
-        'nova has the cells %s, and no aggregate of the journal'
-        % (recorded, present),
-        step='give each nova a database of its own in '
-        '[aggregate_mirror_database] connection; only if this '
-        'nova was rebuilt, with new cell mappings and aggregates, run "%s"'
-        % commands.BIND)
+        'the journal belongs to another nova, with the cells %s; this nova '
+        'has the cells %s, and no aggregate of the journal'
+        % (', '.join(sorted(stored)), present), step='give each nova a '
+        'database of its own in [aggregate_mirror_database] connection; only '
+        'if this nova was rebuilt, with new cell mappings and aggregates, run '
+        '"%s"' % commands.BIND)
 
 
 def cells(connection: Any) -> frozenset[str]:

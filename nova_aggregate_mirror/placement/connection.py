@@ -23,7 +23,6 @@ from nova_aggregate_mirror.limits import deadline
 LOG = logging.getLogger(__name__)
 
 _GROUP = 'placement'
-
 REDISCOVERY = 5.0
 """Minimum seconds between two looks at the catalog, each of which takes a new
 token: failures for one provider must not cost the others that much."""

@@ -24,12 +24,10 @@ host_mappings = sa.table(
     sa.column('cell_id', sa.Integer))
 cell_mappings = sa.table(
     'cell_mappings', sa.column('id', sa.Integer), sa.column('uuid', sa.String),
-    sa.column('name', sa.String),
-    sa.column('database_connection', sa.Text))
+    sa.column('name', sa.String), sa.column('database_connection', sa.Text))
 compute_nodes = sa.table(
     'compute_nodes', sa.column('uuid', sa.String),
-    sa.column('host', sa.String),
-    sa.column('hypervisor_hostname', sa.String),
+    sa.column('host', sa.String), sa.column('hypervisor_hostname', sa.String),
     sa.column('deleted', sa.Integer))
 
 # Statements are built once, because building takes longer than executing.

@@ -267,10 +267,10 @@ JOURNALS: dict[str, Fault] = {
         '[aggregate_mirror_database] connection'),
     'wiki': Fault(
         faults.altered('DROP TABLE dirty', 'CREATE TABLE wiki (id INT)'),
-        'is not a journal: it has the tables wiki, but no table dirty',
+        'is not a journal: it has tables such as wiki, but no table dirty',
         'give the journal an empty database of its own'),
     'file of another program': Fault(
-        faults.wiki_file, 'has the tables pages, but no table dirty',
+        faults.wiki_file, 'has tables such as pages, but no table dirty',
         migration.USE_ANOTHER_FILE),
     'column': Fault(
         faults.altered('ALTER TABLE dirty DROP COLUMN attempts'),

@@ -15,7 +15,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror import plurals
 
 VERSIONS = ('0001',)
 """Every migration, oldest first; nova-api does not load alembic for them."""
@@ -136,8 +135,8 @@ def _wrong(connection: sa.engine.Connection, tables: abc.Set[str], part: str
         kind = causes.FILE_DAMAGED.kind
         step = causes.MOVE % shlex.quote(url.database or '')
     if part == ROWS and not is_own:
-        problem = 'is not a journal: it has the tables %s, but no %s' % (
-            plurals.some(tables - OWN or tables, limit=3), part)
+        problem = 'is not a journal: it has tables such as %s, but no %s' % (
+            ', '.join(sorted(tables - OWN or tables)[:3]), part)
     return exceptions.WrongDatabase(
         problem, 'the database ' + url.render_as_string(hide_password=True),
         step=step, kind=kind)
