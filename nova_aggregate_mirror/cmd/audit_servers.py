@@ -119,10 +119,10 @@ def build_audit(conf: cfg.ConfigOpts, past: abc.Iterable[full_syncs.Entry],
         from nova_aggregate_mirror.cmd import nova_objects
         nova_objects.prepare(conf)
         from nova_aggregate_mirror.audit import readers
-        from nova_aggregate_mirror.explain import zones
+        from nova_aggregate_mirror.explain import request as requests
     return readers.DatabaseAudit(
         conf, client.Client(conf), names, past, zone,
-        can_unpin=zones.can_unpin())
+        can_unpin=requests.can_unpin())
 
 
 def _past_syncs() -> list[full_syncs.Entry]:

@@ -206,5 +206,5 @@ def explain(cloud: gather.Cloud, host: str, operation: str, order: str
             placed.append(dataclasses.replace(row, reason=reason))
     staying = [row for row in rows if not row.operation]
     return departures.Answer(
-        host, placed + staying, gather.remarks(manager),
+        host, placed + staying, manager.remarks(),
         cells_down=bool(manager.cells_down))

@@ -13,7 +13,6 @@ import time
 from typing import Any
 
 from nova.conf import CONF
-from nova import servicegroup
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import candidates
@@ -30,7 +29,6 @@ from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror.explain.request import descriptions
 from nova_aggregate_mirror.explain.request import stored
 from nova_aggregate_mirror.explain import resource_holders
-from nova_aggregate_mirror.explain import zones
 from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import deadline
@@ -50,6 +48,7 @@ Facts = facts.Facts
 Refusal = facts.Refusal
 
 QUERY = 'query to placement'
+UNENFORCED = 'Nothing enforces zone %s: no aggregate has it%s.%s'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,8 +153,8 @@ def gather(cloud: Cloud, nova: source.Nova,
     """
     manager = manager_of(cloud, nova)
     facts = _before_scheduling(nova, request, manager, hosts, pending or {})
-    if request.stays_on:
-        return facts.staying_on(*request.stays_on)
+    if request.stays:
+        return facts.staying_on(request.instance.host, request.instance.node)
     trial = rehearsal.Rehearsal(
         cloud.context, request.spec, manager, request.tenant)
     try:
@@ -196,26 +195,16 @@ def manager_of(cloud: Cloud, nova: source.Nova) -> host_states.HostManager:
     return manager
 
 
-def remarks(manager: host_states.HostManager) -> list[str]:
-    """Return what is said first: what is down or could not be read."""
-    silent = problems.of_cells(
-        manager.cells_down, 'its hosts are not explained')
-    return [*manager.stopped_services(servicegroup.API().service_is_up),
-            *map(str, silent)]
-
-
 def _before_scheduling(nova: source.Nova, request: requests.SchedulingRequest,
                        manager: host_states.HostManager,
                        hosts: abc.Collection[str],
                        pending: abc.Mapping[str, float]) -> Facts:
     """Observe the request, and the hosts and services of nova."""
-    is_up = servicegroup.API().service_is_up
     computes: dict[str, Any] = {}
-    hosts_disabled: set[str] = set()
-    for uuid, services in manager.services.items():
+    for services in manager.services.values():
         computes |= services
-        if uuid in manager.cells and manager.cells[uuid].disabled:
-            hosts_disabled |= services.keys()
+    disabled = [manager.services[uuid] for uuid, cell
+                in manager.cells.items() if cell.disabled]
     nodes = nova.nodes_of(computes.keys())
     if manager.cells_down.keys() - nova.cells_down.keys():
         if not computes:
@@ -226,25 +215,42 @@ def _before_scheduling(nova: source.Nova, request: requests.SchedulingRequest,
             nodes={node: nova.nodes[node] for node in nodes})
     answer = explanation.Answer(
         {name: value for name, value in request.about.items() if value},
-        notes=[*request.notes, *zones.notes(request, manager)],
+        notes=[*request.notes, *_zone_notes(request, manager)],
         record=request.record, stays=request.stays,
-        remarks=[*remarks(manager), *request.remarks],
+        remarks=[*manager.remarks(), *request.remarks],
         cells_down=bool(manager.cells_down))
     all_nodes = frozenset(nova.nodes)
     return Facts(
-        nova, answer, request.operation, zones.of_hosts(manager),
-        zones.unpin(request),
+        nova, answer, request.operation, manager.zones(),
+        requests.unpin(request),
         scope=nova.nodes_of(hosts) if hosts else all_nodes,
         disabled={host: service.disabled_reason or ''
                   for host, service in computes.items() if service.disabled},
         forced_down=frozenset(host for host, service in computes.items()
                               if service.forced_down),
         down=frozenset(host for host, service in computes.items()
-                       if not is_up(service)),
+                       if not manager.is_up(service)),
         serviceless=all_nodes - nodes, pending=pending,
-        cells_disabled=nova.nodes_of(hosts_disabled),
+        cells_disabled=nova.nodes_of(frozenset().union(*disabled)),
         unmapped=nova.nodes_unmapped & all_nodes
         if request.operation == explanation.CREATE else frozenset())
+
+
+def _zone_notes(request: requests.SchedulingRequest,
+                manager: host_states.HostManager) -> abc.Iterator[str]:
+    """Note that the zone of a request is enforced by nothing."""
+    zone, default = (request.spec.availability_zone,
+                     CONF.default_availability_zone)
+    existing = {aggregate.metadata.get(host_states.ZONE)
+                for aggregate in manager.aggs_by_id.values()}
+    if not zone or zone in existing or zone == default and (
+            filter_table.enabled(filter_table.DEFAULT_ZONE, CONF)):
+        return
+    step = requests.unpin(request)
+    yield UNENFORCED % (
+        zone, ', and %s is not in [aggregate_mirror] request_filters'
+        % filter_table.DEFAULT_ZONE if zone == default else '',
+        ' To be rid of it, %s' % step if step else '')
 
 
 def _rejection(reader: candidates.CandidateReader,

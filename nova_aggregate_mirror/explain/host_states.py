@@ -16,6 +16,7 @@ from nova import objects
 from nova.objects import request_spec as spec_objects
 from nova.scheduler import host_manager
 from nova.scheduler import manager
+from nova import servicegroup
 
 from nova_aggregate_mirror import dates
 from nova_aggregate_mirror import exceptions
@@ -24,6 +25,7 @@ from nova_aggregate_mirror.explain import filter_runs
 from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror import nova_signatures
 from nova_aggregate_mirror.placement import isolation
+from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.scheduler import free_addresses
 from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror import source
@@ -31,6 +33,8 @@ from nova_aggregate_mirror.source import cells as nova_cells
 
 REQUIRED = 'nova-scheduler', 'nova-conductor'
 """Services without which no server gets a host."""
+
+ZONE = 'availability_zone'
 
 # Methods that are called or overridden and are not public in nova.
 PARAMETERS = {
@@ -93,6 +97,7 @@ class HostManager(host_manager.HostManager):
 
     def __init__(self, for_each: isolation.Each = isolation.in_turn) -> None:
         self._for_each = for_each
+        self.is_up = servicegroup.API().service_is_up
         self._readers: dict[str, abc.Callable[[], Any]] = {}
         """Host to what reads the instances of all hosts of its cell."""
         self.services: dict[str, abc.Mapping[str, Any]] = {}
@@ -122,6 +127,15 @@ class HostManager(host_manager.HostManager):
     def _init_aggregates(self) -> None:
         with _reading('aggregates'):
             super()._init_aggregates()
+
+    def zones(self) -> dict[str, str]:
+        """Return the hosts of aggregates with a zone, each with that."""
+        zones: dict[str, str] = {}
+        for aggregate in self.aggs_by_id.values():
+            if ZONE in aggregate.metadata:
+                zones |= dict.fromkeys(
+                    aggregate.hosts, aggregate.metadata[ZONE])
+        return zones
 
     def run_filters(self, states: abc.Sequence[host_manager.HostState],
                     spec: Any, named: abc.Iterable[Any] = ()
@@ -187,21 +201,23 @@ class HostManager(host_manager.HostManager):
         self.enabled_cells = [cell for cell in self.cells.values()
                               if not cell.disabled]
 
-    def stopped_services(self, is_up: abc.Callable[[Any], bool]
-                         ) -> abc.Iterator[str]:
-        """Say which of the required services are not up anywhere."""
+    def remarks(self) -> list[str]:
+        """Return which required services are down, and the unread cells."""
+        remarks = list[str]()
         for binary in REQUIRED if self.control is not None else ():
             services = [service for service in self.control or ()
                         if service.binary == binary]
-            if any(map(is_up, services)):
+            if any(map(self.is_up, services)):
                 continue
             reports = [service.last_seen_up or service.created_at
                        for service in services]
             what = 'nova has none' if not reports else (
                 'the last report is of %s' % dates.iso(
                     max(reports).timestamp()))
-            yield 'No %s is up, %s: no server gets a host. Start it.' % (
-                binary, what)
+            remarks.append('No %s is up, %s: no server gets a host. Start it.'
+                           % (binary, what))
+        return remarks + [str(problem) for problem in problems.of_cells(
+            self.cells_down, 'its hosts are not explained')]
 
     def get_compute_nodes_by_host_or_node(self, ctxt: Any, host: Any,
                                           node: Any, cell: Any = None) -> Any:

@@ -7,6 +7,7 @@ import dataclasses
 import json
 from typing import Any
 
+from nova.api.openstack import api_version_request as compute_api
 from nova.conf import CONF
 from nova import context as nova_context
 from nova import exception as nova_exception
@@ -21,6 +22,7 @@ from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror.scheduler import moving
 from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import connections
@@ -43,11 +45,10 @@ class SchedulingRequest:
     """Parts of the request that are not explained."""
     remarks: list[str] = dataclasses.field(default_factory=list)
     record: explanation.ServerRecord | None = None
-    stays_on: tuple[str, str] | None = None
-    """The host and node of a server that does not leave them: nova-scheduler
-    is not asked."""
+    instance: Any = None
+    """None if the server does not exist, or is in no cell."""
     stays: str = ''
-    """Why it is not asked."""
+    """Why it does not leave its host, so that nova-scheduler is not asked."""
     tenant: str = ''
     """The name of the project, if the request was given with one."""
     fills: bool = False
@@ -83,6 +84,21 @@ def decoded(image: abc.Mapping[str, Any]) -> dict[str, Any]:
     return {**image, 'properties': {
         name: json.loads(value) if name in _DEVICES else value
         for name, value in image['properties'].items()}}
+
+
+def can_unpin() -> bool:
+    """Check whether the compute API changes the zone of a server."""
+    return bool(compute_api.max_api_version() >= compute_api.APIVersionRequest(
+        moving.UNPIN_VERSION))
+
+
+def unpin(request: SchedulingRequest) -> str:
+    """Return what unpins a server that exists from its zone."""
+    if request.operation == explanation.CREATE or not request.record:
+        return ''
+    command = moving.unpin(
+        str(request.about['server']), request.record.state, can_unpin())
+    return 'unpin the server from its zone: ' + command if command else ''
 
 
 def check_zone(context: Any, zone: str) -> None:

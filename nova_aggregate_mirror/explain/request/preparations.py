@@ -33,8 +33,6 @@ class PreparedRequest(requests.SchedulingRequest):
     context: Any
     cell_context: Any
     """The same, targeted at the cell of the server, as in nova-conductor."""
-    instance: Any
-    """None if it is in no cell."""
     cell: Any
     networks: Any
     """Those that replace the server's, of ``requested_networks``."""
@@ -49,11 +47,6 @@ class PreparedRequest(requests.SchedulingRequest):
     """The host that was named for an evacuation."""
     has_failed: bool = False
     """Whether it was made before: the stored request has image and zone."""
-
-    def stay(self, why: str) -> None:
-        """Keep the server on its host, without nova-scheduler."""
-        self.stays_on = self.instance.host, self.instance.node
-        self.stays = why
 
 
 def read_again(request: PreparedRequest) -> None:
@@ -100,7 +93,7 @@ def leave_host(request: PreparedRequest) -> None:
 def offloaded(request: PreparedRequest) -> None:
     """Set the zone: ``API.unshelve`` and ``unshelve_instance``."""
     if request.instance.vm_state == vm_states.SHELVED:
-        request.stay(ON_ITS_HOST)
+        request.stays = ON_ITS_HOST
     elif request.zone:
         requests.check_zone(request.context, request.zone)
         request.spec.availability_zone = request.zone
@@ -119,7 +112,8 @@ def new_image(request: PreparedRequest) -> None:
     else:
         is_kept = image is None or image.get('id') == instance.image_ref
     if is_kept:
-        return request.stay(KEPT_IMAGE)
+        request.stays = KEPT_IMAGE
+        return
     if not request.has_failed:
         spec.image = objects.ImageMeta.from_dict(image)
     spec.force_hosts, spec.force_nodes = [instance.host], [instance.node]
