@@ -62,6 +62,12 @@ def consume(state: Any, spec: request_spec.RequestSpec, server: str) -> None:
         state, spec, instance_uuid=server)
 
 
+def _with_addresses(states: list[Any], spec: request_spec.RequestSpec
+                    ) -> list[Any]:
+    addresses = request_spec.get_addresses(spec)
+    return addresses.passing(states) if addresses else states
+
+
 class Filling:
     """Host states, from which one server after the other is taken.
 
@@ -80,18 +86,16 @@ class Filling:
         """Each server that was placed, to its host."""
 
     def choose(self, spec: request_spec.RequestSpec,
-               answers: candidates.Answers,
-               hosts: abc.Iterable[Any] | None = None) -> list[Any]:
+               answers: candidates.Answers) -> list[Any]:
         """Return the weighed hosts that pass, the best first.
 
-        :param hosts: the host states to choose from; by default all
         :raises Refusal: one of nova's filters or weighers fails
         """
         self._stop_time()
         offered = candidates.by_provider(itertools.chain(
             *map(self._fitting, answers)))
         states = []
-        for state in self._states if hosts is None else hosts:
+        for state in _with_addresses(self._states, spec):
             if state.uuid in offered:
                 # A filter may leave out some of them.
                 state.allocation_candidates = offered[state.uuid]
@@ -134,18 +138,16 @@ class Filling:
     def fill(self, spec: request_spec.RequestSpec, answers: candidates.Answers
              ) -> abc.Iterator[str]:
         """Create servers until none finds a host; return the host of each."""
-        addresses = request_spec.get_addresses(spec)
         group, topology = spec.instance_group, spec.numa_topology
         for _number in range(explanation.MAX_SERVERS):
             # The server before this one was fitted to the cells of its host.
             spec.numa_topology = topology and topology.obj_clone()
-            hosts = addresses.passing(self._states) if addresses else None
             server = uuidutils.generate_uuid()
             spec.instance_uuid = server
             if group:
                 # Nova adds a server to its group before it schedules it.
                 group.members = [*group.members, server]
-            weighed = self.choose(spec, answers, hosts)
+            weighed = self.choose(spec, answers)
             if not weighed:
                 return
             self.place(server, weighed[0].obj, '', spec)
@@ -174,9 +176,7 @@ class Filling:
         _nodes, runs, _passed = self._manager.run_filters(left, spec)
         for run in runs:
             reasons |= dict.fromkeys(run.rejected, run.name)
-        addresses = request_spec.get_addresses(spec)
-        free = {state.uuid for state in (
-            addresses.passing(left) if addresses else left)}
+        free = {state.uuid for state in _with_addresses(left, spec)}
         return reasons | {state.uuid: 'addresses' for state in left
                           if state.uuid not in free}
 

@@ -25,7 +25,7 @@ NO_PLUGIN_FAILURES = (
     exceptions.MirrorError, *engines.LIBRARY_ERRORS, cfg.Error)
 
 # A pattern for each host would be compiled for each host.
-_NAME = re.compile(r'[\w.-]+')
+_NAME = re.compile(r'([\w.-]+)')
 
 NOVA_FILTERS = 'nova.scheduler.filters'
 
@@ -79,10 +79,16 @@ class _Messages(logging.Handler):
             self._last[state.uuid] = record
 
     def last_message(self, state: host_manager.HostState) -> str:
-        """Return the last message about a host state; empty without one."""
+        """Return the last message about a host state; empty without one.
+
+        The host has no name in it, so that hosts in one state are alike.
+        """
         if state.uuid not in self._last:
             return ''
-        return _without_names(self._last[state.uuid].getMessage(), state)
+        message = self._last[state.uuid].getMessage()
+        parts = _NAME.split(message.replace(str(state), state.host))
+        return ''.join(explanation.HOST if part == state.host else part
+                       for part in parts)
 
 
 def _readable(arg: Any) -> Any:
@@ -95,14 +101,6 @@ def _readable(arg: Any) -> Any:
         name = request.alias_name or 'for port %s' % request.requester_id
         texts.append('%d %s' % (request.count, name))
     return ', '.join(texts)
-
-
-def _without_names(text: str, state: host_manager.HostState) -> str:
-    """Replace the host in a message, so that hosts in one state are alike."""
-    def general(match: re.Match[str]) -> str:
-        return explanation.HOST if match[0] == state.host else match[0]
-
-    return _NAME.sub(general, text.replace(str(state), state.host))
 
 
 def run(handler: Any, host_filter: Any, states: list[Any], spec: Any,

@@ -115,7 +115,11 @@ def _pending(open_journal: abc.Callable[[], store.Journal],
 def _of_arguments(cloud: Cloud, args: argparse.Namespace
                   ) -> requests.SchedulingRequest:
     """Return the request of a described server, or of an existing one."""
-    image = _image(args.image, args.properties)
+    image: dict[str, Any] = {'properties': {}}
+    if args.image:
+        with deadline.within(CONF.aggregate_mirror.request_timeout):
+            image = resources.read_image(CONF, args.image)
+    image['properties'].update(args.properties)
     if args.server:
         return stored.of_server(
             cloud.context, cloud.placement, args.server, args.operation,
@@ -129,16 +133,6 @@ def _of_arguments(cloud: Cloud, args: argparse.Namespace
         explanation.MAX_SERVERS if fills else args.count, args.tenant)
     request.fills = fills
     return request
-
-
-def _image(identifier: str, properties: abc.Sequence[tuple[str, str]]
-           ) -> abc.Mapping[str, Any]:
-    """Return the image, if any, with these properties added or replaced."""
-    if not identifier:
-        return {'properties': dict(properties)}
-    with deadline.within(CONF.aggregate_mirror.request_timeout):
-        image = resources.read_image(CONF, identifier)
-    return {**image, 'properties': {**image['properties'], **dict(properties)}}
 
 
 def gather(cloud: Cloud, nova: source.Nova,

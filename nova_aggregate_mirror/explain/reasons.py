@@ -174,7 +174,11 @@ def _of_trait(condition: Condition, node: str, facts: Facts) -> Reason:
 def _of_membership(condition: Condition, node: str, facts: Facts) -> Reason:
     aggregates = facts.nova.aggregates
     required = frozenset(condition.names)
-    membership = _membership(condition, facts.nova)
+    membership = condition.origin.name
+    if not membership:
+        membership = 'aggregate ' + _titles(condition.names, facts.nova)
+    elif not condition.origin.zone:
+        membership = 'an aggregate for ' + membership
     lacking = sorted(required & facts.nova.wanted(node))
     if lacking:
         names = _titles(lacking, facts.nova)
@@ -253,14 +257,6 @@ def of_filter(run: facts.FilterRun, node: str, facts: Facts) -> Reason:
     return reason(
         key, facts, '%s: %s' % (run.name, message) if message else run.name,
         filter=run.name, module=run.module)
-
-
-def _membership(condition: Condition, nova: source.Nova) -> str:
-    if condition.origin.zone:
-        return condition.origin.name
-    if condition.origin.name:
-        return 'an aggregate for %s' % condition.origin.name
-    return 'aggregate ' + _titles(condition.names, nova)
 
 
 def _titles(uuids: abc.Iterable[str], nova: source.Nova) -> str:

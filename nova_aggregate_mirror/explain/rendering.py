@@ -104,8 +104,12 @@ def text(answer: explanation.Answer, tables: bool = True) -> str:
     if answer.zones:
         parts.append(terminal_tables.render(ZONES, answer.zones.items()))
     if tables and answer.verdicts:
-        hosts = [_table_row(*row) for row in rows(answer)]
-        parts.append(terminal_tables.render(TABLE, hosts))
+        cells = []
+        for count, hosts, *reason, also in rows(answer):
+            also = also and 'also: ' + also
+            cells.append(((plurals.count(count, 'compute node'), hosts),
+                          (*reason, also)))
+        parts.append(terminal_tables.render(TABLE, cells))
     parts += [paragraph('Note: ' + note) for note in answer.notes]
     return '\n\n'.join(parts)
 
@@ -159,16 +163,6 @@ def rows(answer: explanation.Answer) -> list[tuple[Any, ...]]:
             reason.phrase, reason.detail, reason.step,
             '; '.join(further.phrase for further in also)))
     return found
-
-
-def _table_row(count: int, names: str, *reason: str
-               ) -> tuple[terminal_tables.Cell, ...]:
-    """Return a row for ``TABLE``, with a line for each cell of ``COLUMNS``."""
-    *lines, also = reason
-    if also:
-        lines.append('also: ' + also)
-    return ((plurals.count(count, 'compute node'), names),
-            tuple(filter(None, lines)))
 
 
 def groups(answer: explanation.Answer) -> list[list[explanation.Verdict]]:

@@ -34,7 +34,10 @@ def of_description(context: Any, flavor: str, image: abc.Mapping[str, Any],
     :raises InvalidConfiguration: an option of nova needs a further argument
     """
     image, hints = requests.decoded(image), hints or {}
-    from_volume = from_volume or _boots_from_volume(image)
+    # A snapshot of a server whose root disk was a volume has one, too.
+    root = block_device.get_root_bdm(
+        image['properties'].get('block_device_mapping', [])) or {}
+    from_volume = from_volume or root.get('destination_type') == 'volume'
     _require_inputs(project, from_volume, image)
     zone_name, host, node = _zone(context, zone)
     if host is None:
@@ -99,13 +102,6 @@ def _zone(context: Any, zone: str) -> tuple[str, str | None, str | None]:
             availability_zones.get_host_availability_zone(context, host)):
         zone = ''
     return zone or '', host, node
-
-
-def _boots_from_volume(image: abc.Mapping[str, Any]) -> bool:
-    """Check for a snapshot of a server whose root disk was a volume."""
-    root = block_device.get_root_bdm(
-        image['properties'].get('block_device_mapping', []))
-    return bool(root and root.get('destination_type') == 'volume')
 
 
 def _require_inputs(project: str, from_volume: bool, image: dict[str, Any]

@@ -57,7 +57,6 @@ def of_server(context: Any, placement: client.Client, server: str,
     :raises CellUnavailable: its cell did not answer
     """
     spec = _stored(context, server)
-    _set_defaults(spec)
     instance, cell, remarks = None, None, list[str]()
     try:
         instance, cell = _instance(context, server, operation)
@@ -210,7 +209,7 @@ def _stored(context: Any, server: str) -> request_spec.RequestSpec:
     instead = ('Describe the server with --flavor, --image, --project and '
                '--zone instead')
     try:
-        return _ReadOnly.get_by_instance_uuid(context, server)
+        spec = _ReadOnly.get_by_instance_uuid(context, server)
     except nova_exception.RequestSpecNotFound as exc:
         raise exceptions.UnknownName(
             'nova has no request of server %s: there is no such server, or '
@@ -220,10 +219,7 @@ def _stored(context: Any, server: str) -> request_spec.RequestSpec:
         raise exceptions.UnknownName(
             'nova cannot read its request of server %s (%s). %s'
             % (server, type(exc).__name__, instead)) from exc
-
-
-def _set_defaults(spec: Any) -> None:
-    """Set the fields that nova does not store, or that an old one lacked."""
+    # Nova does not store these, or did not once.
     for name, value in (
             ('requested_destination', None), ('requested_resources', []),
             ('request_level_params', objects.RequestLevelParams()),
@@ -235,6 +231,7 @@ def _set_defaults(spec: Any) -> None:
             setattr(spec, name, value)
     spec.requested_resources = spec.requested_resources or []
     spec.num_instances = 1
+    return spec
 
 
 def _instance(context: Any, server: str, operation: str) -> tuple[Any, Any]:
