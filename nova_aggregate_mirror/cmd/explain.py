@@ -131,8 +131,9 @@ def _add_request(parser: argparse.ArgumentParser) -> None:
              'no host')
 
 
-def _count(text: str) -> int | str:
-    return text if text == explanation.ALL else arguments.number(1000)(text)
+def _count(text: str) -> int:
+    return (explanation.MAX_SERVERS if text == 'all'
+            else arguments.number(1000)(text))
 
 
 def check(options: argparse.Namespace) -> None:

@@ -122,10 +122,13 @@ def host_not_requested(facts: Facts, nodes: Nodes) -> Exclusions:
 
 
 def filter_rejects(facts: Facts, nodes: Nodes) -> Exclusions:
+    # Nova runs ComputeFilter for no rebuild, the only request without a query.
+    unusable = facts.down | facts.disabled.keys() if facts.funnel else ()
     for run in facts.filter_runs:
         if run.name == reasons.COMPUTE_FILTER:
-            run = dataclasses.replace(
-                run, rejected={**_unusable(facts), **run.rejected})
+            others = {node: '' for node, host in facts.nova.nodes.items()
+                      if host in unusable and node not in facts.scores}
+            run = dataclasses.replace(run, rejected={**others, **run.rejected})
         yield Exclusion(run.name, 'nova', {
             node: reasons.of_filter(run, node, facts)
             for node in run.rejected}, always=bool(nodes))
@@ -136,14 +139,6 @@ def filter_rejects(facts: Facts, nodes: Nodes) -> Exclusions:
                 node: reasons.of_down(facts.host(node), facts)
                 for node in run.rejected if facts.host(node) in facts.down},
                 always=False)
-
-
-def _unusable(facts: Facts) -> abc.Mapping[str, str]:
-    """Map the nodes that ComputeFilter would reject to no message."""
-    # Nova does not run it for a rebuild, the only request without a query.
-    unusable = facts.down | facts.disabled.keys() if facts.funnel else ()
-    return {node: '' for node, host in facts.nova.nodes.items()
-            if host in unusable and node not in facts.scores}
 
 
 CONDITIONS: tuple[abc.Callable[[Facts, Nodes], Exclusions], ...] = (

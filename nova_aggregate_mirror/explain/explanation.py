@@ -14,10 +14,8 @@ OPERATIONS = (CREATE, MIGRATE, LIVE_MIGRATE, EVACUATE, UNSHELVE, REBUILD,
               'resize')
 """Operations on a server for which nova-scheduler finds a host."""
 
-ALL = 'all'
-"""Number of servers: as many as fit."""
 MAX_SERVERS = 10_000
-"""Maximum number of servers that are placed for one request."""
+"""Servers of a request for as many as fit; no other asks for as many."""
 
 HOST = '<host>'
 """Placeholder for the host in texts, so that hosts in one state are alike."""

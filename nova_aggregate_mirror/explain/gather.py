@@ -8,7 +8,6 @@ import argparse
 from collections import abc
 import contextlib
 import dataclasses
-import functools
 import time
 from typing import Any
 
@@ -61,7 +60,7 @@ class Cloud:
     servers: database_servers.DatabaseServers
     display: displays.Progress = displays.Progress()
 
-    @functools.cached_property
+    @property
     def for_each(self) -> isolation.Each:
         """Calls a function for several cells, providers or queries at once."""
         return workers.each(CONF.aggregate_mirror.sync_workers)
@@ -126,13 +125,10 @@ def _of_arguments(cloud: Cloud, args: argparse.Namespace
             args.new_flavor,
             image if args.image or args.properties else None, args.zone,
             args.networks, args.ports)
-    fills = args.count == explanation.ALL
-    request = descriptions.of_description(
+    return descriptions.of_description(
         cloud.context, args.flavor, image, args.volume, args.project,
-        args.zone, args.networks, args.ports, args.hints,
-        explanation.MAX_SERVERS if fills else args.count, args.tenant)
-    request.fills = fills
-    return request
+        args.zone, args.networks, args.ports, args.hints, args.count,
+        args.tenant)
 
 
 def gather(cloud: Cloud, nova: source.Nova,
@@ -332,7 +328,7 @@ def _run_nova(cloud: Cloud, request: requests.SchedulingRequest,
     facts = dataclasses.replace(
         facts, states=frozenset(state.uuid for state in all_states),
         ignored=ignored, requested=requested, filter_runs=runs, scores=scores)
-    if request.fills:
+    if spec.num_instances == explanation.MAX_SERVERS:
         # Nova-conductor fails each creation on a host that is mapped to none.
         states = [state for state in states
                   if state.uuid not in facts.unmapped]

@@ -269,10 +269,8 @@ class TestServers(FillingTest):
 class TestAll(FillingTest):
 
     def filled(self, flavor):
-        request = self.described(flavor)
-        request.fills = True
-        request.spec.num_instances = explanation.MAX_SERVERS
-        return self.explain(request)
+        return self.explain(self.described(
+            flavor, count=explanation.MAX_SERVERS))
 
     def test_until_nothing_is_left(self):
         """The number is that of the servers that nova then creates."""

@@ -51,8 +51,6 @@ class SchedulingRequest:
     """Why it does not leave its host, so that nova-scheduler is not asked."""
     tenant: str = ''
     """The name of the project, if the request was given with one."""
-    fills: bool = False
-    """Whether servers are placed until none fits."""
 
 
 @contextlib.contextmanager
@@ -70,10 +68,8 @@ def reading(context: Any, cell: Any) -> abc.Iterator[Any]:
 def flavor(context: Any, name: str) -> Any:
     """Read a flavor by ID or name; raise UnknownName if there is none."""
     for find in (objects.Flavor.get_by_flavor_id, objects.Flavor.get_by_name):
-        try:
+        with contextlib.suppress(nova_exception.FlavorNotFound):
             return find(context, name)
-        except nova_exception.FlavorNotFound:
-            continue
     raise exceptions.UnknownName(
         'nova has no flavor with the name or ID %s; see "openstack flavor '
         'list --all"' % name)

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests of servers that exist, and nova's record of what failed.
-
-Long because the record decides which request it is.
-"""
+"""Requests of servers that exist, and nova's record of what failed."""
 
 from collections import abc
 import contextlib
