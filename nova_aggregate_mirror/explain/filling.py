@@ -153,6 +153,38 @@ class Filling:
             self.place(server, weighed[0].obj, '', spec)
             yield weighed[0].obj.host
 
+    def place_at_once(self, spec: request_spec.RequestSpec,
+                      answers: candidates.Answers) -> list[str]:
+        """Choose a host for each server of a request while one is left.
+
+        Nova asks placement once, and takes the first candidate of a host.
+        """
+        states, hosts = self._states, list[str]()
+        summaries = dict[str, abc.Mapping[str, Any]]()
+        for answer in answers:
+            summaries |= answer.summaries
+        servers = [uuidutils.generate_uuid()
+                   for _ in range(spec.num_instances)]
+        if spec.instance_group:
+            # Nova adds servers to their group before it schedules them.
+            spec.instance_group.members = [
+                *spec.instance_group.members, *servers]
+        for index, server in enumerate(servers):
+            spec.instance_uuid = server
+            states = list(self._manager.get_filtered_hosts(
+                states, spec, index) or [])
+            for weighed in self._manager.get_weighed_hosts(states, spec):
+                state = weighed.obj
+                if state.allocation_candidates and not lacking(
+                        state.allocation_candidates[0], summaries, self.taken):
+                    break
+            else:
+                return hosts
+            self.taken.update(amounts(state.allocation_candidates[0]))
+            consume(state, spec, server)
+            hosts.append(state.host)
+        return hosts
+
     def exhausted(self, spec: request_spec.RequestSpec,
                   answers: candidates.Answers, nodes: abc.Collection[str]
                   ) -> dict[str, str]:

@@ -338,5 +338,6 @@ def _run_nova(cloud: Cloud, request: requests.SchedulingRequest,
         return facts
     answer = dataclasses.replace(
         facts.answer, count=spec.num_instances,
-        placed=trial.place(states, answers or ()))
+        placed=filling.Filling(manager, states).place_at_once(
+            spec, answers or ()))
     return dataclasses.replace(facts, answer=answer)

@@ -11,11 +11,9 @@ from nova import exception as nova_exception
 from nova.scheduler import host_manager
 from nova.scheduler import request_filter
 from nova.scheduler import utils
-from oslo_utils import uuidutils
 
 from nova_aggregate_mirror.explain import candidates
 from nova_aggregate_mirror.explain import facts
-from nova_aggregate_mirror.explain import filling
 from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.explain import request as requests
@@ -101,38 +99,6 @@ class Rehearsal:
         for state in states:
             state.allocation_candidates = offered.get(state.uuid, [])
         return states
-
-    def place(self, states: list[host_manager.HostState],
-              answers: abc.Iterable[candidates.Candidates]) -> list[str]:
-        """Choose a host for each server while one is left, as nova does.
-
-        :param states: all host states; they are changed as by a server
-        """
-        spec, taken, hosts = self._spec, filling.Taken(), list[str]()
-        summaries = dict[str, abc.Mapping[str, Any]]()
-        for answer in answers:
-            summaries |= answer.summaries
-        servers = [uuidutils.generate_uuid()
-                   for _ in range(spec.num_instances)]
-        if spec.instance_group:
-            # Nova adds servers to their group before it schedules them.
-            spec.instance_group.members = [
-                *spec.instance_group.members, *servers]
-        for index, server in enumerate(servers):
-            spec.instance_uuid = server
-            states = list(self._manager.get_filtered_hosts(
-                states, spec, index) or [])
-            for weighed in self._manager.get_weighed_hosts(states, spec):
-                state = weighed.obj
-                if state.allocation_candidates and not filling.lacking(
-                        state.allocation_candidates[0], summaries, taken):
-                    break
-            else:
-                return hosts
-            taken.update(filling.amounts(state.allocation_candidates[0]))
-            filling.consume(state, spec, server)
-            hosts.append(state.host)
-        return hosts
 
     def _run(self, query_filter: Any) -> None:
         """Run a request filter, and note the conditions that it adds."""
