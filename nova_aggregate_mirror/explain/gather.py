@@ -79,7 +79,22 @@ def explain(cloud: Cloud, args: argparse.Namespace,
     # Nova's objects wait longer for an unavailable database.
     nova = read_nova(cloud, args.hosts)
     look_up(args)
-    request = _of_arguments(cloud, args)
+    image: dict[str, Any] = {'properties': {}}
+    if args.image:
+        with deadline.within(CONF.aggregate_mirror.request_timeout):
+            image = resources.read_image(CONF, args.image)
+    image['properties'].update(args.properties)
+    if args.server:
+        request = stored.of_server(
+            cloud.context, cloud.placement, args.server, args.operation,
+            args.new_flavor,
+            image if args.image or args.properties else None, args.zone,
+            args.networks, args.ports)
+    else:
+        request = descriptions.of_description(
+            cloud.context, args.flavor, image, args.volume, args.project,
+            args.zone, args.networks, args.ports, args.hints, args.count,
+            args.tenant)
     pending = _pending(open_journal, request.notes)
     return conditions.explain(
         gather(cloud, nova, request, args.hosts, pending))
@@ -109,26 +124,6 @@ def _pending(open_journal: abc.Callable[[], store.Journal],
     except exceptions.JournalUnavailable as exc:
         notes.append('What is pending in the journal is not known: %s' % exc)
         return {}
-
-
-def _of_arguments(cloud: Cloud, args: argparse.Namespace
-                  ) -> requests.SchedulingRequest:
-    """Return the request of a described server, or of an existing one."""
-    image: dict[str, Any] = {'properties': {}}
-    if args.image:
-        with deadline.within(CONF.aggregate_mirror.request_timeout):
-            image = resources.read_image(CONF, args.image)
-    image['properties'].update(args.properties)
-    if args.server:
-        return stored.of_server(
-            cloud.context, cloud.placement, args.server, args.operation,
-            args.new_flavor,
-            image if args.image or args.properties else None, args.zone,
-            args.networks, args.ports)
-    return descriptions.of_description(
-        cloud.context, args.flavor, image, args.volume, args.project,
-        args.zone, args.networks, args.ports, args.hints, args.count,
-        args.tenant)
 
 
 def gather(cloud: Cloud, nova: source.Nova,
