@@ -102,7 +102,7 @@ class Emptying:
         request = self._request(row.server, row.operation)
         spec = request.spec
         trial = rehearsal.Rehearsal(
-            self._cloud.context, spec, self._manager, request.tenant)
+            self._cloud.context, request, self._manager)
         answers = [
             self._candidates(tuple(query.parameters()), query.limit)
             for query in gather.read_queries(self._cloud, trial)]

@@ -60,11 +60,6 @@ class Cloud:
     servers: database_servers.DatabaseServers
     display: displays.Progress = displays.Progress()
 
-    @property
-    def for_each(self) -> isolation.Each:
-        """Calls a function for several cells, providers or queries at once."""
-        return workers.each(CONF.aggregate_mirror.sync_workers)
-
 
 def explain(cloud: Cloud, args: argparse.Namespace,
             look_up: abc.Callable[[argparse.Namespace], None],
@@ -140,12 +135,11 @@ def gather(cloud: Cloud, nova: source.Nova,
     facts = _before_scheduling(nova, request, manager, hosts, pending or {})
     if request.stays:
         return facts.staying_on(request.instance.host, request.instance.node)
-    trial = rehearsal.Rehearsal(
-        cloud.context, request.spec, manager, request.tenant)
+    trial = rehearsal.Rehearsal(cloud.context, request, manager)
     try:
         queries = read_queries(cloud, trial)
         if queries:
-            facts = _ask_placement(cloud, queries, facts)
+            facts = _ask_placement(cloud, manager.for_each, queries, facts)
         if trial.cell:
             hosts_of_cell = manager.services.get(trial.cell.uuid, {}).keys()
             nodes = facts.nova.nodes_of(hosts_of_cell)
@@ -175,7 +169,8 @@ def manager_of(cloud: Cloud, nova: source.Nova) -> host_states.HostManager:
     if filter_table.ALL_FILTERS in CONF.filter_scheduler.available_filters:
         # The function itself would exit, after a log message.
         filters.install()
-    manager = host_states.HostManager(cloud.for_each)
+    manager = host_states.HostManager(
+        workers.each(CONF.aggregate_mirror.sync_workers))
     manager.read_services(cloud.context, nova.cells_down)
     return manager
 
@@ -261,17 +256,17 @@ def _rejection(reader: candidates.CandidateReader,
     return Refusal(QUERY, str(error))
 
 
-def _ask_placement(cloud: Cloud, queries: placement_query.Queries,
-                   facts: Facts) -> Facts:
+def _ask_placement(cloud: Cloud, for_each: isolation.Each,
+                   queries: placement_query.Queries, facts: Facts) -> Facts:
     """Add what placement responds to the queries."""
     reader = candidates.CandidateReader(cloud.placement)
-    aggregates = frozenset().union(*cloud.for_each(
+    aggregates = frozenset().union(*for_each(
         cloud.placement.aggregates,
         cloud.placement.providers(required=client.SHARING)))
     sharing = cloud.placement.members(*sorted(aggregates))
     nodes = frozenset(facts.nova.nodes)
     try:
-        narrowed = funnel.read(reader, sharing, cloud.for_each, queries, nodes)
+        narrowed = funnel.read(reader, sharing, for_each, queries, nodes)
     except exceptions.RequestRejected as exc:
         raise _rejection(reader, queries, exc) from exc
     if not narrowed.existing:
@@ -284,12 +279,12 @@ def _ask_placement(cloud: Cloud, queries: placement_query.Queries,
     # Those to explain first.
     ordered = sorted(nodes, key=lambda node: (
         node not in facts.scope, facts.host(node)))
-    figures = funnel.read_figures(reader, cloud.for_each, narrowed, ordered)
+    figures = funnel.read_figures(reader, for_each, narrowed, ordered)
     answer = facts.answer
     holders: abc.Mapping[str, resource_holders.Holders] = {}
     try:
         holders = resource_holders.read(
-            reader, cloud.for_each, cloud.servers,
+            reader, for_each, cloud.servers,
             funnel.scarce_providers(narrowed, figures), facts.nova.nodes)
     except exceptions.MirrorError as exc:
         answer = dataclasses.replace(answer, notes=[

@@ -91,12 +91,12 @@ def _reading(table: str) -> abc.Iterator[None]:
 class HostManager(host_manager.HostManager):
     """Nova's host manager for one request: keeps nothing for another one.
 
-    :param for_each: reads cells side by side
+    :param for_each: reads cells at once; placement is asked with it, too
     :raises InvalidConfiguration: a filter or weigher cannot be loaded
     """
 
     def __init__(self, for_each: isolation.Each = isolation.in_turn) -> None:
-        self._for_each = for_each
+        self.for_each = for_each
         self.is_up = servicegroup.API().service_is_up
         self._readers: dict[str, abc.Callable[[], Any]] = {}
         """Host to what reads the instances of all hosts of its cell."""
@@ -260,7 +260,7 @@ class HostManager(host_manager.HostManager):
             except exceptions.CellUnavailable as exc:
                 return cell, exc
 
-        return self._for_each(ask, cells)
+        return self.for_each(ask, cells)
 
     def _init_instance_info(self, computes_by_cell: Any = None) -> None:
         """Do nothing: instances are read when they are needed."""

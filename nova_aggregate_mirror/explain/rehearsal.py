@@ -30,16 +30,15 @@ STEP = ('change the request, or the metadata of the aggregates; see '
 class Rehearsal:
     """The scheduling of one request.
 
-    :param spec: a request without other users; it is changed
-    :param tenant: the name of its project, if it is known
+    :param request: it has no other users, and is changed
     """
 
-    def __init__(self, context: Any, spec: request_spec.RequestSpec,
-                 manager: host_states.HostManager, tenant: str = '') -> None:
+    def __init__(self, context: Any, request: requests.SchedulingRequest,
+                 manager: host_states.HostManager) -> None:
         self._context = context
-        self._spec = spec
+        self._spec = request.spec
         self._manager = manager
-        self._tenant = tenant or str(spec.project_id)
+        self._tenant = request.tenant or str(request.spec.project_id)
         self._origins: dict[str | frozenset[str], Origin] = {}
         """By condition, as returned by ``_conditions``."""
 

@@ -8,6 +8,7 @@ import testtools
 
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import rehearsal
+from nova_aggregate_mirror.explain import request as requests
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import narrowing
 
@@ -44,6 +45,7 @@ class TestRefusal(testtools.TestCase):
                 [refusing]))
             refusal = self.assertRaises(
                 facts.Refusal,
-                rehearsal.Rehearsal(None, spec, None).queries)
+                rehearsal.Rehearsal(None, requests.SchedulingRequest(
+                    spec=spec, operation='create'), None).queries)
             self.assertIn(text, str(refusal))
             self.assertIn(step, refusal.step)
