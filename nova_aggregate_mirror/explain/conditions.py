@@ -11,6 +11,7 @@ from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import reasons
 from nova_aggregate_mirror.scheduler import filter_table
+from nova_aggregate_mirror.scheduler import moving
 
 Facts = facts.Facts
 Nodes = frozenset[str]
@@ -27,12 +28,12 @@ NOT_LOOKED_AT = {
     'addresses, and the ports of a server that was never on a host',
     'resize': 'quotas, rights to the flavor, state and image of the server, '
     'addresses',
-    explanation.MIGRATE: 'state of the server, volumes, addresses',
-    explanation.LIVE_MIGRATE: 'state of the server, and what nova-conductor '
-    'and nova-compute check of both hosts: nova-scheduler is asked again '
-    'without a host that they refuse ([DEFAULT] migrate_max_retries)',
-    'evacuate': 'state of the server, whether its host is down, volumes, '
-    'addresses',
+    moving.COLD: 'state of the server, volumes, addresses',
+    moving.LIVE: 'state of the server, and what nova-conductor and '
+    'nova-compute check of both hosts: nova-scheduler is asked again without '
+    'a host that they refuse ([DEFAULT] migrate_max_retries)',
+    moving.EVACUATION: 'state of the server, whether its host is down, '
+    'volumes, addresses',
     explanation.UNSHELVE: 'quotas, state and image of the server, volumes, '
     'addresses',
     explanation.REBUILD: 'state of the server, quotas, the image and its '

@@ -8,10 +8,8 @@ import shlex
 from nova_aggregate_mirror.scheduler import moving
 
 CREATE, UNSHELVE, REBUILD = 'create', 'unshelve', 'rebuild'
-MIGRATE, LIVE_MIGRATE, EVACUATE = (
-    moving.COLD, moving.LIVE, moving.EVACUATION)
-OPERATIONS = (CREATE, MIGRATE, LIVE_MIGRATE, EVACUATE, UNSHELVE, REBUILD,
-              'resize')
+OPERATIONS = (CREATE, moving.COLD, moving.LIVE, moving.EVACUATION, UNSHELVE,
+              REBUILD, 'resize')
 """Operations on a server for which nova-scheduler finds a host."""
 
 MAX_SERVERS = 10_000

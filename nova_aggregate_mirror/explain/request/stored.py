@@ -25,7 +25,7 @@ CREATE, UNSHELVE = explanation.CREATE, explanation.UNSHELVE
 UNFINISHED = 'not finished'
 """The result of an event that still goes on."""
 OPERATIONS = {operation: operation for operation in explanation.OPERATIONS}
-OPERATIONS['live-migration'] = OPERATIONS.pop(explanation.LIVE_MIGRATE)
+OPERATIONS['live-migration'] = OPERATIONS.pop(moving.LIVE)
 """Actions for which nova-scheduler is asked, as an explanation calls them."""
 DELETED = ('The server was deleted or is in no cell yet, so that its ports '
            'are not known and not explained.')
@@ -125,8 +125,7 @@ def _choose(request: preparations.PreparedRequest) -> None:
     if instance.vm_state in (vm_states.SHELVED, vm_states.SHELVED_OFFLOADED):
         request.operation = UNSHELVE
     elif instance.host:
-        request.operation = (
-            moving.of_state(instance.vm_state) or explanation.MIGRATE)
+        request.operation = moving.of_state(instance.vm_state) or moving.COLD
     request.remarks.append(CHOSEN % request.operation)
 
 
