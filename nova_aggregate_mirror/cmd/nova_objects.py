@@ -83,19 +83,17 @@ def bound_databases(conf: cfg.ConfigOpts, seconds: float) -> None:
         conf.set_override('connection_parameters', extended, group)
 
 
-PARTY = causes.database(
-    'a database of nova', '[api_database] or [database] connection',
-    'run "nova-manage api_db sync" and "nova-manage db sync"')
-
-
 @contextlib.contextmanager
 def translated() -> abc.Iterator[None]:
     """Translate errors of nova's objects to errors of this package."""
     try:
         yield
     except engines.LIBRARY_ERRORS as exc:
+        party = causes.database(
+            'a database of nova', '[api_database] or [database] connection',
+            'run "nova-manage api_db sync" and "nova-manage db sync"')
         raise exceptions.NovaUnavailable.of(
-            driver_failures.of_database(exc), PARTY) from exc
+            driver_failures.of_database(exc), party) from exc
     except cfg.Error as exc:
         raise option_values.of_error(CONF, exc) from exc
     except (nova_exception.NovaException, NotImplementedError,

@@ -221,7 +221,7 @@ def _zone_notes(request: requests.SchedulingRequest,
     """Note that the zone of a request is enforced by nothing."""
     zone, default = (request.spec.availability_zone,
                      CONF.default_availability_zone)
-    existing = {aggregate.metadata.get(host_states.ZONE)
+    existing = {aggregate.availability_zone
                 for aggregate in manager.aggs_by_id.values()}
     if not zone or zone in existing or zone == default and (
             filter_table.enabled(filter_table.DEFAULT_ZONE, CONF)):

@@ -34,8 +34,6 @@ from nova_aggregate_mirror.source import cells as nova_cells
 REQUIRED = 'nova-scheduler', 'nova-conductor'
 """Services without which no server gets a host."""
 
-ZONE = 'availability_zone'
-
 # Methods that are called or overridden and are not public in nova.
 PARAMETERS = {
     host_manager.HostManager: {
@@ -132,9 +130,9 @@ class HostManager(host_manager.HostManager):
         """Return the hosts of aggregates with a zone, each with that."""
         zones: dict[str, str] = {}
         for aggregate in self.aggs_by_id.values():
-            if ZONE in aggregate.metadata:
+            if aggregate.availability_zone:
                 zones |= dict.fromkeys(
-                    aggregate.hosts, aggregate.metadata[ZONE])
+                    aggregate.hosts, aggregate.availability_zone)
         return zones
 
     def run_filters(self, states: abc.Sequence[host_manager.HostState],
