@@ -37,7 +37,6 @@ if 'forkserver' in multiprocessing.get_all_start_methods():
         'nova_aggregate_mirror.audit.readers',
         'nova_aggregate_mirror.explain.emptying',
         'nova_aggregate_mirror.explain.request.descriptions',
-        'nova_aggregate_mirror.explain.unread',
         'nova_aggregate_mirror.html_report.answer',
         'nova_aggregate_mirror.html_report.report',
         'nova_aggregate_mirror.osc.diff',
