@@ -113,8 +113,7 @@ DESCRIPTORS = Cause(
     'no_descriptor', 'was not asked: this process has too many open files',
     'raise the limit of open files of this process')
 FILE = Cause('file_unusable', 'cannot use %s: %s',
-             'let the user of this process create and use that path; if '
-             'it is wrong, correct {address}')
+             'let this process create and use that path, or correct {address}')
 
 # Answers of services.
 LOGIN = Cause('login_refused', 'refused the credentials with 401',

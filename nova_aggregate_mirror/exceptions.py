@@ -266,12 +266,10 @@ class UnknownName(Permanent):
 
 
 class MissingCredentials(Permanent):
-    """The section of a service in nova.conf has no complete credentials.
-
-    :param options: the missing ones, one of several alternatives for all
-    """
+    """The section of a service in nova.conf has no complete credentials."""
 
     options: abc.Sequence[str] = ()
+    """The missing ones; of several alternatives, one."""
     is_of_placement = False
 
 

@@ -27,8 +27,9 @@ Mistakes = dict[tuple[str, str], exceptions.InvalidConfiguration]
 """By section and option."""
 
 
-def override_mistakes(conf: cfg.ConfigOpts) -> Mistakes:
-    """Give each option of this package with an invalid value its default.
+def override_mistakes(conf: cfg.ConfigOpts,
+                      values: abc.Mapping[Any, Any] | None = None) -> Mistakes:
+    """Give options with invalid values those in ``values``, or the default.
 
     A name that is no option is only logged.
     """
@@ -41,7 +42,8 @@ def override_mistakes(conf: cfg.ConfigOpts) -> Mistakes:
             mistakes[group, option.dest] = mistake
             # Nova-api reads every option again to log it, and would fail to
             # start.
-            conf.set_override(option.dest, option.default, group)
+            value = (values or {}).get((group, option.dest), option.default)
+            conf.set_override(option.dest, value, group)
     return mistakes
 
 

@@ -223,9 +223,7 @@ def reload_options(conf: cfg.ConfigOpts) -> None:
     # What was overridden before counts again.
     for group, name in before:
         conf.clear_override(name, group)
-    mistakes = option_values.override_mistakes(conf)
-    for group, name in mistakes:
-        conf.set_override(name, before[group, name], group)
+    mistakes = option_values.override_mistakes(conf, before)
     if mistakes:
         LOG.error('The configuration cannot be used; options with invalid '
                   'values keep their previous values: %s',

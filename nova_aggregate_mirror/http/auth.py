@@ -141,7 +141,10 @@ def load(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin:
         '[%s] has no %s' % (section(conf, group), ', '.join(absent)),
         step='complete this section of nova.conf')
     error.options = absent
-    raise error
+    try:
+        raise error
+    finally:
+        del error  # Its traceback refers to this frame.
 
 
 def _absent(values: Any) -> list[str]:

@@ -50,8 +50,7 @@ class Presence:
 
     def set_written(self) -> None:
         """Begin the ``INTERVAL`` after a transaction that wrote the row."""
-        self._pause = backoff.Backoff(
-            RETRY, LONGEST, self._clock() + INTERVAL)
+        self._pause = backoff.Backoff(RETRY, LONGEST, self._clock() + INTERVAL)
 
     def write(self, connection: Any) -> None:
         """Write the row in a transaction of the caller."""

@@ -62,9 +62,9 @@ class Observed(OSError):
     It is no TimeoutError, for which SQLAlchemy 2.1 closes a connection.
     """
 
-    def __init__(self, cause: causes.Cause) -> None:
+    def __init__(self, cause: causes.Cause, file: object = None) -> None:
         super().__init__(cause.phrase)
-        self.cause = cause
+        self.cause, self.file = cause, file
 
 
 def chain(exc: BaseException, handled: BaseException | None = None
@@ -118,10 +118,10 @@ def of_database(exc: BaseException, waited: float = 0.0,
     :param waited: seconds that passed before the error
     :param handled: the error that was handled when the database was called
     """
-    # One of this package, or one that names a file, is the cause itself.
-    is_cause = isinstance(exc, Observed) or bool(getattr(exc, 'filename', ''))
+    # An error that names a file is the cause, whatever led to it.
     errors = chain(exc, handled)
-    for error in [exc] if is_cause else errors:
+    file = getattr(exc, 'file', None) or getattr(exc, 'filename', None)
+    for error in [exc] if file else errors:
         cause = _of_driver(error)
         if cause == causes.silent(0):  # No driver tells how long.
             return causes.silent(waited)

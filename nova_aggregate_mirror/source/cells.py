@@ -25,7 +25,7 @@ Nodes = abc.Collection[tuple[str | None, str]]
 Query = abc.Callable[[Any], Any]
 Reads = abc.Mapping[str, abc.Callable[[], Any]]
 Answers = abc.Mapping[str, Any]
-"""Cells to what they answered, or to ``CellUnavailable``."""
+"""Cells to what they answered, or to ``CellUnavailable``, not raised."""
 Read = abc.Callable[[Reads, bool], Answers]
 """Reads cells, whole ones or the nodes of some hosts; see ``Cells.rows``."""
 

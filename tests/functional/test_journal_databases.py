@@ -230,6 +230,13 @@ class TestManyProcesses(DatabaseTest):
 
     scenarios = [*databases.SCENARIOS, SNAPSHOT]
 
+    def setUp(self) -> None:
+        super().setUp()
+        # An agent writes alone, here all write what an agent does.
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.journal.stored_rows.LOCK_WAIT',
+            engines.Limits().lock_wait))
+
     def test_no_row_is_lost(self) -> None:
         """All processes record all their rows, and none gets an error."""
         def work(number: int) -> int:

@@ -161,11 +161,12 @@ class Database(engine.Database):
         """Its tables are there."""
 
     def run(self, work: abc.Callable[[Any], T], insist: bool = False,
-            lock_wait: float = engines.Limits().lock_wait) -> T:
+            lock_wait: float | None = None) -> T:
         # The name of the method that defines it.
         name = work.__qualname__.partition('.<')[0]
         cloud, world = self.cloud, self.cloud.world
-        commit = functools.partial(self._commit, work, lock_wait)
+        wait = self.limits.lock_wait if lock_wait is None else lock_wait
+        commit = functools.partial(self._commit, work, wait)
         world.send(commit, 'journal: %s', name)
         if world.down != 'journal' and not world.fault(0.02):
             return commit()

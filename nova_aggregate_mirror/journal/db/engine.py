@@ -15,7 +15,6 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import causes
-from nova_aggregate_mirror import commands
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal.db import sqlite
@@ -148,7 +147,7 @@ class Database:
                     raise exceptions.JournalUnavailable(
                         'has %s; this release needs version %s'
                         % (schema, migration.HEAD), JOURNAL,
-                        step='run "%s" once' % commands.DB_SYNC)
+                        step=migration.SYNC + ' once')
                 with translated(), self.open().begin() as connection:
                     migration.upgrade(connection)
             self._is_prepared = True

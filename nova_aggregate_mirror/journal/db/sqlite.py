@@ -23,6 +23,7 @@ from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import driver_failures
 from nova_aggregate_mirror.limits import engines
 
+Observed = driver_failures.Observed
 # Seconds that a writer waits for other writers; with a deadline, at most half
 # of what is left.
 BUSY_TIMEOUT = 5.0
@@ -89,15 +90,15 @@ def failure(error: OSError, path: pathlib.Path) -> OSError:
     """Return the error to raise instead, about a path that may not exist."""
     place = existing(path)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return driver_failures.Observed(causes.FILE_FULL.with_step(
-            place if place.is_dir() else place.parent))
+        return Observed(causes.FILE_FULL.with_step(
+            place if place.is_dir() else place.parent), place)
     owner = place.stat().st_uid
     # A file of root is no reason to run this as root.
     if error.errno == errno.EACCES and owner:
         cause = causes.FILE_DENIED.with_step(place)
         if owner != os.geteuid():
             cause = causes.FILE_OF_ANOTHER.with_step(accounts.user(owner))
-        return driver_failures.Observed(cause.with_detail(place))
+        return Observed(cause.with_detail(place), place)
     return OSError(error.errno, error.strerror, str(path))
 
 
@@ -107,11 +108,11 @@ def _raise_cause(file: pathlib.Path, error: BaseException) -> None:
     kind = getattr(error, 'sqlite_errorcode', 0) & 0xff
     quoted = shlex.quote(str(file))
     if kind == sqlite3.SQLITE_FULL:
-        raise driver_failures.Observed(causes.FILE_FULL.with_step(file.parent))
+        raise Observed(causes.FILE_FULL.with_step(file.parent), file)
     if kind == sqlite3.SQLITE_BUSY:
-        raise driver_failures.Observed(causes.FILE_LOCKED.with_step(quoted))
+        raise Observed(causes.FILE_LOCKED.with_step(quoted), file)
     if kind in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        raise driver_failures.Observed(causes.FILE_DAMAGED.with_step(quoted))
+        raise Observed(causes.FILE_DAMAGED.with_step(quoted), file)
     if kind in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR,
                 sqlite3.SQLITE_READONLY):
         # What SQLite could not do fails again, and the system says why.
@@ -121,8 +122,7 @@ def _raise_cause(file: pathlib.Path, error: BaseException) -> None:
             raise failure(exc, file) from exc
         try_write(file.parent)
     if kind == sqlite3.SQLITE_IOERR:
-        raise driver_failures.Observed(
-            causes.IO_ERROR.with_detail(file.parent))
+        raise Observed(causes.IO_ERROR.with_detail(file.parent), file)
 
 
 def _forget_connections() -> None:

@@ -17,8 +17,8 @@ from nova_aggregate_mirror.journal.db import sqlite
 from tests import disks
 from tests.unit import doubles
 
-LET_USE = (': let the user of this process create and use that path; if it is '
-           'wrong, correct [aggregate_mirror_database] connection')
+LET_USE = (': let this process create and use that path, or correct '
+           '[aggregate_mirror_database] connection')
 
 
 class TestFailures(doubles.TestCase):
