@@ -80,8 +80,8 @@ class Process:
                     failure.party, failure.occasion, step=failure.step)
         began = self._now()
         with self.placement.request_id(request_id):
-            outcome = call()
-        error = outcome.outage
+            result = call()
+        error = result.outage
         # Only for no answer: it is no fault of placement if a call is late.
         if error and error.is_outage and not isinstance(
                 error, exceptions.OutOfTime):
@@ -92,7 +92,7 @@ class Process:
             is_slow |= isinstance(error, exceptions.DeadlineExceeded)
             pause = self._hung if is_slow else self._refused
             pause.extend(self._now(), error.failure)
-        return outcome
+        return result
 
     def converge_and_close(self, row: journal.Row, before: source.Memberships,
                            recorded: bool) -> outcome.Outcome:
@@ -103,18 +103,18 @@ class Process:
         """
         mode = provider_writes.Mode(
             always=True, before=before, patience=math.inf)
-        outcome = self.converge(row, mode, recorded)
+        result = self.converge(row, mode, recorded)
         try:
-            if outcome.skipped_writes and not self.are_settled(
-                    outcome.skipped_writes, row):
+            if result.skipped_writes and not self.are_settled(
+                    result.skipped_writes, row):
                 # Without ``before``, which kept the providers from a write.
                 mode = dataclasses.replace(mode, before={})
-                outcome = self.converge(row, mode, recorded)
-            if not outcome.unfinished:
+                result.add(self.converge(row, mode, recorded))
+            if not result.unfinished:
                 self.rows.close([row.id])
         except exceptions.JournalUnavailable as exc:
-            outcome.hosts[row.dirty] = outcome.hosts[row.dirty] or exc
-        return outcome
+            result.hosts[row.dirty] = result.hosts[row.dirty] or exc
+        return result
 
     def converge(self, row: journal.Row, mode: provider_writes.Mode,
                  recorded: bool) -> outcome.Outcome:

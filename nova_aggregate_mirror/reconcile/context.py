@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data sources and targets of a reconciler."""
+"""What a converge reads and writes."""
 
 import dataclasses
 import typing

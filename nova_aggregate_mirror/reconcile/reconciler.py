@@ -24,13 +24,13 @@ class Reconciler(context.Context):
 
     def converge_and_close(
             self, rows: abc.Iterable[journal.Row],
-            close: abc.Callable[[list[str]], object] | None = None,
+            close: abc.Callable[[list[str]], object] | None,
             patience: float = math.inf) -> Outcome:
         """Converge the hosts of these rows, and close the rows in sync.
 
         :param rows: rows that were handed over before this call; no other row
             may be closed
-        :param close: closes rows by their IDs; by default in one transaction
+        :param close: closes rows by their IDs; None without a journal
         :param patience: see ``Mode``
         """
         rows = list(rows)
@@ -38,8 +38,8 @@ class Reconciler(context.Context):
             always=True, patience=patience))
         ids = [row.id for row in rows if not outcome.hosts[row.dirty]]
         try:
-            if ids and self.rows:
-                (close or self.rows.close)(ids)
+            if ids and close:
+                close(ids)
         except exceptions.JournalUnavailable as exc:
             # Changes made in placement must still be reported.
             outcome.failed[JOURNAL] = exc

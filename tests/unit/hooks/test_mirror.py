@@ -16,6 +16,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.hooks import contract
 from nova_aggregate_mirror.hooks import mirror
 from nova_aggregate_mirror.hooks import processes
+from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import provider_writes
@@ -48,7 +49,9 @@ class Process(processes.Process):
         self.conf = test.conf
         self.rows, self.ledger = test.journal.rows, test.journal.ledger
         self.placement = test.placement
-        self.context = self.unrecorded = test.reconciler
+        self.context = test.reconciler
+        self.unrecorded = dataclasses.replace(
+            self.context, ledger=journal.Ledger())
         self.limits = engines.Limits(5)
         self.source = types.SimpleNamespace(scope=scope)
 
@@ -109,8 +112,13 @@ class TestWithoutTheJournal(HookTest):
         """
         asked: list[Any] = []
 
-        def note(_context: object, _what: object, mode: provider_writes.Mode
+        def note(context: object, _what: object, mode: provider_writes.Mode
                  ) -> outcome.Outcome:
+            # A mark, too, says all that the ledger would.
+            is_recorded = bool(host) and asked[0]
+            self.assertIs(
+                process.context if is_recorded else process.unrecorded,
+                context)
             asked.append(mode.patience)
             return outcome.Outcome()
 
@@ -143,6 +151,19 @@ class TestWithoutTheJournal(HookTest):
         """A full sync makes the next attempt."""
         self.assertEqual(
             (True, math.inf), self.asked('delete_aggregate'))
+
+
+class TestRequest(HookTest):
+
+    def test_process_that_changes(self) -> None:
+        """A forked child uses nothing of its parent, in a request either."""
+        refused = exceptions.ServiceUnreachable('refused')
+        hook = Mirror(Process(self, lambda *_what: source.Scope('agg')),
+                      refused)
+        operation = contract.Operation(ADD, 1, 'h1', 'req', 'req')
+        hook.before(operation)
+        hook._of_test = Process(self, lambda *_what: source.Scope('agg'))
+        self.assertIs(hook._of_test, hook._request(operation).process)
 
 
 class TestHandOver(HookTest):

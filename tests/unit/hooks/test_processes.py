@@ -214,6 +214,26 @@ class TestOwnRow(doubles.TestCase):
                          self.close_own({'a'}))
         self.assertEqual({'a'}, self.placement.aggregates['n1'])
 
+    def test_write_that_fails(self):
+        """Rule 6: the row stays."""
+        self.placement.broken['PUT', 'n1'] = exceptions.ServiceFailed('500')
+        self.close_own(())
+        self.assertEqual(1, len(self.journal.rows.all()))
+
+    def test_outage_before_a_refusal(self):
+        """The back-off is that of the first: it may have taken the time."""
+        hung, refused = (kind('') for kind in (
+            exceptions.DeadlineExceeded, exceptions.ServiceUnreachable))
+        answers = [outcome.Outcome(outage=hung, skipped_writes={'n1': 0}),
+                   outcome.Outcome(outage=refused)]
+        process = test_mirror.Process(self)
+        process.converge = lambda *_asked: answers.pop(0)
+        process.are_settled = lambda *_asked: False
+        result = process.converge_and_close(
+            self.record('h1', ['n1']), {}, recorded=True)
+        self.assertIs(hung, result.outage)
+        self.assertEqual([], answers)
+
     def test_node_that_was_not_seen_before_is_written(self):
         """A node may have moved to the host during the operation."""
         self.placement.create('n1', 'a')

@@ -156,7 +156,7 @@ class TestOneTruth(testtools.TestCase):
         """Converge and close a row, as a drain does."""
         dirty = journal.Dirty(host, frozenset(nodes))
         outcome = self.reconciler.converge_and_close(
-            [journal.Row('id', dirty, False, 0)])
+            [journal.Row('id', dirty, False, 0)], None)
         return (outcome.unfinished.get(dirty),
                 frozenset(self.placement.aggregates[NODE]))
 

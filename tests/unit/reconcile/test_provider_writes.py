@@ -364,7 +364,7 @@ class TestHosts(doubles.TestCase):
         broken = reconciler.Reconciler(
             self.journal.ledger, self.nova, self.placement,
             self.open_journal().rows)
-        closed = broken.converge_and_close([row])
+        closed = broken.converge_and_close([row], broken.rows.close)
         self.assertEqual([plan.Change('n1', ('a',))], closed.changes)
         self.assertEqual([outcome.JOURNAL], list(closed.failed))
         self.assertIn(row.dirty, closed.unfinished)
