@@ -4,6 +4,7 @@
 from collections import abc
 import dataclasses
 import functools
+import math
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
@@ -16,6 +17,15 @@ FOREIGN_AFTER = 24 * 3600.0
 providers that are not compute nodes. No service would restore these
 associations if nova's database had been restored to an older state by
 mistake."""
+
+ALWAYS_SAFE = 10
+"""Removals that the brake always allows."""
+UNLIMITED = math.inf
+"""A share of removals that no sync exceeds."""
+REVIEW = ('list them by a sync with "--prune --dry-run"; if a host is to stay '
+          'in its aggregates, correct [api_database] connection or, if that '
+          'names nova\'s database, add the host to the aggregates in nova; '
+          'only if each removal is right, run a sync with "--prune --force"')
 
 RIVALS = ('if both run nova-compute, the file compute_id of one is a copy: '
           'move its servers away, stop nova-compute there, and delete that '
@@ -196,27 +206,43 @@ class Comparison:
         return (frozenset(self.ledger) - self.present
                 - self.unread_aggregates.keys())
 
+    def refusal(self, max_removed_share: float | None
+                ) -> exceptions.RemovalsRefused | None:
+        """Return why nova's database may be damaged or wrong: the brake.
+
+        :param max_removed_share: share of the owned associations, between 0
+            and 1, UNLIMITED, or None if nothing will be removed; up to ten
+            removals are always allowed
+        :returns: the error with the figures; None if nothing indicates that
+        """
+        if max_removed_share in (None, UNLIMITED):
+            return None
+        nova = self.nova
+        expired = sum(len(aggregates & self.expired)
+                      for aggregates in self.other_providers().values())
+        removed = expired + sum(len(change.remove) for change in self.changes)
+        if not removed:
+            return None
+        if not any(map(nova.wanted, nova.nodes)) and not nova.hosts_down:
+            # An empty answer from nova looks exactly like "remove everything".
+            return exceptions.RemovalsRefused(
+                'nova has no compute node in any aggregate; %s would be '
+                'removed' % plurals.count(removed, 'association'), step=REVIEW)
+        # The whole counts what the part counts, so that no share exceeds 1.
+        ours = expired
+        for node in nova.nodes.keys() & self.current.keys():
+            ours += len(self.current[node] & self.owned)
+        if removed <= max(ALWAYS_SAFE, max_removed_share * ours):
+            return None
+        return exceptions.RemovalsRefused(
+            '%.2f%% of the associations would be removed, which is over '
+            '%.2f%% (%d of %d)' % (100 * removed / ours,
+                                   100 * max_removed_share, removed, ours),
+            step=REVIEW)
+
 
 def without(change: plan.Change, aggregates: abc.Set[str]) -> plan.Change:
     """Return the change of all other aggregates."""
     add = tuple(uuid for uuid in change.add if uuid not in aggregates)
     remove = tuple(uuid for uuid in change.remove if uuid not in aggregates)
     return plan.Change(change.provider, add, remove)
-
-
-def resolve(requested: frozenset[str], aggregates: abc.Mapping[str, str],
-            ledger: abc.Collection[str]) -> frozenset[str]:
-    """Return the UUIDs of aggregates that were requested by name or UUID.
-
-    :param ledger: UUIDs that are, or once were, aggregates
-    :raises UnknownName: when no such aggregate exists or existed
-    """
-    uuids = {uuid for uuid, name in aggregates.items() if name in requested}
-    uuids |= requested & (aggregates.keys() | frozenset(ledger))
-    unknown = sorted(requested - uuids - set(aggregates.values()))
-    if unknown:
-        existing = plurals.some(aggregates.values()) or 'none'
-        raise exceptions.UnknownName(
-            'nova has no aggregate %s with a UUID, current or deleted; it has '
-            '%s' % (', '.join(unknown), existing))
-    return frozenset(uuids)

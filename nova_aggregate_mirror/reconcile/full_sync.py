@@ -16,7 +16,6 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
-from nova_aggregate_mirror.reconcile import brake
 from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import outcome
@@ -33,7 +32,7 @@ from nova_aggregate_mirror import uuids
 LOG = logging.getLogger(__name__)
 
 Comparison = comparison.Comparison
-UNLIMITED = brake.UNLIMITED
+UNLIMITED = comparison.UNLIMITED
 Outcome = outcome.Outcome
 AGGREGATE, PROVIDER, UNREAD = (
     outcome.AGGREGATE, outcome.PROVIDER, outcome.UNREAD)
@@ -75,7 +74,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     if not request.write:
         # The drain has only computed what placement would have by now.
         compared = compared.with_changes(outcome.changes)
-    refused = brake.refusal(compared, request.max_removed_share)
+    refused = compared.refusal(request.max_removed_share)
     prune = request.max_removed_share is not None and not refused
     differences = associations.compare(compared, prune)
     if request.feeds_ledger:
@@ -213,15 +212,7 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
         silent = _silent(repaired)
         failing |= {node: repaired.failed[Subject(PROVIDER, node)]
                     for node in nodes if node in silent}
-    retried = _retry_failing(mirror, compared, failing, request, mode)
-    if failing:
-        # ``_retry_failing`` has left those that it did not try.
-        LOG.info('%s that failed before: not tried again',
-                 plurals.count(len(failing), 'provider'))
-        repaired.failed |= {
-            Subject(PROVIDER, node): exc for node, exc in failing.items()}
-    # Last: the next sync tries them in the order of ``failed``.
-    repaired.add(retried)
+    repaired.add(_retry_failing(mirror, compared, failing, request, mode))
     if mode.prune:
         repaired.add(_remove(mirror, compared.expired, mode), whole=False)
     # This takes out what failed in the drain and is in sync now, too.
@@ -308,27 +299,30 @@ def _groups(mirror: reconciler.Reconciler, hosts: list[journal.Dirty]
 
 
 def _retry_failing(mirror: reconciler.Reconciler, compared: Comparison,
-                   failing: dict[str, exceptions.MirrorError],
+                   failing: abc.Mapping[str, exceptions.MirrorError],
                    request: Request, mode: provider_writes.Mode) -> Outcome:
     """Converge providers that failed before, while there is time for them.
 
-    Some are tried in each sync, whatever the time.
+    Some are tried in each sync, whatever the time. The others come first in
+    ``failed``: the next sync tries them in this order.
 
-    :param failing: these providers, to their previous errors; those that were
-        not tried are left
+    :param failing: these providers, to their previous errors
     """
-    outcome = Outcome()
-    while failing:
-        nodes = list(failing)[:RETRIED]
+    outcome, nodes = Outcome(), list(failing)
+    while nodes:
         retried = mirror.converge(
-            compared.dirty(nodes), dataclasses.replace(
+            compared.dirty(nodes[:RETRIED]), dataclasses.replace(
                 mode, retries=False, patience=request.time_to_retry()))
+        del nodes[:RETRIED]
         outcome.add(retried)
-        for node in nodes:
-            del failing[node]
         if request.time_to_retry() <= 0 or (
                 not retried.done and retried.outage):
             break
+    if nodes:
+        LOG.info('%s that failed before: not tried again',
+                 plurals.count(len(nodes), 'provider'))
+    untried = {Subject(PROVIDER, node): failing[node] for node in nodes}
+    outcome.failed = untried | outcome.failed
     return outcome
 
 

@@ -50,10 +50,21 @@ those that were requested; none means all."""
 
 def select(context: context.Context,
            requested: frozenset[str] = frozenset()) -> Selection:
-    """Return the aggregates to query in placement."""
+    """Return the aggregates to query in placement.
+
+    :param requested: names or UUIDs, of deleted aggregates as well
+    :raises UnknownName: when no such aggregate exists or existed
+    """
     ledgered = frozenset(context.ledger.entries())
     aggregates = context.nova.aggregates()
-    only = comparison.resolve(requested, aggregates, ledgered)
+    only = requested & (aggregates.keys() | ledgered)
+    only |= {uuid for uuid, name in aggregates.items() if name in requested}
+    unknown = sorted(requested.difference(only, aggregates.values()))
+    if unknown:
+        existing = plurals.some(aggregates.values()) or 'none'
+        raise exceptions.UnknownName(
+            'nova has no aggregate %s with a UUID, current or deleted; it has '
+            '%s' % (', '.join(unknown), existing))
     used = context.nova.with_hosts()
     every = ledgered.union(aggregates, used)
     if only:

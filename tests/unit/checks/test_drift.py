@@ -10,7 +10,7 @@ from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
-from nova_aggregate_mirror.reconcile import brake
+from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import source
 from tests.unit import doubles
@@ -139,7 +139,7 @@ class TestDrift(doubles.TestCase):
         self.journal.ledger.remember('%d' % number for number in range(20))
         self.placement.write('n1', {'zone', *map(str, range(20))})
         *_place, finding = self.find()
-        self.assertEqual(brake.STEP, finding.problem.failure.step)
+        self.assertEqual(comparison.REVIEW, finding.problem.failure.step)
         self.assertEqual((commands.SYNC + ' --prune --dry-run',),
                          finding.commands)
         self.conf.set_override('mode', conf.OBSERVE, 'aggregate_mirror')

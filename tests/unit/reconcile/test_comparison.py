@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 import testtools
 
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.reconcile import brake
 from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror import source
 
@@ -83,13 +82,13 @@ class TestRefusal(testtools.TestCase):
                        for number in range(right))
         desired = {provider: aggregates & {'b'}
                    for provider, aggregates in current.items()}
-        return brake.refusal(compare(desired, current, aggregates='ab'), share)
+        return compare(desired, current, aggregates='ab').refusal(share)
 
     def test_what_is_safe(self):
         """Up to ten removals, the configured share, or none at all."""
         for stale, right, share in (
                 (10, 1, 0.3), (11, 100, 0.3), (99, 1, 1.0), (0, 0, 0.3),
-                (11, 0, brake.UNLIMITED), (11, 0, None)):
+                (11, 0, comparison.UNLIMITED), (11, 0, None)):
             self.assertIsNone(self.check(stale, right, share))
 
     def test_what_is_refused(self):
@@ -101,18 +100,18 @@ class TestRefusal(testtools.TestCase):
                 (1, 0, 1.0, 'nova has no compute node in any aggregate; '
                  '1 association would be removed')):
             refusal = self.check(stale, right, share).failure
-            self.assertEqual((text, brake.STEP),
+            self.assertEqual((text, comparison.REVIEW),
                              (refusal.observation, refusal.step))
 
     def test_members_of_a_cell_that_did_not_answer(self):
         """Nova reports them, so that its answer is not empty."""
         compared = compare({'n1': frozenset()}, {'n1': frozenset({'a'})},
                            aggregates='a')
-        self.assertIsNotNone(brake.refusal(compared, 0.3))
+        self.assertIsNotNone(compared.refusal(0.3))
         nova = dataclasses.replace(
             compared.nova, hosts_down={'far': frozenset({'cell2'})})
-        self.assertIsNone(brake.refusal(
-            dataclasses.replace(compared, nova=nova), 0.3))
+        self.assertIsNone(
+            dataclasses.replace(compared, nova=nova).refusal(0.3))
 
     def test_removals_from_foreign_providers_count(self):
         """They cannot be undone, and count with an empty nova, too."""
@@ -127,8 +126,8 @@ class TestRefusal(testtools.TestCase):
         """Check aggregates that vanished long ago, on this many providers."""
         current = {'x%d' % number: frozenset({'gone'})
                    for number in range(count)}
-        return brake.refusal(comparison.Comparison(
+        return comparison.Comparison(
             {**current, **desired}, source.Nova(
                 {'a': 'name'}, desired, {node: node for node in desired}),
-            {'gone': journal.LedgerEntry(absent=comparison.FOREIGN_AFTER)}),
-            0.3)
+            {'gone': journal.LedgerEntry(absent=comparison.FOREIGN_AFTER)}
+        ).refusal(0.3)
