@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``nova-aggregate-mirror-agent``: the daemon that mirrors and syncs."""
+"""``nova-aggregate-mirror-agent``: the daemon that mirrors and syncs.
+
+Long because it builds all parts of the agent, anew with each reload.
+"""
 
 from collections import abc
 import functools
@@ -7,16 +10,19 @@ import gc
 import os
 import signal
 import threading
+import types
 import typing
 from typing import Any
 
 from nova.conf import CONF
 from oslo_config import cfg
 from oslo_log import log as logging
+from oslo_reports import guru_meditation_report
+from oslo_reports.models import with_default_views
 from oslo_reports import opts
+from oslo_reports.views.text import generic
 
 from nova_aggregate_mirror.agent import drain
-from nova_aggregate_mirror.agent import guru_report
 from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror.agent import metrics_server
 from nova_aggregate_mirror.agent import periodic_sync
@@ -26,6 +32,7 @@ from nova_aggregate_mirror.cmd import program
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
+from nova_aggregate_mirror.journal import api_processes
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import store
@@ -51,6 +58,12 @@ AGENT_LEVELS = ['nova=WARNING', 'nova_aggregate_mirror=INFO',
                 'alembic=WARNING', 'oslo_db=CRITICAL', 'keystoneauth=ERROR']
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)
+
+# With the names by which oslo.reports asks for a version.
+VERSION = types.SimpleNamespace(
+    vendor_string=lambda: 'nova-aggregate-mirror contributors',
+    product_string=lambda: 'nova-aggregate-mirror',
+    version_string_with_package=lambda: api_processes.VERSION)
 
 
 def _build(journal: store.Journal, figures: metrics.Metrics) -> service.Agent:
@@ -104,31 +117,30 @@ def _build_audit(figures: metrics.Metrics
                  ) -> 'periodic_audit.PeriodicAudit | None':
     """Build the audit; None if it is not configured, or cannot run."""
     interval = CONF.aggregate_mirror.audit_interval
-    if not interval:
-        figures.expect_audits(())
-        return None
-    trouble = ''
+    enforced, trouble = list[str](), None
     try:
-        # All imports of nova and of plugins are made here. Some bring
-        # eventlet, and a thread that imports it may never be joined.
-        _prepare_nova()
-        from nova_aggregate_mirror.agent import periodic_audit
-        from nova_aggregate_mirror.audit import readers
-        from nova_aggregate_mirror.audit import rules
-        readers.read_settings(CONF, ())
-        enforced = rules.enforced(CONF)
-    except (exceptions.MirrorError, cfg.Error) as exc:
-        trouble = str(option_values.of_error(CONF, exc) if isinstance(
-            exc, cfg.Error) else exc)
+        if interval:
+            # All imports of nova and of plugins are made here. Some bring
+            # eventlet, and a thread that imports it may never be joined.
+            _prepare_nova()
+            from nova_aggregate_mirror.agent import periodic_audit
+            from nova_aggregate_mirror.audit import readers
+            from nova_aggregate_mirror.audit import rules
+            readers.read_settings(CONF, ())
+            enforced = rules.enforced(CONF)
+    except exceptions.MirrorError as exc:
+        trouble = exc
+    except cfg.Error as exc:
+        trouble = option_values.of_error(CONF, exc)
+    figures.expect_audits(enforced)
     if trouble:
         # No reason to exit: mirroring does not depend on the audit. Not in
         # the handler: oslo.log would append the error.
         LOG.error('The servers are not audited: %s', trouble)
         # Until the next reload: otherwise the missing loop counts as stuck.
         CONF.set_override('audit_interval', 0, 'aggregate_mirror')
-        figures.expect_audits(())
+    if not enforced:
         return None
-    figures.expect_audits(enforced)
 
     def audit() -> abc.Iterator[periodic_audit.Progress]:
         source = components.pages()
@@ -160,7 +172,13 @@ def _serve() -> int:
     ) if options.metrics_port else None
     journal = store.Journal(CONF)
     agent = _build(journal, figures)
-    guru_report.set_up(lambda: agent.state() | figures.state())
+
+    def state() -> with_default_views.ModelWithDefaultViews:
+        return with_default_views.ModelWithDefaultViews(
+            agent.state() | figures.state(), text_view=generic.KeyValueView())
+
+    reports = guru_meditation_report.TextGuruMeditation
+    reports.register_section('Agent', state)
     # The imported modules live as long as the process: searching them for
     # garbage takes a sixth of its time. What the agent opens does not.
     gc.freeze()
@@ -171,7 +189,8 @@ def _serve() -> int:
     while (signum := signal.sigwait(SIGNALS)) in (
             signal.SIGHUP, signal.SIGUSR2):
         if signum == signal.SIGUSR2:
-            guru_report.write(CONF, PROGRAM)
+            reports.handle_signal(
+                VERSION, PROGRAM, CONF.oslo_reports.log_dir, None)
             continue
         LOG.info('SIGHUP: reloading the configuration')
         ended &= agent.stop(_longest_step())
