@@ -16,12 +16,9 @@ from nova_aggregate_mirror.journal import stored_rows
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import problems
-from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.reconcile import sync_history
-from nova_aggregate_mirror import source
 
 REPAIR = commands.SYNC + ' --prune'
-Figures = list[tuple[str, int | str, str]]
 Spans = list[tuple[matrix.MatrixCell | None, int]]
 """Cells of a row, or None for several empty ones, each with its width."""
 State = associations.State
@@ -97,13 +94,17 @@ def values(content: collect.Content) -> dict[str, Any]:
         'good': not status(content) and not misplaced,
         'states': frozenset[State]().union(*counts),
         'compared': not content.sync.not_compared,
-        'nova_read': _is_nova_read(result),
+        'nova_read': not isinstance(result.not_compared,
+                                    exceptions.NovaUnavailable),
         'problems': found, 'endpoint': content.endpoint,
-        'figures': _figures(content),
-        'columns': columns,
+        'missing': len(result.select(State.MISSING)),
+        'stale': len(result.select(*STALE)),
+        'nodes': len(nova.compute_nodes()), 'extent': problems.extent(nova),
+        'aggregates': len(nova.aggregates), 'columns': columns,
         'names': names, 'zones': content.zones, 'meanings': exit_status.TEXTS,
         'rows': [(row, _spans(row, names)) for row in rows],
-        'hosts': len(_hosts(nova)), 'differing': sum(differing),
+        'hosts': len(nova.hosts() | nova.members.keys()),
+        'differing': sum(differing),
         'journal': journal, 'state': stored_rows.state,
         'pending': result.select(State.PENDING),
         'foreign': result.select(
@@ -119,40 +120,6 @@ def values(content: collect.Content) -> dict[str, Any]:
         'observed': next((sync.observed for sync in journal.syncs
                           if sync.mode), content.observes),
         'findings': content.findings, 'audit_command': commands.AUDIT}
-
-
-def _is_nova_read(sync: result.Result) -> bool:
-    return not isinstance(sync.not_compared, exceptions.NovaUnavailable)
-
-
-def _hosts(nova: source.Nova) -> abc.Collection[str]:
-    return nova.hosts() | nova.members.keys()
-
-
-def _figures(content: collect.Content) -> Figures:
-    """Return the figures at the top: a label, a number and its kind."""
-    # An unknown figure must not look like zero.
-    result, journal, nova = content.sync, content.journal, content.sync.nova
-    figures: Figures = [('aggregates', len(nova.aggregates)
-                         if _is_nova_read(result) else '?', '')]
-    stale = result.select(*STALE)
-    if result.not_compared:
-        figures.append(('missing or stale', '?', 'unknown'))
-    else:
-        figures += [
-            ('hosts', len(_hosts(nova)), ''),
-            ('compute nodes' + problems.extent(nova),
-             len(nova.compute_nodes()), ''),
-            ('missing', len(result.select(State.MISSING)), 'missing'),
-            ('stale', len(stale), 'stale'),
-            ('pending', len(result.select(State.PENDING)), 'pending')]
-    pending = [row for row in journal.rows if row.mirrored_at is None]
-    figures.append(('in the journal', '?' if journal.trouble
-                    else len(pending), 'unknown'))
-    if content.findings:
-        figures.append(
-            ('misplaced servers', content.findings.figure, 'misplaced'))
-    return figures
 
 
 def _spans(row: matrix.MatrixRow, aggregates: abc.Iterable[str]) -> Spans:
