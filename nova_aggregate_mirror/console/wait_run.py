@@ -74,7 +74,10 @@ def run(nova: source.Source, placement: client.Client, hosts: frozenset[str],
         errors = [sync.not_compared] if sync.not_compared else (
             sync.outcome.failed.values())
         for error in errors:
-            if _is_final(error):
+            # Nova may be moving a compute node from one host to another.
+            if error.is_refusal or isinstance(
+                    error, exceptions.Permanent) and not isinstance(
+                    error, exceptions.Contradiction):
                 raise error
         missing = _missing(sync, hosts, repair)
         if not missing or seconds >= timeout:
@@ -159,11 +162,3 @@ def _missing(sync: result.Result, hosts: frozenset[str], repair: str
             str(association), 'Missing: %s' % association,
             'run "%s %s"' % (repair, host), exit_status.DRIFT))
     return missing
-
-
-def _is_final(error: exceptions.MirrorError) -> bool:
-    """Check whether another attempt would be in vain."""
-    # Nova may be moving a compute node from one host to another.
-    return error.is_refusal or isinstance(
-        error, exceptions.Permanent) and not isinstance(
-        error, exceptions.Contradiction)

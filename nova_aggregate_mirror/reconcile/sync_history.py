@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """History entries of full syncs, for agent and command."""
 
-from collections import abc
 import dataclasses
 import socket
 import time
@@ -32,8 +31,7 @@ def command(name: str, request: full_sync.Request) -> str:
 
 
 def note(database: engine.Database, name: str, seconds: float,
-         result: result.Result, mode: str = '',
-         now: abc.Callable[[], float] = time.time) -> None:
+         result: result.Result, mode: str = '') -> None:
     """Write a sync that has just finished to the history, but no dry run.
 
     An observing agent's comparison is written, but enables no default prune.
@@ -43,7 +41,7 @@ def note(database: engine.Database, name: str, seconds: float,
     request = result.request
     if not request.feeds_ledger:
         return
-    ended, lines = now(), result.lines()
+    ended, lines = time.time(), result.lines()
     removals = result.select(State.STALE)
     is_partial = bool(request.hosts or request.aggregates
                       or result.interruption or result.not_compared)

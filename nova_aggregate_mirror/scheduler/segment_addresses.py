@@ -58,7 +58,10 @@ class SegmentAddresses(narrowing.QueryFilter):
 
         :param ports: network to the number of addresses that a server needs
         """
-        by_network = self._segment_subnets(ports)
+        by_network = collections.defaultdict[str, list[networks.Subnet]](list)
+        for subnet in self._networks.subnets(network_id=sorted(ports)):
+            if subnet.segment:
+                by_network[subnet.network].append(subnet)
         if not by_network:
             return False
         counts = self._networks.counts(sorted(by_network))
@@ -92,15 +95,6 @@ class SegmentAddresses(narrowing.QueryFilter):
             request_spec.set_addresses(
                 spec, free_addresses.FreeAddresses(limited))
         return bool(replacements)
-
-    def _segment_subnets(self, network_ids: abc.Iterable[str]
-                         ) -> abc.Mapping[str, abc.Sequence[networks.Subnet]]:
-        """Read the subnets of segments, by network."""
-        by_network = collections.defaultdict[str, list[networks.Subnet]](list)
-        for subnet in self._networks.subnets(network_id=sorted(network_ids)):
-            if subnet.segment:
-                by_network[subnet.network].append(subnet)
-        return by_network
 
     def _limits(self, subnets: abc.Iterable[networks.Subnet],
                 counts: abc.Mapping[str, networks.Counts], ports: int,
