@@ -37,8 +37,6 @@ BATCH = 50
 """Rows per batch at most; a SIGTERM waits for one."""
 ROWS = 3 * BATCH + 1
 """Rows of a step that may hang: new, healthy and failed ones, a suspect."""
-MANY_NODES = full_sync.MANY_NODES
-"""Compute nodes of a host from which on its row is a suspect."""
 SUSPECTS_TIME = 1.0
 """Seconds of a step in which further suspects are begun."""
 RETRIABLE_BACKOFF = 4.0
@@ -305,7 +303,8 @@ class Drain:
         """
         rows = self._read(ids)
         if not is_alone and len(rows) > 1:
-            large = [row for row in rows if len(row.dirty.nodes) >= MANY_NODES]
+            large = [row for row in rows
+                     if len(row.dirty.nodes) >= full_sync.MANY_NODES]
             for row in large:
                 self._known[row.id].wait(self._now(), is_suspect=True)
                 self._suspects.add(row.id)

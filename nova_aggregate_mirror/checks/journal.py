@@ -9,6 +9,7 @@ import math
 import os
 import pathlib
 import shlex
+import shutil
 import time
 
 from nova_aggregate_mirror import accounts
@@ -91,9 +92,7 @@ def space(deployment: checks.Deployment) -> checks.Findings:
     if path is None:
         return checks.skipped(ON_SERVER)
     directory = sqlite.existing(path.parent)
-    file_system = os.statvfs(directory)
-    # Root alone may use the rest of what is free.
-    free = file_system.f_bavail * file_system.f_frsize / 2 ** 20
+    free = shutil.disk_usage(directory).free / 2 ** 20
     if free >= LEAST_FREE:
         return []
     return checks.warning(

@@ -26,8 +26,6 @@ from nova_aggregate_mirror import printable
 from nova_aggregate_mirror import terminal_tables
 
 COLUMNS = ('id', 'host', 'state', 'detail', 'age', 'attempts', 'last_error')
-IN_TABLE = ('host, id', 'detail', 'age', 'attempts')
-"""The columns of a table; below it, each error has its hosts."""
 
 
 def db_sync(conf: cfg.ConfigOpts) -> int:
@@ -56,19 +54,16 @@ def show(conf: cfg.ConfigOpts, now: abc.Callable[[], float] = time.time
         print('Journal: %s' % name)
         in_table = [((host, identifier), *others) for
                     identifier, host, _state, *others, _error in cells]
-        print(terminal_tables.render(IN_TABLE, in_table))
-        _show_errors(rows)
+        print(terminal_tables.render(
+            ('host, id', 'detail', 'age', 'attempts'), in_table))
+        # Each error once, with its hosts.
+        hosts = collections.defaultdict[str, set[str]](set)
+        for row in rows:
+            if row.last_error:
+                hosts[row.last_error].add(row.dirty.host)
+        for error, names in hosts.items():
+            print(printable.line('%s: %s' % (plurals.some(names), error)))
     return exit_status.OK
-
-
-def _show_errors(rows: abc.Iterable[journal.Row]) -> None:
-    """Print each error once, with its hosts."""
-    hosts = collections.defaultdict[str, set[str]](set)
-    for row in rows:
-        if row.last_error:
-            hosts[row.last_error].add(row.dirty.host)
-    for error, names in hosts.items():
-        print(printable.line('%s: %s' % (plurals.some(names), error)))
 
 
 def _document(row: journal.Row) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import lock_waits
 from nova_aggregate_mirror.placement import workers
+from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
 from tests.unit.agent import case
 
@@ -20,7 +21,7 @@ class TestDrain(case.AgentTest):
 
     def test_host_with_many_compute_nodes(self):
         """Its requests do not delay the other rows of a batch."""
-        nodes = ['m%02d' % number for number in range(drain.MANY_NODES)]
+        nodes = ['m%02d' % number for number in range(full_sync.MANY_NODES)]
         for node in nodes:
             self.nova.nodes[node] = 'large'
             self.placement.create(node)
@@ -35,7 +36,7 @@ class TestDrain(case.AgentTest):
 
     def test_many_compute_nodes_and_no_other_row(self):
         """There is nothing to delay: the host is mirrored at once."""
-        nodes = ['m%02d' % number for number in range(drain.MANY_NODES)]
+        nodes = ['m%02d' % number for number in range(full_sync.MANY_NODES)]
         for node in nodes:
             self.nova.nodes[node] = 'large'
             self.placement.create(node)
