@@ -15,7 +15,7 @@ What cannot be read is reported on the page, which is written nevertheless.
 import argparse
 from collections import abc
 import contextlib
-import functools
+import dataclasses
 import os
 import signal
 import sys
@@ -72,9 +72,10 @@ def run(conf: cfg.ConfigOpts) -> int:
         for number in sync_run.SIGNALS:
             signal.signal(number, end)
         content = collect.collect(
-            conf, components.source(), display,
-            functools.partial(_audit, conf, display)
-            if options.servers else None, options.foreign)
+            conf, components.source(), display, options.foreign)
+        if options.servers:
+            content = dataclasses.replace(content, findings=_audit(
+                conf, display, content.journal.syncs))
         write(report.render(content, time.time()))
     summarize(options.html, report.summary(content))
     status, trouble = report.status(content), content.journal.trouble

@@ -30,9 +30,6 @@ from nova_aggregate_mirror.source import database
 INCOMPLETE = ('The information about deleted aggregates and operations is not '
               'complete')
 
-Audit = abc.Callable[[abc.Sequence[full_syncs.Entry]], misplaced.Misplacements]
-"""Audits all servers, given the full syncs of the past, newest first."""
-
 
 @dataclasses.dataclass(frozen=True)
 class JournalContent:
@@ -64,8 +61,7 @@ class Content:
 
 
 def collect(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
-            display: context.Progress, audit: Audit | None, foreign: bool
-            ) -> Content:
+            display: context.Progress, foreign: bool) -> Content:
     """Compare everything and read the journal; nothing is written."""
     options, placement = conf.aggregate_mirror, client.Client(conf)
     request = full_sync.Request(
@@ -87,7 +83,6 @@ def collect(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
     except exceptions.NovaUnavailable as exc:
         sync = dataclasses.replace(sync, not_compared=exc)
     return Content(sync, in_journal, zones, placement.endpoint(),
-                   findings=audit(in_journal.syncs) if audit else None,
                    observes=nova_aggregate_mirror.conf.observes(conf))
 
 

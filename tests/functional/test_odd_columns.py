@@ -241,7 +241,7 @@ class TestOddColumns(testscenarios.WithScenarios, test_source.SourceTest):
         """Report, which is a dry run, and the checks that read nova."""
         self.place('h1')
         content = collect.collect(
-            CONF, self.source, context.Progress(), None, True)
+            CONF, self.source, context.Progress(), True)
         self.assertIn(' missing', ''.join(report.render(content, 0.0)))
         deployment = checks.Deployment(CONF, lambda: self.source)
         self.assertIn('h1', ' '.join(
