@@ -16,6 +16,7 @@ from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror.http import networks
 from nova_aggregate_mirror.journal import full_syncs
 from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plugins
 from nova_aggregate_mirror.scheduler import constraints
@@ -113,7 +114,8 @@ class SegmentReader:
 class DatabaseAudit:
     """An audit of the servers in nova's databases, by nova's objects.
 
-    The arguments are those of ``auditor.Auditor``.
+    The arguments are those of ``auditor.Auditor``. ``source`` has the cells
+    that did not answer.
 
     :param names: the rules to check; by default those that are enforced
     :raises MirrorError: nova could not be read, or a plugin not be loaded
@@ -123,6 +125,8 @@ class DatabaseAudit:
                  names: abc.Iterable[str] = (),
                  history: abc.Iterable[full_syncs.Entry] = (),
                  zone: str = '', can_unpin: bool = False) -> None:
+        self.source = server_pages.ServerPages(
+            engines.Limits(conf.aggregate_mirror.cell_timeout))
         self._database = connections.api_database()
         aggregates = metadata.read_all(self._database)
         selected = list(dict.fromkeys(names))
@@ -149,13 +153,13 @@ class DatabaseAudit:
     def zones(self) -> frozenset[str]:
         return self._auditor.zones
 
-    def run(self, pages: abc.Iterable[server_pages.Page]
+    def run(self, hosts: abc.Collection[str] = (), project: str = ''
             ) -> abc.Iterator[list[audit.Misplacement]]:
         """Audit page after page; yield the misplacements of each.
 
         :raises MirrorError: neutron or placement could not be read
         """
-        for page in pages:
+        for page in self.source.pages(hosts, project):
             audited = list(self._audited(page))
             suspects = self._auditor.suspects(audited)
             if suspects:

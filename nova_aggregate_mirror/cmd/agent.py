@@ -145,11 +145,10 @@ def _build_audit(figures: metrics.Metrics
         return None
 
     def audit() -> abc.Iterator[periodic_audit.Progress]:
-        source = components.pages()
         database_audit = readers.DatabaseAudit(CONF, _client())
-        for _misplaced in database_audit.run(source.pages()):
+        for _misplaced in database_audit.run():
             yield database_audit.totals, ()
-        yield database_audit.totals, source.problems()
+        yield database_audit.totals, database_audit.source.problems()
 
     return periodic_audit.PeriodicAudit(audit, interval, figures)
 

@@ -58,13 +58,12 @@ def run(conf: cfg.ConfigOpts) -> int:
     """Audit the servers; return the exit status."""
     components.check_configuration()
     arguments = conf.command
-    source = components.pages()
     server_audit = build_audit(
         conf, _past_syncs(), arguments.rules, arguments.zone)
-    totals = server_audit.totals
-    pages = server_audit.run(source.pages(
+    source, totals = server_audit.source, server_audit.totals
+    pages = server_audit.run(
         arguments.hosts,
-        identifiers.Identifiers(conf).project(arguments.project)))
+        identifiers.Identifiers(conf).project(arguments.project))
     counter = progress.shown(arguments.quiet)
     misplacements: list[audit.Misplacement] = []
     error = None

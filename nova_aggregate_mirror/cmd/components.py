@@ -4,7 +4,6 @@
 from collections import abc
 import math
 import sys
-import typing
 from typing import Any
 
 from nova.conf import CONF
@@ -22,10 +21,6 @@ from nova_aggregate_mirror.placement import workers
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import database
 from nova_aggregate_mirror.source import database_servers
-
-if typing.TYPE_CHECKING:
-    # An agent that does not audit needs nothing of it.
-    from nova_aggregate_mirror.audit import server_pages
 
 NOVA_CONF = ('/etc/nova/nova.conf', '/etc/nova/nova.conf.d')
 
@@ -79,13 +74,6 @@ def source(longest: float = math.inf, skip_late: bool = False
 def servers() -> database_servers.DatabaseServers:
     """Build the reader of names and consumers, with a limit per cell."""
     return database_servers.DatabaseServers(
-        engines.Limits(CONF.aggregate_mirror.cell_timeout))
-
-
-def pages() -> 'server_pages.ServerPages':
-    """Build the reader of all servers, with a limit per cell."""
-    from nova_aggregate_mirror.audit import server_pages
-    return server_pages.ServerPages(
         engines.Limits(CONF.aggregate_mirror.cell_timeout))
 
 

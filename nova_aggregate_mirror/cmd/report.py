@@ -88,17 +88,18 @@ def _audit(conf: cfg.ConfigOpts, display: context.Progress,
            past: abc.Sequence[full_syncs.Entry]) -> misplaced.Misplacements:
     """Audit all servers; a failure is part of what is found."""
     findings = misplaced.Misplacements()
-    source = components.pages()
     display.step('Auditing the servers')
     try:
         server_audit = audit_servers.build_audit(conf, past)
         findings.totals = server_audit.totals
-        for page in server_audit.run(source.pages()):
-            display.tell(findings.totals.progress)
-            findings.add(page)
+        try:
+            for page in server_audit.run():
+                display.tell(findings.totals.progress)
+                findings.add(page)
+        finally:
+            findings.troubles += server_audit.source.problems()
     except exceptions.MirrorError as exc:
-        findings.troubles = [problems.Problem.of(exc)]
-    findings.troubles = [*findings.troubles, *source.problems()]
+        findings.troubles.insert(0, problems.Problem.of(exc))
     return findings
 
 

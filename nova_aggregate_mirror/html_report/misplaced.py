@@ -43,7 +43,7 @@ class Misplacements:
     """Result of an audit, which keeps a limited number of its servers."""
 
     totals: auditor.Totals = dataclasses.field(default_factory=auditor.Totals)
-    troubles: abc.Sequence[problems.Problem] = ()
+    troubles: list[problems.Problem] = dataclasses.field(default_factory=list)
     """Why the audit is incomplete; empty if it is not."""
     omitted: int = 0
     """Misplacements that are in no group."""

@@ -10,9 +10,7 @@ from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import readers
 from nova_aggregate_mirror.audit import server_pages
 from nova_aggregate_mirror.journal import full_syncs
-from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.scheduler import moving
-from tests import patience
 from tests.scheduling import explaining
 
 ZONE, OTHER = 'az-1', 'az-2'
@@ -30,10 +28,8 @@ class AuditTest(explaining.ExplainingTest):
         """Return each misplacement; the totals are in ``totals``."""
         auditing = readers.DatabaseAudit(
             CONF, explaining.Placement(), rules, past, zone, UNPINS)
-        self.source = server_pages.ServerPages(
-            engines.Limits(patience.seconds(60)))
-        pages = list(auditing.run(self.source.pages(**chosen)))
-        self.totals = auditing.totals
+        pages = list(auditing.run(**chosen))
+        self.source, self.totals = auditing.source, auditing.totals
         return [misplacement for page in pages for misplacement in page]
 
     def pin(self, server, zone):
@@ -96,9 +92,8 @@ class TestZones(AuditTest):
             self.boot(flavor_id=self.wanted, az=ZONE)
         statements = []
 
-        def pages():
-            for page in server_pages.ServerPages(
-                    engines.Limits(patience.seconds(60))).pages():
+        def pages(*chosen):
+            for page in read(*chosen):
                 for position, server in enumerate(page.servers):
                     if position == 3:
                         with engine.begin() as connection:
@@ -111,10 +106,11 @@ class TestZones(AuditTest):
         engine = explaining.api_db.get_engine()
         auditing = readers.DatabaseAudit(
             CONF, explaining.Placement(), ['zone'])
+        read, auditing.source.pages = auditing.source.pages, pages
         sa.event.listen(engine, 'before_cursor_execute', lambda *arguments: (
             statements.append(arguments[2])))
         self.assertEqual(
-            [1, 1, 1, 0], [len(page) for page in auditing.run(pages())])
+            [1, 1, 1, 0], [len(page) for page in auditing.run()])
         members = [text for text in statements
                    if text.startswith('SELECT aggregate_hosts.aggregate_id')]
         self.assertEqual([True] * 4, ['WHERE' in text for text in members])

@@ -257,8 +257,7 @@ class TestOddColumns(testscenarios.WithScenarios, test_source.SourceTest):
         audited = readers.DatabaseAudit(
             CONF, client.Client(CONF), [
                 name for name in rules.NAMES if name != 'segment'])
-        pages = server_pages.ServerPages(engines.Limits(60.0)).pages()
-        for page in audited.run(pages):
+        for page in audited.run():
             if page:
                 display.table(page)
                 json.dumps(list(map(display.row, page)))

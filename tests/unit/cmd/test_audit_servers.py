@@ -27,14 +27,14 @@ class TestSelection(testtools.TestCase):
     def audit(self, cells_down=(), nova=source.Nova({}, {}, {}),
               journal_error=None, form='json', **totals):
         """Audit the servers on the host h1; return what is said of it."""
-        audit = mock.Mock(spec=readers.DatabaseAudit, zones=frozenset(),
-                          totals=auditor.Totals(**totals))
-        audit.run.return_value = iter([])
         servers = mock.Mock(spec=server_pages.ServerPages,
                             cells_down=dict.fromkeys(
                                 cells_down, doubles.SILENT))
         servers.problems.return_value = problems.of_cells(
             servers.cells_down, 'its servers are not audited')
+        audit = mock.Mock(spec=readers.DatabaseAudit, zones=frozenset(),
+                          source=servers, totals=auditor.Totals(**totals))
+        audit.run.return_value = iter([])
         errors = io.StringIO()
         for target, name, double in (
                 (audit_servers, 'build_audit', mock.Mock(return_value=audit)),
@@ -43,8 +43,7 @@ class TestSelection(testtools.TestCase):
                 (full_syncs, 'newest', mock.Mock(return_value=[])),
                 (components, 'source', mock.Mock(**{
                     'return_value.read_all.return_value': nova})),
-                (components, 'servers', mock.Mock()),
-                (components, 'pages', mock.Mock(return_value=servers))):
+                (components, 'servers', mock.Mock())):
             self.useFixture(fixtures.MockPatchObject(target, name, double))
         self.useFixture(fixtures.MonkeyPatch('sys.stderr', errors))
         self.useFixture(fixtures.MonkeyPatch('sys.stdout', io.StringIO()))
