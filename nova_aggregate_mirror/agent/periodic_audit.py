@@ -9,23 +9,21 @@ from oslo_log import log as logging
 from nova_aggregate_mirror.agent import lasting
 from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror.audit import auditor
+from nova_aggregate_mirror.audit import readers
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import problems
 
 LOG = logging.getLogger(__name__)
 
-Progress = tuple[auditor.Totals, abc.Sequence[problems.Problem]]
-"""Totals after a page of servers, and what was not audited."""
-
 
 class PeriodicAudit:
     """Runner of audits when they are due."""
 
-    def __init__(self, audit: abc.Callable[[], abc.Iterator[Progress]],
+    def __init__(self, build: abc.Callable[[], readers.DatabaseAudit],
                  interval: float, figures: metrics.Metrics,
                  now: abc.Callable[[], float] = time.monotonic) -> None:
-        self._audit = audit
+        self._build = build
         self._interval = interval
         self._figures = figures
         self._now = now
@@ -42,15 +40,17 @@ class PeriodicAudit:
             return
         self._due = start + self._interval
         totals = auditor.Totals()
-        troubles: abc.Sequence[problems.Problem] = ()
         try:
-            for totals, troubles in self._audit():
+            audit = self._build()
+            totals = audit.totals
+            for _misplaced in audit.run():
                 # An audit of many servers takes minutes.
                 self._figures.beat(metrics.AUDIT)
                 if stopping():
                     # The next leader audits at once, too.
                     self._due = start
                     return
+            troubles = audit.source.problems()
         except exceptions.MirrorError as exc:
             troubles = [problems.Problem.of(exc)]
         # Some servers without a request are normal.

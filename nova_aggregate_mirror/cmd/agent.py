@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``nova-aggregate-mirror-agent``: the daemon that mirrors and syncs.
+"""``nova-aggregate-mirror-agent``: the daemon that mirrors and syncs."""
 
-Long because it builds all parts of the agent, anew with each reload.
-"""
-
-from collections import abc
 import functools
 import gc
 import os
@@ -69,7 +65,6 @@ VERSION = types.SimpleNamespace(
 
 
 def _build(journal: store.Journal, figures: metrics.Metrics) -> service.Agent:
-    """Build an agent by the current configuration."""
     options = CONF.aggregate_mirror
     # A source each: the full sync waits for a slow cell, also when it repairs,
     # and each source keeps its own record of the cells that did not answer.
@@ -143,14 +138,8 @@ def _build_audit(figures: metrics.Metrics
         CONF.set_override('audit_interval', 0, 'aggregate_mirror')
     if not enforced:
         return None
-
-    def audit() -> abc.Iterator[periodic_audit.Progress]:
-        database_audit = readers.DatabaseAudit(CONF, _client())
-        for _misplaced in database_audit.run():
-            yield database_audit.totals, ()
-        yield database_audit.totals, database_audit.source.problems()
-
-    return periodic_audit.PeriodicAudit(audit, interval, figures)
+    return periodic_audit.PeriodicAudit(
+        lambda: readers.DatabaseAudit(CONF, _client()), interval, figures)
 
 
 @functools.cache

@@ -14,6 +14,24 @@ from tests.unit.agent import case
 from tests.unit import doubles
 
 
+class Audit:
+    """An audit whose pages have these totals and troubles."""
+
+    def __init__(self, pages, broken):
+        self.totals, self.source = auditor.Totals(), self
+        self._pages, self._broken, self._troubles = pages, broken, []
+
+    def run(self):
+        for totals, self._troubles in self._pages:
+            vars(self.totals).update(vars(totals))
+            yield []
+        if self._broken:
+            raise self._broken
+
+    def problems(self):
+        return self._troubles
+
+
 class TestPeriodicAudit(testtools.TestCase):
 
     def setUp(self):
@@ -22,14 +40,12 @@ class TestPeriodicAudit(testtools.TestCase):
         self.figures = case.Recorder()
         self.pages, self.broken = [], None
         self.audit = periodic_audit.PeriodicAudit(
-            self.run_audit, 60.0, self.figures, lambda: self.clock)
+            self.build, 60.0, self.figures, lambda: self.clock)
         self.log = self.useFixture(fixtures.FakeLogger(
             'nova_aggregate_mirror', level=logging.INFO))
 
-    def run_audit(self):
-        yield from self.pages
-        if self.broken:
-            raise self.broken
+    def build(self):
+        return Audit(self.pages, self.broken)
 
     def page(self, servers, misplaced, *problems):
         return auditor.Totals(

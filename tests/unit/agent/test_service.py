@@ -13,7 +13,6 @@ from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror.agent import periodic_audit
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror.agent import service
-from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import models
@@ -242,13 +241,13 @@ class TestAgent(case.AgentTest):
         began, release = threading.Event(), threading.Event()
         self.addCleanup(release.set)
 
-        def audit():
+        def build():
             began.set()
             release.wait()
-            yield auditor.Totals(), 0
+            raise REFUSED
 
         self.start(audit=periodic_audit.PeriodicAudit(
-            audit, 3600, self.figures))
+            build, 3600, self.figures))
         self.assertTrue(began.wait(case.TIMEOUT))
         # It is the only loop that has not ended.
         self.assertFalse(self.running.stop(case.TIMEOUT))
