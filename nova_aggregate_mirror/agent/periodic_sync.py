@@ -27,15 +27,12 @@ LOG = logging.getLogger(__name__)
 
 LISTING = commands.SYNC + ' --dry-run'
 
-Note = abc.Callable[[float, result.Result], None]
-"""Writes a sync to the history: duration in seconds, and result; raises
-JournalUnavailable."""
-
 
 class PeriodicSync:
     """Runner of full syncs when they are due.
 
-    :param note: see ``Note``; by default there is no history
+    :param note: writes a sync, by its duration in seconds and its result, to
+        the history, or raises JournalUnavailable
     :param zones: reads the zone of each aggregate that has one, by its UUID
     :param disagreements: finds nova-api processes with another mode
     """
@@ -43,7 +40,8 @@ class PeriodicSync:
     def __init__(self, conf: cfg.ConfigOpts,
                  reconciler: reconciler.Reconciler, figures: metrics.Metrics,
                  now: abc.Callable[[], float] = time.monotonic,
-                 note: Note = lambda *_result: None,
+                 note: abc.Callable[[float, result.Result], None] = (
+                     lambda *_result: None),
                  zones: abc.Callable[[], abc.Mapping[str, str]] = dict,
                  disagreements: abc.Callable[
                      [], abc.Sequence[problems.Problem]] = tuple) -> None:

@@ -56,9 +56,8 @@ def _run(program: str, command: abc.Callable[[], int]) -> int:
         finally:
             # Also after --help, which exits, and before an error.
             sys.stdout.flush()
-    except BrokenPipeError:
-        raise
     except OSError as exc:
+        # As of a broken pipe, see above.
         if exc.filename or exc.errno not in UNWRITABLE:
             raise
         _discard(STDOUT)
