@@ -22,7 +22,6 @@ from nova_aggregate_mirror.journal.db import existing
 from nova_aggregate_mirror.journal import nova_identity
 from nova_aggregate_mirror.journal import stored_rows
 from nova_aggregate_mirror import plurals
-from nova_aggregate_mirror import printable
 from nova_aggregate_mirror import terminal_tables
 
 COLUMNS = ('id', 'host', 'state', 'detail', 'age', 'attempts', 'last_error')
@@ -61,8 +60,9 @@ def show(conf: cfg.ConfigOpts, now: abc.Callable[[], float] = time.time
         for row in rows:
             if row.last_error:
                 hosts[row.last_error].add(row.dirty.host)
-        for error, names in hosts.items():
-            print(printable.line('%s: %s' % (plurals.some(names), error)))
+        lines = ['%s: %s' % (plurals.some(names), error)
+                 for error, names in hosts.items()]
+        formats.tell(lines, sys.stdout)
     return exit_status.OK
 
 
