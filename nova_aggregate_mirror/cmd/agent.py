@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``nova-aggregate-mirror-agent``: the daemon that mirrors and syncs."""
+"""``nova-aggregate-mirror-agent``: the daemon that mirrors and syncs.
+
+Long because it builds all parts of the agent, anew with each reload.
+"""
 
 import functools
 import gc
