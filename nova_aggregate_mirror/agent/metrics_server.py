@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """HTTP server for the metrics and the health of the agent."""
 
-import asyncio
 from collections import abc
+import contextlib
 from http import server
 import io
 import json
+import selectors
 import socket
+import socketserver
 import threading
-import typing
+import time
 from typing import Any
+from typing import NamedTuple
 
 from oslo_log import log as logging
 from prometheus_client import exposition
@@ -23,126 +26,180 @@ CLIENT_TIMEOUT = 5.0
 """Seconds that a client may take for its request, and again for its answer: a
 timeout for each read would never end a client that sends a byte at times."""
 MOST_CLIENTS = 20
-"""Requests that are not answered yet, and answers, at the same time."""
+"""Incomplete requests at the same time, and answers, each with a thread."""
 LONGEST_REQUEST = 8192
 """Bytes of a request, whose body is not read."""
-QUEUE = 1024
-"""Clients that wait to be accepted. With a shorter queue, a burst of them
-delays Prometheus for seconds."""
+INTERVAL = 0.5
+"""Seconds between two looks for overdue clients."""
 
 
-class Server:
-    """Server of ``/metrics`` and ``/healthz``, with one thread for all.
+class _PartialRequest(NamedTuple):
+    """A request that is being read."""
+
+    address: Any
+    """Of the client."""
+    deadline: float
+    """On the monotonic clock."""
+    text: bytearray
+
+
+class Server(socketserver.ThreadingTCPServer):
+    """Server of ``/metrics`` and ``/healthz``.
+
+    One thread reads all requests: a client costs a thread of its own only
+    when its request is complete, however many others are idle.
 
     :param limits: returns loop to the seconds after which it counts as stuck
     :raises InvalidConfiguration: when the address cannot be used
     """
 
+    allow_reuse_address = True
+    daemon_threads = True
+    # With a shorter queue, a burst of clients delays Prometheus for seconds.
+    request_queue_size = 1024
+
     def __init__(self, figures: metrics.Metrics, host: str, port: int,
                  limits: abc.Callable[[], abc.Mapping[str, float]],
                  client_timeout: float = CLIENT_TIMEOUT) -> None:
+        self.address_family = (socket.AF_INET6 if ':' in host
+                               else socket.AF_INET)
         self.figures = figures
         self.limits = limits
         self._client_timeout = client_timeout
-        self._slots = asyncio.Semaphore(MOST_CLIENTS)
-        self._requests: list[asyncio.Task[None]] = []
-        """Those that are not answered yet, oldest first."""
-        self._loop = asyncio.new_event_loop()
+        self._slots = threading.Semaphore(MOST_CLIENTS)
+        self._requests: dict[socket.socket, _PartialRequest] = {}
+        """Incomplete requests, oldest first."""
+        self.texts: dict[socket.socket, bytes] = {}
+        """Complete requests that are not answered yet."""
         try:
-            listener = socket.socket(
-                socket.AF_INET6 if ':' in host else socket.AF_INET)
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind((host, port))
-            # Clients are accepted one by one: each may replace an idle one,
-            # so that a burst of them does not take all descriptors.
-            serve = asyncio.start_server(
-                self._serve, sock=listener, limit=LONGEST_REQUEST, backlog=1)
-            self._server = self._loop.run_until_complete(serve)
-            listener.listen(QUEUE)
+            super().__init__((host, port), _Handler)
         except OSError as exc:
             raise exceptions.InvalidConfiguration(
                 'metrics cannot be served at %s port %d: %s; change '
                 '[aggregate_mirror] metrics_host or metrics_port'
                 % (host, port, exc.strerror or exc)) from exc
-        self.port: int = listener.getsockname()[1]
-        self._ended = threading.Event()
+        self.port: int = self.server_address[1]
+        self.socket.setblocking(False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self.socket, selectors.EVENT_READ)
+        self._closing, self._ended = threading.Event(), threading.Event()
         threading.Thread(
-            target=self._run, daemon=True, name='metrics').start()
+            target=self._serve, daemon=True, name='metrics').start()
 
     def close(self) -> None:
-        if not self._ended.is_set():
-            asyncio.run_coroutine_threadsafe(self._stop(), self._loop)
+        self._closing.set()
         self._ended.wait()
+        for connection in [*self._requests]:
+            self._disconnect(connection)
+        self._selector.close()
+        self.server_close()
 
-    def _run(self) -> None:
+    def _serve(self) -> None:
+        """Accept clients, and read their requests, until the server closes."""
         try:
-            self._loop.run_forever()
-            self._loop.close()
+            while not self._closing.is_set():
+                for key, _events in self._selector.select(INTERVAL):
+                    if key.fileobj is self.socket:
+                        self._accept()
+                    elif key.data in self._requests:
+                        self._read(key.data)
+                self._disconnect_overdue()
         finally:
             # Otherwise a defect here would keep the process from its end.
             self._ended.set()
 
-    async def _stop(self) -> None:
-        self._server.close()
-        clients = asyncio.all_tasks() - {asyncio.current_task()}
-        for client in clients:
-            client.cancel()
-        await asyncio.gather(*clients, return_exceptions=True)
-        self._loop.stop()
-
-    async def _serve(self, reader: asyncio.StreamReader,
-                     writer: asyncio.StreamWriter) -> None:
-        """Answer a client; disconnect the slowest if there are too many."""
-        client = typing.cast(asyncio.Task[None], asyncio.current_task())
-        if len(self._requests) == MOST_CLIENTS:
-            self._requests.pop(0).cancel()
-        self._requests.append(client)
+    def _accept(self) -> None:
+        """Accept a client; disconnect the slowest if there are too many."""
         try:
-            async with asyncio.timeout(self._client_timeout) as deadline:
-                request = await _read(reader)
-                async with self._slots:
-                    self._requests.remove(client)
-                    deadline.reschedule(
-                        self._loop.time() + self._client_timeout)
-                    if request:
-                        # Until nothing of the answer is left to be sent.
-                        writer.transport.set_write_buffer_limits(0)
-                        writer.write(_Handler(request, self).answer)
-                        await writer.drain()
+            connection, address = self.get_request()
+        except (BlockingIOError, ConnectionError):
+            # The client has gone.
+            return
         except OSError:
-            # The client is too slow, or has gone.
-            pass
-        except Exception:
-            # What collects the metrics is not ours.
-            LOG.exception('A request for metrics or health failed')
-        finally:
-            if client in self._requests:
-                self._requests.remove(client)
-            writer.transport.abort()
+            # No descriptor is left in this process.
+            self._closing.wait(INTERVAL)
+            return
+        if len(self._requests) == MOST_CLIENTS:
+            self._disconnect(next(iter(self._requests)))
+        self._requests[connection] = _PartialRequest(
+            address, time.monotonic() + self._client_timeout, bytearray())
+        self._selector.register(connection, selectors.EVENT_READ, connection)
 
+    def _read(self, connection: socket.socket) -> None:
+        """Read what a client has sent; answer if the request is complete."""
+        text = self._requests[connection].text
+        try:
+            part = connection.recv(LONGEST_REQUEST, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            # Nothing has come after all.
+            return
+        except OSError:
+            part = b''
+        text.extend(part)
+        has_ended = not part
+        has_headers = b'\n\r\n' in text or b'\n\n' in text
+        # A client that sends no more may leave out the empty line.
+        if has_headers or (has_ended and b'\n' in text):
+            self._answer(connection)
+        elif has_ended or len(text) > LONGEST_REQUEST:
+            self._disconnect(connection)
 
-async def _read(reader: asyncio.StreamReader) -> bytes:
-    """Read a request; return nothing if it is too long, or incomplete."""
-    text = b''
-    while part := await reader.read(LONGEST_REQUEST):
-        text += part
-        if b'\n\r\n' in text or b'\n\n' in text:
-            return text
-        if len(text) > LONGEST_REQUEST:
-            return b''
-    # A client that sends no more may leave out the empty line.
-    return text if b'\n' in text else b''
+    def _answer(self, connection: socket.socket) -> None:
+        """Answer a request in a thread, if one is free in time."""
+        request = self._forget(connection)
+        if not self._slots.acquire(timeout=self._client_timeout):
+            # This class's own method would free a slot.
+            super().shutdown_request(connection)
+            return
+        self.texts[connection] = bytes(request.text)
+        # It limits the head and the body of an answer, each as a whole.
+        connection.settimeout(self._client_timeout)
+        try:
+            self.process_request(connection, request.address)
+        except RuntimeError:
+            # No thread can be started.
+            self.handle_error(connection, request.address)
+            self.shutdown_request(connection)
+
+    def _disconnect_overdue(self) -> None:
+        now = time.monotonic()
+        for connection, request in [*self._requests.items()]:
+            if request.deadline > now:
+                # The later ones have even more time.
+                break
+            self._disconnect(connection)
+
+    def _disconnect(self, connection: socket.socket) -> None:
+        self._forget(connection)
+        self.close_request(connection)
+
+    def _forget(self, connection: socket.socket) -> _PartialRequest:
+        self._selector.unregister(connection)
+        return self._requests.pop(connection)
+
+    def shutdown_request(self, request: Any) -> None:
+        # The thread of an answer calls this when it ends.
+        super().shutdown_request(request)
+        del self.texts[request]
+        self._slots.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        LOG.exception('A request for metrics or health failed')
 
 
 class _Handler(server.BaseHTTPRequestHandler):
-    """Handler of a request that was read; ``answer`` has all of the answer."""
+    server: Server
 
-    def __init__(self, request: bytes, owner: Server) -> None:
-        self._owner = owner
-        out = io.BytesIO()
-        self.rfile, self.wfile = io.BytesIO(request), out
-        self.handle()
-        self.answer = out.getvalue()
+    def setup(self) -> None:
+        super().setup()
+        # The server has read the request already.
+        self.rfile.close()
+        self.rfile = io.BytesIO(self.server.texts[self.request])
+
+    def handle(self) -> None:
+        # A client that disconnects would log a traceback.
+        with contextlib.suppress(OSError):
+            super().handle()
 
     def log_message(self, *args: Any) -> None:
         pass
@@ -153,12 +210,12 @@ class _Handler(server.BaseHTTPRequestHandler):
             # The format that each scraper reads, whatever it prefers.
             encode, content_type = exposition.choose_encoder('')
             self._answer(200, content_type,
-                         encode(self._owner.figures.registry))
+                         encode(self.server.figures.registry))
         elif path == '/healthz':
-            late = self._owner.figures.late(self._owner.limits())
+            late = self.server.figures.late(self.server.limits())
             self._answer_json(
                 503 if late else 200, status='stuck' if late else 'ok',
-                reasons=late, last_sync=self._owner.figures.last_sync)
+                reasons=late, last_sync=self.server.figures.last_sync)
         else:
             self._answer_json(404, error='use /metrics or /healthz')
 

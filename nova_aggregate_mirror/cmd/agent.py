@@ -54,9 +54,7 @@ EPILOG = ('SIGHUP reloads the configuration. SIGUSR2 writes a guru meditation '
 
 # The agent itself logs an unavailable database or catalog, once.
 AGENT_LEVELS = ['nova=WARNING', 'nova_aggregate_mirror=INFO',
-                'alembic=WARNING', 'oslo_db=CRITICAL', 'keystoneauth=ERROR',
-                # It would log each client for which no descriptor is left.
-                'asyncio=CRITICAL']
+                'alembic=WARNING', 'oslo_db=CRITICAL', 'keystoneauth=ERROR']
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)
 

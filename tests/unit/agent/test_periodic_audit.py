@@ -38,13 +38,15 @@ class TestPeriodicAudit(testtools.TestCase):
         super().setUp()
         self.clock, self.stopping = 0.0, False
         self.figures = case.Recorder()
-        self.pages, self.broken = [], None
+        self.pages, self.broken, self.unbuilt = [], None, None
         self.audit = periodic_audit.PeriodicAudit(
             self.build, 60.0, self.figures, lambda: self.clock)
         self.log = self.useFixture(fixtures.FakeLogger(
             'nova_aggregate_mirror', level=logging.INFO))
 
     def build(self):
+        if self.unbuilt:
+            raise self.unbuilt
         return Audit(self.pages, self.broken)
 
     def page(self, servers, misplaced, *problems):
@@ -86,14 +88,16 @@ class TestPeriodicAudit(testtools.TestCase):
         self.again(self.page(9, 1, silent))
         self.broken = exceptions.NovaUnavailable('refused')
         self.again()
-        self.broken = None
+        self.broken, self.unbuilt = None, self.broken
+        self.again()
+        self.unbuilt = None
         self.again(self.page(9, 0))
         self.assertEqual([
             'The audit of the servers is incomplete: %s' % silent,
             'The audit of the servers is incomplete: refused',
             'The audit of the servers is complete again',
         ], self.log.output.splitlines())
-        self.assertEqual([('failure', 0.0)] * 3 + [
+        self.assertEqual([('failure', 0.0)] * 4 + [
             ('success', 0.0, 9, {'zone': 0})], self.audited())
 
     def test_agent_that_stops(self):
