@@ -173,15 +173,15 @@ class Drain:
         if len(self._known) > LONG_JOURNAL:
             pause = LONG_INTERVAL
         if now < self._read_at + pause:
-            # What this process has closed is no longer known.
+            # The last read still serves: without what was closed since.
             return
         self._update(self._rows.briefs())
         self._read_at = now
-        pending = [now - row.since for row in self._known.values()
-                   if row.brief.pending and not row.lock]
+        # A locked row is in sync.
+        ages = [now - row.since for row in self._known.values()
+                if row.brief.pending and not row.lock]
         self._figures.set_backlog(
-            len(pending), len(self._known) - len(pending),
-            max(pending, default=0.0))
+            len(ages), len(self._known) - len(ages), max(ages, default=0.0))
 
     def _update(self, briefs: abc.Iterable[stored_rows.Brief]) -> None:
         """Update what is known with the rows that are in the journal now."""
@@ -438,6 +438,7 @@ class Drain:
             raise self._unusable
         for row, error in list(failed.items()):
             if isinstance(error, exceptions.NotTried):
+                # It says nothing about the row, and is no attempt.
                 self._known[row.id].wait(self._now())
                 del errors[row], failed[row]
         for row, error in errors.items():
@@ -449,25 +450,31 @@ class Drain:
         if errors:
             texts = {row.id: str(error) for row, error in errors.items()}
             in_sync = [row.id for row in errors if row.dirty in waiting]
-            locks.write(lambda ids: self._rows.set_failed(
-                {id: texts[id] for id in ids}, in_sync), texts)
+
+            def record(ids: list[str]) -> None:
+                self._rows.set_failed({id: texts[id] for id in ids}, in_sync)
+
+            locks.write(record, texts)
         for row, error in failed.items():
-            known, now = self._known[row.id], self._now()
-            seconds = _backoff(row, error)
-            if _is_shared(error):
-                # An outage that the probe does not detect, or a row that ends
-                # every batch that it is in: each attempt delays all others.
-                seconds = max(seconds, DELAY_FACTOR * (now - start))
-                if not is_alone:
-                    # Which row it is shows as soon as each is tried alone.
-                    seconds = 0.0
-                known.wait(now + min(LONGEST_BACKOFF, seconds),
-                           is_suspect=True)
-            else:
-                known.has_failed = True
-                if row.id in locks.waited:
-                    seconds = LONGEST_BACKOFF
-                known.wait(now + seconds)
+            self._postpone(row, error, row.id in locks.waited, start, is_alone)
+
+    def _postpone(self, row: journal.Row, error: exceptions.MirrorError,
+                  is_locked: bool, start: float, is_alone: bool) -> None:
+        """Let a row wait after the attempt that began at ``start``."""
+        known, now = self._known[row.id], self._now()
+        seconds = _backoff(row, error)
+        if not _is_shared(error):
+            known.has_failed = True
+            # Each attempt at a locked row waits for its lock.
+            known.wait(now + (LONGEST_BACKOFF if is_locked else seconds))
+        elif is_alone:
+            # An outage that the probe does not detect, or a row that ends
+            # every batch that it is in: each attempt delays all others.
+            seconds = max(seconds, DELAY_FACTOR * (now - start))
+            known.wait(now + min(LONGEST_BACKOFF, seconds), is_suspect=True)
+        else:
+            # Which row it is shows as soon as each is tried alone.
+            known.wait(now, is_suspect=True)
 
     def _probe(self) -> bool:
         """Check that placement and nova answer; suspend mirroring if not."""

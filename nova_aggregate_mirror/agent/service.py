@@ -49,6 +49,8 @@ class Agent:
             'is the leader: it drains the journal and runs the full syncs')
         self._role = ''
         self._holds = self._leads = self._bound = False
+        """Whether it has the lease; whether it leads, which takes a journal of
+        this nova, too; whether that is known."""
         self._troubles = dict[str, exceptions.Failure | None].fromkeys(
             ('drain', 'lease'))
         """Why a loop cannot work, per loop; None when it can."""
@@ -61,8 +63,8 @@ class Agent:
                  'sync': self._sync_step}
         if audit:
             steps[metrics.AUDIT] = self._audit_step
-        # The interpreter waits for other threads when it ends, however long
-        # one hangs.
+        # Daemons: for any other thread the interpreter waits when it ends,
+        # however long it hangs.
         self._threads = [
             threading.Thread(target=self._loop, name=name, args=(name, step),
                              daemon=True) for name, step in steps.items()]

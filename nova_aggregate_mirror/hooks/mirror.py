@@ -223,14 +223,14 @@ class Mirror:
             if state.may_exist:
                 return process.converge_and_close(
                     row, state.memberships, state.recorded)
-            return process.converge(row, PATIENTLY, state.recorded)
+            return process.converge(row, PATIENTLY, recorded=False)
 
         result = process.reconcile(
             reconcile, operation.request_id, state.recorded)
         errors = result.unfinished if row else result.failed
         for error in errors.values():
-            # A host is converged if only its row, whose write failed, could
-            # not be closed, and the log has the failure of the journal.
+            # Without a record, a row that cannot be closed is no failure: the
+            # host is converged, and ``_record`` has logged why.
             if state.recorded or not isinstance(
                     error, exceptions.JournalUnavailable):
                 raise error

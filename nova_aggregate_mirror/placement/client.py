@@ -69,7 +69,7 @@ class Client:
         # By process id: a forked child must not share its parent's sockets.
         self._slots: dict[int, connection.Slot] = {}
         self.provider_count: float = math.inf
-        """Providers when they were last read; infinite before."""
+        """As last listed, or at least; infinite while it is unknown."""
 
     @contextlib.contextmanager
     def request_id(self, global_request_id: str | None) -> abc.Iterator[None]:

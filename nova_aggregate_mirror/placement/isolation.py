@@ -63,8 +63,8 @@ def ask(request: abc.Callable[[Item], Result], items: abc.Iterable[Item],
     After a request without an answer, a probe asks something else: if there is
     an answer to that, only the item has failed; otherwise it is an outage.
 
-    :param patience: seconds to wait for each of the items; 0 waits a little
-        longer than others take
+    :param patience: seconds to wait for the items together, from now on; 0
+        waits for each a little longer than others take
     :returns: with a stop of this process as an outage, too
     """
     run = _Run(request, probe, patience)

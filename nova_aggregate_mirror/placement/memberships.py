@@ -25,7 +25,8 @@ def read(placement: client.Client, used: frozenset[str],
     if (used or unused) and not placement.is_connected:
         # Otherwise each thread would ask keystone for a token.
         placement.probe()
-    is_unknown = placement.provider_count == math.inf
+    # Before ``_by_provider``, which sets it, after a failure to infinity.
+    is_count_unknown = placement.provider_count == math.inf
     known = _by_provider(placement, used, unused, each)
     likely = sorted(used - known.keys())
     rare = sorted(unused - used - known.keys())
@@ -46,7 +47,7 @@ def read(placement: client.Client, used: frozenset[str],
             **known, **first.results, **second.results}.items():
         for provider in members:
             memberships.setdefault(provider, set()).add(aggregate)
-    if is_unknown:
+    if is_count_unknown:
         # At least; the next read lists the providers if that may pay.
         placement.provider_count = len(memberships)
     return ({provider: frozenset(memberships[provider])

@@ -57,8 +57,11 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     4. remove: remove aggregates that users deleted
     5. repair: add what providers lack; remove what is stale, if that was
        requested and the brake allows it
-    6. observe, if everything was compared: note in the ledger the aggregates
-       that nova does not have, and those without a provider in placement
+    6. observe, unless the request is limited to hosts or aggregates: note in
+       the ledger the aggregates that nova does not have, and those without a
+       provider in placement
+
+    A stop of the process ends it; an agent that loses its lease completes it.
 
     :raises MirrorError: when the sync could not start; nothing was changed
     """
@@ -69,7 +72,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
         compared = survey.read(mirror, selection, request.hosts)
     except exceptions.MirrorError as exc:
         return without_comparison(exc, request, outcome)
-    # Nova-compute may have created providers since the drain.
+    # What the drain read is old: nova-compute may have created providers.
     outcome.missing, outcome.pending, outcome.current = set(), set(), {}
     if not request.write:
         # The drain has only computed what placement would have by now.
@@ -88,6 +91,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     removal = _remove(mirror, compared.deleted, mode)
     outcome.add(removal, whole=False)
     _repair(mirror, compared, request, mode, outcome)
+    # The repair clears the failures of the providers that it converges.
     _keep_unremoved(outcome, removal, compared)
     pending = {association.provider for association in differences
                if association.state is associations.State.PENDING}

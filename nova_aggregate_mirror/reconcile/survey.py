@@ -52,7 +52,7 @@ def select(context: context.Context,
            requested: frozenset[str] = frozenset()) -> Selection:
     """Return the aggregates to query in placement.
 
-    :param requested: names or UUIDs, of deleted aggregates as well
+    :param requested: names, or UUIDs, which may be of deleted aggregates
     :raises UnknownName: when no such aggregate exists or existed
     """
     ledgered = frozenset(context.ledger.entries())
@@ -257,8 +257,8 @@ def _removable(context: context.Context, nova: source.Nova,
                foreign: frozenset[str]) -> frozenset[str]:
     """Return those of the aggregates that no other provider may depend on.
 
-    A provider that shares may connect hosts to their storage, and what nova
-    does not have may be an aggregate without a UUID.
+    A provider that shares may connect hosts to their storage. If nova has an
+    aggregate without a UUID, each of them may be that one.
     """
     if nova.invalid_aggregates:
         return frozenset()

@@ -41,7 +41,7 @@ ZONES = sa.select(_AGGREGATE.uuid, _METADATA.key, _METADATA.value).join_from(
     _AGGREGATE.id == _METADATA.aggregate_id,
 ).where(_METADATA.key == ZONE)
 MAPPED = sa.select(_HOST.host, _HOST.cell_id)
-# Those that the database finds in each case.
+# Mapped hosts, if the database ignores case: only then are both equal.
 SPELLINGS = sa.select(_HOST.host).where(
     sa.func.lower(_HOST.host) == sa.func.upper(_HOST.host))
 NAMED_NODES = statements.NODES.with_only_columns(
@@ -81,15 +81,16 @@ class DatabaseSource(host_database.HostSource):
     def galera(self) -> tuple[int, int]:
         """Return the number of Galera nodes, and their ``wsrep_sync_wait``.
 
-        Both are 0 if nova's API database is not in a cluster.
+        The number is 0 if nova's API database is not in a cluster.
         """
         with self._api.reading() as api:
             if api.dialect.name not in ('mysql', 'mariadb'):
                 return 0, 0
-            # Rows of a name and a value; MySQL has neither.
-            nodes, wait = (api.execute(statement).one_or_none() or ('', 0)
-                           for statement in (GALERA, SYNC_WAIT))
-            return int(nodes[1]), int(wait[1])
+            # Each answer is a row of name and value; MySQL has no such row.
+            rows = [api.execute(statement).one_or_none()
+                    for statement in (GALERA, SYNC_WAIT)]
+            nodes, sync_wait = (int(row[1]) if row else 0 for row in rows)
+            return nodes, sync_wait
 
     def zones(self) -> Zones:
         """Read aggregate UUID to availability zone, where one is set."""
@@ -107,8 +108,8 @@ class DatabaseSource(host_database.HostSource):
             members = aggregates.members
             unmapped = members.keys() - mapped.keys()
             # A member may have another spelling than the host.
-            same = api.execute(SPELLINGS) if unmapped else ()
-            spellings = {host.casefold(): host for host, in same}
+            any_case = api.execute(SPELLINGS) if unmapped else ()
+            spellings = {host.casefold(): host for host, in any_case}
         rows, down = self._cells.rows(
             dict.fromkeys(by_id.values(), _every_node), full=True)
         homes = {host: cell.name for host, cell in mapped.items()}
@@ -116,7 +117,7 @@ class DatabaseSource(host_database.HostSource):
             aggregates, rows, homes, down, members)
         at_home = {
             row.host for row in rows if homes.get(row.host) == row.cell}
-        # As MySQL compares them, which nova asks for the mapping of a host.
+        # Nova looks up a host mapping in MySQL, which ignores case.
         names = {host.casefold() for host in homes}
         nodes_unmapped = frozenset(
             node for node, host in located.nodes.items()
@@ -130,12 +131,13 @@ class DatabaseSource(host_database.HostSource):
             nodes_unmapped=nodes_unmapped, cells=len(by_id))
         if not nova.lost():
             return nova
-        rows, silent = self._cells.rows(dict.fromkeys(
+        # Services, and nodes with their names instead of UUIDs.
+        host_rows, silent = self._cells.rows(dict.fromkeys(
             (cell for cell in by_id.values() if cell.name not in down),
             _hosts), full=True)
         return dataclasses.replace(nova, obstacles=obstacles.find(
-            nova, rows, mapped, spellings,
-            is_complete=not {**down, **silent}))
+            nova, host_rows, mapped, spellings,
+            is_complete=not (down or silent)))
 
     def node_names(self, nodes: abc.Collection[str]) -> abc.Mapping[str, str]:
         def names_of(cell: Any) -> cells.Nodes:

@@ -61,8 +61,8 @@ def read(connection: sa.engine.Connection) -> Schema:
     if inspector.has_table(STAMP):
         version = connection.scalar(sa.text(
             'SELECT version_num FROM ' + STAMP))
-    # After the version, which is stored last: a migration that ends between
-    # the two reads would look like another program's.
+    # After the version, which is stored last: in the other order, a migration
+    # that ends between the reads would look like another program's.
     tables = frozenset(name for name in inspector.get_table_names()
                        # SQLite's own, which older SQLAlchemy also lists.
                        if not name.startswith('sqlite_'))

@@ -151,7 +151,7 @@ def _in_turn(statement: abc.Callable[[], object]) -> None:
 
 
 def _make_private(path: pathlib.Path) -> None:
-    """Create the file and its directory, accessible to nova's user only."""
+    """Create what is missing of a file and its directory, for its owner."""
     # What root creates gets the owner of the directory above. All is done by
     # descriptor, because that user can replace each name by a link.
     above = existing(path.parent)
