@@ -742,7 +742,7 @@ def renamed_with_servers(scene: Scene) -> Step:
 
     def follow(text: str) -> None:
         scene.test.assertRaises(exception.InvalidConfiguration, start)
-        found = re.search(r'as host in (\w+), (\w+) and, .*?, (\w+) of', text)
+        found = re.search(r'tables (\w+), (\w+) and, .*?, (\w+),', text)
         for table in found.groups():
             databases.execute(
                 'sqlite:///%s' % pathlib.Path(CONF.state_path, 'cell1.sqlite'),

@@ -5,6 +5,7 @@ Long because all of them read one database, and name the files of SQLite.
 """
 
 import contextlib
+import errno
 import math
 import os
 import pathlib
@@ -80,7 +81,9 @@ def _commands(path: pathlib.Path | None, exc: exceptions.JournalUnavailable
         other = _quoted(path.parent / time.strftime('broken-%Y%m%d%H%M%S'))
         return ('mkdir ' + other, 'mv %s* %s' % (_quoted(path), other),
                 RESTART, commands.SYNC)
-    if exc.failure.kind != causes.FILE.kind or os.path.exists(path.parent):
+    is_denied = exc.failure.observation.endswith(os.strerror(errno.EACCES))
+    if exc.failure.kind != causes.FILE.kind or not is_denied or (
+            os.path.exists(path.parent)):
         return ()
     user = accounts.user(os.geteuid()) if os.geteuid() else 'nova'
     return 'install -d -m 700 -o %s %s' % (user, _quoted(path.parent)),

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from oslo_utils import uuidutils
 
+from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.http import library_errors
@@ -27,6 +28,8 @@ MICROVERSION = '2.69'
 PARTY = openstack_options.party(
     'nova-api', 'give the user a role that nova\'s policy allows for '
     'os-aggregates, os-hypervisors and os-services, such as the admin role')
+GONE = causes.Cause('not_found', '%s', step='run this again')
+"""What was listed before has been deleted."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,4 +189,7 @@ def _refusal(call: errors.Call, response: Any, body: Any, step: str
     messages = [
         error['message'] for error in details
         if isinstance(error, dict) and isinstance(error.get('message'), str)]
-    return errors.unexpected(call, response, ' '.join(messages))
+    # What nova itself does not find is not at another address.
+    is_absent = isinstance(body, dict) and 'itemNotFound' in body
+    return errors.unexpected(call, response, ' '.join(messages),
+                             cause=GONE if is_absent else None)

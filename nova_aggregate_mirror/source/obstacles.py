@@ -15,15 +15,17 @@ MAP_AGAIN = ('run "nova-manage cell_v2 delete_host --cell_uuid %s --host %s", '
              'then "' + DISCOVER + '"')
 MOVED = ('if it belongs in cell %s, %s, and send SIGHUP to nova-scheduler; if '
          'not, correct transport_url in nova.conf of its nova-compute')
-_BACKUP = ('of the table aggregate_hosts in nova\'s API database, after a '
-           'backup of that')
-RENAME = ('if {new} is to stay and no server is on {old}, replace {old} by '
-          '{new} in the rows ' + _BACKUP + ', {map}, and restart '
-          'nova-scheduler; otherwise stop its nova-compute, replace {new} by '
-          '{old} as host in compute_nodes, instances and, unless {old} has a '
-          'row there, services of the database of its cell, after a backup, '
-          'set "host = {old}" in its nova.conf, and start it')
-REMOVE = 'if it does not return, delete its rows ' + _BACKUP
+_BACKUP = 'back up nova\'s API database, '
+RENAME = ('if {new} is to stay and "openstack server list --all-projects '
+          '--host {old}" lists none, ' + _BACKUP + 'replace {old} by {new} in '
+          'the rows of its table aggregate_hosts, {map}, and restart '
+          'nova-scheduler; otherwise stop its nova-compute, back up the '
+          'database of its cell, replace {new} by {old} as host in its tables '
+          'compute_nodes, instances and, unless {old} has a row there, '
+          'services, set "host = {old}" in nova.conf of that nova-compute, '
+          'and start it')
+REMOVE = ('if it does not return, ' + _BACKUP + 'and delete the rows of the '
+          'host in its table aggregate_hosts')
 
 
 def find(nova: source.Nova, rows: abc.Iterable[source.NodeRow],

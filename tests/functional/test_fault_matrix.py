@@ -268,7 +268,7 @@ JOURNALS: dict[str, Fault] = {
     'wiki': Fault(
         faults.altered('DROP TABLE dirty', 'CREATE TABLE wiki (id INT)'),
         'is not a journal: it has tables such as wiki, but no table dirty',
-        'give the journal an empty database of its own'),
+        migration.USE_ANOTHER),
     'file of another program': Fault(
         faults.wiki_file, 'has tables such as pages, but no table dirty',
         migration.USE_ANOTHER_FILE),
@@ -345,13 +345,12 @@ NOVA: dict[str, Fault] = {
     'renamed': Fault(
         faults.renamed,
         'host short: no compute node, and nova has host short.example.org',
-        ' in the rows of the table aggregate_hosts in nova\'s API database, '
-        'after a backup of that, ', COMPARED,
+        ' in the rows of its table aggregate_hosts, ', COMPARED,
         'partial'),
     'renamed with servers': Fault(
         faults.renamed_with_servers,
         'host old: no compute node, and nova has host old.example.org',
-        'of the database of its cell, after a backup, set "host = '),
+        'otherwise stop its nova-compute, back up the database of its cell, '),
     'no provider': Fault(
         faults.without_provider, 'no resource provider yet',
         result.NO_PROVIDER, (STATUS, SYNC, WAIT, EXPLAIN, DIFF),
@@ -371,8 +370,8 @@ NOVA: dict[str, Fault] = {
     'retired': Fault(
         faults.retired, 'host retired: neither nova-compute nor compute node, '
         'so that nova-api answers 404 to its removal',
-        'if it does not return, delete its rows of the table aggregate_hosts '
-        'in nova\'s API database', COMPARED, 'partial'),
+        'if it does not return, back up nova\'s API database, and delete the '
+        'rows of the host in its table aggregate_hosts', COMPARED, 'partial'),
     'two cells': Fault(
         faults.two_cells, 'nova has the compute node on host host5',
         'run "openstack compute service delete" for the host that does not '

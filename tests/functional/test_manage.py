@@ -118,7 +118,7 @@ class TestSyncAggregates(ManageTest):
         """A dry run has its result, and a line; a sync does not begin."""
         self.write_conf('[aggregate_mirror_database]\nconnection = '
                         'sqlite:////proc/nowhere/journal.sqlite\n')
-        trouble = 'the journal cannot use /proc: '
+        trouble = 'the journal cannot use /proc/n'
         host = self.host('h1')
         for status, summary in ((7, 'Placement differs from nova: 1 '),
                                 (0, 'Placement matches nova: ')):

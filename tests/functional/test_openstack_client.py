@@ -352,6 +352,12 @@ class TestWait(ClientTest):
         self.server.answers[path] = webob.Response(status=503)
         _output, errors = self.wait('h2', 'h1', '--enable', status=255)
         self.assertIn('Host h1: not enabled: nova-api at http:', errors)
+        # It was deleted meanwhile: no address is wrong.
+        self.server.answers[path] = webob.Response(
+            status=404, json={'itemNotFound': {'message': 'Gone.'}})
+        _output, errors = self.wait('h1', '--enable', status=255)
+        self.assertIn('answered 404: Gone.', errors)
+        self.assertIn(': run this again', errors)
 
 
 class TestErrors(ClientTest):

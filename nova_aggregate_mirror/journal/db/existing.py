@@ -67,7 +67,11 @@ def open_existing(conf: cfg.ConfigOpts) -> engine.Database:
     file = sqlite_file(conf)
     if file and is_missing(conf):
         # It shows whether the file could be created.
-        sqlite.try_write(sqlite.existing(file.parent))
+        try:
+            sqlite.try_write(sqlite.existing(file.parent))
+        except FileNotFoundError as exc:
+            # That directory exists, but takes no file: it is not missing.
+            raise sqlite.failure(exc, file) from exc
         return open_empty(conf)
     database = engine.Database(conf)
     database.prepare(migrates=False)

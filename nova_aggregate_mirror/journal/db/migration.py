@@ -28,9 +28,9 @@ OPTION = '[aggregate_mirror_database] connection'
 SYNC = 'run "%s"' % commands.DB_SYNC
 # What only the ledger of another database knew is foreign from then on.
 USE_ANOTHER = (
-    'give the journal an empty database of its own in %s, %s, and restart '
-    'nova-api and the agent' % (OPTION, SYNC))
-USE_ANOTHER_FILE = 'name another file in ' + OPTION
+    'name the journal\'s own database or, if it has none, an empty one in %s, '
+    '%s, and restart nova-api and the agent' % (OPTION, SYNC))
+USE_ANOTHER_FILE = 'name the journal\'s own file, or a new one, in ' + OPTION
 INCOMPLETE = 'is not a complete journal of this release: the %s is missing'
 
 
