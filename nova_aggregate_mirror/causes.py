@@ -161,8 +161,8 @@ PASSWORD = Cause('password_refused', 'refused the user or the password',
 ABSENT = Cause('no_database', 'is on a server that has no database of that '
                'name', 'correct its name in {address}; if it is right, create '
                'the database, and {schema}')
-READ_ONLY = Cause('read_only', 'is read-only',
-                  'set the host in {address} to a server that accepts writes')
+READ_ONLY = Cause('read_only', 'is read-only', 'let it accept writes or, if '
+                  'it is a replica, set the host in {address} to its primary')
 RIGHTS = Cause('right_missing', 'refused the user a right that is required',
                'grant all rights on the database to the user in {address}')
 FULL = Cause('no_space', 'has no space left', 'make room on {server}')

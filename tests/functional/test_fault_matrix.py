@@ -217,6 +217,7 @@ KEYSTONE: dict[str, Fault] = {
         '[api_database] max_pool_size in ', 'is "many": set it to a whole '
         'number', NOVA_READ),
 }
+EMPTY = migration.USE_ANOTHER % 'an empty'
 MOVED = 'to another directory, and restart nova-api and the agent'
 MOVING = MOVED + '.\n  mkdir '
 JOURNALS: dict[str, Fault] = {
@@ -254,8 +255,8 @@ JOURNALS: dict[str, Fault] = {
         'grant all rights on the database to the user', (STATUS, API)),
     'replica': Fault(
         faults.replica, 'the journal is read-only',
-        'set the host in [aggregate_mirror_database] connection to a server '
-        'that accepts writes'),
+        'let it accept writes or, if it is a replica, set the host in '
+        '[aggregate_mirror_database] connection to its primary'),
     'password': Fault(
         faults.wrong_password, 'the journal refused the user or the password',
         'correct user and password in [aggregate_mirror_database] connection; '
@@ -268,17 +269,17 @@ JOURNALS: dict[str, Fault] = {
     'wiki': Fault(
         faults.altered('DROP TABLE dirty', 'CREATE TABLE wiki (id INT)'),
         'is not a journal: it has tables such as wiki, but no table dirty',
-        migration.USE_ANOTHER),
+        migration.USE_ANOTHER % 'the journal\'s own, or an empty'),
     'file of another program': Fault(
         faults.wiki_file, 'has tables such as pages, but no table dirty',
         migration.USE_ANOTHER_FILE),
     'column': Fault(
         faults.altered('ALTER TABLE dirty DROP COLUMN attempts'),
-        migration.INCOMPLETE % 'column dirty.attempts', migration.USE_ANOTHER,
+        migration.INCOMPLETE % 'column dirty.attempts', EMPTY,
         (STATUS, ROWS, API, EXPLAIN)),
     'table': Fault(
         faults.altered('DROP TABLE dirty'),
-        migration.INCOMPLETE % 'table dirty', migration.USE_ANOTHER),
+        migration.INCOMPLETE % 'table dirty', EMPTY),
     'another nova': Fault(
         faults.foreign,
         'the journal belongs to another nova, with the cells',

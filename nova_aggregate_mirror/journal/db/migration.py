@@ -27,9 +27,8 @@ ROWS = 'table ' + models.dirty.name
 OPTION = '[aggregate_mirror_database] connection'
 SYNC = 'run "%s"' % commands.DB_SYNC
 # What only the ledger of another database knew is foreign from then on.
-USE_ANOTHER = (
-    'name the journal\'s own database or, if it has none, an empty one in %s, '
-    '%s, and restart nova-api and the agent' % (OPTION, SYNC))
+USE_ANOTHER = ('name %%s database in %s, %s, and restart nova-api and the '
+               'agent' % (OPTION, SYNC))
 USE_ANOTHER_FILE = 'name the journal\'s own file, or a new one, in ' + OPTION
 INCOMPLETE = 'is not a complete journal of this release: the %s is missing'
 
@@ -130,7 +129,8 @@ def _wrong(connection: sa.engine.Connection, tables: abc.Set[str], part: str
     is_file = url.get_backend_name() == 'sqlite'
     is_own = {STAMP} < tables <= OWN
     problem, kind = INCOMPLETE % part, ''
-    step = USE_ANOTHER_FILE if is_file else USE_ANOTHER
+    step = USE_ANOTHER_FILE if is_file else USE_ANOTHER % (
+        'an empty' if is_own else 'the journal\'s own, or an empty')
     if is_own and is_file:
         kind = causes.FILE_DAMAGED.kind
         step = causes.MOVE % shlex.quote(url.database or '')
