@@ -28,9 +28,9 @@ REVIEW = ('list them by a sync with "--prune --dry-run"; if a host is to stay '
           'only if each removal is right, run a sync with "--prune --force"')
 
 RIVALS = ('if both run nova-compute, the file compute_id of one is a copy: '
-          'move its servers away, stop nova-compute there, and delete that '
-          'file; run "openstack compute service delete" for the host that '
-          'does not run nova-compute now, which removes it from its '
+          'choose one, move its servers away, stop nova-compute there, and '
+          'delete that file; run "openstack compute service delete" for the '
+          'host that does not run nova-compute now, which removes it from its '
           'aggregates; restart nova-compute on the other, which creates the '
           'provider again unless servers have kept it')
 """Nova-api also deletes the provider."""
