@@ -453,6 +453,10 @@ class TestFaults(testtools.TestCase):
         for place in texts.keys() & {SYNC, AGENT, API, WAIT, EXPLAIN, AUDIT}:
             self.assertIn(fault.advice, texts[place])
         self.assert_client(texts.get(DIFF, ''))
+        if DIFF in texts and ('placement', 'endpoint_override') in (
+                scene.options):
+            self.assertIn('correct placement_endpoint_override of the '
+                          'openstack client, in clouds.yaml', texts[DIFF])
         status = texts[STATUS]
         self.assertIn(fault.step, status)
         self.assertNotIn('upgrade check', status, 'it advises itself')
