@@ -356,7 +356,7 @@ class TestWait(ClientTest):
         self.server.answers[path] = webob.Response(
             status=404, json={'itemNotFound': {'message': 'Gone.'}})
         _output, errors = self.wait('h1', '--enable', status=255)
-        self.assertIn('answered 404: Gone.', errors)
+        self.assertIn('answered 404: Gone (', errors)
         self.assertIn(': run this again', errors)
 
 
