@@ -12,10 +12,18 @@ from nova_aggregate_mirror import source
 Association = associations.Association
 State = associations.State
 
-SHOWN = (State.MISSING, State.STALE, State.UNKNOWN, State.NO_NODE,
-         State.PENDING, State.IN_SYNC)
-"""States of a cell; the most important comes first."""
-ORDER = {state: number for number, state in enumerate(SHOWN)}
+SYMBOLS = {
+    State.IN_SYNC: ('✓', 'in sync', 'in nova and in placement'),
+    State.MISSING: ('+', 'missing', 'in nova, not yet in placement'),
+    State.STALE: ('−', 'stale', 'in placement, not in nova'),
+    State.PENDING: ('…', 'pending',
+                    'in nova; there is no resource provider yet'),
+    State.NO_NODE: ('∅', 'no node',
+                    'in nova; the host has no compute node'),
+    State.UNKNOWN: ('?', 'unknown',
+                    'in nova; could not be compared with placement')}
+"""States of a cell: symbol, word and meaning of each."""
+ORDER = {state: number for number, state in enumerate(State)}
 SHOWN_AS = {State.STALE_KEPT: State.STALE, State.DISPUTED: State.UNKNOWN}
 """States that the page does not distinguish from others."""
 NO_UUID = 'in an aggregate without a UUID'
@@ -62,11 +70,10 @@ class MatrixRow:
     @property
     def rank(self) -> tuple[int, str]:
         """Sort key: drift comes first, hosts in no aggregate come last."""
-        worst = min((ORDER[cell.state] for cell in self.cells),
-                    default=len(ORDER))
+        ranks = [ORDER[cell.state] for cell in self.cells]
         if self.marks:
-            worst = min(worst, ORDER[State.PENDING])
-        return worst, self.hosts[0].name
+            ranks.append(ORDER[State.PENDING])
+        return min(ranks, default=len(ORDER)), self.hosts[0].name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +96,7 @@ def shown(complete: abc.Iterable[Association]) -> list[Association]:
         association, state=SHOWN_AS.get(association.state, association.state))
         for association in complete)
     return [association for association in merged
-            if association.state in ORDER]
+            if association.state in SYMBOLS]
 
 
 def rows(nova: source.Nova, visible: abc.Iterable[Association],

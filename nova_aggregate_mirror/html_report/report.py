@@ -19,27 +19,14 @@ from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import sync_history
 
 REPAIR = commands.SYNC + ' --prune'
-Spans = list[tuple[matrix.MatrixCell | None, int]]
-"""Cells of a row, or None for several empty ones, each with its width."""
 State = associations.State
 STALE = (State.STALE, State.STALE_KEPT)
-
-SYMBOLS = {
-    State.IN_SYNC: ('✓', 'in sync', 'in nova and in placement'),
-    State.MISSING: ('+', 'missing', 'in nova, not yet in placement'),
-    State.STALE: ('−', 'stale', 'in placement, not in nova'),
-    State.PENDING: ('…', 'pending',
-                    'in nova; there is no resource provider yet'),
-    State.NO_NODE: ('∅', 'no node',
-                    'in nova; the host has no compute node'),
-    State.UNKNOWN: ('?', 'unknown',
-                    'in nova; could not be compared with placement')}
 
 
 def render(content: collect.Content, now: float) -> abc.Iterator[str]:
     """Render the page, part by part."""
     return page.generate('report', now, most=sync_history.MOST,
-                         symbols=SYMBOLS, **values(content))
+                         symbols=matrix.SYMBOLS, **values(content))
 
 
 def status(content: collect.Content) -> int:
@@ -58,8 +45,8 @@ def summary(content: collect.Content) -> str:
 
 def _comparison(content: collect.Content) -> str:
     result = content.sync
-    if content.sync.not_compared:
-        return 'Nothing could be compared: %s' % content.sync.not_compared
+    if result.not_compared:
+        return 'Nothing could be compared: %s' % result.not_compared
     missing, stale = result.select(State.MISSING), result.select(*STALE)
     parts = ['%d %s' % (len(drift), word) for word, drift in (
         ('missing', missing), ('stale', stale)) if drift]
@@ -74,39 +61,35 @@ def _comparison(content: collect.Content) -> str:
 
 def values(content: collect.Content) -> dict[str, Any]:
     """Return the variables of the template."""
-    result = content.sync
-    journal, nova = content.journal, content.sync.nova
+    result, journal = content.sync, content.journal
+    nova = result.nova
     compared = matrix.shown(sync_result.complete(result))
     rows = matrix.rows(nova, compared, collect.marks(content))
     columns = matrix.columns(nova, compared)
     found = [*journal.disagreements, *result.problems]
     if journal.trouble:
         found.insert(0, journal.trouble)
-    names = {column.uuid: column.name or 'deleted ' + column.uuid
-             for column in columns}
     counts = [column.counts for column in columns]
     # A row has hosts, or providers without a known host.
     differing = [len(row.hosts) for row in rows
                  if row.differs and row.hosts[0].name]
     misplaced = content.findings and content.findings.figure
     return {
+        **vars(content),
         'status': status(content), 'summary': summary(content),
         'good': not status(content) and not misplaced,
         'states': frozenset[State]().union(*counts),
-        'compared': not content.sync.not_compared,
+        'compared': not result.not_compared,
         'nova_read': not isinstance(result.not_compared,
                                     exceptions.NovaUnavailable),
-        'problems': found, 'endpoint': content.endpoint,
-        'missing': len(result.select(State.MISSING)),
+        'problems': found, 'missing': len(result.select(State.MISSING)),
         'stale': len(result.select(*STALE)),
         'nodes': len(nova.compute_nodes()), 'extent': problems.extent(nova),
         'aggregates': len(nova.aggregates), 'columns': columns,
-        'names': names, 'zones': content.zones, 'meanings': exit_status.TEXTS,
-        'rows': [(row, _spans(row, names)) for row in rows],
+        'rows': [(row, _spans(row, columns)) for row in rows],
         'hosts': len(nova.hosts() | nova.members.keys()),
-        'differing': sum(differing),
-        'journal': journal, 'state': stored_rows.state,
-        'pending': result.select(State.PENDING),
+        'differing': sum(differing), 'meanings': exit_status.TEXTS,
+        'state': stored_rows.state, 'pending': result.select(State.PENDING),
         'foreign': result.select(
             State.FOREIGN_AGGREGATE, State.FOREIGN_PROVIDER,
             State.UNKNOWN_PROVIDER, State.ABSENT),
@@ -119,11 +102,12 @@ def values(content: collect.Content) -> dict[str, Any]:
             *associations.DRIFT) else '',
         'observed': next((sync.observed for sync in journal.syncs
                           if sync.mode), content.observes),
-        'findings': content.findings, 'audit_command': commands.AUDIT}
+        'audit_command': commands.AUDIT}
 
 
-def _spans(row: matrix.MatrixRow, aggregates: abc.Iterable[str]) -> Spans:
-    """Return the cells in the order of the columns; merge empty cells."""
+def _spans(row: matrix.MatrixRow, columns: abc.Iterable[matrix.Column]
+           ) -> list[tuple[matrix.MatrixCell | None, int]]:
+    """Return each cell, or None for several empty ones, with its width."""
     cells = {cell.aggregate: cell for cell in row.cells}
-    groups = itertools.groupby(cells.get(uuid) for uuid in aggregates)
+    groups = itertools.groupby(cells.get(column.uuid) for column in columns)
     return [(cell, len(list(group))) for cell, group in groups]
