@@ -2,8 +2,8 @@
 """``nova-aggregate-mirror-status``: the checks of a deployment."""
 
 from collections import abc
+import json
 import logging
-import sys
 
 from nova.conf import CONF
 from oslo_upgradecheck import upgradecheck
@@ -12,7 +12,6 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import runner
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import program
-import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import printable
 from nova_aggregate_mirror import terminal_tables
@@ -20,34 +19,26 @@ from nova_aggregate_mirror import terminal_tables
 PROGRAM = 'nova-aggregate-mirror-status'
 DESCRIPTION = ('Check the hook, the journal, the access to placement, the '
                'agent and drift.')
+TITLE = 'Host aggregates in placement'
 
 
 class Checks(upgradecheck.UpgradeCommands):
     """The checks in the form that oslo.upgradecheck expects."""
 
-    display_title = 'Host aggregates in placement'
-
-    def __init__(self, results: abc.Callable[
-            [], abc.Mapping[str, runner.Result]]) -> None:
-        self._results = results
-
-    # 255 is no code of a check.
-    def check(self) -> int:  # type: ignore[override]
-        """Run every check; return the worst result, or 255 without nova."""
-        # Oslo.upgradecheck would print a traceback of an error.
-        return program.run(PROGRAM, self._check)
-
-    def _check(self) -> int:
+    def check(self) -> upgradecheck.Code:
+        """Run every check; return the worst result."""
         components.check_configuration()
-        results = self._results()
+        results = runner.run(checks.Deployment(CONF, components.source))
         with program.printing():
-            if not CONF.command.json:
-                print(text(results))
-                return max(result.code for result in results.values())
-            self._upgrade_checks = tuple(
-                (name, lambda _commands, result=result: result)
-                for name, result in results.items())
-            return int(super().check())
+            print(document(results) if CONF.command.json else text(results))
+        return max(result.code for result in results.values())
+
+
+def document(results: abc.Mapping[str, runner.Result]) -> str:
+    """Return the JSON of oslo.upgradecheck."""
+    rows = [{'check': name, 'result': result.code, 'details': result.details}
+            for name, result in results.items()]
+    return json.dumps({'name': TITLE, 'checks': rows})
 
 
 def text(results: abc.Mapping[str, runner.Result]) -> str:
@@ -63,26 +54,25 @@ def text(results: abc.Mapping[str, runner.Result]) -> str:
             commands = ['  ' + command for command in finding.commands]
             lines += [name + ':', *commands] if commands else []
     return '\n'.join([
-        terminal_tables.render([Checks.display_title], rows, divider=True),
+        terminal_tables.render([TITLE], rows, divider=True),
         *map(printable.line, lines)])
+
+
+def _run() -> int:
+    if program.show_help(PROGRAM, DESCRIPTION, {
+            'upgrade check [--json]': 'Run all checks.'}):
+        return exit_status.OK
+    # The checks report what is wrong, not the log of a library.
+    logging.getLogger().addHandler(logging.NullHandler())
+    upgradecheck.register_cli_options(CONF, Checks())
+    components.read_configuration(PROGRAM, DESCRIPTION)
+    return int(CONF.command.action_fn())
 
 
 def main() -> int:
     """Run every check; return the worst result, see ``program.run``."""
-    nova_aggregate_mirror.conf.register_opts(CONF)
-    # The checks report what is wrong, not the log of a library.
-    logging.getLogger().addHandler(logging.NullHandler())
-    deployment = checks.Deployment(CONF, components.source)
-    commands = Checks(lambda: runner.run(deployment))
-
-    def run() -> int:
-        if program.show_help(PROGRAM, DESCRIPTION, {
-                'upgrade check [--json]': 'Run all checks.'}):
-            return exit_status.OK
-        return upgradecheck.main(CONF, 'nova', commands, sys.argv[1:])
-
     try:
-        return program.run(PROGRAM, run)
+        return program.run(PROGRAM, _run)
     except SystemExit as exc:
         # Argparse exits with 2, which here means that a check failed.
         return exit_status.COULD_NOT_RUN if exc.code else exit_status.OK
