@@ -26,6 +26,7 @@ from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import identifiers
 from nova_aggregate_mirror.cmd import start
+from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror.console import progress
@@ -35,15 +36,7 @@ from nova_aggregate_mirror.placement import client
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        '--zone', default='', metavar='ZONE',
-        help='only servers that request this availability zone, or are on '
-             'its hosts')
-    parser.add_argument(
-        '--host', action='append', default=[], metavar='HOST', dest='hosts',
-        help='only servers on this host; may be repeated')
-    parser.add_argument('--project', default='', metavar='NAME_OR_ID',
-                        help='only servers of this project')
+    arguments.add_servers(parser, 'ZONE', 'HOST', 'NAME_OR_ID')
     texts = '; '.join(map('%s (%s)'.__mod__, rules.descriptions().items()))
     parser.add_argument(
         '--rule', action='append', default=[], choices=rules.NAMES,
@@ -57,47 +50,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(conf: cfg.ConfigOpts) -> int:
     """Audit the servers; return the exit status."""
     components.check_configuration()
-    arguments = conf.command
+    options = conf.command
     server_audit = build_audit(
-        conf, _past_syncs(), arguments.rules, arguments.zone)
+        conf, _past_syncs(), options.rules, options.zone or '')
     source, totals = server_audit.source, server_audit.totals
-    pages = server_audit.run(
-        arguments.hosts,
-        identifiers.Identifiers(conf).project(arguments.project))
-    counter = progress.shown(arguments.quiet)
+    project = identifiers.Identifiers(conf).project(options.project or '')
+    counter = progress.shown(options.quiet)
     misplacements: list[audit.Misplacement] = []
     error = None
     try:
-        for page in pages:
+        for page in server_audit.run(options.hosts, project):
             counter.tell(totals.progress)
             misplacements += page
     except (KeyboardInterrupt, exceptions.MirrorError) as exc:
         # What was found before it is printed.
         error = exc
-    if arguments.format == 'table' and (totals.servers or error is None):
+    if options.format == 'table' and (totals.servers or error is None):
         print(display.summary(totals))
         if misplacements:
             print(display.table(misplacements))
     if error:
         raise error
-    if arguments.format != 'table':
+    if options.format != 'table':
         formats.show(
-            arguments.format,
+            options.format,
             display.document(misplacements, totals, source.cells_down),
             display.FIELDS, map(display.row, misplacements))
     found = [*source.problems(), *totals.unaudited()]
     # A zone or host may have servers in these cells.
     if not source.cells_down:
         found += lookup.unknown_names(
-            arguments.zone, server_audit.zones, arguments.hosts, totals,
-            lambda: _hosts(arguments.hosts))
+            options.zone or '', server_audit.zones, options.hosts, totals,
+            lambda: _hosts(options.hosts))
     status: int = totals.status(found)
     lines = list(map(str, found))
     if not (totals.servers or status) and (
-            arguments.zone or arguments.hosts or arguments.project):
+            options.zone or options.hosts or options.project):
         lines.append('No server is selected: check --zone, --host and '
                      '--project')
-    if arguments.format in formats.LINES:
+    if options.format in formats.LINES:
         lines.insert(0, display.summary(totals))
     formats.tell(lines)
     return status

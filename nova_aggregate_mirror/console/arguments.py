@@ -31,6 +31,19 @@ def add_scope(parser: argparse.ArgumentParser, aggregate: str, host: str,
         help='only the compute nodes of this host; may be repeated')
 
 
+def add_servers(parser: argparse.ArgumentParser, zone: str, host: str,
+                project: str) -> None:
+    parser.add_argument(
+        '--zone', metavar=zone,
+        help='only servers that request this availability zone, or are on '
+             'its hosts')
+    parser.add_argument(
+        '--host', action='append', default=[], metavar=host, dest='hosts',
+        help='only servers on this host; may be repeated')
+    parser.add_argument('--project', metavar=project,
+                        help='only servers of this project (name or ID)')
+
+
 def request(arguments: argparse.Namespace, prune: bool,
             max_removed_share: float) -> full_sync.Request:
     """Return the request that the command line describes.

@@ -36,19 +36,17 @@ class ListAggregates(command.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         sync = self.compare(parsed_args.foreign)
-        nova, compared = sync.nova, sync_result.complete(sync)
-        unread = sync_result.unread(sync)
+        names, unread = {**sync.nova.aggregates}, sync_result.unread(sync)
         by_aggregate = collections.defaultdict(list)
-        for association in compared:
+        for association in sync_result.complete(sync):
             by_aggregate[association.aggregate_uuid].append(association)
+            # It has no name, and a table has no column of UUIDs.
+            if association.state is State.FOREIGN_AGGREGATE and (
+                    parsed_args.formatter != 'table'):
+                names.setdefault(association.aggregate_uuid, '')
         rows = []
-        # Foreign aggregates have no name, and a table has no column of UUIDs.
-        nameless = {} if parsed_args.formatter == 'table' else {
-            association.aggregate_uuid: '' for association in compared
-            if association.state is State.FOREIGN_AGGREGATE}
-        for name, uuid in sorted((name, uuid) for uuid, name
-                                 in {**nameless, **nova.aggregates}.items()):
-            hosts = [host for host, aggregates in nova.members.items()
+        for name, uuid in sorted((name, uuid) for uuid, name in names.items()):
+            hosts = [host for host, aggregates in sync.nova.members.items()
                      if uuid in aggregates]
             in_nova = [association for association in by_aggregate[uuid]
                        if association.in_nova and association.provider]

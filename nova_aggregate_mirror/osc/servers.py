@@ -9,6 +9,7 @@ from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import display
 from nova_aggregate_mirror.audit import rules
+from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.osc import command
@@ -34,15 +35,7 @@ class ListServers(command.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument(
-            '--zone', metavar='<zone>',
-            help='Only servers that request this availability zone, or are '
-                 'on its hosts')
-        parser.add_argument(
-            '--host', metavar='<host>', action='append', default=[],
-            dest='hosts', help='Only servers on this host; may be repeated')
-        parser.add_argument('--project', metavar='<project>',
-                            help='Only servers of this project (name or ID)')
+        arguments.add_servers(parser, '<zone>', '<host>', '<project>')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
