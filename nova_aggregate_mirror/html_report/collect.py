@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data of the page; read errors are part of it and are not raised."""
 
-from collections import abc
 import contextlib
 import dataclasses
 
 from oslo_config import cfg
 
 import nova_aggregate_mirror.conf
-from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.html_report import matrix
 from nova_aggregate_mirror.html_report import misplaced
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import existing
@@ -102,27 +99,3 @@ def read_journal(conf: cfg.ConfigOpts,
     except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
         return JournalContent(trouble=problems.Problem.of(
             exc, text=INCOMPLETE))
-
-
-def marks(content: Content) -> abc.Mapping[str, tuple[str, ...]]:
-    """Map hosts to short texts about problems other than drift."""
-    by_host: dict[str, tuple[str, ...]] = {}
-    nova, not_compared = content.sync.nova, set[str]()
-    for name in sync_result.not_compared(content.sync):
-        not_compared |= nova.hosts_of(name) or {name}
-    for hosts, mark in (
-            ({row.dirty.host for row in content.journal.rows
-              if row.mirrored_at is None}, 'in the journal'),
-            (nova.unmapped, 'not mapped to its cell'),
-            (nova.nodeless(), 'no compute node'),
-            (nova.hosts_down, 'its cell did not answer'),
-            (frozenset[str]().union(*(
-                aggregate.hosts for aggregate in nova.invalid_aggregates)),
-             matrix.NO_UUID),
-            (nova.members.keys() & {row.host for row in nova.invalid_nodes},
-             'compute node without a UUID'),
-            (not_compared - nova.hosts_down.keys(),
-             'could not be compared')):
-        for host in hosts:
-            by_host[host] = (*by_host.get(host, ()), mark)
-    return by_host

@@ -35,32 +35,31 @@ def replaced(name: str) -> abc.Iterator[Write]:
         yield lambda parts: _write(sys.stdout.buffer, parts)
         return
     folder, file = os.path.split(name)
-    with _translated(name), contextlib.ExitStack() as stack:
-        # The path may be changed before the content is complete.
-        directory = os.open(folder or '.', os.O_RDONLY | os.O_DIRECTORY)
-        stack.callback(os.close, directory)
-        previous = _previous(name, directory, file)
-        temporary = '%s.%s' % (file, uuid.uuid4().hex)
-        # Private until it has the access of the previous file.
-        out = open(temporary, 'xb', opener=functools.partial(
-            os.open, dir_fd=directory, mode=0o666 if previous is None
-            else OWNER_ONLY))
-        stack.callback(_remove, temporary, directory)
-        stack.enter_context(out)
-        if previous is not None:
-            _keep_access(out.fileno(), previous)
-        unwind = stack.pop_all()
-
-    def write(parts: abc.Iterable[str]) -> None:
+    with contextlib.ExitStack() as stack:
         with _translated(name):
-            # Closing the file may write again, and fail again.
-            with out:
-                _write(out, parts)
-            # A symbolic link of this name is replaced, not followed.
-            os.replace(temporary, file, src_dir_fd=directory,
-                       dst_dir_fd=directory)
+            # The path may be changed before the content is complete.
+            directory = os.open(folder or '.', os.O_RDONLY | os.O_DIRECTORY)
+            stack.callback(os.close, directory)
+            previous = _previous(name, directory, file)
+            temporary = '%s.%s' % (file, uuid.uuid4().hex)
+            # Private until it has the access of the previous file.
+            out = open(temporary, 'xb', opener=functools.partial(
+                os.open, dir_fd=directory,
+                mode=OWNER_ONLY if previous else 0o666))
+            stack.callback(_remove, temporary, directory)
+            stack.enter_context(out)
+            if previous:
+                _keep_access(out.fileno(), previous)
 
-    with unwind:
+        def write(parts: abc.Iterable[str]) -> None:
+            with _translated(name):
+                # Closing the file may write again, and fail again.
+                with out:
+                    _write(out, parts)
+                # A symbolic link of this name is replaced, not followed.
+                os.replace(temporary, file, src_dir_fd=directory,
+                           dst_dir_fd=directory)
+
         yield write
 
 

@@ -64,7 +64,7 @@ def values(content: collect.Content) -> dict[str, Any]:
     result, journal = content.sync, content.journal
     nova = result.nova
     compared = matrix.shown(sync_result.complete(result))
-    rows = matrix.rows(nova, compared, collect.marks(content))
+    rows = matrix.rows(nova, compared, marks(content))
     columns = matrix.columns(nova, compared)
     found = [*journal.disagreements, *result.problems]
     if journal.trouble:
@@ -103,6 +103,30 @@ def values(content: collect.Content) -> dict[str, Any]:
         'observed': next((sync.observed for sync in journal.syncs
                           if sync.mode), content.observes),
         'audit_command': commands.AUDIT}
+
+
+def marks(content: collect.Content) -> abc.Mapping[str, tuple[str, ...]]:
+    """Map hosts to short texts about problems other than drift."""
+    by_host: dict[str, tuple[str, ...]] = {}
+    nova, not_compared = content.sync.nova, set[str]()
+    for name in sync_result.not_compared(content.sync):
+        not_compared |= nova.hosts_of(name) or {name}
+    for hosts, mark in (
+            ({row.dirty.host for row in content.journal.rows
+              if row.mirrored_at is None}, 'in the journal'),
+            (nova.unmapped, 'not mapped to its cell'),
+            (nova.nodeless(), 'no compute node'),
+            (nova.hosts_down, 'its cell did not answer'),
+            (frozenset[str]().union(*(
+                aggregate.hosts for aggregate in nova.invalid_aggregates)),
+             matrix.NO_UUID),
+            (nova.members.keys() & {row.host for row in nova.invalid_nodes},
+             'compute node without a UUID'),
+            (not_compared - nova.hosts_down.keys(),
+             'could not be compared')):
+        for host in hosts:
+            by_host[host] = (*by_host.get(host, ()), mark)
+    return by_host
 
 
 def _spans(row: matrix.MatrixRow, columns: abc.Iterable[matrix.Column]

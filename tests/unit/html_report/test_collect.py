@@ -38,7 +38,7 @@ class TestMarks(testtools.TestCase):
             collect.JournalContent(), {}, '')
         self.assertEqual(
             dict.fromkeys(['h1', 'n2', 'twin'], ('could not be compared',)),
-            collect.marks(collected))
+            report.marks(collected))
 
 
 class TestRepair(doubles.TestCase):
