@@ -2,13 +2,13 @@
 """IDs of resources that a command line gives by name or ID."""
 
 from collections import abc
-import sys
 from typing import Any
 import urllib.parse
 
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror.audit import auditor
+from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.http import errors
@@ -16,7 +16,6 @@ from nova_aggregate_mirror.http import repeats
 from nova_aggregate_mirror.http import resources
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror import plurals
-from nova_aggregate_mirror import printable
 from nova_aggregate_mirror.reconcile import problems
 
 
@@ -38,8 +37,8 @@ def resource(build: abc.Callable[[], Any], party: errors.Parties,
         if not uuidutils.is_uuid_like(name):
             raise exceptions.UnknownName(
                 '%s; give the ID instead' % exc) from exc
-        print(printable.line('%s is taken as the ID of a %s: %s' % (
-            name, kind.noun, exc)), file=sys.stderr)
+        formats.tell(['%s is taken as the ID of a %s: %s' % (
+            name, kind.noun, exc)])
         return name
     return single(kind.service, kind.noun, name, ids,
                   'openstack %s list' % kind.noun)

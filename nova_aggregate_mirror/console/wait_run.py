@@ -111,15 +111,12 @@ def _diagnosed(cloud: context.Context, sync: result.Result
     """
     nova = sync.nova
     if sync.outcome.pending and not sync.outcome.current:
-        try:
-            survey.check_placement(
-                cloud.placement, cloud.placement.providers(),
-                cloud.nova.read_all())
-        except exceptions.WrongPlacement:
-            raise
-        except exceptions.MirrorError:
-            # Then what is missing is printed without its cause.
-            pass
+        # After another error, what is missing is printed without its cause.
+        error = exceptions.failure_of(lambda: survey.check_placement(
+            cloud.placement, cloud.placement.providers(),
+            cloud.nova.read_all()))
+        if isinstance(error, exceptions.WrongPlacement):
+            raise error
     if nova.lost() and not nova.obstacles:
         with contextlib.suppress(exceptions.NovaUnavailable):
             nova = dataclasses.replace(
