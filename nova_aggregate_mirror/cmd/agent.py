@@ -48,9 +48,8 @@ LOG = logging.getLogger(__name__)
 PROGRAM = 'nova-aggregate-mirror-agent'
 DESCRIPTION = ('Mirror host aggregates to placement until SIGTERM: the '
                'operations in the journal every second, and all of nova at '
-               'an interval.')
-EPILOG = ('SIGHUP reloads the configuration. SIGUSR2 writes a guru meditation '
-          'report.')
+               'an interval. SIGHUP reloads the configuration. SIGUSR2 writes '
+               'a guru meditation report.')
 
 # The agent itself logs an unavailable database or catalog, once.
 AGENT_LEVELS = ['nova=WARNING', 'nova_aggregate_mirror=INFO',
@@ -163,13 +162,10 @@ def _serve() -> int:
     ) if options.metrics_port else None
     journal = store.Journal(CONF)
     agent = _build(journal, figures)
-
-    def state() -> with_default_views.ModelWithDefaultViews:
-        return with_default_views.ModelWithDefaultViews(
-            agent.state() | figures.state(), text_view=generic.KeyValueView())
-
     reports = guru_meditation_report.TextGuruMeditation
-    reports.register_section('Agent', state)
+    reports.register_section(
+        'Agent', lambda: with_default_views.ModelWithDefaultViews(
+            agent.state() | figures.state(), text_view=generic.KeyValueView()))
     # The imported modules live as long as the process: searching them for
     # garbage takes a sixth of its time. What the agent opens does not.
     gc.freeze()
@@ -242,7 +238,7 @@ def reload_options(conf: cfg.ConfigOpts) -> None:
 
 def _configure() -> None:
     opts.set_defaults(CONF)
-    components.read_configuration(PROGRAM, DESCRIPTION, EPILOG)
+    components.read_configuration(PROGRAM, DESCRIPTION)
     program.set_up_log(CONF, AGENT_LEVELS)
     option_values.check(CONF)
     components.check_configuration()

@@ -25,15 +25,13 @@ from nova_aggregate_mirror.source import database_servers
 NOVA_CONF = ('/etc/nova/nova.conf', '/etc/nova/nova.conf.d')
 
 
-def read_configuration(name: str, description: str,
-                       epilog: str | None = None) -> None:
+def read_configuration(name: str, description: str) -> None:
     """Read the command line, and the files that nova reads in its order."""
     # The imports of nova's own function take longer than most commands.
     nova_aggregate_mirror.conf.register_opts(CONF)
     logging.register_options(CONF)
     try:
-        CONF(sys.argv[1:], project='nova', prog=name, description=description,
-             epilog=epilog)
+        CONF(sys.argv[1:], project='nova', prog=name, description=description)
     except SystemExit as exc:
         # Oslo.config has printed what it does not accept.
         if exc.code == 1:

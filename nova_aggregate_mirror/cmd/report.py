@@ -13,7 +13,6 @@ What cannot be read is reported on the page, which is written nevertheless.
 """
 
 import argparse
-from collections import abc
 import contextlib
 import dataclasses
 import os
@@ -34,8 +33,6 @@ from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import misplaced
 from nova_aggregate_mirror.html_report import output
-from nova_aggregate_mirror.journal import full_syncs
-from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import problems
 
 
@@ -59,7 +56,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     components.check_configuration()
     # Imported here, so that other commands do not load the template engine.
     from nova_aggregate_mirror.html_report import report
-    options, display = conf.command, progress.shown(conf.command.quiet)
+    options = conf.command
     with contextlib.ExitStack() as page:
         write = page.enter_context(output.replaced(options.html))
 
@@ -72,10 +69,11 @@ def run(conf: cfg.ConfigOpts) -> int:
         for number in sync_run.SIGNALS:
             signal.signal(number, end)
         content = collect.collect(
-            conf, components.source(), display, options.foreign)
+            conf, components.source(), progress.shown(options.quiet),
+            options.foreign)
         if options.servers:
-            content = dataclasses.replace(content, findings=_audit(
-                conf, display, content.journal.syncs))
+            content = dataclasses.replace(
+                content, findings=_audit(conf, content))
         write(report.render(content, time.time()))
     summarize(options.html, report.summary(content))
     status, trouble = report.status(content), content.journal.trouble
@@ -84,13 +82,14 @@ def run(conf: cfg.ConfigOpts) -> int:
     return status
 
 
-def _audit(conf: cfg.ConfigOpts, display: context.Progress,
-           past: abc.Sequence[full_syncs.Entry]) -> misplaced.Misplacements:
+def _audit(conf: cfg.ConfigOpts, content: collect.Content
+           ) -> misplaced.Misplacements:
     """Audit all servers; a failure is part of what is found."""
     findings = misplaced.Misplacements()
+    display = progress.shown(conf.command.quiet)
     display.step('Auditing the servers')
     try:
-        server_audit = audit_servers.build_audit(conf, past)
+        server_audit = audit_servers.build_audit(conf, content.journal.syncs)
         findings.totals = server_audit.totals
         try:
             for page in server_audit.run():
