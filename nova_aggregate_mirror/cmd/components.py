@@ -39,19 +39,13 @@ def read_configuration(name: str, description: str) -> None:
                 'that value cannot be used', step='correct the argument, or '
                 'the option of its name in nova.conf') from exc
         raise
-    _check_readable()
-
-
-def _check_readable() -> None:
     # Oslo.config does not find a file in a directory that it cannot enter.
-    if 'config_dir' in CONF:
-        hidden = () if CONF.config_file or CONF.config_dir else NOVA_CONF
-        program.check_readable([*CONF.config_dir, *hidden], CONF.prog)
+    hidden = () if CONF.config_file or CONF.config_dir else NOVA_CONF
+    program.check_readable([*CONF.config_dir, *hidden], name)
 
 
 def check_configuration() -> None:
     """Check that the configuration is that of a nova-api."""
-    _check_readable()
     if not CONF.api_database.connection:
         raise exceptions.InvalidConfiguration(
             'the configuration has no [api_database] connection; give '

@@ -180,17 +180,20 @@ class TestUnreadable(testtools.TestCase):
         with self.other_user():
             program.check_readable([self.file], 'mirror')
 
-    def test_status_without_a_folder_of_the_configuration(self):
+    def test_folder_of_the_configuration(self):
         """Oslo.config would find no file in it, and the checks pass."""
         conf = cfg.ConfigOpts()
-        conf(['--config-file', str(self.file),
-              '--config-dir', str(self.folder)])
+        conf.register_opt(cfg.StrOpt('state_path'))
         self.folder.chmod(0o711)
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.cmd.components.CONF', conf))
+        self.useFixture(fixtures.MonkeyPatch('sys.argv', [
+            'mirror', '--config-file', str(self.file),
+            '--config-dir', str(self.folder)]))
         with self.other_user():
-            error = self.assertRaises(exceptions.InvalidConfiguration,
-                                      components.check_configuration)
+            error = self.assertRaises(
+                exceptions.InvalidConfiguration,
+                components.read_configuration, 'mirror', '')
         self.assertIn('may not read %s' % self.folder, str(error))
 
     def test_folder(self):
