@@ -89,7 +89,8 @@ def values(content: collect.Content) -> dict[str, Any]:
         'rows': [(row, _spans(row, columns)) for row in rows],
         'hosts': len(nova.hosts() | nova.members.keys()),
         'differing': sum(differing), 'meanings': exit_status.TEXTS,
-        'state': stored_rows.state, 'pending': result.select(State.PENDING),
+        'pending': len(result.select(State.PENDING)),
+        'state': stored_rows.state,
         'foreign': result.select(
             State.FOREIGN_AGGREGATE, State.FOREIGN_PROVIDER,
             State.UNKNOWN_PROVIDER, State.ABSENT),
