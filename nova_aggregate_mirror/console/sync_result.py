@@ -45,24 +45,22 @@ def document(result: result.Result) -> dict[str, Any]:
     def entries(state: State) -> list[dict[str, Any]]:
         return [_entry(association) for association in result.select(state)]
 
-    stale = [{**_entry(association),
-              'kept': association.state is State.STALE_KEPT}
-             for association in result.select(State.STALE, State.STALE_KEPT)]
-    failed = {str(subject): exc.failure
-              for subject, exc in result.outcome.failed.items()
-              if not isinstance(exc, exceptions.Stopped)}
+    failures = {str(subject): exc.failure
+                for subject, exc in result.outcome.failed.items()
+                if not isinstance(exc, exceptions.Stopped)}
     return {
         'dry_run': not result.request.write,
         'missing': entries(State.MISSING),
-        'stale': stale,
+        'stale': [
+            _entry(association, kept=association.state is State.STALE_KEPT)
+            for association in result.select(State.STALE, State.STALE_KEPT)],
         'foreign_aggregates': entries(State.FOREIGN_AGGREGATE),
         'foreign_providers': entries(State.FOREIGN_PROVIDER),
         'unknown_providers': [
-            {**entry, 'detail': problems.owner(nova)}
-            for entry in entries(State.UNKNOWN_PROVIDER)],
-        'absent': [
-            {**_entry(association), 'absent_for': association.absent_for}
-            for association in result.select(State.ABSENT)],
+            _entry(association, detail=problems.owner(nova))
+            for association in result.select(State.UNKNOWN_PROVIDER)],
+        'absent': [_entry(association, absent_for=association.absent_for)
+                   for association in result.select(State.ABSENT)],
         'pending': entries(State.PENDING),
         'unmapped': sorted(nova.unmapped),
         'without_compute_node': sorted(nova.nodeless()),
@@ -71,8 +69,8 @@ def document(result: result.Result) -> dict[str, Any]:
              'hosts': sorted(aggregate.hosts)}
             for aggregate in sorted(nova.invalid_aggregates)],
         'cells_down': problems.documents(nova.cells_down),
-        'failed': [problems.document(failed[subject], subject=subject)
-                   for subject in sorted(failed)],
+        'failed': [problems.document(failures[subject], subject=subject)
+                   for subject in sorted(failures)],
         'refused': _failure(result.refused),
         'not_compared': _failure(result.not_compared),
         'unprocessed': result.unprocessed,
@@ -83,23 +81,18 @@ def document(result: result.Result) -> dict[str, Any]:
 def complete(result: result.Result) -> list[Association]:
     """List all associations, those in sync as well."""
     nova = result.nova
-    unknown = unread(result).union(
-        not_compared(result), nova.hosts_down, *nova.unknown.values())
+    unknown = failed(
+        result, outcome.UNREAD, outcome.PROVIDER, outcome.HOST).union(
+            nova.hosts_down, *nova.unknown.values())
     if result.not_compared:
         unknown |= {*nova.compute_nodes(), *nova.members}
     return associations.complete(nova, result.associations, unknown)
 
 
-def unread(result: result.Result) -> frozenset[str]:
-    """Return the aggregates whose providers could not be read."""
+def failed(result: result.Result, *kinds: str) -> frozenset[str]:
+    """Return the UUIDs or names of what failed, of these kinds."""
     return frozenset(subject.name for subject in result.outcome.failed
-                     if subject.kind == outcome.UNREAD)
-
-
-def not_compared(result: result.Result) -> list[str]:
-    """List provider UUIDs and host names that could not be compared."""
-    return [subject.name for subject in result.outcome.failed
-            if subject.kind in (outcome.PROVIDER, outcome.HOST)]
+                     if subject.kind in kinds)
 
 
 def rows(result: result.Result, states: abc.Sequence[State] = LISTED
@@ -157,10 +150,10 @@ def in_table(rows: abc.Iterable[tuple[str, ...]]) -> tuple[
     return ('State', 'Host, provider', 'Aggregate'), cells
 
 
-def _entry(association: Association) -> dict[str, Any]:
+def _entry(association: Association, **more: Any) -> dict[str, Any]:
     return {'hosts': list(association.hosts), 'provider': association.provider,
             'aggregate': association.aggregate,
-            'aggregate_uuid': association.aggregate_uuid}
+            'aggregate_uuid': association.aggregate_uuid, **more}
 
 
 def _failure(error: exceptions.MirrorError | None) -> dict[str, Any] | None:

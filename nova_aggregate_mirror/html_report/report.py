@@ -15,6 +15,7 @@ from nova_aggregate_mirror.html_report import page
 from nova_aggregate_mirror.journal import stored_rows
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
+from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import problems
 from nova_aggregate_mirror.reconcile import sync_history
 
@@ -110,7 +111,8 @@ def marks(content: collect.Content) -> abc.Mapping[str, tuple[str, ...]]:
     """Map hosts to short texts about problems other than drift."""
     by_host: dict[str, tuple[str, ...]] = {}
     nova, not_compared = content.sync.nova, set[str]()
-    for name in sync_result.not_compared(content.sync):
+    for name in sync_result.failed(
+            content.sync, outcome.PROVIDER, outcome.HOST):
         not_compared |= nova.hosts_of(name) or {name}
     for hosts, mark in (
             ({row.dirty.host for row in content.journal.rows

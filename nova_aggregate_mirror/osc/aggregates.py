@@ -11,6 +11,7 @@ from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror.reconcile import associations
+from nova_aggregate_mirror.reconcile import outcome
 
 State = associations.State
 
@@ -36,7 +37,8 @@ class ListAggregates(command.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         sync = self.compare(parsed_args.foreign)
-        names, unread = {**sync.nova.aggregates}, sync_result.unread(sync)
+        names = {**sync.nova.aggregates}
+        unread = sync_result.failed(sync, outcome.UNREAD)
         by_aggregate = collections.defaultdict(list)
         for association in sync_result.complete(sync):
             by_aggregate[association.aggregate_uuid].append(association)
@@ -96,7 +98,7 @@ class ShowAggregate(command.Lister):
                  association.state.value)
                 for association in sync_result.complete(sync)
                 if association.aggregate_uuid == uuid]
-        if not rows and uuid not in sync_result.unread(sync):
+        if not rows and uuid not in sync_result.failed(sync, outcome.UNREAD):
             command.tell(['Aggregate %s has no host in nova, and no provider '
                           'in placement' % parsed_args.aggregate])
         self.below = sync_result.effect(row[-1] for row in rows)
