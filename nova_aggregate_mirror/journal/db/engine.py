@@ -156,10 +156,14 @@ class Database:
             raise
         except exceptions.JournalUnavailable:
             # A file that is replaced meanwhile must be opened again.
-            engine, self._engine = self._engine, None
-            if engine:
-                engine.dispose()
+            self.close()
             raise
+
+    def close(self) -> None:
+        """Close the connections; the next use opens the database again."""
+        engine, self._engine = self._engine, None
+        if engine:
+            engine.dispose()
 
 
 def _repeat(attempt: abc.Callable[[], T]) -> T:

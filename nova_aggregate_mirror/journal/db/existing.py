@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The journal's database, as commands open and migrate it."""
 
+import contextlib
 import pathlib
 
 from oslo_config import cfg
@@ -93,18 +94,19 @@ def migrate(conf: cfg.ConfigOpts) -> migration.Schema:
     :raises JournalUnavailable: when the database is unavailable, or is not a
         journal
     """
-    database = engine.Database(conf)
-    patient = engine.Database(conf, limits=MIGRATION).open()
-    for _attempt in range(engine.ATTEMPTS):
-        before = database.schema()
-        try:
-            with patient.begin() as connection:
-                migration.upgrade(connection)
-            return database.schema()
-        except (db_exc.DBError, sa.exc.SQLAlchemyError) as exc:
-            # Of concurrent migrations, one creates each table. No lock keeps
-            # them apart: on Galera each node has its own.
-            if not engine.is_conflict(exc) and database.schema() == before:
-                raise
-            error = exc
-    raise error
+    with (contextlib.closing(engine.Database(conf)) as database,
+          contextlib.closing(
+              engine.Database(conf, limits=MIGRATION)) as patient):
+        for _attempt in range(engine.ATTEMPTS):
+            before = database.schema()
+            try:
+                with patient.open().begin() as connection:
+                    migration.upgrade(connection)
+                return database.schema()
+            except (db_exc.DBError, sa.exc.SQLAlchemyError) as exc:
+                # Of concurrent migrations, one creates each table. No lock
+                # keeps them apart: on Galera each node has its own.
+                if not engine.is_conflict(exc) and database.schema() == before:
+                    raise
+                error = exc
+        raise error

@@ -75,6 +75,14 @@ class TestTables(testtools.TestCase):
             self.database.prepare()
         self.assertEqual(migration.HEAD, self.database.schema().version)
 
+    def test_no_descriptor_stays_open(self):
+        """A journal that is protected afterwards is protected at once."""
+        self.migrate()
+        descriptors = pathlib.Path('/proc/self/fd').iterdir()
+        self.assertFalse([
+            descriptor for descriptor in descriptors
+            if descriptor.resolve().is_relative_to(self.conf.state_path)])
+
     def test_table_that_another_controller_creates(self):
         """MySQL tells nothing of it meanwhile; it is looked at again."""
         real, errors = migration.read, 2 * [db_exc.DBError(Exception(
