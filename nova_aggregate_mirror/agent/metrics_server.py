@@ -36,8 +36,6 @@ INTERVAL = 0.5
 class _PartialRequest(NamedTuple):
     """A request that is being read."""
 
-    address: Any
-    """Of the client."""
     deadline: float
     """On the monotonic clock."""
     text: bytearray
@@ -69,8 +67,6 @@ class Server(socketserver.ThreadingTCPServer):
         self._slots = threading.Semaphore(MOST_CLIENTS)
         self._requests: dict[socket.socket, _PartialRequest] = {}
         """Incomplete requests, oldest first."""
-        self.texts: dict[socket.socket, bytes] = {}
-        """Complete requests that are not answered yet."""
         try:
             super().__init__((host, port), _Handler)
         except OSError as exc:
@@ -111,7 +107,7 @@ class Server(socketserver.ThreadingTCPServer):
     def _accept(self) -> None:
         """Accept a client; disconnect the slowest if there are too many."""
         try:
-            connection, address = self.get_request()
+            connection, _address = self.get_request()
         except (BlockingIOError, ConnectionError):
             # The client has gone.
             return
@@ -122,7 +118,7 @@ class Server(socketserver.ThreadingTCPServer):
         if len(self._requests) == MOST_CLIENTS:
             self._disconnect(next(iter(self._requests)))
         self._requests[connection] = _PartialRequest(
-            address, time.monotonic() + self._client_timeout, bytearray())
+            time.monotonic() + self._client_timeout, bytearray())
         self._selector.register(connection, selectors.EVENT_READ, connection)
 
     def _read(self, connection: socket.socket) -> None:
@@ -146,19 +142,18 @@ class Server(socketserver.ThreadingTCPServer):
 
     def _answer(self, connection: socket.socket) -> None:
         """Answer a request in a thread, if one is free in time."""
-        request = self._forget(connection)
+        text = self._forget(connection).text
         if not self._slots.acquire(timeout=self._client_timeout):
             # This class's own method would free a slot.
             super().shutdown_request(connection)
             return
-        self.texts[connection] = bytes(request.text)
         # It limits the head and the body of an answer, each as a whole.
         connection.settimeout(self._client_timeout)
         try:
-            self.process_request(connection, request.address)
+            self.process_request(connection, text)
         except RuntimeError:
             # No thread can be started.
-            self.handle_error(connection, request.address)
+            self.handle_error(connection, text)
             self.shutdown_request(connection)
 
     def _disconnect_overdue(self) -> None:
@@ -180,7 +175,6 @@ class Server(socketserver.ThreadingTCPServer):
     def shutdown_request(self, request: Any) -> None:
         # The thread of an answer calls this when it ends.
         super().shutdown_request(request)
-        del self.texts[request]
         self._slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -189,12 +183,13 @@ class Server(socketserver.ThreadingTCPServer):
 
 class _Handler(server.BaseHTTPRequestHandler):
     server: Server
+    client_address: Any
+    """The text of the request: the server has read it already."""
 
     def setup(self) -> None:
         super().setup()
-        # The server has read the request already.
         self.rfile.close()
-        self.rfile = io.BytesIO(self.server.texts[self.request])
+        self.rfile = io.BytesIO(self.client_address)
 
     def handle(self) -> None:
         # A client that disconnects would log a traceback.

@@ -59,21 +59,19 @@ class Agent:
             'The journal can be processed again')
         self._mutex = threading.Lock()
         """Held to stop, and to report who leads, and troubles."""
-        steps = {'drain': self._drain_step, 'lease': self._lease_step,
-                 'sync': self._sync_step}
+        self._steps = {'drain': self._drain_step, 'lease': self._lease_step,
+                       'sync': self._sync_step}
         if audit:
-            steps[metrics.AUDIT] = self._audit_step
-        # Daemons: for any other thread the interpreter waits when it ends,
-        # however long it hangs.
-        self._threads = [
-            threading.Thread(target=self._loop, name=name, args=(name, step),
-                             daemon=True) for name, step in steps.items()]
+            self._steps[metrics.AUDIT] = self._audit_step
         # A thread may never be joined if a library has patched its lock.
-        self._ended = {name: threading.Event() for name in steps}
+        self._ended = {name: threading.Event() for name in self._steps}
 
     def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
+        for name, step in self._steps.items():
+            # A daemon: for any other thread the interpreter waits when it
+            # ends, however long it hangs.
+            threading.Thread(target=self._loop, name=name, args=(name, step),
+                             daemon=True).start()
 
     def stop(self, seconds: float) -> bool:
         """Finish the current steps, and release the lease.
@@ -92,8 +90,7 @@ class Agent:
         end = time.monotonic() + seconds
         late = []
         for name in self._ended.keys() - {metrics.AUDIT}:
-            left = max(0.0, end - time.monotonic())
-            if not self._ended[name].wait(left):
+            if not self._ended[name].wait(end - time.monotonic()):
                 late.append(name)
         if late:
             LOG.warning('After %d s these loops have not ended: %s. The lease '
@@ -113,10 +110,9 @@ class Agent:
                  'journal belongs to this nova': str(self._bound)}
         for name, trouble in self._troubles.items():
             state['trouble of the %s loop' % name] = str(trouble or 'none')
-        for thread in self._threads:
-            ended = self._ended[thread.name].is_set() or not thread.is_alive()
-            state['thread of the %s loop' % thread.name] = (
-                'ended' if ended else 'alive')
+        for name, ended in self._ended.items():
+            state['thread of the %s loop' % name] = (
+                'ended' if ended.is_set() else 'alive')
         return state
 
     def _loop(self, name: str, step: abc.Callable[[], float]) -> None:

@@ -191,11 +191,9 @@ def narrow(rules: list[Rule], overlaps: abc.Collection[frozenset[str]],
         first = frozenset(forbidden[:count])
         return added | MemberOf(forbidden=first)
 
-    def size(count: int) -> int:
-        return (query | forbidding(count)).size()
-
-    counts = range(1, len(forbidden) + 1)
-    fitting = bisect.bisect_right(counts, budget, key=size)
+    fitting = bisect.bisect_right(
+        range(1, len(forbidden) + 1), budget,
+        key=lambda count: (query | forbidding(count)).size())
     return forbidding(fitting), left_out + len(forbidden) - fitting
 
 
