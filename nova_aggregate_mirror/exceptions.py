@@ -107,6 +107,8 @@ class MirrorError(Exception):
     """Whether the service may have another address now."""
     retry_after = 0.0
     """Seconds that the service asks to wait before the next request."""
+    cells = frozenset[str]()
+    """The cells that did not answer, as in ``source.Nova.cells_down``."""
 
     def __init__(self, observation: str, party: str = '', occasion: str = '',
                  consequence: str = '', step: str = '', kind: str = ''
@@ -173,14 +175,9 @@ class GenerationConflict(Retriable):
 
 
 class CellUnavailable(Retriable):
-    """A cell database could not be read, so its compute nodes are unknown.
-
-    :param cells: the cells, with the names in ``source.Nova.cells_down``
-    """
+    """A cell database could not be read, so its compute nodes are unknown."""
 
     is_of_provider = False
-
-    cells = frozenset[str]()
 
     @classmethod
     def of_any(cls, down: abc.Mapping[str, Failure]) -> 'CellUnavailable':

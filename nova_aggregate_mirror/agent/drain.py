@@ -120,8 +120,6 @@ class Drain:
         self._healthy: collections.deque[str] = collections.deque()
         self._failed: collections.deque[str] = collections.deque()
         """Rows that were due when they were last sorted, next first."""
-        self._suspects: set[str] = set()
-        """All suspects, and rows that were one since ``_due_suspects``."""
         self._has_more = False
         """Whether the last step left rows that are due."""
         self._read_at = -math.inf
@@ -269,12 +267,10 @@ class Drain:
                 self._healthy.appendleft(id)
 
     def _due_suspects(self) -> list[str]:
-        """List due suspects, the longest overdue first; forget former ones."""
+        """List due suspects, the longest overdue first."""
         now = self._now()
-        suspects = {id: row for id in self._suspects
-                    if (row := self._known.get(id)) and row.is_suspect}
-        self._suspects = set(suspects)
-        due = [(row.due, id) for id, row in suspects.items() if row.due <= now]
+        due = [(row.due, id) for id, row in self._known.items()
+               if row.is_suspect and row.due <= now]
         return [id for _due, id in heapq.nsmallest(BATCH, due)]
 
     def _probes(self) -> list[str]:
@@ -307,7 +303,6 @@ class Drain:
                      if len(row.dirty.nodes) >= full_sync.MANY_NODES]
             for row in large:
                 self._known[row.id].wait(self._now(), is_suspect=True)
-                self._suspects.add(row.id)
             rows = [row for row in rows if row not in large]
         if not rows:
             return True
@@ -317,7 +312,6 @@ class Drain:
             cells[row] or self._known[row.id].has_failed)}
         for row in rows:
             # If one raises an unexpected error, each is tried alone.
-            self._suspects.add(row.id)
             known = self._known[row.id]
             known.is_suspect = True
             known.due = start + (LONGEST_BACKOFF if is_alone else 0.0)
@@ -329,8 +323,9 @@ class Drain:
         for row in rows:
             if row not in errors:
                 self._settle(row, locks)
-        self._update_cells(
-            cells, errors, _silent_cells(outcome.failed.values()), start)
+        silent = frozenset().union(
+            *(error.cells for error in outcome.failed.values()))
+        self._update_cells(cells, errors, silent, start)
         result = 'failure'
         try:
             self._handle_errors(
@@ -392,8 +387,6 @@ class Drain:
                       silent: frozenset[str], start: float) -> None:
         """Let rows wait for the cells that are silent, and for no other."""
         now = self._now()
-        silent_for = {row: _silent_cells([error]) for row, error
-                      in errors.items()}
         heard = (cells[row] for row in cells
                  if not _is_shared(errors.get(row)))
         answered = frozenset().union(*heard) - silent
@@ -403,10 +396,10 @@ class Drain:
                     known.wait(now)
         for cell in answered:
             self._pauses.pop(cell, None)
-        for row, awaited in silent_for.items():
-            if awaited:
-                self._known[row.id].wait(now, cells=awaited)
-            for cell in awaited:
+        for row, error in errors.items():
+            if error.cells:
+                self._known[row.id].wait(now, cells=error.cells)
+            for cell in error.cells:
                 self._pauses.setdefault(cell, backoff.Backoff())
         for cell in silent & self._pauses.keys():
             # Rows that begin to wait during a back-off do not extend it.
@@ -423,7 +416,7 @@ class Drain:
         :raises JournalUnavailable: hosts are in sync, but no row is closed
         """
         failed = {row: error for row, error in errors.items()
-                  if not _silent_cells([error])}
+                  if not error.cells}
         if failed and (self._stopping() or not self._probe()):
             for row in failed:
                 self._known[row.id].wait(self._now())
@@ -447,14 +440,13 @@ class Drain:
                 known.is_logged = True
                 LOG.warning('Host %s (request %s) is not mirrored yet: %s',
                             row.dirty.host, row.dirty.request_id or '-', error)
-        if errors:
-            texts = {row.id: str(error) for row, error in errors.items()}
-            in_sync = [row.id for row in errors if row.dirty in waiting]
+        texts = {row.id: str(error) for row, error in errors.items()}
+        in_sync = [row.id for row in errors if row.dirty in waiting]
 
-            def record(ids: list[str]) -> None:
-                self._rows.set_failed({id: texts[id] for id in ids}, in_sync)
+        def record(ids: list[str]) -> None:
+            self._rows.set_failed({id: texts[id] for id in ids}, in_sync)
 
-            locks.write(record, texts)
+        locks.write(record, texts)
         for row, error in failed.items():
             self._postpone(row, error, row.id in locks.waited, start, is_alone)
 
@@ -493,14 +485,6 @@ def _is_shared(error: exceptions.MirrorError | None) -> bool:
     is_of_row = error.is_of_provider or isinstance(
         error, exceptions.CellUnavailable)
     return error.is_outage or not is_of_row
-
-
-def _silent_cells(errors: abc.Iterable[exceptions.MirrorError]
-                  ) -> frozenset[str]:
-    """Return the cells that did not answer, according to errors of rows."""
-    return frozenset().union(*(
-        error.cells for error in errors
-        if isinstance(error, exceptions.CellUnavailable)))
 
 
 def _backoff(row: journal.Row, error: exceptions.MirrorError) -> float:
