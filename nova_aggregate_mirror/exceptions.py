@@ -12,7 +12,6 @@ defined in one place.
     |   |-- DeadlineExceeded      no complete answer in time
     |   |   `-- OutOfTime         earlier requests have taken the time
     |   |-- NotAuthorized         401 or 403, also while credentials rotate
-    |   |   `-- Forbidden         403: the account lacks a role
     |   |-- ServiceFailed         5xx, 429, or an unexpected status
     |   |-- MalformedAnswer       a body that the service does not send
     |   |-- GenerationConflict    the provider was changed concurrently
@@ -156,10 +155,6 @@ class OutOfTime(DeadlineExceeded):
 class NotAuthorized(Retriable):
     is_outage = True
     is_refusal = True
-
-
-class Forbidden(NotAuthorized):
-    """A service knows the account and refuses the request."""
 
 
 class ServiceFailed(Retriable):

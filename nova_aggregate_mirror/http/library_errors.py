@@ -62,7 +62,7 @@ _MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
 )
 
 _STATUSES: dict[int, Kind] = {
-    401: exceptions.NotAuthorized, 403: exceptions.Forbidden,
+    **dict.fromkeys((401, 403), exceptions.NotAuthorized),
     # Only placement's own error message proves that a provider is missing.
     **dict.fromkeys((404, 410), exceptions.MalformedAnswer),
     **dict.fromkeys((408, 409, 425, 429), exceptions.ServiceFailed)}

@@ -9,7 +9,7 @@ from nova_aggregate_mirror import exceptions
 
 # Programs compare these: a change needs a release note.
 KINDS = {
-    'cell_unavailable', 'contradiction', 'deadline_exceeded', 'forbidden',
+    'cell_unavailable', 'contradiction', 'deadline_exceeded',
     'generation_conflict', 'invalid_configuration',
     'journal_locked', 'journal_not_asked', 'journal_unavailable',
     'malformed_answer', 'missing_credentials', 'mirror_error',

@@ -206,15 +206,16 @@ class TestEnd(WaitTest):
 
     def test_account_that_lacks_a_role(self):
         """It ends at once, with one line."""
-        denied = exceptions.Forbidden(
+        denied = exceptions.NotAuthorized(
             'answered 403', kind=causes.ROLE.kind)
         self.placement.broken['GET', 'n1'] = denied
         self.assertIs(denied, self.assertRaises(
-            exceptions.Forbidden, self.wait))
+            exceptions.NotAuthorized, self.wait))
         self.nova.broken = errors.Call(
             lambda: openstack_options.party('nova-api'), '',
             kind=exceptions.NovaUnavailable).error(
-                exceptions.Forbidden, causes.ROLE.with_detail('answered 403'))
+                exceptions.NotAuthorized,
+                causes.ROLE.with_detail('answered 403'))
         self.assertIs(self.nova.broken, self.assertRaises(
             exceptions.NovaUnavailable, self.wait))
         self.assertEqual((1000.0, []), (self.clock, self.err))

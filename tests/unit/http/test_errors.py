@@ -53,8 +53,8 @@ MEANINGS: tuple[tuple[type[exceptions.MirrorError], list[Exception]], ...] = (
         requests.exceptions.ReadTimeout(),
         requests.exceptions.ConnectTimeout()]),
     (exceptions.NotAuthorized, [
-        ks_exceptions.Unauthorized(), ks_exceptions.AuthorizationFailure()]),
-    (exceptions.Forbidden, [ks_exceptions.Forbidden()]),
+        ks_exceptions.Unauthorized(), ks_exceptions.Forbidden(),
+        ks_exceptions.AuthorizationFailure()]),
     (exceptions.ServiceFailed, [
         ks_exceptions.InternalServerError(), ks_exceptions.BadGateway(),
         ks_exceptions.ServiceUnavailable(), ks_exceptions.GatewayTimeout(),
