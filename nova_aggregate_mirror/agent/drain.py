@@ -141,9 +141,8 @@ class Drain:
 
         :raises JournalUnavailable: when the journal cannot be used
         """
-        continued = self._has_more
+        self._refresh()
         self._has_more = False  # Also if this step raises.
-        self._refresh(continued)
         if self._is_observer:
             # Its rows are only counted, above: one that waits is a failure.
             return False
@@ -164,10 +163,10 @@ class Drain:
         """Check whether no row is left of those that were last read."""
         return not self._known
 
-    def _refresh(self, continued: bool) -> None:
+    def _refresh(self) -> None:
         """Read what decides when rows are due, unless it was just read."""
         now = self._now()
-        pause = READ_INTERVAL if continued else 0.0
+        pause = READ_INTERVAL if self._has_more else 0.0
         if len(self._known) > LONG_JOURNAL:
             pause = LONG_INTERVAL
         if now < self._read_at + pause:
