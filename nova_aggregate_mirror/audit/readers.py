@@ -192,8 +192,8 @@ def read_settings(conf: cfg.ConfigOpts, names: abc.Collection[str]
     :raises InvalidConfiguration: when a plugin cannot be loaded
     """
     # If nova confines tenants, another rule has the name of their filter.
-    own_filters = [name for name in filter_table.AUDITED
-                   if names or filter_table.enabled(name, conf)]
+    own_filters = [row.name for row in filter_table.FILTERS if row.metadata
+                   and (names or filter_table.enabled(row.name, conf))]
     filters = [name for name in names or rules.enforced(conf)
                if name in own_filters or name not in rules.NAMES]
     loaded = plugins.load(

@@ -136,7 +136,7 @@ RULES = (
               'hosts without a zone', lambda conf: False, default_zone),
     # The rules of request filters, in the query or in nova's host filters.
     *(of_filter(row.name, row.metadata)
-      for row in filter_table.AUDITED.values()),
+      for row in filter_table.FILTERS if row.metadata),
     # Nova's own request filter for tenants.
     AuditRule('tenant_isolation',
               'with ``limit_tenants_to_placement_aggregate`` the tenant\'s '

@@ -91,9 +91,6 @@ FILTERS = (
 HOST_FILTERS: abc.Mapping[str, str] = {
     row.name: row.host_filter for row in FILTERS if row.host_filter}
 """Request filters to nova's host filters that check the same rules."""
-AUDITED: abc.Mapping[str, Filter] = {
-    row.name: row for row in FILTERS if row.metadata}
-"""Request filters whose rules an audit can check."""
 
 
 def configured(conf: cfg.ConfigOpts) -> list[str]:

@@ -6,7 +6,6 @@ available_filters`` names it.
 """
 
 from collections import abc
-import functools
 from typing import Any
 
 from nova.conf import CONF
@@ -55,8 +54,7 @@ def install() -> None:
     missing = None
     if CONF.scheduler.query_placement_for_routed_network_aggregates:
         missing = exceptions.failure_of(
-            functools.partial(auth.load, CONF, 'neutron'),
-            exceptions.MissingCredentials)
+            lambda: auth.load(CONF, 'neutron'), exceptions.MissingCredentials)
     if missing:
         if CONF.aggregate_mirror.missing_credentials == 'fail':
             raise missing
