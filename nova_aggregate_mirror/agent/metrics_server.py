@@ -3,16 +3,15 @@
 
 from collections import abc
 import contextlib
+import dataclasses
 from http import server
 import io
 import json
 import selectors
 import socket
-import socketserver
 import threading
 import time
 from typing import Any
-from typing import NamedTuple
 
 from oslo_log import log as logging
 from prometheus_client import exposition
@@ -26,58 +25,59 @@ CLIENT_TIMEOUT = 5.0
 """Seconds that a client may take for its request, and again for its answer: a
 timeout for each read would never end a client that sends a byte at times."""
 MOST_CLIENTS = 20
-"""Incomplete requests at the same time, and answers, each with a thread."""
+BACKLOG = 1024
+"""With fewer, a burst of clients delays Prometheus for seconds."""
 LONGEST_REQUEST = 8192
 """Bytes of a request, whose body is not read."""
 INTERVAL = 0.5
 """Seconds between two looks for overdue clients."""
 
 
-class _PartialRequest(NamedTuple):
-    """A request that is being read."""
+@dataclasses.dataclass(eq=False)
+class _Client:
+    """A client that sends its request, or receives its answer."""
 
+    connection: socket.socket
     deadline: float
     """On the monotonic clock."""
-    text: bytearray
+    request: bytes = b''
+    answer: bytes | None = None
+    """What is left to send; None until the request is complete."""
 
 
-class Server(socketserver.ThreadingTCPServer):
+class Server:
     """Server of ``/metrics`` and ``/healthz``.
 
-    One thread reads all requests: a client costs a thread of its own only
-    when its request is complete, however many others are idle.
+    One thread serves all clients: each costs a descriptor, however many of
+    them are idle. When there are too many, the longest waiting one that has
+    not sent its request is disconnected.
 
     :param limits: returns loop to the seconds after which it counts as stuck
     :raises InvalidConfiguration: when the address cannot be used
     """
 
-    allow_reuse_address = True
-    daemon_threads = True
-    # With a shorter queue, a burst of clients delays Prometheus for seconds.
-    request_queue_size = 1024
-
     def __init__(self, figures: metrics.Metrics, host: str, port: int,
                  limits: abc.Callable[[], abc.Mapping[str, float]],
                  client_timeout: float = CLIENT_TIMEOUT) -> None:
-        self.address_family = (socket.AF_INET6 if ':' in host
-                               else socket.AF_INET)
         self.figures = figures
         self.limits = limits
         self._client_timeout = client_timeout
-        self._slots = threading.Semaphore(MOST_CLIENTS)
-        self._requests: dict[socket.socket, _PartialRequest] = {}
-        """Incomplete requests, oldest first."""
+        self._clients: list[_Client] = []
+        is_ipv6 = ':' in host
         try:
-            super().__init__((host, port), _Handler)
+            self._socket = socket.create_server(
+                (host, port), backlog=BACKLOG,
+                family=socket.AF_INET6 if is_ipv6 else socket.AF_INET,
+                dualstack_ipv6=is_ipv6 and socket.has_dualstack_ipv6())
         except OSError as exc:
             raise exceptions.InvalidConfiguration(
                 'metrics cannot be served at %s port %d: %s; change '
                 '[aggregate_mirror] metrics_host or metrics_port'
                 % (host, port, exc.strerror or exc)) from exc
-        self.port: int = self.server_address[1]
-        self.socket.setblocking(False)
+        self.port: int = self._socket.getsockname()[1]
+        self._socket.setblocking(False)
         self._selector = selectors.DefaultSelector()
-        self._selector.register(self.socket, selectors.EVENT_READ)
+        self._selector.register(self._socket, selectors.EVENT_READ)
         self._closing, self._ended = threading.Event(), threading.Event()
         threading.Thread(
             target=self._serve, daemon=True, name='metrics').start()
@@ -85,29 +85,31 @@ class Server(socketserver.ThreadingTCPServer):
     def close(self) -> None:
         self._closing.set()
         self._ended.wait()
-        for connection in [*self._requests]:
-            self._disconnect(connection)
+        for client in [*self._clients]:
+            self._disconnect(client)
         self._selector.close()
-        self.server_close()
+        self._socket.close()
 
     def _serve(self) -> None:
-        """Accept clients, and read their requests, until the server closes."""
+        """Serve clients until the server closes."""
         try:
             while not self._closing.is_set():
                 for key, _events in self._selector.select(INTERVAL):
-                    if key.fileobj is self.socket:
+                    if key.fileobj is self._socket:
                         self._accept()
-                    elif key.data in self._requests:
-                        self._read(key.data)
-                self._disconnect_overdue()
+                    elif key.data in self._clients:
+                        self._proceed(key.data)
+                for client in [*self._clients]:
+                    if client.deadline < time.monotonic():
+                        self._disconnect(client)
         finally:
             # Otherwise a defect here would keep the process from its end.
             self._ended.set()
 
     def _accept(self) -> None:
-        """Accept a client; disconnect the slowest if there are too many."""
+        """Accept a client; disconnect another if there are too many."""
         try:
-            connection, _address = self.get_request()
+            connection, _address = self._socket.accept()
         except (BlockingIOError, ConnectionError):
             # The client has gone.
             return
@@ -115,86 +117,69 @@ class Server(socketserver.ThreadingTCPServer):
             # No descriptor is left in this process.
             self._closing.wait(INTERVAL)
             return
-        if len(self._requests) == MOST_CLIENTS:
-            self._disconnect(next(iter(self._requests)))
-        self._requests[connection] = _PartialRequest(
-            time.monotonic() + self._client_timeout, bytearray())
-        self._selector.register(connection, selectors.EVENT_READ, connection)
+        connection.setblocking(False)
+        if len(self._clients) == MOST_CLIENTS:
+            # The first that has sent no request, or else the first of all.
+            self._disconnect(min(self._clients, key=lambda client: (
+                client.answer is not None)))
+        client = _Client(connection, time.monotonic() + self._client_timeout)
+        self._clients.append(client)
+        self._selector.register(connection, selectors.EVENT_READ, client)
 
-    def _read(self, connection: socket.socket) -> None:
-        """Read what a client has sent; answer if the request is complete."""
-        text = self._requests[connection].text
+    def _proceed(self, client: _Client) -> None:
+        """Read what a client has sent, or send more of its answer."""
         try:
-            part = connection.recv(LONGEST_REQUEST, socket.MSG_DONTWAIT)
+            if client.answer is None:
+                self._read(client)
+            else:
+                sent = client.connection.send(client.answer)
+                client.answer = client.answer[sent:]
         except BlockingIOError:
             # Nothing has come after all.
             return
         except OSError:
-            part = b''
-        text.extend(part)
-        has_ended = not part
-        has_headers = b'\n\r\n' in text or b'\n\n' in text
+            client.answer = b''
+        except Exception:
+            # A figure that cannot be collected must not end the server.
+            LOG.exception('A request for metrics or health failed')
+            client.answer = b''
+        if client.answer == b'':
+            self._disconnect(client)
+
+    def _read(self, client: _Client) -> None:
+        """Read a part of a request; begin to answer if it is complete."""
+        part = client.connection.recv(LONGEST_REQUEST)
+        client.request += part
+        has_headers = b'\n\r\n' in client.request or b'\n\n' in client.request
         # A client that sends no more may leave out the empty line.
-        if has_headers or (has_ended and b'\n' in text):
-            self._answer(connection)
-        elif has_ended or len(text) > LONGEST_REQUEST:
-            self._disconnect(connection)
+        if has_headers or (not part and b'\n' in client.request):
+            client.answer = _Handler(client.request, self).answer()
+            client.deadline = time.monotonic() + self._client_timeout
+            self._selector.modify(
+                client.connection, selectors.EVENT_WRITE, client)
+        elif not part or len(client.request) > LONGEST_REQUEST:
+            client.answer = b''
 
-    def _answer(self, connection: socket.socket) -> None:
-        """Answer a request in a thread, if one is free in time."""
-        text = self._forget(connection).text
-        if not self._slots.acquire(timeout=self._client_timeout):
-            # This class's own method would free a slot.
-            super().shutdown_request(connection)
-            return
-        # It limits the head and the body of an answer, each as a whole.
-        connection.settimeout(self._client_timeout)
-        try:
-            self.process_request(connection, text)
-        except RuntimeError:
-            # No thread can be started.
-            self.handle_error(connection, text)
-            self.shutdown_request(connection)
-
-    def _disconnect_overdue(self) -> None:
-        now = time.monotonic()
-        for connection, request in [*self._requests.items()]:
-            if request.deadline > now:
-                # The later ones have even more time.
-                break
-            self._disconnect(connection)
-
-    def _disconnect(self, connection: socket.socket) -> None:
-        self._forget(connection)
-        self.close_request(connection)
-
-    def _forget(self, connection: socket.socket) -> _PartialRequest:
-        self._selector.unregister(connection)
-        return self._requests.pop(connection)
-
-    def shutdown_request(self, request: Any) -> None:
-        # The thread of an answer calls this when it ends.
-        super().shutdown_request(request)
-        self._slots.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        LOG.exception('A request for metrics or health failed')
+    def _disconnect(self, client: _Client) -> None:
+        self._clients.remove(client)
+        self._selector.unregister(client.connection)
+        with contextlib.suppress(OSError):
+            client.connection.shutdown(socket.SHUT_WR)
+        client.connection.close()
 
 
 class _Handler(server.BaseHTTPRequestHandler):
-    server: Server
-    client_address: Any
-    """The text of the request: the server has read it already."""
+    """Handler of a request that was read, and whose answer is not sent yet."""
 
-    def setup(self) -> None:
-        super().setup()
-        self.rfile.close()
-        self.rfile = io.BytesIO(self.client_address)
+    def __init__(self, request: bytes, owner: Server) -> None:
+        # Not the base class: it would use the connection.
+        self._owner = owner
+        self.rfile = io.BytesIO(request)
 
-    def handle(self) -> None:
-        # A client that disconnects would log a traceback.
-        with contextlib.suppress(OSError):
-            super().handle()
+    def answer(self) -> bytes:
+        self.wfile = answer = io.BytesIO()
+        self.handle_one_request()
+        return answer.getvalue()
 
     def log_message(self, *args: Any) -> None:
         pass
@@ -205,12 +190,12 @@ class _Handler(server.BaseHTTPRequestHandler):
             # The format that each scraper reads, whatever it prefers.
             encode, content_type = exposition.choose_encoder('')
             self._answer(200, content_type,
-                         encode(self.server.figures.registry))
+                         encode(self._owner.figures.registry))
         elif path == '/healthz':
-            late = self.server.figures.late(self.server.limits())
+            late = self._owner.figures.late(self._owner.limits())
             self._answer_json(
                 503 if late else 200, status='stuck' if late else 'ok',
-                reasons=late, last_sync=self.server.figures.last_sync)
+                reasons=late, last_sync=self._owner.figures.last_sync)
         else:
             self._answer_json(404, error='use /metrics or /healthz')
 

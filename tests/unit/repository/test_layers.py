@@ -278,6 +278,6 @@ class TestLayers(testtools.TestCase):
                                path.read_text())
             found += [path.name] * len(lines)
         self.assertEqual([
-            'service.py', 'scheduler.py', 'start.py', 'filter_runs.py',
-            'host_states.py', 'attach.py', 'attach.py', 'nova_plugin.py',
-            'narrowing.py'], found)
+            'metrics_server.py', 'service.py', 'scheduler.py', 'start.py',
+            'filter_runs.py', 'host_states.py', 'attach.py', 'attach.py',
+            'nova_plugin.py', 'narrowing.py'], found)
