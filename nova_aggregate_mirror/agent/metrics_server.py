@@ -78,13 +78,14 @@ class Server:
         self._socket.setblocking(False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._socket, selectors.EVENT_READ)
-        self._closing, self._ended = threading.Event(), threading.Event()
-        threading.Thread(
-            target=self._serve, daemon=True, name='metrics').start()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(
+            target=self._serve, daemon=True, name='metrics')
+        self._thread.start()
 
     def close(self) -> None:
         self._closing.set()
-        self._ended.wait()
+        self._thread.join()
         for client in [*self._clients]:
             self._disconnect(client)
         self._selector.close()
@@ -92,19 +93,15 @@ class Server:
 
     def _serve(self) -> None:
         """Serve clients until the server closes."""
-        try:
-            while not self._closing.is_set():
-                for key, _events in self._selector.select(INTERVAL):
-                    if key.fileobj is self._socket:
-                        self._accept()
-                    elif key.data in self._clients:
-                        self._proceed(key.data)
-                for client in [*self._clients]:
-                    if client.deadline < time.monotonic():
-                        self._disconnect(client)
-        finally:
-            # Otherwise a defect here would keep the process from its end.
-            self._ended.set()
+        while not self._closing.is_set():
+            for key, _events in self._selector.select(INTERVAL):
+                if key.fileobj is self._socket:
+                    self._accept()
+                elif key.data in self._clients:
+                    self._proceed(key.data)
+            for client in [*self._clients]:
+                if client.deadline < time.monotonic():
+                    self._disconnect(client)
 
     def _accept(self) -> None:
         """Accept a client; disconnect another if there are too many."""
