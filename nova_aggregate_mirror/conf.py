@@ -208,8 +208,7 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     conf.register_group(copy.deepcopy(GROUP))
     conf.register_opts(OPTS, group=GROUP.name)
     conf.register_group(copy.deepcopy(DATABASE_GROUP))
-    if 'connection' not in conf[DATABASE_GROUP.name]:
-        conf.register_opts(_database_opts(), group=DATABASE_GROUP.name)
+    conf.register_opts(_database_opts(), group=DATABASE_GROUP.name)
 
 
 def list_opts() -> list[tuple[Any, list[cfg.Opt]]]:
