@@ -29,12 +29,6 @@ Cell = Any
 """A value, or a tuple of texts with a line for each that is not empty."""
 
 
-class _NameWrapper(textwrap.TextWrapper):
-    """Wrapper that also divides names, after an underscore."""
-
-    wordsep_simple_re = re.compile(r'(\s+|(?<=_))')
-
-
 def render(columns: abc.Sequence[str], rows: abc.Iterable[abc.Sequence[Cell]],
            divider: bool = False) -> str:
     """Render a table, perhaps with a line after each row."""
@@ -98,6 +92,8 @@ def _lines(cell: Cell) -> list[str]:
 def _wrap(line: str, width: int) -> list[str]:
     if len(line) <= width:
         return [line]
-    has_long_word = any(len(word) > width for word in line.split())
-    wrapper = _NameWrapper if has_long_word else textwrap.TextWrapper
-    return wrapper(width, break_on_hyphens=False).wrap(line)
+    wrapper = textwrap.TextWrapper(width, break_on_hyphens=False)
+    if any(len(word) > width for word in line.split()):
+        # Divide names as well, after an underscore.
+        wrapper.wordsep_simple_re = re.compile(r'(\s+|(?<=_))')
+    return wrapper.wrap(line)
