@@ -4,7 +4,6 @@
 from collections import abc
 import threading
 import time
-import typing
 
 from oslo_log import log as logging
 
@@ -16,15 +15,13 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import lease
 
-if typing.TYPE_CHECKING:
-    # It loads all that an audit needs, and only some agents audit.
-    from nova_aggregate_mirror.agent import periodic_audit
-
 LOG = logging.getLogger(__name__)
 
 STEP_INTERVAL, IDLE_INTERVAL = 1.0, 2.0
 """Seconds between steps of a loop; longer while the journal is empty, or
 another agent holds its lease."""
+Audit = abc.Callable[[abc.Callable[[], bool]], None]
+"""Step of the audit, which calls what checks whether to stop."""
 
 
 class Agent:
@@ -34,8 +31,7 @@ class Agent:
                  sync: periodic_sync.PeriodicSync, lease: lease.Lease,
                  binding: binding.Binding, figures: metrics.Metrics,
                  stop: threading.Event,
-                 audit: 'periodic_audit.PeriodicAudit | None' = None,
-                 observes: bool = False) -> None:
+                 audit: Audit | None = None, observes: bool = False) -> None:
         self._drain = drain
         self._sync = sync
         self._lease = lease
@@ -179,7 +175,7 @@ class Agent:
 
     def _audit_step(self) -> float:
         if self._leads and self._audit:
-            self._audit.step(lambda: self._stop.is_set() or not self._leads)
+            self._audit(lambda: self._stop.is_set() or not self._leads)
         return STEP_INTERVAL
 
     def _log_role(self, leads: bool) -> None:

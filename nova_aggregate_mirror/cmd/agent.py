@@ -10,7 +10,6 @@ import os
 import signal
 import threading
 import types
-import typing
 from typing import Any
 
 from nova.conf import CONF
@@ -39,9 +38,6 @@ from nova_aggregate_mirror import option_values
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import modes
 from nova_aggregate_mirror.reconcile import sync_history
-
-if typing.TYPE_CHECKING:
-    from nova_aggregate_mirror.agent import periodic_audit
 
 LOG = logging.getLogger(__name__)
 
@@ -110,8 +106,7 @@ def _start(agent: service.Agent) -> None:
     placement.release()
 
 
-def _build_audit(figures: metrics.Metrics
-                 ) -> 'periodic_audit.PeriodicAudit | None':
+def _build_audit(figures: metrics.Metrics) -> service.Audit | None:
     """Build the audit; None if it is not configured, or cannot run."""
     interval = CONF.aggregate_mirror.audit_interval
     enforced, trouble = list[str](), None
@@ -139,7 +134,7 @@ def _build_audit(figures: metrics.Metrics
     if not enforced:
         return None
     return periodic_audit.PeriodicAudit(
-        lambda: readers.DatabaseAudit(CONF, _client()), interval, figures)
+        lambda: readers.DatabaseAudit(CONF, _client()), interval, figures).step
 
 
 @functools.cache

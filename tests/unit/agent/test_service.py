@@ -247,7 +247,7 @@ class TestAgent(case.AgentTest):
             raise REFUSED
 
         self.start(audit=periodic_audit.PeriodicAudit(
-            build, 3600, self.figures))
+            build, 3600, self.figures).step)
         self.assertTrue(began.wait(case.TIMEOUT))
         # It is the only loop that has not ended.
         self.assertFalse(self.running.stop(case.TIMEOUT))
