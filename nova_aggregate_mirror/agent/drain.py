@@ -279,14 +279,12 @@ class Drain:
                 if pause.until <= now}
         if not over:
             return []
+        waiting = [(row.due, id) for id, row in self._known.items()
+                   if row.cells and row.cells <= over and not row.is_suspect]
         probes: dict[str, str] = {}
-        for id, row in self._known.items():
-            if row.is_suspect or row.cells - over:
-                continue
-            for cell in row.cells:
-                first = probes.get(cell)
-                if first is None or row.due < self._known[first].due:
-                    probes[cell] = id
+        # The longest waiting row of a cell comes last, and stays.
+        for _due, id in sorted(waiting, reverse=True):
+            probes.update(dict.fromkeys(self._known[id].cells, id))
         return list(dict.fromkeys(probes.values()))
 
     def _mirror(self, ids: list[str], locks: lock_waits.RowLocks,
