@@ -261,21 +261,6 @@ class TestJournal(doubles.TestCase):
         self.assertEqual(checks.Code.WARNING, finding.code)
         self.assertIn('Not checked', finding.text)
 
-    def test_row_of_a_process_that_cannot_be_written(self):
-        """Each try costs a record: they become rarer until one succeeds."""
-        now = [0.0]
-        presence = api_processes.Presence(clock=lambda: now[0])
-        tries = []
-        for now[0] in range(0, 600, 60):
-            if presence.begin_write():
-                tries.append(now[0])
-        self.assertEqual([0, 60, 180, 420], tries)
-        presence.set_written()
-        now[0] += api_processes.INTERVAL
-        self.assertTrue(presence.begin_write())
-        now[0] += api_processes.RETRY
-        self.assertTrue(presence.begin_write())
-
     def rows_of(self, presence):
         """Return what a nova-api process writes its records with."""
         return journal_rows.Rows(self.journal.database, self.journal.ledger,
@@ -318,19 +303,3 @@ class TestJournal(doubles.TestCase):
             (checks.Code.SUCCESS, 'The last operation through the hook was '
              '40 days ago, on %s.' % socket.gethostname()),
             (finding.code, finding.text))
-
-    def test_journal_that_another_process_locks(self):
-        """The journal is intact; the command shows which process locks it.
-
-        A shell takes a path with a space as one argument.
-        """
-        self.conf.set_override('connection', 'sqlite:///%s/a b.sqlite' % (
-            self.useFixture(fixtures.TempDir()).path),
-            'aggregate_mirror_database')
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.journal.db.sqlite.BUSY_TIMEOUT', 0.01))
-        self.journal.rows.all()
-        with engine.Database(self.conf).open().begin():
-            finding, = journal.tables(self.deployment)
-        self.assertIn("fuser -v '%s'" % existing.sqlite_file(self.conf),
-                      finding.text)

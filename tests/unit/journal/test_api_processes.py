@@ -54,14 +54,22 @@ class TestClocks(doubles.TestCase):
         self.sync()
         self.assertEqual([conf.MIRROR], self.modes_in_database())
 
-    def test_journal_that_works_again(self) -> None:
-        """A process is shown ten minutes later, however long it failed."""
-        clock = 0.0
+    def test_row_that_cannot_be_written(self) -> None:
+        """Each try costs a record: they become rarer until one succeeds.
+
+        A process is shown ten minutes later, however long it failed.
+        """
+        clock, tries = 0.0, []
         presence = api_processes.Presence(clock=lambda: clock)
-        for _failure in range(7):
+        for clock in range(0, 3000, 60):
+            if presence.begin_write():
+                tries.append(clock)
+        self.assertEqual([0, 60, 180, 420, 900, 1500, 2100, 2700], tries)
+        presence.set_written()
+        self.assertFalse(presence.begin_write())
+        for pause in api_processes.INTERVAL, api_processes.RETRY:
+            clock += pause
             self.assertTrue(presence.begin_write())
-            self.assertFalse(presence.begin_write())
-            clock += api_processes.LONGEST
 
     def test_clocks_that_differ_by_seconds(self) -> None:
         """They are those of any two hosts."""

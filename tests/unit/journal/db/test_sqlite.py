@@ -117,14 +117,17 @@ class TestFailures(doubles.TestCase):
         self.record('h1')
 
     def test_file_that_another_process_locks(self) -> None:
-        """The step finds the process."""
+        """The step finds it; a shell takes a path with a space as one word."""
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.journal.db.sqlite.BUSY_TIMEOUT', 0.01))
+        file = pathlib.Path(self.conf.state_path, 'a b.sqlite')
+        self.conf.set_override('connection', 'sqlite:///%s' % file,
+                               'aggregate_mirror_database')
         self.record('h0')
         with engine.Database(self.conf).open().begin():
             self.assert_reported(
-                'is locked by another process: find it with "fuser -v %s"'
-                % (self.directory / 'journal.sqlite'))
+                'is locked by another process: find it with "fuser -v \'%s\'"'
+                % file)
 
     def test_file_that_nothing_repairs(self) -> None:
         """A command and the check name the same; what they say is followed.
