@@ -225,15 +225,6 @@ class BoundTestCase(DeadlineTestCase):
             self.session.mount(scheme, adapter.Adapter(is_shared=True))
         self.assertEqual('ok', self.session.get(server.url).text)
 
-    def test_nested_deadline_cannot_extend(self) -> None:
-        """Of nested deadlines the earliest applies, then the outer again."""
-        with deadline.within(10):
-            with deadline.within(1000):
-                self.assertLessEqual(deadline.remaining(), 10)
-            with deadline.within(1):
-                self.assertLessEqual(deadline.remaining(), 1)
-            self.assertGreater(deadline.remaining(), 1)
-
     def test_no_connection_is_made_when_no_time_is_left(self) -> None:
         """After the deadline no connection is opened."""
         server = self.start(_answers)

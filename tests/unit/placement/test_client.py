@@ -501,25 +501,6 @@ class KeystoneTestCase(servers.LoopbackTestCase):
         self.assertRaises(exceptions.ServiceFailed, placement.providers)
         self.assertEqual(tokens, self.cloud.count('/v3/auth/tokens'))
 
-    def test_token_is_kept(self) -> None:
-        """Calls that succeed share a token and a discovery."""
-        for _ in range(3):
-            self.client.providers()
-        self.assertEqual(1, self.cloud.count('/v3/auth/tokens'))
-        self.assertEqual(1, self.cloud.count('/'))
-
-    def test_nonsense_about_one_provider_costs_others_no_token(self) -> None:
-        """The endpoint may be stale, which is checked once in a while."""
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.placement.connection.REDISCOVERY', 10 ** 9))
-        self.cloud.answers['/resource_providers/sick/aggregates'] = (
-            200, b'<html>')
-        for _ in range(3):
-            self.assertRaises(exceptions.MalformedAnswer,
-                              self.client.get, 'sick')
-            self.client.providers()
-        self.assertEqual(2, self.cloud.count('/v3/auth/tokens'))
-
     def test_nonsense_of_keystone(self) -> None:
         """Any malformed token response is an error of this package."""
         for body in (b'', b'<html>', b'[' * 100000, None, [], {},
