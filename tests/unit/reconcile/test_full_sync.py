@@ -147,17 +147,6 @@ class TestSync(SyncTest):
                           ('TRUTH', '')], self.log)
         self.assertEqual([], result.outcome.changes)
 
-    def test_failure_clears_the_success_of_a_running_row(self):
-        """The call may have changed nova since: the row is pending."""
-        row = self.record('h1', ['n1'])
-        self.sync()
-        self.nova.hosts_of['b'].add('h1')
-        self.placement.broken['GET', 'n1'] = FAILED
-        self.sync()
-        self.assertEqual([(row.id, True, None)], [
-            (one.id, one.running, one.mirrored_at)
-            for one in self.journal.rows.all()])
-
     def test_failure_clears_the_success_of_a_row_that_is_long_over(self):
         """The agent passes it as a handed-over row."""
         self.record('h1', ['n1'])
@@ -223,15 +212,6 @@ class TestSync(SyncTest):
                 self.sync().outcome.failed[Subject(PROVIDER, 'n4')]))
         del self.placement.aggregates['other']
         self.assertEqual({}, self.sync().outcome.failed)
-
-    def test_missing_provider_is_pending(self):
-        """It is reported with its host, if the host is in an aggregate."""
-        del self.placement.aggregates['n2']
-        del self.placement.aggregates['n3']
-        result = self.sync()
-        self.assertEqual([('n2', 'a'), ('n2', 'b')],
-                         self.among(result, 'pending'))
-        self.assertEqual({}, result.outcome.failed)
 
     def test_aggregates_that_nova_never_had(self):
         """Listed on request; storage may depend on one of another provider."""
@@ -486,24 +466,6 @@ class TestSync(SyncTest):
         self.assertEqual((None, sorted(plan.outcome.changes)),
                          (plan.refused, sorted(done.outcome.changes)))
 
-    def test_a_write_that_fails_once_is_made_again(self):
-        """For example after a deadlock in placement's database."""
-        self.placement.broken = Once({('PUT', 'n1'): FAILED})
-        result = self.sync()
-        self.assertEqual({'n1': {'a'}, 'n2': {'a', 'b'}, 'n3': set()},
-                         self.placement.aggregates)
-        outcome = result.outcome
-        self.assertEqual(({}, set(), {}), (
-            outcome.failed, outcome.unwritten, outcome.unfinished))
-
-    def test_the_only_write_is_made_again(self):
-        """Also if it was the only write."""
-        self.sync()
-        self.nova.hosts_of['b'].add('h1')
-        self.placement.broken = Once({('PUT', 'n1'): FAILED})
-        self.assertEqual({}, self.sync().outcome.failed)
-        self.assertEqual({'a', 'b'}, self.placement.aggregates['n1'])
-
     def test_progress_counts_what_is_made_again_once(self):
         """The progress never exceeds its total."""
         counts = []
@@ -521,14 +483,6 @@ class TestSync(SyncTest):
             self.journal.ledger, self.nova, self.placement,
             display=Counter()))
         self.assertEqual([[2, 2]], counts)
-
-    def test_a_write_that_fails_again_is_reported(self):
-        """It is tried twice, and the others are written."""
-        self.placement.broken['PUT', 'n1'] = FAILED
-        result = self.sync()
-        self.assertEqual({Subject(PROVIDER, 'n1')}, set(result.outcome.failed))
-        self.assertEqual(2, self.log.count(('PUT', 'n1')))
-        self.assertEqual({'a', 'b'}, self.placement.aggregates['n2'])
 
     def test_what_was_written_is_reported_whatever_follows(self):
         """Also if placement fails after the journal was drained."""
@@ -558,15 +512,6 @@ class TestSync(SyncTest):
         self.assertIsInstance(self.sync().not_compared,
                               exceptions.JournalUnavailable)
         self.assertEqual(set(), self.placement.aggregates['n1'])
-
-    def test_ledger_that_cannot_be_read_is_a_failure(self):
-        """It is unknown whether the remaining associations are stale."""
-        self.placement.create('n3', 'old')
-        self.journal.ledger.remember({'old'})
-        self.after_first(self.placement, 'get', self.lock_journal)
-        result = self.sync(max_removed_share=0.9)
-        self.assertIn(Subject(HOST, 'h3'), result.outcome.failed)
-        self.assertEqual({}, result.outcome.kept)
 
     def test_row_of_a_node_that_moved_is_about_two_hosts(self):
         """A sync of h1 does not close a row that also concerns h2."""
@@ -663,15 +608,6 @@ class TestSync(SyncTest):
             self.assertEqual({Subject(PROVIDER, 'n1'): error}, result.failed)
         row, = self.journal.rows.all()
         self.assertEqual('h1', row.dirty.host)
-
-    def test_batch_of_nothing_but_a_provider_without_an_answer(self):
-        """The next batches are done."""
-        nodes = self.add_hosts(5)
-        self.placement.broken['GET', 'm001'] = exceptions.DeadlineExceeded('')
-        full_sync.run(reconciler.Reconciler(
-            self.journal.ledger, self.nova, self.placement, batch=1))
-        self.assertEqual([{'a'}, set(), {'a'}, {'a'}, {'a'}], [
-            self.placement.aggregates[node] for node in nodes])
 
     def test_many_providers_without_an_answer(self):
         """All others of their batch are mirrored."""
@@ -927,18 +863,6 @@ class TestMarked(SyncTest):
         self.assertEqual(self.everywhere('gone', 'foreign'), self.found())
         self.assertFalse(self.journal.ledger.entries()['gone'].deleted)
 
-    def test_deletion_that_nova_is_still_working_on(self):
-        """A mark that a running call may have made is kept."""
-        self.nova.hosts_of['gone'] = {'h3'}
-        self.sync()
-        self.now += 60
-        self.clock += self.conf.aggregate_mirror.max_call_age
-        self.open_journal().ledger.mark('gone')
-        self.sync()
-        del self.nova.hosts_of['gone']
-        self.sync()
-        self.assertEqual(self.everywhere('foreign'), self.found())
-
 
 class TestUnmarked(SyncTest):
     """Rule 9: an aggregate that vanished from nova in some other way."""
@@ -955,14 +879,6 @@ class TestUnmarked(SyncTest):
 
     def assert_storage_has(self, *aggregates):
         self.assertEqual(set(aggregates), self.placement.aggregates['storage'])
-
-    def test_without_prune_it_is_left(self):
-        """It is reported as stale, however long it is absent."""
-        self.sync()
-        result = self.later(comparison.FOREIGN_AFTER, max_removed_share=None)
-        self.assertEqual({'gone', 'foreign'}, self.placement.aggregates['n3'])
-        self.assert_storage_has('gone', 'foreign')
-        self.assertEqual([('n3', 'gone')], self.among(result, 'stale_kept'))
 
     def test_removal_that_succeeds(self):
         """It makes up for no other failure of its provider."""
@@ -1003,12 +919,3 @@ class TestUnmarked(SyncTest):
         self.assert_storage_has('gone', 'foreign')
         self.later(0)
         self.assert_storage_has('foreign')
-
-    def test_sync_of_some_hosts(self):
-        """Rule 13: it touches neither other hosts nor foreign providers."""
-        self.sync()
-        self.placement.create('n1', 'gone')
-        self.later(48, hosts=frozenset({'h1'}))
-        self.assertEqual({'a'}, self.placement.aggregates['n1'])
-        self.assertEqual({'gone', 'foreign'}, self.placement.aggregates['n3'])
-        self.assert_storage_has('gone', 'foreign')
