@@ -266,20 +266,6 @@ class TestSync(case.AgentTest):
         self.assertEqual(['n2', 'n1'], [
             what for call, what in self.log if call == 'PUT'])
 
-    def test_providers_behind_some_that_hang(self):
-        """The first sync mirrors it already."""
-        self.fail_first(5, exceptions.DeadlineExceeded('no answer'))
-        self.sync.step()
-        self.assertEqual({'a'}, self.placement.aggregates['n2'])
-
-    def test_sync_that_is_interrupted(self):
-        """It is neither a success nor a failure, and not in the history."""
-        stopping = workers.each(stopping=lambda: True)
-        self.assertIsNone(self.new_sync(each=stopping).step())
-        self.assertEqual([], self.noted)
-        self.assertEqual([], [call for call in self.figures.calls
-                              if call[0] == 'observe_sync'])
-
     def test_history_after_the_journal_failed(self):
         """The drain loop logs the failure of the journal, but not this."""
         log = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))

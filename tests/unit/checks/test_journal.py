@@ -119,17 +119,6 @@ class TestJournal(doubles.TestCase):
             checks.good('2 operations are pending, the oldest for 0 s.'),
             journal.backlog(self.deployment))
 
-    def test_journal_that_cannot_be_created(self):
-        """No command is printed that could not do it either."""
-        self.conf.set_override(
-            'connection', 'sqlite:////proc/sys/kernel/mirror/journal.sqlite',
-            'aggregate_mirror_database')
-        finding, = journal.tables(self.deployment)
-        self.assertEqual(checks.Code.FAILURE, finding.code)
-        self.assertIn('cannot use /proc/sys/kernel/mirror/journal.sqlite: No '
-                      'such file or directory', finding.text)
-        self.assertEqual((), finding.commands)
-
     def test_backlog_without_a_failure(self):
         """Nothing is claimed of who has tried what."""
         self.hand_over('h1')

@@ -22,42 +22,26 @@ class CredentialsTestCase(servers.LoopbackTestCase):
     def check(self, **placement: Any) -> None:
         auth.load(servers.make_conf(**placement), 'placement')
 
-    def missing(self, **placement: Any) -> str:
-        return str(self.assertRaises(
-            exceptions.MissingCredentials, self.check, **placement))
-
-    def test_empty_section(self) -> None:
-        """The first option to add is named."""
-        self.assertIn('[placement] has no auth_type', self.missing())
-
-    def test_unknown_plugin(self) -> None:
-        """An auth_type that no library provides is named."""
-        self.assertIn('no-such', self.missing(auth_type='no-such'))
-
-    def test_missing_options_are_named(self) -> None:
-        """Each option that is missing is named."""
-        self.assertIn(
-            '[placement] has no username, password, user_domain_name',
-            self.missing(auth_type='password', auth_url='http://127.0.0.1:1'))
-        self.assertIn(
-            '[placement] has no auth_url',
-            self.missing(auth_type='password', user_id='u', password='p'))
-
-    def test_application_credential(self) -> None:
-        """Each option that an application credential requires is named."""
-        account = {'auth_type': 'v3applicationcredential',
-                   'auth_url': 'http://127.0.0.1:1'}
-        self.assertIn('[placement] has no application_credential_id, '
-                      'application_credential_secret',
-                      self.missing(**account))
-        self.assertIn('[placement] has no application_credential_secret',
-                      self.missing(**account, application_credential_id='i'))
-
-    def test_what_a_plugin_itself_misses(self) -> None:
-        """A plugin's own error is reported with its text."""
-        self.assertIn('domain', self.missing(
-            auth_type='v3totp', auth_url='http://127.0.0.1:1', username='u',
-            passcode='p'))
+    def test_what_is_missing(self) -> None:
+        """Each option to add is named, or the plugin that is none."""
+        url = {'auth_url': 'http://127.0.0.1:1'}
+        credential = {'auth_type': 'v3applicationcredential', **url}
+        for options, text in (
+                ({}, '[placement] has no auth_type'),
+                ({'auth_type': 'no-such'}, 'no-such'),
+                ({'auth_type': 'password', **url}, '[placement] has no '
+                 'username, password, user_domain_name'),
+                ({'auth_type': 'password', 'user_id': 'u', 'password': 'p'},
+                 '[placement] has no auth_url'),
+                (credential, '[placement] has no application_credential_id, '
+                 'application_credential_secret'),
+                ({**credential, 'application_credential_id': 'i'},
+                 '[placement] has no application_credential_secret'),
+                # The text of a plugin's own error.
+                ({'auth_type': 'v3totp', 'username': 'u', 'passcode': 'p',
+                  **url}, 'domain')):
+            self.assertIn(text, str(self.assertRaises(
+                exceptions.MissingCredentials, self.check, **options)))
 
     def test_option_that_cannot_be_used(self) -> None:
         """It is named; the URL of the service is not at fault."""

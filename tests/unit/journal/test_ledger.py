@@ -44,19 +44,6 @@ class TestLedger(LedgerTest):
                          self.ledger.intersection(['uuid-7', 'foreign']))
         self.assertEqual(frozenset(), self.ledger.intersection([]))
 
-    def test_entering_commits_with_the_caller(self):
-        """A transaction that fails enters nothing, now or later."""
-        class Failed(Exception):
-            """The reason why the caller aborted."""
-
-        def fail(_connection):
-            raise Failed
-
-        self.assertRaises(Failed, self.ledger.add, ['a'], fail)
-        self.assertEqual({}, self.entries())
-        self.ledger.remember(['a'])
-        self.assertEqual({'a'}, set(self.entries()))
-
     def test_forgotten_uuid_can_be_entered_again(self):
         """A process does not rely on an entry that it has deleted."""
         self.ledger.remember(['a'])

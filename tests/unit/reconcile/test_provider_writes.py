@@ -227,23 +227,6 @@ class TestHosts(doubles.TestCase):
         self.assertEqual({'n1'}, outcome.done)
         self.assertIsInstance(outcome.unfinished[dirty], exceptions.Stopped)
 
-    def test_provider_that_hangs_among_others(self):
-        """The others are written before it is asked with patience."""
-        self.nova.nodes |= {'n0': 'h1', 'n2': 'h1'}
-        for node in 'n0', 'n2':
-            self.placement.create(node)
-        error = exceptions.DeadlineExceeded('no answer')
-        self.placement.broken['GET', 'n0'] = error
-        outcome = self.reconciler.converge(
-            [journal.Dirty('h1', frozenset(self.nova.nodes))],
-            provider_writes.Mode(patience=60.0))
-        self.assertEqual({'n1', 'n2'}, outcome.done)
-        self.assertEqual({Subject(PROVIDER, 'n0'): error}, outcome.failed)
-        self.assertIsNone(outcome.outage)
-        calls = [call for call in self.log if call[0] != 'PROBE']
-        self.assertEqual(('GET', 'n0'), calls[-2])
-        self.assertEqual(2, calls.count(('GET', 'n0')))
-
     def test_provider_that_was_only_slow(self):
         """It is mirrored with patience, like the others."""
         self.nova.nodes['n2'] = 'h1'

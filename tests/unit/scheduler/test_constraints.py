@@ -29,57 +29,45 @@ def divided(matching, restricting):
 
 class TestNarrow(testtools.TestCase):
 
-    def narrow(self, *rules, overlaps=(), asked=NOTHING, budget=UNBOUNDED):
+    def narrow(self, *rules, overlaps=(), asked=NOTHING):
         return constraints.narrow(
-            rules, {frozenset(pair) for pair in overlaps}, asked, budget)
+            rules, {frozenset(pair) for pair in overlaps}, asked, UNBOUNDED)
 
-    def test_required_aggregates(self):
-        """A host must be in an aggregate of each rule."""
-        both = constraints.MemberOf((aggregates('c'), aggregates('a', 'b')))
-        self.assertEqual(
-            (both, 0), self.narrow(required('a', 'b'), required('c')))
+    def test_query(self):
+        """What rules add to the query of nova, and what they leave out."""
+        odd = keyed_aggregates.key_of(7, 'zone-one')
+        only_a = constraints.MemberOf((aggregates('a'),))
+        for rules, options, *expected in (
+                # A host must be in an aggregate of each rule.
+                ([required('a', 'b'), required('c')], {},
+                 aggregates('c'), aggregates('a', 'b')),
+                # A set that nova requires already is not sent again.
+                ([required('a', 'b')], {'asked': only_a}),
+                ([required('a', 'b'), required('a'), required('a')], {},
+                 aggregates('a')),
+                # No UUID: the guard checks the hosts of such an aggregate.
+                ([required('a', odd)], {})):
+            self.assertEqual((constraints.MemberOf(tuple(expected)), 0),
+                             self.narrow(*rules, **options))
+        for rule, options, forbidden in (
+                # Matching aggregates do not restrict.
+                (divided(['a'], 'abc'), {}, 'bc'),
+                (divided(['a'], ['b', odd]), {}, 'b'),
+                # An aggregate of a host in both kinds cannot be forbidden.
+                (divided(['a'], 'bc'), {
+                    'overlaps': [('a', 'b'), ('b', 'c')]}, 'c'),
+                # Only those that nova does not forbid are added and counted.
+                (divided([], 'bc'), {'asked': constraints.MemberOf(
+                    forbidden=aggregates('b'))}, 'c')):
+            self.assertEqual(
+                (constraints.MemberOf(forbidden=aggregates(*forbidden)), 0),
+                self.narrow(rule, **options))
 
     def test_nothing_matches(self):
         """An empty set never enters a query; the error names the rule."""
         error = self.assertRaises(constraints.Unsatisfiable, self.narrow,
                                   required('a'), required(subject='spec ssd'))
         self.assertIn('spec ssd', str(error))
-
-    def test_implied_set_is_left_out(self):
-        """A set that nova already requires is not sent again."""
-        asked = constraints.MemberOf((aggregates('a'),))
-        self.assertEqual((NOTHING, 0), self.narrow(
-            required('a', 'b'), asked=asked))
-        self.assertEqual((asked, 0), self.narrow(
-            required('a', 'b'), required('a'), required('a')))
-
-    def test_aggregate_without_a_uuid(self):
-        """The query does not exclude its hosts, and the guard checks them."""
-        odd = keyed_aggregates.key_of(7, 'zone-one')
-        self.assertEqual((NOTHING, 0), self.narrow(required('a', odd)))
-        self.assertEqual(
-            (constraints.MemberOf(forbidden=aggregates('b')), 0),
-            self.narrow(divided(['a'], ['b', odd])))
-
-    def test_restricting_aggregates_are_forbidden(self):
-        """Matching aggregates do not restrict."""
-        self.assertEqual(
-            (constraints.MemberOf(forbidden=aggregates('b', 'c')), 0),
-            self.narrow(divided(['a'], ['a', 'b', 'c'])))
-
-    def test_host_in_both_kinds(self):
-        """An aggregate of such a host cannot be forbidden."""
-        self.assertEqual(
-            (constraints.MemberOf(forbidden=aggregates('c')), 0),
-            self.narrow(divided(['a'], ['b', 'c']),
-                        overlaps=[('a', 'b'), ('b', 'c')]))
-
-    def test_forbidden_already(self):
-        """Only missing aggregates are added and counted."""
-        asked = constraints.MemberOf(forbidden=aggregates('b'))
-        self.assertEqual(
-            (constraints.MemberOf(forbidden=aggregates('c')), 0),
-            self.narrow(divided([], ['b', 'c']), asked=asked))
 
 
 class TestBudget(testtools.TestCase):
