@@ -97,32 +97,31 @@ class TestBackOff(doubles.TestCase):
         self.clock = end
         self.call(recorded=recorded)
 
-    def test_timeout(self):
-        """The next call could wait as long again."""
-        self.call(exceptions.DeadlineExceeded('reason'), after=5)
-        self.assert_lasts(BACKOFF)
+    def test_next_call(self):
+        """It is not tried while it could wait as long again.
 
-    def test_call_with_much_to_do(self):
-        """Placement answered every request: the next call may be short."""
-        self.call(exceptions.OutOfTime('reason'), after=5)
-        self.call()
-
-    def test_refusal_that_took_long(self):
-        """To the caller a slow refusal is like a timeout."""
-        self.call(exceptions.ServiceUnreachable('reason'), after=3)
-        self.assert_lasts(BACKOFF)
-
-    def test_refusal_after_a_slow_nova(self):
-        """What nova took of the call is no slowness of placement."""
-        self.call(exceptions.ServiceUnreachable(
-            'reason', kind=causes.REFUSED.kind), after=3)
-        self.assert_lasts(processes.REFUSED_PAUSE)
-
-    def test_refusal_at_once(self):
-        """By placement, or by keystone in front of it."""
-        for kind in exceptions.ServiceUnreachable, exceptions.NotAuthorized:
-            self.call(kind('reason'))
-            self.assert_lasts(processes.REFUSED_PAUSE)
+        To the caller a slow refusal is like a timeout, but what nova took of
+        the call is no slowness of placement. With much to do, placement
+        answered each request; and what only this call met is no reason.
+        """
+        pause = processes.REFUSED_PAUSE
+        refused, failed = exceptions.ServiceUnreachable, [
+            exceptions.NotTried, exceptions.ServiceFailed,
+            exceptions.MalformedAnswer, exceptions.GenerationConflict,
+            exceptions.CellUnavailable]
+        for error, after, seconds in (
+                (exceptions.DeadlineExceeded('reason'), 5, BACKOFF),
+                (refused('reason'), 3, BACKOFF),
+                (refused('reason', kind=causes.REFUSED.kind), 3, pause),
+                (refused('reason'), 0, pause),
+                # Keystone, in front of placement.
+                (exceptions.NotAuthorized('reason'), 0, pause),
+                (exceptions.OutOfTime('reason'), 5, 0),
+                *((kind('reason'), 5, 0) for kind in failed)):
+            self.call(error, after)
+            if seconds:
+                self.assert_lasts(seconds)
+            self.call()
 
     def test_shorter_option_holds(self):
         """A shorter inline_backoff applies; 0 disables the back-off."""
@@ -176,21 +175,19 @@ class TestOwnRow(doubles.TestCase):
             row, {'n1': frozenset(before)}, recorded=True)
         return [method for method, _what in self.log]
 
-    def test_operation_without_effect_writes_nothing(self):
-        """Nova had, nova has and placement has the same aggregates."""
-        self.placement.create('n1', 'a', 'foreign')
-        self.assertEqual(['GET', 'TRUTH', 'GET'], self.close_own({'a'}))
-        self.assertEqual([], self.journal.rows.all())
+    def test_write_of_the_own_converge(self):
+        """It is left out only if nova had, and has, what placement has.
 
-    def test_operation_with_an_effect_writes(self):
-        """Rule 5: also if placement has its result already."""
-        self.placement.create('n1', 'a')
-        self.assertEqual(['GET', 'TRUTH', 'PUT'], self.close_own(()))
-
-    def test_operation_without_effect_writes_a_difference(self):
-        """An earlier operation may not be mirrored yet."""
-        self.assertEqual(['GET', 'TRUTH', 'PUT'], self.close_own({'a'}))
-        self.assertEqual({'a'}, self.placement.aggregates['n1'])
+        Rule 5: also if placement has the result of the operation already. An
+        earlier operation may not be mirrored yet.
+        """
+        for before, placed, last in (
+                ({'a'}, {'a', 'foreign'}, 'GET'), ((), {'a'}, 'PUT'),
+                ({'a'}, {'foreign'}, 'PUT')):
+            self.placement.create('n1', *placed)
+            self.assertEqual(['GET', 'TRUTH', last], self.close_own(before))
+            self.assertEqual([], self.journal.rows.all())
+            self.assertEqual({'a', *placed}, self.placement.aggregates['n1'])
 
     def test_operation_without_effect_among_others(self):
         """Rule 5: another operation may have reverted its effect."""

@@ -245,21 +245,18 @@ class TestBreaker(ClockTestCase):
             self.assertRaises(engines.NotAsked, self.attempt)
         self.attempt()
 
-    def test_own_lateness_and_locks_begin_none(self):
-        """Wherever they are noticed, such as when the journal is opened."""
-        for error in (engines.NotAsked(causes.POOL),
-                      engines.LostLock(causes.LOCKED),
-                      exceptions.JournalNotAsked('reason'),
-                      exceptions.JournalLocked('reason')):
-            self.assertRaises(type(error), self.attempt, 60.0, error)
-            self.attempt()
+    def test_what_begins_none(self):
+        """Own lateness and locks, wherever they are noticed.
 
-    def test_refusal_begins_none(self):
-        """It costs a user no time."""
-        self.assertRaises(OSError, self.attempt, 0.1, OSError('refused'))
-        self.attempt()
-
-    def test_long_work_begins_none(self):
-        """Each of its statements was answered."""
-        self.attempt(60.0)
+        A refusal costs a user no time; of long work, each statement was
+        answered.
+        """
+        for seconds, error in (
+                (60.0, engines.NotAsked(causes.POOL)),
+                (60.0, engines.LostLock(causes.LOCKED)),
+                (60.0, exceptions.JournalNotAsked('reason')),
+                (60.0, exceptions.JournalLocked('reason')),
+                (0.1, OSError('refused'))):
+            self.assertRaises(type(error), self.attempt, seconds, error)
+            self.attempt(60.0)
         self.attempt()
