@@ -22,7 +22,7 @@ class TestLease(doubles.TestCase):
     def contestant(self, seconds=SECONDS):
         """Return the lease of another agent with its own journal."""
         return lease.Lease(self.open_journal().database, seconds,
-                           clock=lambda: self.clock)
+                           clock=lambda: self.clock, now=lambda: self.now)
 
     def test_first_agent_leads(self):
         """It leads while it renews the lease."""
