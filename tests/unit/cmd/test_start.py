@@ -63,14 +63,25 @@ class TestStart(testtools.TestCase):
         return subprocess.run([sys.executable, '-c', script, *argv],
                               text=True, capture_output=True)
 
-    def test_nova_is_not_installed(self):
-        """One line says where to run it; the help says it, too."""
-        for missing in 'nova', 'oslo_config':
-            done = self.start('db', 'sync', missing=missing)
+    def test_package_that_is_not_installed(self):
+        """One line names it, and where to run it or what installs it."""
+        in_nova, extra = ' in /.*: run it in nova-api.*', (
+            '.*: install this package with its extra \\[nova\\]')
+        for missing, program, arguments, step in (
+                ('nova', 'manage', ['db', 'sync'], in_nova),
+                ('oslo_config', 'manage', ['db', 'sync'], in_nova),
+                *((name, 'manage', ['db', 'sync'], extra)
+                  for name in start.EXTRA),
+                ('prometheus_client', 'agent', [],
+                 '.*: pip install prometheus-client')):
+            done = self.start(*arguments, program=program, missing=missing)
             self.assertEqual((255, ''), (done.returncode, done.stdout))
             self.assertRegex(
-                done.stderr, '^nova-aggregate-mirror-manage: the package %s '
-                'is not installed in /.*: run it in nova-api.*\n$' % missing)
+                done.stderr, '^nova-aggregate-mirror-%s: the package %s is '
+                'not installed%s\n$' % (program, missing, step))
+
+    def test_help_without_nova(self):
+        """It says so, too; the version needs no nova."""
         done = self.start('--help')
         self.assertEqual((0, ''), (done.returncode, done.stderr))
         self.assertIn('The package nova is not installed', done.stdout)
@@ -78,24 +89,6 @@ class TestStart(testtools.TestCase):
         self.assertEqual(
             (0, importlib.metadata.version('nova-aggregate-mirror') + '\n',
              ''), (done.returncode, done.stdout, done.stderr))
-
-    def test_package_of_the_agent_alone(self):
-        """It is named with the command that installs it."""
-        done = self.start(program='agent', missing='prometheus_client')
-        self.assertEqual((255, ''), (done.returncode, done.stdout))
-        self.assertRegex(
-            done.stderr, '^nova-aggregate-mirror-agent: the package '
-            'prometheus_client is not .*: pip install prometheus-client\n$')
-
-    def test_package_of_the_extra_nova(self):
-        """A part that is started without it names the extra."""
-        for missing in start.EXTRA:
-            done = self.start('db', 'sync', missing=missing)
-            self.assertEqual((255, ''), (done.returncode, done.stdout))
-            self.assertRegex(
-                done.stderr, '^nova-aggregate-mirror-manage: the package %s '
-                'is not .*: install this package with its extra \\[nova\\]\n$'
-                % missing)
 
     def test_defect_of_this_package(self):
         """It has a traceback, and not the status of a result."""

@@ -47,15 +47,6 @@ class TestBinding(doubles.TestCase):
         self.bind_to('a1')
         self.assertTrue(nova_identity.check(*self.other('a1')))
 
-    def test_journal_that_is_bound_after_a_check(self):
-        """nova-api may start before the first agent of either nova."""
-        second = self.other('b1')
-        self.assertFalse(nova_identity.check(*second))
-        self.bind_to('a1')
-        self.journal.ledger.remember({'of a'})
-        self.assertRaises(
-            exceptions.WrongNova, nova_identity.check, *second)
-
     def test_second_nova_is_refused(self):
         """The error has the cells of both novas, and what keeps the ledger."""
         self.bind_to('a1', 'a2')

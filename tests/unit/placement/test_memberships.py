@@ -113,12 +113,3 @@ class TestRead(testtools.TestCase):
             exceptions.MirrorError, memberships.read, self.placement,
             frozenset('abcdefgh'), frozenset(), isolation.in_turn))
         self.assertNotIn(('GET', 'other'), self.log)
-
-    def test_aggregates_without_an_answer(self):
-        """Each takes the time of a request: a few of them end the read."""
-        error = exceptions.DeadlineExceeded('was silent')
-        for name in 'abcdefgh':
-            self.broken['MEMBERS', name] = error
-        self.assertIs(error, self.assertRaises(
-            exceptions.DeadlineExceeded, self.read, 'abcdefgh'))
-        self.assertEqual(3, self.log.count(('PROBE', '')))

@@ -255,17 +255,6 @@ class TestHosts(doubles.TestCase):
         self.assertEqual([Subject(PROVIDER, 'n1')], list(outcome.failed))
         self.assertEqual(1, len(self.journal.rows.all()))
 
-    def test_unavailable_placement_is_asked_once(self):
-        """A second request would fail like the first."""
-        self.nova.nodes['n2'] = 'h1'
-        self.placement.broken = dict.fromkeys(
-            [('GET', 'n1'), ('PROBE', '')],
-            exceptions.ServiceUnreachable('refused'))
-        self.hand_over('h1', ['n1', 'n2'])
-        self.drain()
-        self.assertEqual([('GET', 'n1'), ('PROBE', '')], self.log)
-        self.assertEqual(1, len(self.journal.rows.all()))
-
     def test_silent_cell_is_not_an_empty_cell(self):
         """Its nodes keep their associations, and the row stays."""
         self.nova.silent = {'h1'}
