@@ -204,13 +204,13 @@ class TestEnd(WaitTest):
              'Provider n2 is not compared: %s' % doubles.SILENT],
             self.err)
 
-    def test_account_that_lacks_a_role(self):
-        """It ends at once, with one line."""
-        denied = exceptions.NotAuthorized(
-            'answered 403', kind=causes.ROLE.kind)
-        self.placement.broken['GET', 'n1'] = denied
-        self.assertIs(denied, self.assertRaises(
-            exceptions.NotAuthorized, self.wait))
+    def test_error_that_ends_it(self):
+        """At once, with one line; a token that expired was renewed before."""
+        for error in (exceptions.NotAuthorized('403', kind=causes.ROLE.kind),
+                      exceptions.NotAuthorized('401'),
+                      exceptions.RequestRejected('400')):
+            self.placement.broken['GET', 'n1'] = error
+            self.assertIs(error, self.assertRaises(type(error), self.wait))
         self.nova.broken = errors.Call(
             lambda: openstack_options.party('nova-api'), '',
             kind=exceptions.NovaUnavailable).error(
@@ -218,12 +218,6 @@ class TestEnd(WaitTest):
                 causes.ROLE.with_detail('answered 403'))
         self.assertIs(self.nova.broken, self.assertRaises(
             exceptions.NovaUnavailable, self.wait))
-        self.assertEqual((1000.0, []), (self.clock, self.err))
-
-    def test_account_that_is_refused(self):
-        """It ends at once: a token that expired was renewed before."""
-        self.placement.broken['GET', 'n1'] = exceptions.NotAuthorized('401')
-        self.assertRaises(exceptions.NotAuthorized, self.wait)
         self.assertEqual((1000.0, []), (self.clock, self.err))
 
     def test_timeout(self):
@@ -408,13 +402,6 @@ class TestErrors(WaitTest):
         self.assertEqual([text, ENDED, text], self.err)
         self.later = {2: lambda: setattr(self.nova, 'broken', None)}
         self.assertEqual(exit_status.OK, self.wait())
-
-    def test_permanent_error(self):
-        """It is raised at once."""
-        self.placement.broken = {
-            ('GET', 'n1'): exceptions.RequestRejected('400')}
-        self.assertRaises(exceptions.RequestRejected, self.wait)
-        self.assertEqual((1000.0, []), (self.clock, self.err))
 
 
 class TestLimits(WaitTest):
