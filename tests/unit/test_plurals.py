@@ -9,15 +9,12 @@ from nova_aggregate_mirror import plurals
 class TestWording(testtools.TestCase):
 
     def test_noun_agrees_in_number(self):
-        """Zero takes the plural, too."""
-        self.assertEqual(
-            ['0 hosts', '1 host', '2 hosts'],
-            [plurals.count(number, 'host') for number in range(3)])
-
-    def test_irregular_plural(self):
-        self.assertEqual(
-            ['1 of us', '2 of them'],
-            [plurals.count(number, 'of us', 'of them') for number in (1, 2)])
+        """Zero takes the plural, too; some plurals are irregular."""
+        for nouns, expected in (
+                (['host'], ['0 hosts', '1 host', '2 hosts']),
+                (['of us', 'of them'], ['0 of them', '1 of us', '2 of them'])):
+            self.assertEqual(expected, [
+                plurals.count(number, *nouns) for number in range(3)])
 
     def test_some_names(self):
         """They are sorted and limited."""

@@ -57,17 +57,6 @@ class TestRequestFilters(testtools.TestCase):
             keyed_aggregates.Keys(frozenset({'hw_vif_model'})),
             self.keys('image_properties', image={'hw_vif_model': 'virtio'}))
 
-    def test_namespace_of_image_properties(self):
-        """Only keys with the namespace and separator are compared."""
-        self.process.config(
-            aggregate_image_properties_isolation_namespace='hw',
-            aggregate_image_properties_isolation_separator='_cpu',
-            group='filter_scheduler')
-        self.assertEqual(
-            keyed_aggregates.Keys(frozenset({'hw_cpu_cores'})),
-            self.keys('image_properties', image={
-                'hw_cpu_cores': 2, 'hw_vif_model': 'virtio'}))
-
 
 class TestFlavorExtraSpecs(testtools.TestCase):
 
@@ -76,12 +65,6 @@ class TestFlavorExtraSpecs(testtools.TestCase):
         return [rule.matching for rule in request_filters.FlavorExtraSpecs(
             CONF).rules(constraints.ServerRequest('p', 'f', wanted, {}, ''),
                         metadata)]
-
-    def test_both_spellings_of_a_key(self):
-        """Each spelling is a rule of its own."""
-        self.assertEqual([{'2'}, {'1'}], self.matching(
-            {'ssd': 'a', 'aggregate_instance_extra_specs:ssd': 'b'},
-            {'1': {'ssd': 'a'}, '2': {'ssd': 'b'}}))
 
     def test_values_for_which_the_filter_of_nova_would_raise(self):
         """Text that is no number, or no operand, matches nothing."""
