@@ -67,7 +67,7 @@ class TestCase(testtools.TestCase):
         if self.without_agents:
             self.cloud.kill(*cloud.AGENTS)
         else:
-            self.start_agents()
+            self.cloud.start(*cloud.AGENTS)
         self.addCleanup(self.assert_equal)
 
     def read_cloud(self, directory: pathlib.Path) -> None:
@@ -96,13 +96,9 @@ class TestCase(testtools.TestCase):
                            self.addCleanup)
 
     def stop_agents(self) -> None:
-        """Stop the agents until the test ends or starts them again."""
-        self.addCleanup(self.start_agents)
+        """Stop the agents until the test ends."""
+        self.addCleanup(self.cloud.start, *cloud.AGENTS)
         self.cloud.kill(*cloud.AGENTS)
-
-    def start_agents(self) -> None:
-        """Start the agents that were stopped."""
-        self.cloud.start(*cloud.AGENTS)
 
     def aggregate(self) -> str:
         """Create an aggregate for this test alone; return its name."""
@@ -139,12 +135,6 @@ class TestCase(testtools.TestCase):
     def nodes(self, *hosts: str) -> set[str]:
         """Return the providers of the compute nodes of some hosts."""
         return {node.uuid for node in self.cloud.nodes() if node.host in hosts}
-
-    def move(self, provider: str, add: abc.Iterable[str] = (),
-             remove: abc.Iterable[str] = ()) -> None:
-        """Change a provider's aggregates, as another tool would."""
-        self.cloud.change_aggregates(
-            provider, lambda before: before.union(add).difference(remove))
 
     def hosts_tried(self, server: dict[str, Any]) -> list[str]:
         """Return the hosts that tried to build a server, in order."""

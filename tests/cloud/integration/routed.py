@@ -94,10 +94,6 @@ class RoutedNetwork(fixtures.Fixture):
                 and bool(self.read(segment, 'inventories').get('inventories')))
 
     def _delete(self) -> None:
-        for each in self.segments:
-            if not self.aggregates(each):
-                # Neutron fails on this provider.
-                self.delete_provider(each)
         self.delete()
         self._wait_until(self.is_gone, 'neutron has removed what it had made')
 
@@ -121,20 +117,11 @@ class RoutedNetwork(fixtures.Fixture):
         """Return the nova aggregate that neutron created; empty if none."""
         return self._cloud.aggregates().get(NAME % segment.id, {})
 
-    def aggregates(self, segment: Segment) -> list[str]:
-        """Return the aggregates of a segment's provider in placement."""
-        return sorted(self.read(segment, 'aggregates').get('aggregates', ()))
-
     def read(self, segment: Segment, what: str) -> dict[str, Any]:
         """Read an attribute of a segment's provider; empty if none exists."""
         answer = self._placement.get(
             '/resource_providers/%s/%s' % (segment.id, what), raise_exc=False)
         return answer.json() if answer.ok else {}
-
-    def delete_provider(self, segment: Segment) -> None:
-        """Delete a segment's resource provider, if it exists."""
-        self._placement.delete('/resource_providers/%s' % segment.id,
-                               raise_exc=False)
 
     def members(self, aggregate: str) -> frozenset[str]:
         """Return the UUIDs of all providers in a placement aggregate."""

@@ -15,13 +15,9 @@ class TestCase(base.TestCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self.prepare()
         self.routed = self.useFixture(
             routed.RoutedNetwork(self.cloud, self.scene.wait_until, self.bits))
         self.first, self.second = self.routed.segments
-
-    def prepare(self) -> None:
-        """Run before neutron creates anything."""
 
     def assert_in(self, segment: routed.Segment, server: dict[str, Any]
                   ) -> None:

@@ -13,6 +13,7 @@ from tests.cloud.integration import appended
 from tests.cloud.integration import base
 from tests.cloud.integration import routed
 from tests.cloud.situations import furnish
+from tests.cloud.situations import hosts
 from tests.cloud.situations import schedulers
 from tests.cloud.situations import servers
 
@@ -83,8 +84,8 @@ class TestProcesses(RightsTest):
         self.add_host(name, 'compute-1')
         self.assertEqual({'compute-1'}, self.placement_has(name))
         self.use('agent-1')
-        node, = self.nodes('compute-1')
-        self.move(node, remove=[furnish.uuid(self.scene, name)])
+        hosts.member(self.scene, 'compute-1',
+                     furnish.uuid(self.scene, name), False)
         self.scene.wait_until(lambda: self.placement_has(name),
                               'the agent has repaired the association')
 

@@ -28,8 +28,7 @@ class TestNarrowing(routed_case.TestCase):
         """A foreign write to placement does not move a server to that host."""
         self.stop_agents()
         wrong = min(self.second.hosts)
-        for node in self.nodes(wrong):
-            self.move(node, add=[self.uuid(self.first)])
+        hosts.member(self.scene, wrong, self.uuid(self.first), True)
         hosts.disable(self.scene, *self.first.hosts)
         # Stock nova's scheduler uses the wrong host.
         believed = self.boot({'port': self.routed.port(self.first)})

@@ -3,7 +3,6 @@
 
 from tests.cloud.integration import base
 from tests.cloud.integration import routed_case
-from tests.cloud.situations import furnish
 from tests.cloud.situations import hosts
 
 
@@ -72,19 +71,3 @@ class TestRetry(routed_case.TestCase):
         interface, = answer.json()['interfaceAttachments']
         self.assertEqual(port, interface['port_id'])
         self.assertEqual(addresses, self.routed.addresses(port))
-
-
-class TestZones(routed_case.TestCase):
-
-    def test_of_both_segments(self):
-        """A server's host is in both its zone and its segment, or none is."""
-        both = furnish.zone(self.scene, *(
-            min(segment.hosts) for segment in self.routed.segments))
-        for segment in self.routed.segments:
-            server = self.boot({'port': self.routed.port(segment)}, zone=both)
-            self.assert_in(segment, server)
-            self.assertEqual([min(segment.hosts)], self.hosts_tried(server))
-        other = furnish.zone(self.scene, max(self.second.hosts))
-        refused = self.boot({'port': self.routed.port(self.first)}, zone=other)
-        self.assert_refused(refused)
-        self.assertEqual([], self.hosts_tried(refused))

@@ -6,7 +6,7 @@ from tests.cloud.integration import tool
 
 # Of each kind; none of them restarts nova-scheduler.
 SELECTED = ('no-vcpu', 'trait', 'group-trait', 'disabled', 'not-in-zone',
-            'forced', 'anti-affinity', 'migrate')
+            'forced', 'anti-affinity', 'migrate', 'other-segment')
 
 
 class TestSituations(base.TestCase):
