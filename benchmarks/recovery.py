@@ -39,7 +39,6 @@ AGGREGATES = 20
 CLIENTS = 4
 """Parallel clients: as many as nova-api has threads."""
 OK = 200
-POLL = 0.1
 TIMEOUT = patience.seconds(600)
 ANSWERED = 'add-host answered %d'
 
@@ -181,14 +180,11 @@ class Outage:
                    len(self._runner.traffic.since()))
 
     def _wait(self, what: str, holds: abc.Callable[[], bool]) -> None:
-        deadline = time.monotonic() + TIMEOUT
-        while not holds():
-            if time.monotonic() > deadline:
-                raise processes.CloudError('\n'.join([
-                    'Timed out after %d s waiting until %s; the end of the '
-                    'agent\'s log:' % (TIMEOUT, what),
-                    *self._running.agent_lines()[-10:]]))
-            time.sleep(POLL)
+        if not patience.wait(holds, TIMEOUT):
+            raise processes.CloudError('\n'.join([
+                'Timed out after %d s waiting until %s; the end of the '
+                'agent\'s log:' % (TIMEOUT, what),
+                *self._running.agent_lines()[-10:]]))
 
 
 def _answered(run: Run, status: int) -> float:

@@ -9,7 +9,6 @@ import os
 import pathlib
 import secrets
 import shutil
-import time
 from typing import Any
 
 import pymysql
@@ -25,8 +24,7 @@ MYSQL_URL = 'mysql+pymysql://root@127.0.0.1:%d'
 PROVIDERS = ('/usr/lib/galera/libgalera_smm.so',
              '/usr/lib64/galera-4/libgalera_smm.so',
              '/usr/lib64/galera/libgalera_smm.so')
-SECONDS = patience.seconds(60)
-POLL = 0.1
+SECONDS = patience.LONG
 SYNCED = 'Synced'
 # The option that starts a cluster of one node.
 FIRST = '--wsrep-new-cluster'
@@ -169,16 +167,6 @@ def available() -> bool:
     return bool(provider() and all(map(databases.which, programs)))
 
 
-def wait(done: Any, seconds: float = SECONDS) -> bool:
-    """Wait until a condition holds; return whether it does."""
-    end = time.monotonic() + seconds
-    while not done():
-        if time.monotonic() > end:
-            return False
-        time.sleep(POLL)
-    return True
-
-
 def require() -> None:
     """Install what a cluster needs, as root with CI=true.
 
@@ -229,7 +217,7 @@ def _start() -> abc.Sequence[Node]:
                 folder, user, command if number else [*command, FIRST],
                 node.is_synced)
         # The node that sent the last its data refuses connections for a while.
-        if not wait(lambda: all(node.is_synced() for node in found)):
+        if not patience.wait(lambda: all(node.is_synced() for node in found)):
             states = [node.status().get('wsrep_local_state_comment')
                       for node in found]
             raise databases.Unavailable('Galera did not start: %s' % states)

@@ -4,8 +4,11 @@
 Only a failing test waits that long. What a test lets expire is not multiplied.
 """
 
+from collections import abc
 import math
 import os
+import time
+from typing import Any
 
 VARIABLE = 'AGGREGATE_MIRROR_TIMEOUT_FACTOR'
 FACTOR = float(os.environ.get(VARIABLE, 1))
@@ -16,3 +19,15 @@ LONGEST_CALL = 120.0
 def seconds(limit: float) -> int:
     """Return a limit as this machine needs it, in whole seconds."""
     return math.ceil(limit * FACTOR)
+
+
+LONG = seconds(60)
+
+
+def wait(done: abc.Callable[[], Any], limit: float = LONG, poll: float = 0.1
+         ) -> Any:
+    """Wait until a value is true, for some seconds; return its last value."""
+    deadline = time.monotonic() + limit
+    while not (value := done()) and time.monotonic() < deadline:
+        time.sleep(poll)
+    return value

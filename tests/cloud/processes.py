@@ -148,10 +148,9 @@ class Process:
         self.signal(signal.SIGKILL)
         wait_gone([self])
         # Its children may end later, and listen until then.
-        deadline = time.monotonic() + STOP_TIMEOUT
-        while (self.port and loopback.listens(self.port)
-               and time.monotonic() < deadline):
-            time.sleep(POLL)
+        patience.wait(
+            lambda: not (self.port and loopback.listens(self.port)),
+            STOP_TIMEOUT, POLL)
         if self._child is not None and self._child.stdin is not None:
             self._child.stdin.close()
 
@@ -230,8 +229,5 @@ def stop(processes: abc.Iterable[Process]) -> None:
 
 def wait_gone(processes: abc.Iterable[Process]) -> None:
     """Wait until none of them runs, but no longer than ``STOP_TIMEOUT``."""
-    deadline = time.monotonic() + STOP_TIMEOUT
-    while any(each.alive() for each in processes):
-        if time.monotonic() > deadline:
-            return
-        time.sleep(POLL)
+    patience.wait(lambda: not any(each.alive() for each in processes),
+                  STOP_TIMEOUT, POLL)

@@ -54,7 +54,7 @@ class TestGalera(testtools.TestCase):
         self.addCleanup(self.nodes[0].ask, 'DROP DATABASE %s' % self.name)
         for node in self.nodes:
             # A new connection to a database waits for nothing.
-            self.assertTrue(galera.wait(lambda node=node: node.ask(
+            self.assertTrue(patience.wait(lambda node=node: node.ask(
                 'SHOW DATABASES LIKE \'%s\'' % self.name)))
         self.connect(0)
 
@@ -200,7 +200,7 @@ class TestGalera(testtools.TestCase):
             self.assertEqual(((0,),), self.nodes[1].ask(
                 'SELECT COUNT(*) FROM %s.dirty' % self.name))
             reader.start()
-            self.assertTrue(galera.wait(is_reading))
+            self.assertTrue(patience.wait(is_reading))
         reader.join()
         self.assertEqual([row], found)
 
@@ -218,7 +218,7 @@ class TestGalera(testtools.TestCase):
                 self.record(first)
                 self.fails_once(kept)
             # A session of an earlier test may end meanwhile.
-            self.assertTrue(galera.wait(
+            self.assertTrue(patience.wait(
                 lambda: before.issuperset(
                     row[0] for row in self.sessions(1))))
             kept.rows.all()
@@ -284,14 +284,14 @@ class TestGalera(testtools.TestCase):
             return value != 'Primary'
 
         with node.isolated():
-            self.assertTrue(galera.wait(is_separated))
+            self.assertTrue(patience.wait(is_separated))
             self.assertEqual(2, len(self.sessions(2)))
             self.fails_once(used)
             self.assertRaises(exceptions.JournalUnavailable, unused.rows.all)
             self.assertRaises(exceptions.NovaUnavailable, self.read, nova)
-            self.assertTrue(galera.wait(lambda: not self.sessions(2)))
+            self.assertTrue(patience.wait(lambda: not self.sessions(2)))
             row = self.record(self.open(0))
-        self.assertTrue(galera.wait(node.is_synced))
+        self.assertTrue(patience.wait(node.is_synced))
         for kept in used, unused:
             self.assertEqual([row], kept.rows.all())
         self.read(nova)

@@ -12,7 +12,6 @@ import json
 import re
 import signal
 import threading
-import time
 import uuid
 
 from keystoneauth1 import exceptions
@@ -24,8 +23,6 @@ from tests import patience
 
 OURS = 'nova-aggregate-mirror-manage'
 NO_HOST = 'no host'
-# Many times what anything takes, even on a busy machine.
-PATIENCE = patience.seconds(60)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,14 +106,7 @@ class Scene:
                 return NO_HOST, fault
             return (fault, fault) if server['status'] == 'ERROR' else None
 
-        return self.wait(ended) or ('unknown', '')
-
-    def wait(self, condition: abc.Callable[[], '_Value']) -> '_Value':
-        """Wait until a value is true; return its last value."""
-        deadline = time.monotonic() + PATIENCE
-        while not (value := condition()) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        return value
+        return patience.wait(ended) or ('unknown', '')
 
     def associations(self, nodes: abc.Iterable[str]) -> str:
         """Return the aggregates that placement has nodes in."""
@@ -129,7 +119,7 @@ class Scene:
         """Wait for the agent's repair, if there is an agent."""
         lines = []
         if not self.stock:
-            self.wait(lambda: self.associations(nodes) == expected)
+            patience.wait(lambda: self.associations(nodes) == expected)
             for line in self.cloud.agent_lines():
                 if any('Host %s ' % node in line for node in nodes):
                     text = line.partition('[-] ')[2]
@@ -140,9 +130,6 @@ class Scene:
     def shortened(self, line: str) -> str:
         """Return a line for the screen, without UUIDs unless verbose."""
         return line if self._verbose else re.sub(r' \([^)]*\)', '', line)
-
-
-_Value = str | bool | tuple[str, str] | None
 
 
 def zone(scene: Scene) -> Outcome:
@@ -231,7 +218,7 @@ def kill(scene: Scene) -> Outcome:
     placement.send(signal.SIGSTOP)
     call = threading.Thread(target=request)
     call.start()
-    committed = scene.wait(is_committed)
+    committed = patience.wait(is_committed)
     answered = not call.is_alive()
     scene.cloud.kill('nova-api-1')
     placement.send(signal.SIGCONT)

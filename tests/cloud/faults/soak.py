@@ -146,9 +146,7 @@ class Soak:
         """
         self._tell('Waiting until placement is repaired')
         self._faults.supervise()
-        deadline = time.monotonic() + HEALS_WITHIN
-        while self._open_rows() and time.monotonic() < deadline:
-            time.sleep(POLL)
+        patience.wait(lambda: not self._open_rows(), HEALS_WITHIN, POLL)
         left = _differences(self._compare())
         self._left += left
         if left and not verdicts.lacked_journal(self._faults.windows, since):

@@ -285,11 +285,9 @@ class _Measurer:
 
     def _wait(self, done: abc.Callable[[], bool]) -> float:
         began = time.monotonic()
-        while not done():
-            if time.monotonic() - began > PATIENCE:
-                return math.inf
-            time.sleep(scenes.POLL)
-        return time.monotonic() - began
+        if patience.wait(done, PATIENCE, scenes.POLL):
+            return time.monotonic() - began
+        return math.inf
 
     def _add(self, host: str) -> tuple[float, float]:
         """Add a host to an aggregate.

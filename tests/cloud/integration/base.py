@@ -8,7 +8,6 @@ import json
 import os
 import pathlib
 import subprocess
-import time
 from typing import Any
 
 import testtools
@@ -161,15 +160,15 @@ class TestCase(testtools.TestCase):
         the check is made once.
         """
         agents = any(self.cloud.process(name).alive() for name in cloud.AGENTS)
-        deadline = time.monotonic() + PATIENCE * agents
-        rows = self._rows()
-        while time.monotonic() < deadline and not all(
-                row.equal for row in rows):
-            time.sleep(POLL)
-            rows = self._rows()
+        rows: list[observer.Row] = []
+
+        def equal() -> bool:
+            rows[:] = self._rows()
+            return all(row.equal for row in rows)
+
+        equals = patience.wait(equal, PATIENCE * agents, POLL)
         self.assertTrue(rows)
-        self.assertTrue(all(row.equal for row in rows),
-                        '\n' + observer.table(rows))
+        self.assertTrue(equals, '\n' + observer.table(rows))
 
     def _rows(self) -> list[observer.Row]:
         return observer.Observer(

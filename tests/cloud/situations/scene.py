@@ -4,7 +4,6 @@
 from collections import abc
 import functools
 import shlex
-import time
 from typing import Any
 import uuid
 
@@ -60,11 +59,8 @@ class Scene:
 
         :raises Failed: when it takes too long
         """
-        deadline = time.monotonic() + PATIENCE
-        while not done():
-            if time.monotonic() > deadline:
-                raise Failed('%s: not within %s s' % (what, PATIENCE))
-            time.sleep(POLL)
+        if not patience.wait(done, PATIENCE, POLL):
+            raise Failed('%s: not within %s s' % (what, PATIENCE))
 
     def run(self, command: str | abc.Sequence[str]) -> tuple[int, str, str]:
         """Run a command of an operator.
