@@ -38,8 +38,8 @@ class TestImages(base.TestCase):
                 (furnish.image(self.scene), True),
                 (furnish.image(self.scene, **FOREIGN), False)):
             rebuild = servers.Move(
-                self.scene, server, ['rebuild', '--image', image],
-                {'rebuild': {'imageRef': image}})
+                self.scene, server, 'rebuild', '--image', image,
+                action={'rebuild': {'imageRef': image}})
             left, out = self.explain(*rebuild.arguments())
             self.assertEqual((possible, not possible),
                              (left, REFUSED in out), out)

@@ -19,7 +19,6 @@ from tests.cloud.situations import comparisons
 from tests.cloud.situations import explained
 from tests.cloud.situations import filling
 from tests.cloud.situations import hosts
-from tests.cloud.situations import random_moves
 from tests.cloud.situations import reports
 from tests.cloud.situations import scene
 from tests.cloud.situations import schedulers
@@ -151,8 +150,7 @@ class _Moves:
         at = self._scene
         # What cannot be moved has no operation.
         operation = row['operation'] or self._trial.operation or LIVE
-        outcome = servers.Move(at, row['server'], [],
-                               random_moves.ACTIONS[operation]).make()
+        outcome = servers.Move(at, row['server'], operation).make()
         if outcome.hosts and operation == COLD:
             servers.confirm(at, row['server'])
         changed = set(outcome.hosts)

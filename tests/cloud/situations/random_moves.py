@@ -6,10 +6,8 @@ each request themselves.
 """
 
 import argparse
-from collections.abc import Mapping
 import dataclasses
 import random
-from typing import Any
 
 from tests.cloud import cloud
 from tests.cloud.situations import comparisons
@@ -24,15 +22,7 @@ from tests.cloud.situations import situation
 HOSTS = ('compute-1', 'compute-2', 'compute-3')
 SOURCE = HOSTS[0]
 SSD = 'aggregate_instance_extra_specs:ssd'
-# Operation to the action in nova's API.
-ACTIONS: Mapping[str, Mapping[str, Any]] = {
-    'migrate': {'migrate': None},
-    'live-migrate': {'os-migrateLive': {
-        'host': None, 'block_migration': 'auto'}},
-    'evacuate': {'evacuate': {}},
-    'unshelve': {'unshelve': None},
-    'rebuild': {}, 'resize': {}}
-OPERATIONS = ('create', *ACTIONS)
+OPERATIONS = ('create', *servers.ACTIONS, 'rebuild', 'resize')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,14 +108,13 @@ def _some(choice: random.Random, names: tuple[str, ...] = HOSTS[1:]
 def _move(at: scene.Scene, server: str, operation: str, flavor: str
           ) -> servers.Move:
     """Prepare a move of a server."""
-    action, arguments = ACTIONS[operation], [operation]
+    if operation == 'resize':
+        return servers.resize(at, server, flavor)
+    if operation == 'rebuild':
+        return servers.Move(at, server, operation, action={
+            'rebuild': {'imageRef': furnish.image(at)}})
     if operation == 'unshelve':
         servers.shelve(at, server)
     if operation == 'evacuate':
         hosts.lose(at, SOURCE)
-    if operation == 'resize':
-        action, arguments = {'resize': {'flavorRef': flavor}}, [
-            operation, flavor]
-    if operation == 'rebuild':
-        action = {'rebuild': {'imageRef': furnish.image(at)}}
-    return servers.Move(at, server, arguments, action)
+    return servers.Move(at, server, operation)

@@ -10,6 +10,13 @@ from tests.cloud.situations import situation
 HOST = 'OS-EXT-SRV-ATTR:host'
 TASK = 'OS-EXT-STS:task_state'
 IMAGE, NETWORK = 'empty', 'public'
+ACTIONS: abc.Mapping[str, abc.Mapping[str, Any]] = {
+    'migrate': {'migrate': None},
+    'live-migrate': {'os-migrateLive': {
+        'host': None, 'block_migration': 'auto'}},
+    'evacuate': {'evacuate': {}},
+    'unshelve': {'unshelve': None}}
+"""Operation, as the explanation calls it, to the action in nova's API."""
 
 
 class Create:
@@ -93,17 +100,16 @@ class Move:
     """A move of a server to a host that nova-scheduler finds.
 
     :param server: ID
-    :param operation: as the explanation calls it, with the flavor of a resize
-    :param action: as nova's API calls it, with its values
+    :param operation: with the flavor of a resize, or options
+    :param action: with its values, if it is not in ``ACTIONS``
     """
 
-    def __init__(self, at: scene.Scene, server: str,
-                 operation: abc.Sequence[str], action: abc.Mapping[str, Any]
-                 ) -> None:
+    def __init__(self, at: scene.Scene, server: str, *operation: str,
+                 action: abc.Mapping[str, Any] | None = None) -> None:
         self._scene = at
         self._server = server
         self._operation = operation
-        self._action = action
+        self._action = action or ACTIONS[operation[0]]
 
     def make(self) -> situation.Outcome:
         at = self._scene
@@ -138,6 +144,13 @@ class Move:
 
     def arguments(self) -> abc.Sequence[str]:
         return ['--server', self._server, '--for', *self._operation]
+
+
+def resize(at: scene.Scene, server: str, flavor: str,
+           move: type[Move] = Move) -> Move:
+    """Return the resize of a server to a flavor."""
+    return move(at, server, 'resize', flavor,
+                action={'resize': {'flavorRef': flavor}})
 
 
 def boot(at: scene.Scene, flavor: str, host: str = '', zone: str = '',

@@ -91,7 +91,7 @@ def missing_image(at: scene.Scene) -> Rounds:
     [image] = images.get('/v2/images?name=%s-shelved' % name).json()['images']
     images.delete('/v2/images/%s' % image['id'])
     yield situation.Round(
-        Lost(at, server, ['unshelve'], {'unshelve': None}), '',
+        Lost(at, server, 'unshelve'), '',
         refusal='status ERROR', summary=FOUND, looked='image',
         action='none: the image is lost', is_final=True)
 
@@ -163,7 +163,7 @@ def pinned(at: scene.Scene) -> Rounds:
     furnish.zone(at, HOST)
     server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
     yield situation.Round(
-        servers.Move(at, server, ['migrate'], {'migrate': None}), HOST,
+        servers.Move(at, server, 'migrate'), HOST,
         'aggregate', 'not in zone ' + zone, 'unpin the server from its zone',
         'unpin the server', anywhere=True)
     servers.shelve(at, server)
@@ -180,7 +180,7 @@ def affinity_move(at: scene.Scene) -> Rounds:
         at, wanted, SOURCE, 'nova:' + SOURCE, hints={'group': group})
         for _number in range(2))
     yield situation.Round(
-        servers.Move(at, server, ['migrate'], {'migrate': None}), HOST,
+        servers.Move(at, server, 'migrate'), HOST,
         'filter', 'not the host of the server group', action='none',
         is_final=True)
 
@@ -192,7 +192,7 @@ def different_host_move(at: scene.Scene) -> Rounds:
     server = servers.boot(at, wanted, SOURCE, zone,
                           hints={'different_host': first})
     yield situation.Round(
-        servers.Move(at, server, ['migrate'], {'migrate': None}), HOST,
+        servers.Move(at, server, 'migrate'), HOST,
         'filter', 'with a server to keep apart from',
         'move the other server away first', 'delete the other server')
     servers.delete(at, first)
@@ -237,7 +237,7 @@ def server_cell_down(at: scene.Scene) -> Rounds:
     server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
     database = cells.CellDatabase(at)
     database.refuse()
-    move = Newest(at, server, ['migrate'], {'migrate': None})
+    move = Newest(at, server, 'migrate')
     yield situation.Round(
         move, '', summary='nova-scheduler finds 0 of ',
         note='the server is in that cell: this is about its creation',

@@ -8,7 +8,6 @@ from tests.cloud.integration import routed
 from tests.cloud.situations import explained
 from tests.cloud.situations import furnish
 from tests.cloud.situations import hosts
-from tests.cloud.situations import random_moves
 from tests.cloud.situations import scene
 from tests.cloud.situations import schedulers
 from tests.cloud.situations import servers
@@ -130,11 +129,6 @@ def _boot(at: scene.Scene, flavor: str, zone: str, host: str = SOURCE,
     return servers.boot(at, flavor, host, '%s:%s' % (zone, host), **values)
 
 
-def _move(at: scene.Scene, server: str, operation: str) -> servers.Move:
-    return servers.Move(
-        at, server, [operation], random_moves.ACTIONS[operation])
-
-
 def _move_all_but_one(at: scene.Scene, booted: abc.Sequence[str],
                       operation: str) -> tuple[list[str], str]:
     """Move servers as predicted; return those that moved, and the other.
@@ -155,7 +149,7 @@ def _move_all_but_one(at: scene.Scene, booted: abc.Sequence[str],
         raise scene.Failed('one finds no host, and not: %s' % found.summary)
     *moved, last = [row['server'] for row in rows]
     for server in moved:
-        outcome = _move(at, server, operation).make()
+        outcome = servers.Move(at, server, operation).make()
         if outcome.hosts != {HOST}:
             raise scene.Failed('predicted %s, nova %s' % (HOST, outcome))
         if operation == COLD:
@@ -166,7 +160,7 @@ def _move_all_but_one(at: scene.Scene, booted: abc.Sequence[str],
 def _round(at: scene.Scene, server: str, operation: str, kind: str,
            reason: str, step: str = '') -> situation.Round:
     return situation.Round(
-        _move(at, server, operation), HOST, kind, reason, step, DELETE)
+        servers.Move(at, server, operation), HOST, kind, reason, step, DELETE)
 
 
 SITUATIONS = (

@@ -20,7 +20,7 @@ def migrate(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, SOURCE)
     server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
     yield situation.Round(
-        servers.Move(at, server, ['migrate'], {'migrate': None}), HOST,
+        servers.Move(at, server, 'migrate'), HOST,
         'aggregate', 'not in zone ' + zone, ADD)
 
 
@@ -34,9 +34,8 @@ def live_migrate(at: scene.Scene, move: type[servers.Move] = servers.Move,
     hosts.disable(at, HOST)
     server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
     yield situation.Round(
-        move(at, server, ['live-migrate'], {'os-migrateLive': {
-            'host': None, 'block_migration': 'auto'}}),
-        HOST, 'disabled', 'disabled', ENABLE, note=note)
+        move(at, server, 'live-migrate'), HOST, 'disabled', 'disabled', ENABLE,
+        note=note)
 
 
 def evacuate(at: scene.Scene) -> Rounds:
@@ -44,7 +43,7 @@ def evacuate(at: scene.Scene) -> Rounds:
     server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
     hosts.lose(at, SOURCE)
     yield situation.Round(
-        servers.Move(at, server, ['evacuate'], {'evacuate': {}}), HOST,
+        servers.Move(at, server, 'evacuate'), HOST,
         'aggregate', 'not in zone ' + zone, ADD)
 
 
@@ -57,9 +56,9 @@ def resize(at: scene.Scene, move: type[servers.Move] = servers.Move,
         at, furnish.flavor(at), SOURCE, '%s:%s' % (zone, SOURCE))
     large, smaller = (furnish.flavor(at, vcpus=number) for number in (5, 4))
     yield situation.Round(
-        _resize(at, server, large, move), HOST, 'max_unit',
+        servers.resize(at, server, large, move), HOST, 'max_unit',
         'allow at most 4 VCPU', step, 'resize to a smaller flavor',
-        _resize(at, server, smaller, move), note=note)
+        servers.resize(at, server, smaller, move), note=note)
 
 
 def same_host(at: scene.Scene) -> Rounds:
@@ -68,15 +67,9 @@ def same_host(at: scene.Scene) -> Rounds:
     server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
     large = furnish.flavor(at, vcpus=2)
     yield situation.Round(
-        _resize(at, server, large), SOURCE, 'ignored', 'the host to leave',
-        '', 'add another host to the zone', takes=HOST)
+        servers.resize(at, server, large), SOURCE, 'ignored',
+        'the host to leave', '', 'add another host to the zone', takes=HOST)
     furnish.add_host(at, zone, HOST)
-
-
-def _resize(at: scene.Scene, server: str, flavor: str,
-            move: type[servers.Move] = servers.Move) -> servers.Move:
-    return move(at, server, ['resize', flavor],
-                {'resize': {'flavorRef': flavor}})
 
 
 SITUATIONS = (

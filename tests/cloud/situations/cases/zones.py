@@ -36,7 +36,7 @@ def empty_zone(at: scene.Scene) -> Rounds:
     servers.shelve(at, server)
     furnish.remove_host(at, zone, HOST)
     yield situation.Round(
-        servers.Move(at, server, ['unshelve'], {'unshelve': None}),
+        servers.Move(at, server, 'unshelve'),
         HOST, 'aggregate', 'not in zone ' + zone, ADD)
 
 
