@@ -82,17 +82,43 @@ class Access:
 
         :param change: returns the new aggregates
         """
+        self.change_provider(provider, 'aggregates', lambda values: {
+            'aggregates': sorted(change(frozenset(values['aggregates'])))})
+
+    def change_provider(
+            self, provider: str, part: str,
+            change: abc.Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        """Change a part of a provider in placement, such as ``traits``.
+
+        :param change: returns the values that differ
+        :raises CloudError: when each attempt meets a conflict
+        """
         placement = self.placement()
-        url = '/resource_providers/%s/aggregates' % provider
+        url = '/resource_providers/%s/%s' % (provider, part)
         for _attempt in range(CONFLICTS):
             values = placement.get(url).json()
-            values['aggregates'] = sorted(change(
-                frozenset(values['aggregates'])))
-            answer = placement.put(url, json=values, raise_exc=False)
-            # The agent may write at the same time.
+            answer = placement.put(
+                url, json={**values, **change(values)}, raise_exc=False)
+            # The agent or nova-compute may write at the same time.
             if answer.status_code != 409:
-                break
-        answer.raise_for_status()
+                answer.raise_for_status()
+                return
+        raise processes.CloudError(
+            'placement refused %d changes of %s: %s' % (
+                CONFLICTS, url, answer.text))
+
+    def create_image(self, **values: str) -> str:
+        """Create an image without data; return its ID."""
+        image: str = self.rest('image').post('/v2/images', json={
+            'disk_format': 'raw', 'container_format': 'bare',
+            **values}).json()['id']
+        return image
+
+    def fill_image(self, image: str) -> None:
+        """Upload the data of an image, a KiB."""
+        self.rest('image').put(
+            '/v2/images/%s/file' % image, data=b'\0' * 1024,
+            headers={'Content-Type': 'application/octet-stream'})
 
     def run(self, *argv: str) -> tuple[int, str, str]:
         """Run a client of this Python environment as administrator.

@@ -147,12 +147,8 @@ def _furnish(running: cloud.Cloud) -> None:
     """Create what servers need: a flavor, an image and a network."""
     running.nova().post('/flavors', json={'flavor': {
         'id': 'tiny', 'name': 'tiny', 'vcpus': 1, 'ram': 64, 'disk': 1}})
-    images = running.rest('image')
-    image = images.post('/v2/images', json={
-        'name': 'empty', 'disk_format': 'raw', 'container_format': 'bare',
-        'visibility': 'public'}).json()['id']
-    images.put('/v2/images/%s/file' % image, data=b'\0' * 1024, headers={
-        'Content-Type': 'application/octet-stream'})
+    running.fill_image(running.create_image(
+        name='empty', visibility='public'))
     networks = running.rest('network')
     network = access.create(networks, '/v2.0/networks', network={
         'name': 'public', 'shared': True,

@@ -57,20 +57,14 @@ class Explanation:
         return found
 
 
-def explain(at: scene.Scene, request: situation.Request,
-            error: bool = False) -> Explanation:
-    """Explain a request.
+def run(at: scene.Scene, arguments: abc.Sequence[str], error: bool = False
+        ) -> Explanation:
+    """Run the command with arguments.
 
-    :param error: whether the command cannot explain it; the summary is its
+    :param error: whether it cannot explain what is asked; the summary is its
         error then
     :raises Failed: when it does something else
     """
-    return run(at, request.arguments(), error)
-
-
-def run(at: scene.Scene, arguments: abc.Sequence[str], error: bool = False
-        ) -> Explanation:
-    """Run the command with arguments; see ``explain``."""
     status, out, err = at.run([
         scene.MANAGE, 'scheduling', 'explain', *arguments, '--format',
         'json'])

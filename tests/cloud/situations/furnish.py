@@ -40,14 +40,9 @@ def creation(at: scene.Scene, zone: str, vcpus: int = 1) -> servers.Create:
 
 def image(at: scene.Scene, **properties: str) -> str:
     """Create an image with properties; return its ID."""
-    images = at.cloud.rest('image')
-    answer = images.post('/v2/images', json={
-        'name': at.name('image'), 'disk_format': 'raw',
-        'container_format': 'bare', **properties})
-    made = str(answer.json()['id'])
-    at.later(images.delete, '/v2/images/%s' % made)
-    images.put('/v2/images/%s/file' % made, data=b'\0' * 1024, headers={
-        'Content-Type': 'application/octet-stream'})
+    made = at.cloud.create_image(name=at.name('image'), **properties)
+    at.later(at.cloud.rest('image').delete, '/v2/images/%s' % made)
+    at.cloud.fill_image(made)
     return made
 
 

@@ -11,7 +11,6 @@ from keystoneauth1 import exceptions
 from tests.cloud import cloud
 from tests.cloud.situations import scene
 
-CONFLICT = 409
 _FURTHER = '# Until the end of the situation.\n'
 
 
@@ -95,35 +94,25 @@ def capacity(at: scene.Scene, host: str, resource: str, amount: int) -> None:
 
     Nova-compute keeps an allocation ratio that was set in placement.
     """
-    def write(ratio: abc.Callable[[abc.Mapping[str, Any]], float]) -> float:
-        url = '%s/inventories/%s' % (_provider(at, host), resource)
+    own, part = provider(at, host), 'inventories/%s' % resource
+    found = at.placement.get('/resource_providers/%s/%s' % (own, part)).json()
+    # Slightly more, because the product is rounded down.
+    ratio = (amount + 0.01) / (found['total'] - found['reserved'])
 
-        def written() -> bool:
-            found.update(at.placement.get(url).json())
-            answer = at.placement.put(
-                url, json={**found, 'allocation_ratio': ratio(found)},
-                raise_exc=False)
-            if answer.status_code != CONFLICT:
-                answer.raise_for_status()
-            return bool(answer.ok)
+    def write(ratio: float) -> None:
+        at.cloud.change_provider(
+            own, part, lambda _found: {'allocation_ratio': ratio})
 
-        found: dict[str, Any] = {}
-        at.wait_until(written, 'the inventory of %s is changed' % host)
-        return float(found['allocation_ratio'])
-
-    def exact(found: abc.Mapping[str, Any]) -> float:
-        # Slightly more, because the product is rounded down.
-        return (amount + 0.01) / (found['total'] - found['reserved'])
-
-    before = write(exact)
-    at.later(write, lambda found: before)
+    at.later(write, found['allocation_ratio'])
+    write(ratio)
 
 
 def add_trait(at: scene.Scene, host: str, name: str) -> None:
     """Give a host's provider a trait until the situation ends."""
     _create_trait(at, name)
-    at.later(change_traits, at, _provider(at, host), set(), {name})
-    change_traits(at, _provider(at, host), {name}, set())
+    own = provider(at, host)
+    at.later(change_traits, at, own, set(), {name})
+    change_traits(at, own, {name}, set())
 
 
 def custom_trait(at: scene.Scene) -> str:
@@ -135,29 +124,21 @@ def custom_trait(at: scene.Scene) -> str:
 
 def traits(at: scene.Scene, host: str) -> list[str]:
     """Return the traits of a host's provider."""
-    answer = at.placement.get(_provider(at, host) + '/traits')
+    answer = at.placement.get(
+        '/resource_providers/%s/traits' % provider(at, host))
     return list(answer.json()['traits'])
 
 
 def drop_trait(at: scene.Scene, host: str, name: str) -> None:
     """Remove a trait from a host's provider."""
-    change_traits(at, _provider(at, host), set(), {name})
+    change_traits(at, provider(at, host), set(), {name})
 
 
-def change_traits(at: scene.Scene, url: str, add: set[str],
+def change_traits(at: scene.Scene, provider: str, add: set[str],
                   remove: set[str]) -> None:
-    """Change the traits of the provider at a URL."""
-    def written() -> bool:
-        found = at.placement.get(url + '/traits').json()
-        kept = add.union(found['traits']) - remove
-        answer = at.placement.put(
-            url + '/traits', json={**found, 'traits': sorted(kept)},
-            raise_exc=False)
-        if answer.status_code != CONFLICT:
-            answer.raise_for_status()
-        return bool(answer.ok)
-
-    at.wait_until(written, 'the traits of %s are changed' % url)
+    """Change the traits of a provider."""
+    at.cloud.change_provider(provider, 'traits', lambda found: {
+        'traits': sorted(add.union(found['traits']) - remove)})
 
 
 def provider(at: scene.Scene, host: str) -> str:
@@ -216,10 +197,6 @@ def lose(at: scene.Scene, host: str) -> None:
     at.later(raise_up, at, host)
     at.cloud.process(host).kill()
     _put(at, host, {'forced_down': True})
-
-
-def _provider(at: scene.Scene, host: str) -> str:
-    return '/resource_providers/%s' % provider(at, host)
 
 
 def _create_trait(at: scene.Scene, name: str) -> None:

@@ -89,7 +89,7 @@ def _compare(at: scene.Scene, number: int, choice: random.Random
     hosts.disable(at, *_some(choice, HOSTS[1:]))
     for host in _some(choice):
         hosts.capacity(at, host, 'VCPU', 1)
-    document = explained.explain(at, request).document
+    document = explained.run(at, request.arguments()).document
     weights = {row['host']: row['weight'] for row in document['hosts']
                if row['kind'] == 'acceptable'}
     largest = max(weights.values(), default=None)

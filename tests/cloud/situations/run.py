@@ -88,7 +88,7 @@ class Run:
         for one in rounds:
             if last is None:
                 _check_refusal(one, result)
-            found = explained.explain(at, one.request, one.error)
+            found = explained.run(at, one.request.arguments(), one.error)
             result.problems += found.problems(one)
             reason, step = _about(found, one)
             if last is None:

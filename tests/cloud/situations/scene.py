@@ -2,7 +2,6 @@
 """A situation's access to the cloud, and the clean-up of what it created."""
 
 from collections import abc
-import functools
 import shlex
 from typing import Any
 import uuid
@@ -31,18 +30,10 @@ class Scene:
     def __init__(self, running: cloud.Cloud, used: schedulers.Schedulers,
                  later: abc.Callable[..., Any]) -> None:
         self.cloud = running
+        self.nova: Any = running.nova()
+        self.placement: Any = running.placement()
         self.schedulers = used
         self.later = later
-
-    @functools.cached_property
-    def nova(self) -> Any:
-        """The administrator's adapter for nova-api."""
-        return self.cloud.nova()
-
-    @functools.cached_property
-    def placement(self) -> Any:
-        """The administrator's adapter for placement."""
-        return self.cloud.placement()
 
     def enter(self, context: Any) -> Any:
         """Enter a context, such as a fixture, until the end."""

@@ -36,8 +36,7 @@ def full(at: scene.Scene) -> Rounds:
     network = _network(at, 30, 30)
     wanted = furnish.consuming(at, ADDRESS)
     for each in network.segments:
-        hosts.change_traits(
-            at, '/resource_providers/%s' % each.id, {SHARING}, set())
+        hosts.change_traits(at, each.id, {SHARING}, set())
     values, others = {'networks': [{'uuid': network.id}]}, []
     for each in network.segments:
         others += [servers.boot(at, wanted, values=values)

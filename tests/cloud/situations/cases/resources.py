@@ -134,9 +134,7 @@ def _set_trait(at: scene.Scene, provider: str, name: str) -> None:
     url = '/resource_providers/%s/traits' % provider
     kept = at.placement.get(url).json()['traits']
     options = ['--trait=%s' % each for each in (*kept, name)]
-    status, _out, err = at.run([*TRAIT.split(), *options, provider])
-    if status:
-        raise scene.Failed(err)
+    at.check([*TRAIT.split(), *options, provider])
 
 
 SITUATIONS = (
