@@ -23,7 +23,6 @@ from benchmarks import agent_pass
 from benchmarks import figures
 from benchmarks import floor
 from benchmarks import services
-from benchmarks import stock
 from benchmarks import traffic
 from tests.cloud import cloud
 from tests.cloud import programs
@@ -104,7 +103,7 @@ def measure_pair(running: cloud.Cloud, nodes: list[seed.Node], calls: int,
     hosts = [node.host for node in nodes]
     server = functools.partial(programs.waitress, frames=frames)
     with running.another_nova_api('ours', {}, server) as ours, \
-            stock.nova_api(running, server) as theirs:
+            services.stock_nova_api(running, server) as theirs:
         pair = figures.Pair(Api(ours, 'ours'), Api(theirs, 'stock'),
                             Bare(running, nodes))
         order = [pair.ours, pair.theirs, pair.floor]

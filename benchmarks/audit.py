@@ -10,15 +10,12 @@ between the sizes.
 """
 
 from collections import abc
-import json
 import statistics
 import uuid
 
-from nova import context
-from nova import objects
-
 from benchmarks import commands
 from benchmarks import figures
+from benchmarks import fleet
 from benchmarks import services
 from benchmarks import workload
 from tests.cloud import cloud
@@ -38,20 +35,14 @@ def zone(number: int) -> str:
 
 def request(name: str) -> str:
     """Return a RequestSpec for a zone, as nova stores it."""
-    objects.register_all()
-    flavor = objects.Flavor(
-        id=1, name='m1.small', flavorid='1', vcpus=1, memory_mb=512, root_gb=1,
-        ephemeral_gb=0, swap=0, rxtx_factor=1.0, disabled=False,
-        is_public=True, extra_specs={'hw:cpu_policy': 'shared'}, projects=[])
-    spec = objects.RequestSpec.from_components(
-        context.get_admin_context(), str(uuid.uuid4()), {
+    _flavor, spec = fleet.stored(
+        512, 'project', name, {'hw:cpu_policy': 'shared'}, {
             'id': str(uuid.uuid4()), 'name': 'image',
-            'properties': {'hw_disk_bus': 'virtio', 'os_distro': 'debian'}},
-        flavor, None, None, {}, None, name, project_id='project')
-    return json.dumps(spec.obj_to_primitive())
+            'properties': {'hw_disk_bus': 'virtio', 'os_distro': 'debian'}})
+    return spec
 
 
-class Fleet:
+class Servers:
     """Hosts in zones, and servers that are added to them."""
 
     def __init__(self, running: cloud.Cloud) -> None:
@@ -78,21 +69,19 @@ class Fleet:
         self.count = count
 
 
-def audited(runner: commands.Commands, nova_conf: str, fleet: Fleet
+def audited(runner: commands.Commands, nova_conf: str, servers: Servers
             ) -> figures.Run:
     """Run the command.
 
     :raises Void: when its result is wrong
     """
-    run, output = runner.run(
-        commands.OURS, nova_conf, 'placement', 'audit_servers', '--format',
-        'json', '--quiet', status=MISPLACED)
-    found = json.loads(output[output.index('{'):])
+    run, found = runner.read(nova_conf, 'placement', 'audit_servers',
+                             '--quiet', status=MISPLACED)
     seen = (found['servers'], found['misplaced'], len(found['misplacements']))
-    if seen != (fleet.count, fleet.misplaced, fleet.misplaced):
+    if seen != (servers.count, servers.misplaced, servers.misplaced):
         raise services.Void(
             '%d servers, %d misplaced and %d listed instead of %d and %d' % (
-                *seen, fleet.count, fleet.misplaced))
+                *seen, servers.count, servers.misplaced))
     return run
 
 
@@ -109,11 +98,11 @@ def measure(sizes: abc.Sequence[int], runs: int) -> str:
     """
     measured: list[tuple[int, list[figures.Run]]] = []
     with services.running() as running:
-        runner, fleet = commands.Commands(running), Fleet(running)
+        runner, servers = commands.Commands(running), Servers(running)
         for count in sizes:
-            fleet.grow(count)
+            servers.grow(count)
             measured.append((count, [
-                audited(runner, running.config.nova_conf, fleet)
+                audited(runner, running.config.nova_conf, servers)
                 for _run in range(runs)]))
     return figures.table(
         'placement audit_servers, %d hosts, runs per size: %d' % (HOSTS, runs),

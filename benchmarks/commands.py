@@ -4,6 +4,7 @@
 import json
 import pathlib
 import sys
+from typing import Any
 
 from benchmarks import figures
 from benchmarks import traffic
@@ -19,7 +20,12 @@ CHECKOUT = pathlib.Path(__file__).resolve().parent.parent
 
 
 class Commands:
-    """Runner of nova's and this package's commands, as an operator."""
+    """Runner of nova's and this package's commands, as an operator.
+
+    It creates the tables of the journal.
+
+    :raises CloudError: when that fails
+    """
 
     def __init__(self, running: cloud.Cloud) -> None:
         path = running.config.path
@@ -28,7 +34,10 @@ class Commands:
         self._result = path('measured.json')
         self._log = path('log/measured.log')
         self.traffic = traffic.Traffic(path('log/placement.log'))
-        create_journal(running)
+        status, _out, err = running.run(
+            OURS, '--config-file', self._nova_conf, 'db', 'sync')
+        if status:
+            raise processes.CloudError(err)
 
     def sync(self, command: str) -> figures.Run:
         """Run ``placement sync_aggregates`` of the given command.
@@ -37,6 +46,13 @@ class Commands:
         """
         return self.run(command, self._nova_conf, 'placement',
                         'sync_aggregates')[0]
+
+    def read(self, nova_conf: str, *argv: str, status: int = 0
+             ) -> tuple[figures.Run, dict[str, Any]]:
+        """Run a command of this package; return its document, too."""
+        run, output = self.run(
+            OURS, nova_conf, *argv, '--format', 'json', status=status)
+        return run, json.loads(output[output.index('{'):])
 
     def run(self, command: str, nova_conf: str, *argv: str, status: int = 0
             ) -> tuple[figures.Run, str]:
@@ -70,14 +86,3 @@ class Commands:
             placement_requests=len(self.traffic.since()),
             placement_cpu_seconds=self._placement.cpu_seconds() - before,
             **took), output
-
-
-def create_journal(running: cloud.Cloud) -> None:
-    """Create the tables of the journal.
-
-    :raises CloudError: when that fails
-    """
-    status, _out, err = running.run(
-        OURS, '--config-file', running.config.nova_conf, 'db', 'sync')
-    if status:
-        raise processes.CloudError(err)

@@ -21,12 +21,8 @@ with nova's own filters and weighers for the same servers, one by one; with
 from collections import abc
 import dataclasses
 import functools
-import json
 from typing import Any
 import uuid
-
-from nova import context
-from nova import objects
 
 from benchmarks import commands
 from benchmarks import figures
@@ -100,13 +96,12 @@ class Comparison:
         memory = fleet.MEMORY_MB // each
         self._create_flavor(FILLED, memory)
         ask = functools.partial(
-            self._runner.run, commands.OURS, self._nova_conf, 'scheduling',
-            'explain', '--flavor', FILLED.name, '--project', obstacles.TENANT,
-            '--format', 'json')
+            self._runner.read, self._nova_conf, 'scheduling', 'explain',
+            '--flavor', FILLED.name, '--project', obstacles.TENANT)
 
         def fill() -> tuple[figures.Run, int]:
-            every, output = ask('--count', 'all')
-            return every, json.loads(output[output.index('{'):])['count']
+            every, document = ask('--count', 'all')
+            return every, document['count']
 
         return self._placed(ask, fill, memories=[memory], each=each,
                             most=servers)
@@ -115,25 +110,24 @@ class Comparison:
         """Measure servers that leave a host that has room for more."""
         host = self._hosts[0]
         for number, memory in enumerate(MEMORIES):
-            flavor, request = _stored(memory)
+            flavor, request = fleet.stored(memory, obstacles.TENANT)
             seed.servers(running.config, [
                 (str(uuid.uuid4()), host) for _server in range(
                     number, LEAVING, len(MEMORIES))], request, flavor=flavor)
         run = functools.partial(
-            self._runner.run, commands.OURS, self._nova_conf, 'scheduling',
-            'explain', '--format', 'json')
+            self._runner.read, self._nova_conf, 'scheduling', 'explain')
 
         def leave() -> tuple[figures.Run, int]:
-            every, output = run('--servers-of', host)
-            rows = json.loads(output[output.index('{'):])['servers']
-            return every, sum(bool(row['destination']) for row in rows)
+            every, document = run('--servers-of', host)
+            return every, sum(bool(row['destination'])
+                              for row in document['servers'])
 
         return self._placed(
             functools.partial(run, '--flavor', FILLED.name, '--project',
                               obstacles.TENANT), leave,
             memories=MEMORIES, each=LEAVING, most=LEAVING)
 
-    def _placed(self, explain: abc.Callable[[], tuple[figures.Run, str]],
+    def _placed(self, explain: abc.Callable[[], tuple[figures.Run, Any]],
                 place: abc.Callable[[], tuple[figures.Run, int]],
                 **asked: Any) -> list[figures.Pair]:
         """Measure what a command takes beyond one explanation, and nova.
@@ -144,7 +138,7 @@ class Comparison:
         placed = set[int]()
 
         def ours() -> figures.Run:
-            one, _output = explain()
+            one, _document = explain()
             every, count = place()
             placed.add(count)
             return dataclasses.replace(
@@ -152,9 +146,9 @@ class Comparison:
                 cpu_seconds=every.cpu_seconds - one.cpu_seconds)
 
         def nova() -> figures.Run:
-            answer = self._scheduler.fill(
-                extra_specs={}, project=obstacles.TENANT, **asked)
-            self._scheduler.clean()
+            answer = self._scheduler.ask(
+                'fill', extra_specs={}, project=obstacles.TENANT, **asked)
+            self._scheduler.ask('clean')
             placed.add(answer['placed'])
             return figures.Run(answer['seconds'], answer['cpu_seconds'], 0.0,
                                figures.UNKNOWN, 0)
@@ -181,13 +175,13 @@ class Comparison:
 
         :raises Void: when a host has a wrong reason
         """
-        run, output = self._runner.run(
-            commands.OURS, self._nova_conf, 'scheduling', 'explain',
-            '--flavor', request.name.replace(' ', '-'), '--zone',
-            obstacles.ZONE, '--project', obstacles.TENANT, '--format', 'json')
+        run, document = self._runner.read(
+            self._nova_conf, 'scheduling', 'explain', '--flavor',
+            request.name.replace(' ', '-'), '--zone', obstacles.ZONE,
+            '--project', obstacles.TENANT)
         # Why they are full is known of those whose inventories are read.
         found = {row['host']: row['kind'].replace('reserved', 'resources')
-                 for row in json.loads(output[output.index('{'):])['hosts']}
+                 for row in document['hosts']}
         wrong = sorted(host for host, kind in request.expected(
             self._hosts).items() if found.get(host) != kind)
         if wrong:
@@ -203,32 +197,17 @@ class Comparison:
         :raises Void: when it is scheduled to an unacceptable host
         """
         self._runner.traffic.since()
-        answer = self._scheduler.schedule(
-            extra_specs=dict(request.extra_specs), zone=obstacles.ZONE,
-            project=obstacles.TENANT)
+        answer = self._scheduler.ask(
+            'schedule', extra_specs=dict(request.extra_specs),
+            zone=obstacles.ZONE, project=obstacles.TENANT)
         requests = len(self._runner.traffic.since())
-        self._scheduler.clean()
+        self._scheduler.ask('clean')
         if request.expected(self._hosts).get(answer['host']) != 'acceptable':
             raise services.Void(
                 'A server was scheduled to host "%s", which is not acceptable'
                 % answer['host'])
         return figures.Run(answer['seconds'], answer['cpu_seconds'], 0.0,
                            figures.UNKNOWN, requests)
-
-
-def _stored(memory_mb: int) -> tuple[str, str]:
-    """Return a flavor and a request with it, as nova stores them."""
-    objects.register_all()
-    flavor = objects.Flavor(
-        id=memory_mb, name='memory-%d' % memory_mb, flavorid=str(memory_mb),
-        vcpus=1, memory_mb=memory_mb, root_gb=1, ephemeral_gb=0, swap=0,
-        rxtx_factor=1.0, disabled=False, is_public=True, extra_specs={},
-        projects=[])
-    spec = objects.RequestSpec.from_components(
-        context.get_admin_context(), str(uuid.uuid4()), {}, flavor, None, None,
-        {}, None, None, project_id=obstacles.TENANT)
-    kept = {'cur': flavor.obj_to_primitive(), 'old': None, 'new': None}
-    return json.dumps(kept), json.dumps(spec.obj_to_primitive())
 
 
 def _measure_size(running: cloud.Cloud, hosts: int, pairs: int, servers: int,

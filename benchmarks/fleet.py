@@ -7,6 +7,7 @@ import json
 from typing import Any
 import uuid
 
+from nova import context
 from nova import objects
 import os_traits
 
@@ -81,6 +82,23 @@ def seeded(running: cloud.Cloud, hosts: int, groups: Groups = ()) -> Fleet:
     _mirror(running, members)
     return Fleet(nodes, frozenset(
         node.uuid for node in nodes if node.host in bound))
+
+
+def stored(memory_mb: int, project: str, zone: str | None = None,
+           extra_specs: abc.Mapping[str, str] = {},
+           image: abc.Mapping[str, Any] = {}) -> tuple[str, str]:
+    """Return a flavor and a request with it, as nova stores them."""
+    objects.register_all()
+    flavor = objects.Flavor(
+        id=memory_mb, name='memory-%d' % memory_mb, flavorid=str(memory_mb),
+        vcpus=1, memory_mb=memory_mb, root_gb=1, ephemeral_gb=0, swap=0,
+        rxtx_factor=1.0, disabled=False, is_public=True,
+        extra_specs=dict(extra_specs), projects=[])
+    spec = objects.RequestSpec.from_components(
+        context.get_admin_context(), str(uuid.uuid4()), dict(image), flavor,
+        None, None, {}, None, zone, project_id=project)
+    kept = {'cur': flavor.obj_to_primitive(), 'old': None, 'new': None}
+    return json.dumps(kept), json.dumps(spec.obj_to_primitive())
 
 
 def _grow(running: cloud.Cloud) -> None:

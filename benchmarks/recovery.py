@@ -29,7 +29,6 @@ from benchmarks import commands
 from benchmarks import figures
 from benchmarks import floor
 from benchmarks import services
-from benchmarks import stock
 from benchmarks import workload
 from tests.cloud import cloud
 from tests.cloud import processes
@@ -106,7 +105,9 @@ class Outage:
             start, cpu = self._return()
             self._wait('placement is in sync with nova', lambda: (
                 self._load.associations() == self._wanted))
-            run = self._done(calls, time.monotonic() - start, cpu)
+            run = Run(calls, time.monotonic() - start,
+                      self._placement.cpu_seconds() - cpu,
+                      len(self._runner.traffic.since()))
             self._wait('the journal is empty', lambda: (
                 not agent.read().pending))
             by_journal = agent.read().by_journal - before
@@ -118,7 +119,7 @@ class Outage:
     def stock(self) -> Run:
         """Run an outage followed by nova-manage when placement answers."""
         self._load.disband()
-        with stock.nova_api(self._running) as nova:
+        with services.stock_nova_api(self._running) as nova:
             calls = self._add_hosts(nova)
             _start, cpu = self._return()
             took = self._runner.sync(commands.STOCK)
@@ -173,11 +174,6 @@ class Outage:
         self._running.start('placement')
         self._runner.traffic.since()
         return time.monotonic(), self._placement.cpu_seconds()
-
-    def _done(self, calls: Calls, seconds: float, cpu: float) -> Run:
-        return Run(calls, seconds,
-                   self._placement.cpu_seconds() - cpu,
-                   len(self._runner.traffic.since()))
 
     def _wait(self, what: str, holds: abc.Callable[[], bool]) -> None:
         if not patience.wait(holds, TIMEOUT):

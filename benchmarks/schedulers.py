@@ -80,7 +80,7 @@ class Scheduler:
         self._fleet = hosts
         self._http = loopback.session()
         if tracked:
-            self._ask('sync', hosts=hosts.hosts)
+            self.ask('sync', hosts=hosts.hosts)
         self.measure(WARM_UP)
 
     def measure(self, calls: int) -> Median:
@@ -89,10 +89,10 @@ class Scheduler:
         :raises Void: when a server is scheduled to a wrong host, or to none
         """
         before = self._placement.cpu_seconds()
-        answers = [self.schedule(extra_specs=fleet.BOUND_SPECS)
+        answers = [self.ask('schedule', extra_specs=fleet.BOUND_SPECS)
                    for _call in range(calls)]
         spent = self._placement.cpu_seconds() - before
-        self.clean()
+        self.ask('clean')
         for answer in answers:
             if answer['node'] not in self._fleet.bound:
                 raise services.Void(
@@ -106,27 +106,15 @@ class Scheduler:
             statistics.median(len(hosts & self._fleet.bound)
                               for hosts in candidates))
 
-    def schedule(self, **asked: Any) -> dict[str, Any]:
-        """Schedule a server; see ``scheduler_service.Scheduler.schedule``."""
-        answer: dict[str, Any] = self._ask('schedule', **asked)
-        return answer
-
-    def fill(self, **asked: Any) -> dict[str, Any]:
-        """Fill the hosts; see ``scheduler_service.Scheduler.fill``."""
-        answer: dict[str, Any] = self._ask('fill', **asked)
-        return answer
-
-    def clean(self) -> None:
-        """Remove the allocations of all scheduled servers."""
-        self._ask('clean')
-
-    def _ask(self, what: str, **arguments: Any) -> Any:
+    def ask(self, what: str, **arguments: Any) -> dict[str, Any]:
+        """Call a method of ``scheduler_service.Scheduler``."""
         answer = self._http.post('%s/%s' % (self._url, what), json=arguments)
         if not answer.ok:
             raise processes.CloudError(
                 'nova-scheduler answered %d: %s' % (
                     answer.status_code, answer.text[-2000:]))
-        return answer.json()
+        document: dict[str, Any] = answer.json()
+        return document
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ import pathlib
 import platform
 import re
 
+from keystoneauth1 import adapter
 import psutil
 
 from tests.cloud import cloud
@@ -19,6 +20,10 @@ from tests import databases
 
 NAMES = ('keystone', 'placement', 'nova', 'nova_api', 'nova_cell0')
 PLACEMENT_PROCESSES = 4
+STOCK: config.Options = {'aggregate_mirror': {'mode': 'observe'}}
+"""Options that disable this package."""
+ACTIVE = 'Attached to nova\'s aggregate operations'
+"""Log message of a nova-api with this package at its start."""
 
 
 class Void(Exception):
@@ -49,6 +54,23 @@ def _serve(module: str, port: int, threads: int) -> list[str]:
     if module.startswith('placement.'):
         return programs.uwsgi(module, port, PLACEMENT_PROCESSES)
     return programs.waitress(module, port, threads)
+
+
+@contextlib.contextmanager
+def stock_nova_api(running: cloud.Cloud,
+                   server: programs.Server | None = None
+                   ) -> abc.Iterator[adapter.Adapter]:
+    """Run an additional nova-api without this package.
+
+    :raises Void: when this package is active in it
+    """
+    with running.another_nova_api('stock', STOCK, server) as nova:
+        log = pathlib.Path(running.config.path('log/stock.log'))
+        if ACTIVE in log.read_text(errors='replace'):
+            raise Void(
+                'This package is active in the nova-api that must be stock '
+                'nova')
+        yield nova
 
 
 def description() -> dict[str, str]:

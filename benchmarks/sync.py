@@ -35,14 +35,11 @@ class Sync:
 
     def __init__(self, running: cloud.Cloud, load: workload.Workload) -> None:
         self._load = load
-        self._runner = commands.Commands(running)
+        runner = commands.Commands(running)
+        self.ours, self.theirs = (
+            functools.partial(runner.sync, command)
+            for command in (commands.OURS, commands.STOCK))
         self._floor = floor.Floor(running)
-
-    def ours(self) -> figures.Run:
-        return self._runner.sync(commands.OURS)
-
-    def theirs(self) -> figures.Run:
-        return self._runner.sync(commands.STOCK)
 
     def floor(self, cold: bool) -> figures.Run:
         """Send the bare requests."""
