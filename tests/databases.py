@@ -224,7 +224,7 @@ def program_of(server: Server) -> str | None:
 
 def _start(server: Server, program: str) -> str:
     """Start a private server that stops with this process; return its URL."""
-    data, user = folder(server)
+    data, user = folder(server.user)
     with socket.create_server(('127.0.0.1', 0)) as probe:
         port = probe.getsockname()[1]
     fill, serve = server.commands(program, data / 'data', port)
@@ -236,11 +236,11 @@ def _start(server: Server, program: str) -> str:
     return url
 
 
-def failure(command: abc.Sequence[str], user: str | None,
+def failure(command: abc.Sequence[str], user: str,
             directory: pathlib.Path) -> str:
     """Run a command that fills a server's folder; return how it failed, or ''.
 
-    :param user: the account that runs it; None or '' is the current user
+    :param user: the account that runs it; '' is the current user
     """
     done = subprocess.run(command, user=user or None, cwd=directory,
                           capture_output=True, text=True,
@@ -249,22 +249,27 @@ def failure(command: abc.Sequence[str], user: str | None,
     return '%s failed: %s' % (command[0], end) if done.returncode else ''
 
 
-def folder(server: Server) -> tuple[pathlib.Path, str | None]:
-    """Create a folder for a private server.
-
-    :returns: the folder, and the account that runs the server; None is the
-        current user
-    """
+def folder(user: str) -> tuple[pathlib.Path, str]:
+    """Create a folder for a private server; see ``hand_over``."""
     data = pathlib.Path(tempfile.mkdtemp(prefix='aggregate-mirror-'))
+    return data, hand_over(data, user)
+
+
+def hand_over(data: pathlib.Path, user: str) -> str:
+    """Give a private server its folder.
+
+    :param user: the account that runs it if root runs the tests
+    :returns: the account that runs the server; '' is the current user
+    """
     if os.geteuid():
-        return data, None
-    # Neither server runs as root.
-    user = first_user(server.user, 'nobody')
+        return ''
+    # No database server runs as root.
+    user = first_user(user, 'nobody')
     os.chown(data, pwd.getpwnam(user).pw_uid, -1)
-    return data, user
+    return user
 
 
-def start(data: pathlib.Path, user: str | None, command: abc.Sequence[str],
+def start(data: pathlib.Path, user: str, command: abc.Sequence[str],
           ready: abc.Callable[[], bool]) -> None:
     """Start a private server that stops with this process.
 
@@ -273,7 +278,7 @@ def start(data: pathlib.Path, user: str | None, command: abc.Sequence[str],
     """
     with open(data / 'log', 'wb') as log:
         watch = subprocess.Popen(
-            [sys.executable, '-c', WATCH, str(data), user or '', *command],
+            [sys.executable, '-c', WATCH, str(data), user, *command],
             cwd=data, stdin=subprocess.PIPE, stdout=log, stderr=log,
             # Ctrl-C must only reach this process.
             start_new_session=True)

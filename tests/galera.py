@@ -52,7 +52,7 @@ class Node:
         """The URL of this node's administrator."""
         return MYSQL_URL % self.port
 
-    def fill(self, user: str | None, first: bool) -> None:
+    def fill(self, user: str, first: bool) -> None:
         """Create its directory.
 
         :param first: whether to create the system tables, too; the other
@@ -203,7 +203,7 @@ def _cluster() -> abc.Sequence[Node] | databases.Unavailable:
 
 
 def _start() -> abc.Sequence[Node]:
-    folders = [databases.folder(MYSQL) for _number in range(NODES)]
+    folders = [databases.folder(MYSQL.user) for _number in range(NODES)]
     ports = loopback.free_ports(4 * NODES)
     found = [Node('galera-%d' % (number + 1), str(folder), ports[number])
              for number, (folder, _user) in enumerate(folders)]

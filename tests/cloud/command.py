@@ -3,6 +3,8 @@
 
 import argparse
 from collections import abc
+import contextlib
+import fcntl
 import os
 import pathlib
 import shutil
@@ -15,7 +17,6 @@ import sqlalchemy.exc
 from tests.cloud import cloud
 from tests.cloud.faults import command as faults_command
 from tests.cloud import full
-from tests.cloud import lock
 from tests.cloud import options
 from tests.cloud import output
 from tests.cloud import processes
@@ -32,6 +33,22 @@ NOT_FOUND = 127
 
 Command = abc.Callable[[argparse.Namespace], int]
 Main = abc.Callable[[cloud.Cloud, argparse.Namespace], int]
+
+
+@contextlib.contextmanager
+def hold(directory: pathlib.Path) -> abc.Iterator[None]:
+    """Hold a cloud's lock; it ends with this process, not with its children.
+
+    :raises CloudError: when another run holds it
+    """
+    with open(directory / 'run.lock', 'a') as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise processes.CloudError(
+                'another run uses this cloud; interrupt it, or wait until it '
+                'has ended') from None
+        yield
 
 
 def up(chosen: argparse.Namespace) -> int:
@@ -66,7 +83,7 @@ def up(chosen: argparse.Namespace) -> int:
 def down(chosen: argparse.Namespace) -> int:
     """Stop the cloud and remove it; no cloud is not an error."""
     statefile.State.read(chosen.directory)
-    with lock.hold(chosen.directory):
+    with hold(chosen.directory):
         # Read it again: a run of faults records the processes it starts.
         full.down(statefile.State.read(chosen.directory))
     print('The cloud is stopped and removed.')
@@ -108,7 +125,7 @@ def on_cloud(main: Main) -> Command:
     """Return a command that runs on the full cloud, as the only one."""
     def command(chosen: argparse.Namespace) -> int:
         _whole(chosen)
-        with lock.hold(chosen.directory):
+        with hold(chosen.directory):
             # It may have been stopped before the lock was acquired.
             return main(cloud.Cloud(_whole(chosen)), chosen)
     return command

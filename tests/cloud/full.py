@@ -75,7 +75,12 @@ def _start(state: statefile.State, hosts: int, tell: abc.Callable[[str], None]
         tasks['keystone'].finish()
         state.start(parts.keystone()).wait_ready()
         running = cloud.Cloud(state)
-        _accounts(running)
+        url = running.config.url
+        seed.accounts(running.identity(), running.config, others=(
+            ('glance', 'image', url('glance')),
+            ('neutron', 'network', url('neutron'))),
+            # Neutron creates nova aggregates, and nova binds ports.
+            roles=('service', 'admin'))
         for name in ('placement', 'glance', 'journal', 'nova', 'neutron'):
             tasks[name].finish()
     tell('Starting placement, glance, neutron and nova')
@@ -95,14 +100,6 @@ def _start(state: statefile.State, hosts: int, tell: abc.Callable[[str], None]
         each.check()
     state.complete = True
     state.write()
-
-
-def _accounts(running: cloud.Cloud) -> None:
-    seed.accounts(running.identity(), running.config, others=(
-        ('glance', 'image', running.config.url('glance')),
-        ('neutron', 'network', running.config.url('neutron'))),
-        # Neutron creates nova aggregates, and nova binds ports.
-        roles=('service', 'admin'))
 
 
 def _wait_for_hosts(running: cloud.Cloud) -> None:

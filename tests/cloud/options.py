@@ -92,8 +92,17 @@ def cloud(arguments: List[str]) -> argparse.Namespace:
     run.add_argument('argv', nargs=argparse.REMAINDER, metavar='PROGRAM ...',
                      help='command line, such as: openstack aggregate list')
     _add_situations(commands)
-    _add_moves(commands)
-    _add_fillings(commands)
+    _add_repetitions(
+        commands, 'moves', 60, 'requests',
+        'create and move servers at random, and compare where nova puts them '
+        'with the explanation of each request',
+        'nova found the acceptable hosts')
+    _add_repetitions(
+        commands, 'fillings', 20, 'fillings',
+        'fill eight hosts with random servers, empty one and create servers '
+        'until none fits, and compare both with what was predicted',
+        'nova did what was predicted',
+        'The cloud needs nine hosts: up --hosts 9')
     faults = _add_faults(commands)
     chosen = parser.parse_args(arguments)
     # Whether it starts a cloud.
@@ -159,26 +168,10 @@ def _add_situations(commands: argparse._SubParsersAction) -> None:
         help='replace the rows of these situations in the documentation')
 
 
-def _add_moves(commands: argparse._SubParsersAction) -> None:
-    moves = _add(
-        commands, 'moves', 'create and move servers at random, and compare '
-        'where nova puts them with the explanation of each request',
-        'nova found the acceptable hosts')
-    _add_repetitions(moves, 60, 'requests')
-
-
-def _add_fillings(commands: argparse._SubParsersAction) -> None:
-    fillings = _add(
-        commands, 'fillings', 'fill eight hosts with random servers, empty '
-        'one and create servers until none fits, and compare both with what '
-        'was predicted', 'nova did what was predicted',
-        'The cloud needs nine hosts: up --hosts 9')
-    _add_repetitions(fillings, 20, 'fillings')
-
-
-def _add_repetitions(parser: argparse.ArgumentParser, default: int,
-                     noun: str) -> None:
-    """Add the options of random comparisons."""
+def _add_repetitions(commands: argparse._SubParsersAction, name: str,
+                     default: int, noun: str, *texts: str) -> None:
+    """Add a command of random comparisons."""
+    parser = _add(commands, name, *texts)
     parser.add_argument(
         '--count', type=int, default=default, metavar='N',
         help='number of %s; those that an earlier run on this cloud has '

@@ -62,7 +62,20 @@ def _missing() -> list[str]:
 
 def database(state: statefile.State) -> str:
     """Start MariaDB and create the databases; return how their URLs begin."""
-    address = _start_database(state)
+    folder, user = _folder(state, MYSQL.user)
+    port, = loopback.free_ports(1)
+    program = databases.program_of(MYSQL)
+    fill, serve = MYSQL.commands(program, folder / 'data', port)
+    if failure := databases.failure(fill, user, folder):
+        raise processes.CloudError(failure)
+    address = sql.changed(MYSQL.url, port=port)
+    process = state.start(processes.Process(
+        'mariadb', [*serve, '--max-connections=500',
+                    # The cloud is temporary: commits have to survive a kill
+                    # -9, but not a power failure.
+                    '--innodb-flush-log-at-trx-commit=2'],
+        state.log('mariadb'), {}, port, folder=str(folder), user=user))
+    process.wait(lambda: databases.answers(address), 'did not answer')
     prefix = PREFIX + secrets.token_hex(4) + '_'
     for name in NAMES:
         databases.execute(address, MYSQL.create % (prefix + name))
@@ -76,24 +89,6 @@ def remove(resource: statefile.Resource) -> None:
             resource.where, 'DROP DATABASE IF EXISTS ' + resource.name)
     else:
         shutil.rmtree(resource.name, ignore_errors=True)
-
-
-def _start_database(state: statefile.State) -> str:
-    folder, user = _folder(state, MYSQL.user)
-    port, = loopback.free_ports(1)
-    program = databases.program_of(MYSQL)
-    fill, serve = MYSQL.commands(program, folder / 'data', port)
-    if failure := databases.failure(fill, user, folder):
-        raise processes.CloudError(failure)
-    url = sql.changed(MYSQL.url, port=port)
-    process = state.start(processes.Process(
-        'mariadb', [*serve, '--max-connections=500',
-                    # The cloud is temporary: commits have to survive a kill
-                    # -9, but not a power failure.
-                    '--innodb-flush-log-at-trx-commit=2'],
-        state.log('mariadb'), {}, port, folder=str(folder), user=user))
-    process.wait(lambda: databases.answers(url), 'did not answer')
-    return url
 
 
 def broker(state: statefile.State) -> str:
@@ -136,19 +131,10 @@ def broker(state: statefile.State) -> str:
 
 
 def _folder(state: statefile.State, user: str) -> tuple[pathlib.Path, str]:
-    """Create a folder for a server's data.
-
-    :returns: the folder, and the account that runs the server; '' is the
-        current user
-    """
+    """Create a folder for a server's data; see ``databases.hand_over``."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix='mirror-cloud-'))
     state.add(statefile.Resource('folder', '', str(folder)))
-    if os.geteuid():
-        return folder, ''
-    # MariaDB refuses to run as root.
-    user = databases.first_user(user, 'nobody')
-    shutil.chown(folder, user)
-    return folder, user
+    return folder, databases.hand_over(folder, user)
 
 
 def _broker_answers(port: int) -> bool:

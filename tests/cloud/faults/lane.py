@@ -20,7 +20,6 @@ from tests.cloud import access
 from tests.cloud import config
 from tests.cloud import config_files
 from tests.cloud.faults import backbone
-from tests.cloud.faults import clone
 from tests.cloud.faults import moments
 from tests.cloud.faults.plugin import outage_moments
 from tests.cloud.faults import table
@@ -30,6 +29,7 @@ from tests.cloud import loopback
 from tests.cloud import processes
 from tests.cloud import programs
 from tests.cloud import seed
+from tests.cloud import servers
 from tests.cloud import services
 from tests.cloud import sql
 from tests.cloud import statefile
@@ -202,14 +202,15 @@ class Lane(access.Access):
         for name in ('nova_api', 'nova_cell0', 'journal',
                      *self.cells.values()):
             source = 'nova' if name in self.cells.values() else name
-            clone.mysql(shared.mysql, shared.prefix + source,
-                        self._prefix + name)
+            _clone(shared.mysql, shared.prefix + source,
+                   self._prefix + name)
         if shared.postgresql:
             target = self._prefix + 'journal'
             shared.state.add(statefile.Resource(
                 'database', shared.postgresql, target))
-            clone.postgresql(
-                shared.postgresql, shared.prefix + 'journal', target)
+            sql.execute(
+                shared.postgresql, 'CREATE DATABASE %s TEMPLATE %sjournal' % (
+                    target, shared.prefix))
 
     def _wires(self) -> dict[str, wires.Wire]:
         """Create a wire to each party that has a socket."""
@@ -280,3 +281,30 @@ class Lane(access.Access):
                 'sync_interval': str(SYNC_INTERVAL), 'leader_lease': '3'},
             'aggregate_mirror_database': {
                 'connection': self.journal_url(direct=False)}}
+
+
+def _clone(address: str, source: str, target: str) -> None:
+    """Create a database with the tables and rows of another.
+
+    Nova takes a minute to create its tables.
+
+    :param address: the URL of the server
+    """
+    sql.execute(address, servers.MYSQL.create % target)
+    with sql.engine('%s/%s' % (address, source)).connect() as connection:
+        connection.execution_options(isolation_level='AUTOCOMMIT')
+
+        def run(statement: str) -> sa.engine.CursorResult:
+            # A percent sign is no parameter here.
+            return connection.exec_driver_sql(statement.replace('%', '%%'))
+
+        statements = {}
+        for name, in run('SHOW TABLES').all():
+            shown = run('SHOW CREATE TABLE `%s`' % name).one()
+            statements[name] = shown[1]
+        run('SET foreign_key_checks = 0')
+        run('USE `%s`' % target)
+        for name, statement in statements.items():
+            run(statement)
+            run('INSERT INTO `%s` SELECT * FROM `%s`.`%s`' % (
+                name, source, name))

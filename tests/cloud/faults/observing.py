@@ -103,7 +103,7 @@ class Observing(soak.Soak):
         while time.monotonic() < deadline:
             # 7: something differs; see placement sync_aggregates.
             for added, removed, stale in self._journal(
-                    'SELECT added, removed, stale FROM %%sjournal.syncs WHERE '
+                    'SELECT added, removed, stale FROM syncs WHERE '
                     'ended_at - seconds > %f AND mode = \'observe\' AND '
                     'status IN (0, 7) ORDER BY id DESC LIMIT 1' % since):
                 return Drift(added, removed + stale)
@@ -119,7 +119,7 @@ class Observing(soak.Soak):
         hosts = {aggregate['uuid']: aggregate['hosts']
                  for aggregate in self._cloud.aggregates().values()}
         owned = {*hosts, *(uuid for uuid, in self._journal(
-            'SELECT aggregate_uuid FROM %sjournal.ledger'))}
+            'SELECT aggregate_uuid FROM ledger'))}
         missing = stale = 0
         for node in self._cloud.nodes():
             has = self._cloud.associations(node.uuid) or frozenset()

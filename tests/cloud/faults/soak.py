@@ -18,7 +18,7 @@ from tests.cloud.faults import verdicts
 from tests.cloud import observer
 from tests.cloud import output
 from tests.cloud import processes
-from tests import databases
+from tests.cloud import sql
 from tests import patience
 
 USERS, SHARED = 4, 2
@@ -173,15 +173,15 @@ class Soak:
         """Read the journal rows that are not yet mirrored."""
         rows = self._journal(
             'SELECT id, host, running, attempts, last_error '
-            'FROM %sjournal.dirty WHERE mirrored_at IS NULL')
+            'FROM dirty WHERE mirrored_at IS NULL')
         texts = ['open row {}: {}, running {}, {} attempts: {}'.format(*row)
                  for row in rows]
         return [text[:LENGTH] for text in texts]
 
     def _journal(self, statement: str) -> list[Any]:
-        """Read from the journal, whose name has a prefix."""
-        where, _slash, prefix = self._cloud.config.database.rpartition('/')
-        return databases.execute(where, statement % prefix)
+        """Read from the journal."""
+        return sql.execute(
+            self._cloud.config.database_url('journal'), statement)
 
     def _compare(self) -> list[observer.Row]:
         return observer.Observer(self._cloud, {FOREIGN: FOREIGN}).compare(
