@@ -6,7 +6,6 @@ from concurrent import futures
 import contextlib
 import pathlib
 from typing import Any
-from typing import Self
 
 from keystoneauth1 import adapter
 
@@ -56,12 +55,6 @@ class Cloud(access.Access):
         """
         return self.rest('compute', default_microversion='2.96',
                          endpoint_override=url or self._url)
-
-    def through(self, controller: int) -> Self:
-        """Return the same cloud as seen through a controller."""
-        found = type(self)(self.state, controller)
-        found.forked = self.forked
-        return found
 
     def nodes(self) -> list[seed.Node]:
         """Ask nova for its compute nodes, sorted by name."""

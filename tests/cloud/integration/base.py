@@ -4,7 +4,6 @@
 import atexit
 from collections import abc
 import functools
-import json
 import os
 import pathlib
 import subprocess
@@ -74,19 +73,11 @@ class TestCase(testtools.TestCase):
         self.cloud = cloud.Cloud(statefile.State.read(directory))
         self.cloud.forked = _clients(self.cloud.programs)
 
-    def run_client(self, *argv: str, controller: int = 1) -> Any:
-        """Run a client that has to succeed.
-
-        :returns: the parsed JSON, or the text if it printed no JSON
-        """
-        status, out, err = self.cloud.through(controller).run(*argv)
+    def run_client(self, *argv: str) -> str:
+        """Run a client that has to succeed; return its output."""
+        status, out, err = self.cloud.run(*argv)
         self.assertEqual(0, status, '%s: %s%s' % (' '.join(argv), out, err))
-        return json.loads(out) if 'json' in argv else out
-
-    def openstack(self, *argv: str, controller: int = 1) -> Any:
-        """Run openstack and return what it shows or lists."""
-        return self.run_client('openstack', *argv, '-f', 'json',
-                               controller=controller)
+        return out
 
     @functools.cached_property
     def scene(self) -> scene.Scene:
@@ -103,10 +94,10 @@ class TestCase(testtools.TestCase):
         """Create an aggregate for this test alone; return its name."""
         return furnish.aggregate(self.scene)
 
-    def add_host(self, aggregate: str, host: str, controller: int = 1) -> None:
+    def add_host(self, aggregate: str, host: str) -> None:
         """Add a host to an aggregate with the real client."""
-        self.openstack('aggregate', 'add', 'host', aggregate, host,
-                       controller=controller)
+        self.run_client('openstack', 'aggregate', 'add', 'host', aggregate,
+                        host)
 
     def boot(self, network: dict[str, str] | None = None,
              flavor: str = 'tiny', zone: str = '') -> dict[str, Any]:

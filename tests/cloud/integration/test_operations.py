@@ -9,6 +9,7 @@ import uuid
 
 import testscenarios
 
+from tests.cloud import cloud
 from tests.cloud.integration import base
 from tests.cloud.situations import servers
 
@@ -51,9 +52,13 @@ class OperationsTest(base.TestCase):
 
     without_agents = True
     commands = OPENSTACK
+    controller = 1
 
     def setUp(self):
         super().setUp()
+        forked = self.cloud.forked
+        self.cloud = cloud.Cloud(self.cloud.state, self.controller)
+        self.cloud.forked = forked
         self.names = {'name': 'first-%s' % uuid.uuid4().hex[:8],
                       'new': 'second-%s' % uuid.uuid4().hex[:8],
                       'zone': 'zone-a'}
@@ -77,8 +82,8 @@ class OperationsTest(base.TestCase):
 
 class TestLife(testscenarios.WithScenarios, OperationsTest):
 
-    scenarios = [('openstack', {'commands': OPENSTACK}),
-                 ('nova', {'commands': NOVA})]
+    scenarios = [('openstack', {'commands': OPENSTACK, 'controller': 2}),
+                 ('nova', {'commands': NOVA, 'controller': 1})]
 
     def test_life_of_an_aggregate(self):
         """Placement is in sync after each step from creation to deletion."""
