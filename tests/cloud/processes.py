@@ -63,6 +63,20 @@ def tail(log: str) -> str:
     return 'the end of %s:\n%s' % (os.path.basename(log), ''.join(last))
 
 
+class NewLines:
+    """What is written to a log from now on."""
+
+    def __init__(self, log: str) -> None:
+        self._log = log
+        self._start = os.path.getsize(log)
+
+    def read(self) -> str:
+        """Return all of it so far."""
+        with open(self._log, 'rb') as lines:
+            lines.seek(self._start)
+            return lines.read().decode(errors='replace')
+
+
 @dataclasses.dataclass
 class Process:
     """A process in its own session, and how to start it again.

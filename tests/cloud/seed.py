@@ -113,19 +113,18 @@ def _cell_id(cloud: config.Config, name: str) -> int:
 
 
 def servers(cloud: config.Config, placed: abc.Iterable[tuple[str, str]],
-            request: str, database: str = 'nova', flavor: str = '') -> None:
+            request: str, flavor: str = '') -> None:
     """Insert servers on hosts, each with the same request.
 
     :param placed: UUID and host of each server
     :param request: the RequestSpec as nova stores it, JSON
-    :param database: the name of the cell's database
     :param flavor: that of the servers as nova stores it, JSON; without it they
         are in no cell, and only their requests can be read
     """
     rows = list(placed)
     for start in range(0, len(rows), _CHUNK):
         some = rows[start:start + _CHUNK]
-        sql.insert(cloud.database_url(database), 'instances', [
+        sql.insert(cloud.database_url('nova'), 'instances', [
             {'uuid': server, 'host': host, 'node': host, 'deleted': 0,
              'vm_state': 'active', 'display_name': 'web',
              'project_id': 'project', 'launched_at': _LAST_SEEN}
@@ -134,7 +133,7 @@ def servers(cloud: config.Config, placed: abc.Iterable[tuple[str, str]],
             {'instance_uuid': server, 'spec': request}
             for server, _host in some])
         if flavor:
-            sql.insert(cloud.database_url(database), 'instance_extra', [
+            sql.insert(cloud.database_url('nova'), 'instance_extra', [
                 {'instance_uuid': server, 'flavor': flavor, 'deleted': 0}
                 for server, _host in some])
             sql.insert(cloud.database_url('nova_api'), 'instance_mappings', [

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import itertools
 import json
-import pathlib
 import time
 
 import requests
@@ -33,7 +32,7 @@ PATIENCE = patience.seconds(10)
 END = HEAL = patience.seconds(30)
 ATTEMPTS = 3
 # What the hook logs if it leaves the work to the agent.
-UNMIRRORED = b'is not mirrored to placement yet'
+UNMIRRORED = 'is not mirrored to placement yet'
 # The host of another cell.
 OTHER_CELL = 'cell-2'
 WARM = 20.0
@@ -168,8 +167,7 @@ class Caller:
         self._usable.discard(name)
         fault = kinds.Fault(self._lane, row)
         recording = moments.Recording(row.moment, fault.begin)
-        log = pathlib.Path(process.log)
-        logged = log.stat().st_size
+        log = processes.NewLines(process.log)
         began, status, message = time.monotonic(), 0, ''
         with self._lane.listener.record(recording):
             try:
@@ -193,8 +191,7 @@ class Caller:
         else:
             process.kill()
         return TimedAnswer(
-            status, message, seconds, *recording.seconds(),
-            log.read_bytes()[logged:].decode(errors='replace'))
+            status, message, seconds, *recording.seconds(), log.read())
 
     def _make_usable(self, row: table.Row, name: str) -> None:
         """Start a nova-api if necessary, and use it.
@@ -220,8 +217,7 @@ class Caller:
         """
         calls = [self._scene.action(name, self._host, scenes.WARM)
                  for name in ('add_host', 'remove_host')]
-        log = pathlib.Path(self._lane.processes[name].log)
-        logged = log.stat().st_size
+        log = processes.NewLines(self._lane.processes[name].log)
         with contextlib.ExitStack() as stack:
             if row.party == 'keystone':
                 # It needs no token of its own for this.
@@ -233,7 +229,7 @@ class Caller:
                 refused.begin()
             for call in calls:
                 self._lane.send(name, call, WARM).raise_for_status()
-        return UNMIRRORED not in log.read_bytes()[logged:]
+        return UNMIRRORED not in log.read()
 
 
 def _message(answer: requests.Response) -> str:

@@ -4,7 +4,6 @@
 from collections import abc
 import contextlib
 import math
-import pathlib
 import re
 import signal
 import time
@@ -117,7 +116,8 @@ class _Measurer:
         self._sync([healthy[0]])
         self._problems.clear()
         figures: dict[str, float] = {}
-        before = self._read_logs()
+        logs = {name: processes.NewLines(self._lane.processes[name].log)
+                for name in (lanes.OURS, lanes.AGENT)}
         with self._bad():
             # The first batch that meets silent providers.
             drained = [self._drain(part.bad)] if row.silent else []
@@ -146,12 +146,12 @@ class _Measurer:
         if row.party == 'aggregate':
             figures[CORRECTED] = self._await_success()
         if not row.locks:
-            self._find_misnaming(before)
-        logs = [processes.tail(self._lane.processes[name].log)
-                for name in (lanes.OURS, lanes.AGENT)]
+            self._find_misnaming(logs)
+        ends = [processes.tail(self._lane.processes[name].log)
+                for name in logs]
         return report.Measured(
             row, figures, [*problems(row, figures), *self._problems],
-            '\n'.join(logs))
+            '\n'.join(ends))
 
     @contextlib.contextmanager
     def _bad(self) -> abc.Iterator[None]:
@@ -313,20 +313,16 @@ class _Measurer:
         before, _method, after = recording.seconds()
         return before + after
 
-    def _find_misnaming(self, before: abc.Mapping[str, str]) -> None:
+    def _find_misnaming(self, logs: abc.Mapping[str, processes.NewLines]
+                        ) -> None:
         """Find what nova-api and the agent say of others than the bad part.
 
-        :param before: their logs before it was bad
+        :param logs: theirs, since it was bad
         """
         names = self._part.blameless(self._proxied.unserved)
-        for name, log in self._read_logs().items():
+        for name, log in logs.items():
             self._problems += misnaming(
-                log.removeprefix(before[name]), names,
-                of_calls=name == lanes.OURS)
-
-    def _read_logs(self) -> dict[str, str]:
-        return {name: pathlib.Path(self._lane.processes[name].log).read_text(
-            errors='replace') for name in (lanes.OURS, lanes.AGENT)}
+                log.read(), names, of_calls=name == lanes.OURS)
 
 
 def limits(row: table.Row) -> Figures:

@@ -2,7 +2,6 @@
 """Nova's answers about host aggregates, with and without this package."""
 
 import contextlib
-import pathlib
 
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions
@@ -12,6 +11,7 @@ from tests.cloud.integration import base
 from tests.cloud.integration import no_placement
 from tests.cloud.integration import pages
 from tests.cloud.integration import stock
+from tests.cloud import processes
 from tests.cloud import seed
 from tests.cloud import services
 from tests.cloud.situations import furnish
@@ -119,17 +119,14 @@ class TestResponseCodes(base.TestCase):
         A process of nova creates its placement client on first use, which
         fails while placement refuses connections.
         """
-        log = pathlib.Path(process.log)
-        read = log.stat().st_size
+        log = processes.NewLines(process.log)
 
         def ask():
             service = self._service(aggregate_calls.GOING_FREE)
             self.cloud.nova().delete('/os-services/%s' % service)
-            with open(log) as lines:
-                lines.seek(read)
-                asked = {line.split()[2] for line in lines
-                         if '"DELETE /v2.1/os-services/' in line
-                         and ' status: 204 ' in line}
+            asked = {line.split()[2] for line in log.read().splitlines()
+                     if '"DELETE /v2.1/os-services/' in line
+                     and ' status: 204 ' in line}
             return len(asked) == services.WORKERS
 
         return ask

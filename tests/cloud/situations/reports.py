@@ -8,6 +8,7 @@ from typing import Any
 from typing import Self
 
 from tests.cloud import cloud
+from tests.cloud import processes
 from tests.cloud.situations import hosts
 from tests.cloud.situations import scene
 from tests.cloud import sql
@@ -59,17 +60,11 @@ class Reports:
 
     def wait(self, at: scene.Scene, *names: str) -> None:
         """Wait until the hosts have reported what they have now."""
-        with open(self._cloud.process('scheduler').log) as log:
-            log.seek(0, 2)
-            text = ''
-
-            def reported() -> bool:
-                nonlocal text
-                text += log.read()
-                return (set(names) <= set(_LIST.findall(text))
-                        and all(self._is_exact(at, name) for name in names))
-
-            at.wait_until(reported, '%s have reported' % ', '.join(names))
+        lines = processes.NewLines(self._cloud.process('scheduler').log)
+        at.wait_until(
+            lambda: set(names) <= set(_LIST.findall(lines.read()))
+            and all(self._is_exact(at, name) for name in names),
+            '%s have reported' % ', '.join(names))
 
     def _is_exact(self, at: scene.Scene, name: str) -> bool:
         """Compare a host's row and allocations with its servers."""

@@ -4,6 +4,7 @@
 from collections import abc
 
 from tests.cloud import cloud
+from tests.cloud import processes
 
 _DEFAULT = (
     'ComputeFilter,ComputeCapabilitiesFilter,ImagePropertiesFilter,'
@@ -45,6 +46,9 @@ enable_isolated_aggregate_filtering = True
 """Name to the options besides nova.conf; '' is the cloud's own."""
 
 
+# The log line of a service whose queues exist. What is sent before that is
+# lost, such as an aggregate that has changed since it was read.
+READY = 'Join ServiceGroup membership for this service scheduler'
 _LOG = '''\
 [DEFAULT]
 default_log_levels = nova.service=DEBUG,nova.scheduler=DEBUG
@@ -94,20 +98,7 @@ class Schedulers:
         scheduler.kill()
         if argv:
             scheduler.argv[:] = argv
-        with open(scheduler.log) as log:
-            log.seek(0, 2)
-            self._cloud.start('scheduler')
-            # It serves its queue from then on.
-            text = ''
-
-            def serves() -> bool:
-                nonlocal text
-                text += log.read()
-                return READY in text
-
-            scheduler.wait(serves, 'did not start')
-
-
-# The log line of a service whose queues exist. What is sent before that is
-# lost, such as an aggregate that has changed since it was read.
-READY = 'Join ServiceGroup membership for this service scheduler'
+        lines = processes.NewLines(scheduler.log)
+        self._cloud.start('scheduler')
+        # It serves its queue from then on.
+        scheduler.wait(lambda: READY in lines.read(), 'did not start')

@@ -16,27 +16,24 @@ SOCKET = 'OUTAGE_MOMENTS'
 
 class _Hook:
     replaces_mirroring = False
+    moments = '', ''
 
     def __init__(self, _conf: Any) -> None:
         """Do nothing: nova-api may fork."""
 
-
-class Outer(_Hook):
-
     def before(self, operation: Any) -> None:
-        _report('begin', operation)
+        _report(self.moments[0], operation)
 
     def after(self, operation: Any, _kept: None) -> None:
-        _report('done', operation)
+        _report(self.moments[1], operation)
+
+
+class Outer(_Hook):
+    moments = 'begin', 'done'
 
 
 class Inner(_Hook):
-
-    def before(self, operation: Any) -> None:
-        _report('ready', operation)
-
-    def after(self, operation: Any, _kept: None) -> None:
-        _report('returned', operation)
+    moments = 'ready', 'returned'
 
 
 def _report(moment: str, operation: Any) -> None:

@@ -235,14 +235,14 @@ def server_cell_down(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, SOURCE, HOST)
     hosts.disable(at, HOST)
     server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
-    database = cells.CellDatabase(at)
-    database.refuse()
+    database = cells.database(at)
+    database.fail('refuses')
     move = Newest(at, server, 'migrate')
     yield situation.Round(
         move, '', summary='nova-scheduler finds 0 of ',
         note='the server is in that cell: this is about its creation',
         action='start the database of the cell', takes=HOST)
-    database.answer()
+    database.forward()
     hosts.enable(at, HOST)
 
 

@@ -70,16 +70,16 @@ def no_provider(at: scene.Scene) -> Rounds:
 
 def cell_down(at: scene.Scene) -> Rounds:
     zone = furnish.zone(at, HOST)
-    database = cells.CellDatabase(at)
+    database = cells.database(at)
     # Nova tries its first connection to a database for minutes.
     servers.boot(at, furnish.flavor(at), HOST, zone)
-    database.refuse()
+    database.fail('refuses')
     yield situation.Round(
         furnish.creation(at, zone), '', takes=HOST,
         summary='finds 0 of 0 hosts: nova shows no compute node',
         note='; its hosts are not explained',
         action='start the database of the cell')
-    database.answer()
+    database.forward()
 
 
 SITUATIONS = (
