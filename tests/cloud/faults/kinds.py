@@ -84,8 +84,8 @@ class Fault:
         if party.startswith('journal'):
             return [self._lane.journal_url()]
         if party == 'api-database':
-            return [self._lane.database('nova_api')]
-        return [self._lane.database(self._lane.cells[cell])
+            return [self._lane.config.database_url('nova_api')]
+        return [self._lane.config.database_url(self._lane.cells[cell])
                 for cell in self._lane.wires_of(self._row)]
 
 

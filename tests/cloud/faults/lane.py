@@ -145,10 +145,6 @@ class Lane(access.Access):
                     'X-Auth-Token': self._session.get_token(),
                     'OpenStack-API-Version': 'compute 2.96'})
 
-    def database(self, name: str) -> str:
-        """Return the URL of a database of nova, not through a wire."""
-        return self.config.database_url(name)
-
     def journal_url(self, direct: bool = True) -> str:
         """Return the URL of the journal.
 
@@ -156,7 +152,7 @@ class Lane(access.Access):
         """
         if self.journal == 'sqlite':
             return 'sqlite:///%s' % self.journal_file
-        url = (self.database('journal') if self.journal == 'mysql'
+        url = (self.config.database_url('journal') if self.journal == 'mysql'
                else '%s/%sjournal' % (self._shared.postgresql, self._prefix))
         if direct:
             return url
@@ -227,14 +223,15 @@ class Lane(access.Access):
 
     def through(self, party: str, name: str) -> str:
         """Return the URL of a database of nova through a party's wire."""
-        return sql.changed(self.database(name), port=self.wires[party].port)
+        return sql.changed(
+            self.config.database_url(name), port=self.wires[party].port)
 
     def _map_cells(self) -> None:
         for number, (party, database) in enumerate(
                 self.cells.items(), start=1):
             # The first cell was created with the tables.
             sql.execute(
-                self.database('nova_api'),
+                self.config.database_url('nova_api'),
                 "UPDATE cell_mappings SET database_connection = :url "
                 "WHERE name = :name" if number == 1 else
                 "INSERT INTO cell_mappings (uuid, name, transport_url, "
@@ -270,7 +267,7 @@ class Lane(access.Access):
             'api_database': {
                 'connection': self.through('api-database', 'nova_api')},
             # As in a nova-api of a deployment with several cells.
-            'database': {'connection': self.database('nova_cell0')},
+            'database': {'connection': self.config.database_url('nova_cell0')},
             'placement': {
                 'auth_url': 'http://127.0.0.1:%d/v3' % (
                     self.wires['keystone'].port),

@@ -114,7 +114,7 @@ class Part:
     def use_templates(self) -> None:
         """Replace the database URL of each cell by a template."""
         for number, database in enumerate(self._lane.cells.values(), start=1):
-            url = sa.engine.make_url(self._lane.database(database))
+            url = sa.engine.make_url(self._lane.config.database_url(database))
             self._scene.execute(
                 'api', 'UPDATE cell_mappings SET database_connection = :url '
                 'WHERE name = :name', name='cell%d' % number,

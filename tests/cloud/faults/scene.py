@@ -43,9 +43,9 @@ class Scene:
         """Providers that do not answer."""
         self._lane = lane
         self._urls = {
-            'api': lane.database('nova_api'),
+            'api': lane.config.database_url('nova_api'),
             'placement': lane.placement_database,
-            **{cell: lane.database(name)
+            **{cell: lane.config.database_url(name)
                for cell, name in lane.cells.items()}}
         self._ids = itertools.count(lane.number * NUMBERS)
         self._numbers: dict[str, int] = {}

@@ -92,7 +92,8 @@ def _options(shared: backbone.Backbone, lane: lanes.Lane, row: table.Row
     if row.kind == 'template':
         sql.execute(shared.mysql, *ACCOUNT)
         options['database'] = {'connection': sql.changed(
-            lane.database('nova_cell0'), username=USER, password=PASSWORD)}
+            lane.config.database_url('nova_cell0'), username=USER,
+            password=PASSWORD)}
     return options
 
 
@@ -331,7 +332,8 @@ def limits(row: table.Row) -> Figures:
     # A full sync that runs already may have compared too early.
     sync = max(SYNC_INTERVAL, takes) + takes + MARGIN
     first = sync + CELL_TIMEOUT * (row.kind in ('off', 'silent'))
-    drain = LONG_DRAIN if row.takes_requests else DRAIN
+    # Requests may be repeated, or take all their time.
+    drain = LONG_DRAIN if row.is_called or row.silent else DRAIN
     seconds = {
         ADD: row.inline_timeout + CALL,
         MIRRORED: LONG_DRAIN if row.is_called else 0.0,

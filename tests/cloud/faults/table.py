@@ -8,7 +8,6 @@ from collections import abc
 import dataclasses
 import fnmatch
 import itertools
-from typing import NamedTuple
 
 NONE = 'none'
 # The moments of a call at which a fault begins, as the hooks of the tests
@@ -64,14 +63,6 @@ TIME, OF_NOVA, STORAGE = 'time', 'of-nova', 'storage'
 _UNBOUNDED = {('journal-postgresql', 'silent'),
               ('journal-postgresql', 'middle')}
 _COLD = {('journal-sqlite', 'refuses'), *_UNBOUNDED}
-
-
-class Extent(NamedTuple):
-    """How much is bad, as in ``Row``."""
-
-    rows: int = 0
-    bad: int = 1
-    cells: int = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,11 +161,6 @@ class Row:
         return self.proxied and self.party != 'provider'
 
     @property
-    def takes_requests(self) -> bool:
-        """Check whether requests may be repeated, or take all their time."""
-        return self.is_called or bool(self.silent)
-
-    @property
     def is_heavy(self) -> bool:
         """Check whether it occupies placement, which all lanes share."""
         return self.kind == 'many-nodes' or (
@@ -216,18 +202,19 @@ def outages() -> list[Row]:
 
 def parts() -> list[Row]:
     """List the bad parts, in their extents."""
-    whole, single, many = Extent(), Extent(1), Extent(1000)
-    groups: list[tuple[str, abc.Sequence[str], abc.Sequence[Extent]]] = [
+    # Rows, and how much is bad of how many cells.
+    whole, single, many = (0, 1, 3), (1, 1, 3), (1000, 1, 3)
+    groups: list[tuple[str, abc.Sequence[str], abc.Sequence[tuple]]] = [
         (NONE, [NONE], [whole]),
         ('other-cell', ['refuses', 'off', 'silent', 'slow'],
-         [single, Extent(10, 10, 20), many]),
+         [single, (10, 10, 20), many]),
         ('journal-mysql', ['row-locked'], [single, many]),
         ('journal-postgresql', ['row-locked'], [single, many]),
         ('journal-mysql', ['range-locked', 'table-locked'], [single]),
         ('provider', ['500', '409', 'garbage'], [single, many]),
-        ('provider', SILENT, [single, Extent(10, 10)]),
+        ('provider', SILENT, [single, (10, 10, 3)]),
         # Of a host that has more of them.
-        ('node', SILENT, [whole, Extent(0, 10)]),
+        ('node', SILENT, [whole, (0, 10, 3)]),
         ('backend', ['503', '500', 'overloaded'], [whole]),
         ('moved', ['503', '404', '406', '429'], [whole]),
         ('cells', ['template'], [whole]),
@@ -237,7 +224,7 @@ def parts() -> list[Row]:
     rows = []
     for party, kinds, extents in groups:
         for kind, extent in itertools.product(kinds, extents):
-            rows.append(Row(party, kind, STANDING, **extent._asdict()))
+            rows.append(Row(party, kind, STANDING, '', *extent))
     return rows
 
 

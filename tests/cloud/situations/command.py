@@ -7,16 +7,29 @@ import sys
 from tests.cloud import clients
 from tests.cloud import cloud
 from tests.cloud import observer
+from tests.cloud.situations.cases import edges
+from tests.cloud.situations.cases import fillings
+from tests.cloud.situations.cases import filters
+from tests.cloud.situations.cases import isolation
+from tests.cloud.situations.cases import moves
+from tests.cloud.situations.cases import networks
+from tests.cloud.situations.cases import resources
+from tests.cloud.situations.cases import services
+from tests.cloud.situations.cases import zones
 from tests.cloud.situations import page
 from tests.cloud.situations import run
-from tests.cloud.situations import table
 
 INVALID = 2
+SITUATIONS = (
+    *resources.SITUATIONS, *services.SITUATIONS, *zones.SITUATIONS,
+    *isolation.SITUATIONS, *filters.SITUATIONS, *networks.SITUATIONS,
+    *moves.SITUATIONS, *edges.SITUATIONS, *fillings.SITUATIONS)
+"""In the order of the table."""
 
 
 def main(running: cloud.Cloud, chosen: argparse.Namespace) -> int:
     """Play the situations; return 0 if all take their expected course."""
-    known = {one.name: one for one in table.SITUATIONS}
+    known = {one.name: one for one in SITUATIONS}
     unknown = sorted(set(chosen.only) - known.keys())
     if unknown:
         print('Situation %s does not exist; situations: %s' % (

@@ -15,13 +15,15 @@ Rounds = situation.Rounds
 Situation = situation.Situation
 
 
-def migrate(at: scene.Scene) -> Rounds:
+def _leave(at: scene.Scene, operation: str) -> Rounds:
     """The zone has no other host."""
     zone = furnish.zone(at, SOURCE)
     server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
+    if operation == 'evacuate':
+        hosts.lose(at, SOURCE)
     yield situation.Round(
-        servers.Move(at, server, 'migrate'), HOST,
-        'aggregate', 'not in zone ' + zone, ADD)
+        servers.Move(at, server, operation), HOST, 'aggregate',
+        'not in zone ' + zone, ADD)
 
 
 def live_migrate(at: scene.Scene, move: type[servers.Move] = servers.Move,
@@ -36,15 +38,6 @@ def live_migrate(at: scene.Scene, move: type[servers.Move] = servers.Move,
     yield situation.Round(
         move(at, server, 'live-migrate'), HOST, 'disabled', 'disabled', ENABLE,
         note=note)
-
-
-def evacuate(at: scene.Scene) -> Rounds:
-    zone = furnish.zone(at, SOURCE)
-    server = servers.boot(at, furnish.flavor(at), SOURCE, zone)
-    hosts.lose(at, SOURCE)
-    yield situation.Round(
-        servers.Move(at, server, 'evacuate'), HOST,
-        'aggregate', 'not in zone ' + zone, ADD)
 
 
 def resize(at: scene.Scene, move: type[servers.Move] = servers.Move,
@@ -73,10 +66,12 @@ def same_host(at: scene.Scene) -> Rounds:
 
 
 SITUATIONS = (
-    Situation('migrate', 'Migration: the zone has no other host', migrate),
+    Situation('migrate', 'Migration: the zone has no other host',
+              lambda at: _leave(at, 'migrate')),
     Situation('live-migrate', 'Live migration: the other host is disabled',
               live_migrate),
-    Situation('evacuate', 'Evacuation: the zone has no other host', evacuate),
+    Situation('evacuate', 'Evacuation: the zone has no other host',
+              lambda at: _leave(at, 'evacuate')),
     Situation('resize', 'Resize: the other host has no room', resize),
     Situation('resize-away', 'Resize: the server may not stay on its host',
               same_host))
