@@ -36,7 +36,7 @@ LIMITED = 'needs other users: tests.functional.test_journal_databases'
 CLOUD = 'followed on a real cloud: tests.cloud.situations.cases.'
 UNFOLLOWED = {
     'change the request, or the metadata of the aggregates':
-        CLOUD + 'isolation',
+        CLOUD + 'aggregates',
     'delete ports, or add a subnet to a segment of the network':
         CLOUD + 'networks',
     'see nova-compute.log of the host; a build that succeeds':

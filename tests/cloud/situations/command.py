@@ -7,23 +7,21 @@ import sys
 from tests.cloud import clients
 from tests.cloud import cloud
 from tests.cloud import observer
+from tests.cloud.situations.cases import aggregates
 from tests.cloud.situations.cases import edges
 from tests.cloud.situations.cases import fillings
 from tests.cloud.situations.cases import filters
-from tests.cloud.situations.cases import isolation
 from tests.cloud.situations.cases import moves
 from tests.cloud.situations.cases import networks
 from tests.cloud.situations.cases import resources
-from tests.cloud.situations.cases import services
-from tests.cloud.situations.cases import zones
 from tests.cloud.situations import page
 from tests.cloud.situations import run
 
 INVALID = 2
 SITUATIONS = (
-    *resources.SITUATIONS, *services.SITUATIONS, *zones.SITUATIONS,
-    *isolation.SITUATIONS, *filters.SITUATIONS, *networks.SITUATIONS,
-    *moves.SITUATIONS, *edges.SITUATIONS, *fillings.SITUATIONS)
+    *resources.SITUATIONS, *aggregates.SITUATIONS, *filters.SITUATIONS,
+    *networks.SITUATIONS, *moves.SITUATIONS, *edges.SITUATIONS,
+    *fillings.SITUATIONS)
 """In the order of the table."""
 
 
