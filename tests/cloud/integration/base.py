@@ -90,6 +90,25 @@ class TestCase(testtools.TestCase):
         self.addCleanup(self.cloud.start, *cloud.AGENTS)
         self.cloud.kill(*cloud.AGENTS)
 
+    def append_options(self, files: abc.Mapping[str, str], text: str) -> None:
+        """Restart processes with further options, until the test ends.
+
+        :param files: name of the process to name of its configuration file
+        :param text: sections and options that the files do not have
+        """
+        def restart() -> None:
+            self.cloud.kill(*files)
+            self.cloud.start(*files)
+
+        # Cleanups run in reverse order: this restarts with the old files.
+        self.addCleanup(restart)
+        for file in files.values():
+            path = pathlib.Path(self.cloud.config.path(file))
+            before = path.read_text()
+            self.addCleanup(path.write_text, before)
+            path.write_text(before + text)
+        restart()
+
     def aggregate(self) -> str:
         """Create an aggregate for this test alone; return its name."""
         return furnish.aggregate(self.scene)

@@ -7,7 +7,6 @@ weighers prefer it to all others.
 
 from concurrent import futures
 
-from tests.cloud.integration import appended
 from tests.cloud.integration import base
 from tests.cloud.integration import joining
 from tests.cloud.situations import furnish
@@ -27,8 +26,7 @@ class TestWaiting(base.TestCase):
         # Removed after the servers.
         self.host = self.useFixture(
             joining.NewHost(self.cloud, self.scene.wait_until))
-        self.useFixture(appended.Appended(
-            self.cloud, {'conductor': 'nova.conf'}, DISABLED))
+        self.append_options({'conductor': 'nova.conf'}, DISABLED)
 
     def test_no_server_before_the_zone(self):
         """No server is on the host before placement has it in its zone.

@@ -2,13 +2,14 @@
 """Nova's answers about host aggregates, with and without this package."""
 
 import contextlib
+import http.server
+import threading
 
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions
 
 from tests.cloud.integration import aggregate_calls
 from tests.cloud.integration import base
-from tests.cloud.integration import no_placement
 from tests.cloud.integration import pages
 from tests.cloud.integration import stock
 from tests.cloud import processes
@@ -58,6 +59,21 @@ EXPLAINED = {
 # Operations in which nova itself needs placement, and fails without it.
 OF_NOVA = {('delete a service', situation) for situation in (
     'a host in an aggregate', 'a host in no aggregate')}
+
+
+class _Unwell(http.server.BaseHTTPRequestHandler):
+
+    def do_GET(self):
+        # Unread data would reset the connection.
+        self.rfile.read(int(self.headers.get('Content-Length', 0)))
+        self.send_response(self.server.status)
+        self.send_header('Content-Length', '0')
+        self.end_headers()
+
+    do_PUT = do_POST = do_DELETE = do_GET
+
+    def log_message(self, *_arguments):
+        pass
 
 
 class TestResponseCodes(base.TestCase):
@@ -178,15 +194,33 @@ class TestResponseCodes(base.TestCase):
             callers = [self._caller(self.cloud.nova(url), member)
                        for url in (nova.url, '')]
             for how in PLACEMENT:
-                with contextlib.ExitStack() as stack:
-                    if how != WELL:
-                        stack.enter_context(
-                            no_placement.NoPlacement(self.cloud, UNWELL[how]))
+                with self._unwell(how) if how != WELL else (
+                        contextlib.nullcontext()):
                     for caller, column in zip(callers, answers):
                         for call in aggregate_calls.CALLS:
                             column[call.operation, call.situation][how] = (
                                 caller.answer(call))
         return answers
+
+    @contextlib.contextmanager
+    def _unwell(self, how):
+        """Stop placement; a stand-in answers on its port, if any does."""
+        placement = self.cloud.process('placement')
+        try:
+            placement.kill()
+            with contextlib.ExitStack() as stack:
+                if UNWELL[how]:
+                    server = stack.enter_context(
+                        http.server.ThreadingHTTPServer(
+                            ('127.0.0.1', placement.port), _Unwell))
+                    server.status = UNWELL[how]
+                    thread = threading.Thread(target=server.serve_forever)
+                    thread.start()
+                    stack.callback(thread.join)
+                    stack.callback(server.shutdown)
+                yield
+        finally:
+            self.cloud.start('placement')
 
     def _caller(self, admin, name):
         """Return a sender of calls to a nova-api.

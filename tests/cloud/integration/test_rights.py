@@ -9,7 +9,6 @@ import json
 import testscenarios
 
 from tests.cloud import config_files
-from tests.cloud.integration import appended
 from tests.cloud.integration import base
 from tests.cloud.integration import routed
 from tests.cloud.situations import furnish
@@ -91,9 +90,8 @@ class TestProcesses(RightsTest):
 
     def use(self, process):
         """Restart a process of the first controller with the account."""
-        self.useFixture(appended.Appended(
-            self.cloud, {process: 'controller-1.conf'}, ACCOUNT % {
-                'name': self.name}))
+        self.append_options(
+            {process: 'controller-1.conf'}, ACCOUNT % {'name': self.name})
 
 
 class TestSegments(testscenarios.WithScenarios, RightsTest):

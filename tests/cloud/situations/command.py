@@ -9,7 +9,6 @@ from tests.cloud import cloud
 from tests.cloud import observer
 from tests.cloud.situations.cases import aggregates
 from tests.cloud.situations.cases import edges
-from tests.cloud.situations.cases import fillings
 from tests.cloud.situations.cases import filters
 from tests.cloud.situations.cases import moves
 from tests.cloud.situations.cases import networks
@@ -21,7 +20,7 @@ INVALID = 2
 SITUATIONS = (
     *resources.SITUATIONS, *aggregates.SITUATIONS, *filters.SITUATIONS,
     *networks.SITUATIONS, *moves.SITUATIONS, *edges.SITUATIONS,
-    *fillings.SITUATIONS)
+    *moves.TOGETHER)
 """In the order of the table."""
 
 

@@ -1,15 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moves of servers that find no host."""
+"""Moves of servers that find no host, alone or not all of them together."""
 
+from collections import abc
+import json
+
+from tests.cloud.integration import routed
+from tests.cloud.situations import explained
 from tests.cloud.situations import furnish
 from tests.cloud.situations import hosts
 from tests.cloud.situations import scene
+from tests.cloud.situations import schedulers
 from tests.cloud.situations import servers
 from tests.cloud.situations import situation
 
 SOURCE, HOST = 'compute-1', 'compute-2'
 ADD = 'openstack aggregate add host'
 ENABLE = 'openstack compute service set --enable'
+LIVE, COLD = 'live-migrate', 'migrate'
+DELETE = 'delete the server that was moved'
+# What nova's fake driver has, see fakes.py.
+_CARD = {'vendor_id': '15b3', 'product_id': '1018'}
+_ALIAS = json.dumps({'name': 'card', 'device_type': 'type-PCI', **_CARD})
+_DEVICES = '''\
+[pci]
+alias = %s
+device_spec = %s
+''' % (_ALIAS, json.dumps(_CARD))
 
 Rounds = situation.Rounds
 Situation = situation.Situation
@@ -65,6 +81,140 @@ def same_host(at: scene.Scene) -> Rounds:
     furnish.add_host(at, zone, HOST)
 
 
+def gap(at: scene.Scene) -> Rounds:
+    """The other host has room for one of two."""
+    zone, wanted = furnish.zone(at, SOURCE, HOST), furnish.flavor(at, vcpus=2)
+    hosts.capacity(at, HOST, 'VCPU', 3)
+    booted = [_boot(at, wanted, zone) for _number in range(2)]
+    moved, server = _move_all_but_one(at, booted, LIVE)
+    yield _round(at, server, LIVE, 'resources', 'have fewer than 2 VCPU free',
+                 'delete or move servers')
+    servers.delete(at, moved[0])
+
+
+def anti_affinity(at: scene.Scene) -> Rounds:
+    """The group may have two servers on a host, and the other has one."""
+    zone, wanted = furnish.zone(at, SOURCE, HOST), furnish.flavor(at)
+    group = furnish.group(at, 'anti-affinity', max_server_per_host=2)
+    hints = {'group': group}
+    _boot(at, wanted, zone, HOST, hints=hints)
+    booted = [_boot(at, wanted, zone, hints=hints) for _number in range(2)]
+    moved, server = _move_all_but_one(at, booted, COLD)
+    yield _round(at, server, COLD, 'filter', 'with a server of the same group')
+    servers.delete(at, moved[0])
+
+
+def different_host(at: scene.Scene) -> Rounds:
+    """The larger one moves first, and the other avoids its host."""
+    zone = furnish.zone(at, SOURCE, HOST)
+    large, small = (furnish.flavor(at, ram=ram) for ram in (128, 64))
+    first = _boot(at, large, zone)
+    booted = [first, _boot(at, small, zone, hints={'different_host': first})]
+    moved, server = _move_all_but_one(at, booted, COLD)
+    yield _round(at, server, COLD, 'filter',
+                 'with a server to keep apart from')
+    servers.delete(at, moved[0])
+
+
+def device(at: scene.Scene) -> Rounds:
+    """The other host has two devices, one of which is in use."""
+    for host in (SOURCE, HOST):
+        at.later(hosts.configure, at, host, '')
+        hosts.configure(at, host, _DEVICES)
+    nova = at.enter(at.cloud.another_nova_api(
+        'nova-api-devices', {'pci': {'alias': _ALIAS}}))
+    zone = furnish.zone(at, SOURCE, HOST)
+    wanted = furnish.flavor(at, specs={'pci_passthrough:alias': 'card:1'})
+    _boot(at, wanted, zone, HOST, nova=nova)
+    booted = [_boot(at, wanted, zone, nova=nova) for _number in range(2)]
+    moved, server = _move_all_but_one(at, booted, COLD)
+    yield _round(at, server, COLD, 'filter',
+                 'without a free PCI device that matches')
+    servers.delete(at, moved[0])
+    # Nova-compute reports a device that is free again once a minute.
+    arguments = ['--server', server, '--for', COLD]
+    at.wait_until(lambda: not explained.run(at, arguments).status,
+                  '%s has reported the device' % HOST)
+
+
+def children(at: scene.Scene) -> Rounds:
+    """Each of two providers below the other host has one unit."""
+    zone, resource = furnish.zone(at, SOURCE, HOST), hosts.custom_trait(at)
+    for host, total in ((SOURCE, 3), (HOST, 1), (HOST, 1)):
+        hosts.child(at, host, resource, total)
+    wanted = furnish.consuming(at, resource)
+    booted = [_boot(at, wanted, zone) for _number in range(3)]
+    moved, server = _move_all_but_one(at, booted, LIVE)
+    yield _round(at, server, LIVE, 'resources',
+                 'cannot provide 1 ' + resource)
+    servers.delete(at, moved[0])
+
+
+def last_address(at: scene.Scene) -> Rounds:
+    """The segment of the zone has two addresses left."""
+    network: routed.RoutedNetwork = at.enter(routed.RoutedNetwork(
+        at.cloud, at.wait_until, (29, 29)))
+    segment = network.segments[0]
+    host, wanted = min(segment.hosts), furnish.flavor(at)
+    zone = furnish.zone(at, host)
+    first, second, *ports = network.fill(segment)
+    for port in (first, second):
+        network.delete_port(port)
+    described = ['--flavor', wanted, '--zone', zone, '--network', network.id]
+    found = explained.run(at, [*described, '--count', 'all'])
+    if found.document['count'] != 2:
+        raise scene.Failed('two servers fit, and not: %s' % found.summary)
+    values = {'networks': [{'uuid': network.id}]}
+    for _number in range(2):
+        servers.boot(at, wanted, host, zone, values=values)
+    yield situation.Round(
+        servers.Create(at, wanted, zone, values=values, explained=described),
+        host, 'aggregate',
+        'not in an aggregate for segments with free addresses',
+        'it is full: delete ports', 'delete a port of the segment')
+    network.delete_port(ports[0])
+
+
+def _boot(at: scene.Scene, flavor: str, zone: str, host: str = SOURCE,
+          **values: object) -> str:
+    """Create a server on a host, where it passes no filter."""
+    return servers.boot(at, flavor, host, '%s:%s' % (zone, host), **values)
+
+
+def _move_all_but_one(at: scene.Scene, booted: abc.Sequence[str],
+                      operation: str) -> tuple[list[str], str]:
+    """Move servers as predicted; return those that moved, and the other.
+
+    :raises Failed: when one of them finds no host alone, when anything but the
+        last finds none together, or when nova does something else
+    """
+    for server in booted:
+        alone = explained.run(at, ['--server', server, '--for', operation])
+        if alone.status:
+            raise scene.Failed('alone it finds none: %s' % alone.summary)
+    found = explained.run(at, ['--servers-of', SOURCE, '--for', operation])
+    rows = [row for row in found.document['servers']
+            if row['server'] in booted]
+    destinations = [row['destination'] for row in rows]
+    expected = [HOST] * (len(booted) - 1) + ['']
+    if destinations != expected or rows[-1]['first'] != HOST:
+        raise scene.Failed('one finds no host, and not: %s' % found.summary)
+    *moved, last = [row['server'] for row in rows]
+    for server in moved:
+        outcome = servers.Move(at, server, operation).make()
+        if outcome.hosts != {HOST}:
+            raise scene.Failed('predicted %s, nova %s' % (HOST, outcome))
+        if operation == COLD:
+            servers.confirm(at, server)
+    return moved, last
+
+
+def _round(at: scene.Scene, server: str, operation: str, kind: str,
+           reason: str, step: str = '') -> situation.Round:
+    return situation.Round(
+        servers.Move(at, server, operation), HOST, kind, reason, step, DELETE)
+
+
 SITUATIONS = (
     Situation('migrate', 'Migration: the zone has no other host',
               lambda at: _leave(at, 'migrate')),
@@ -75,3 +225,16 @@ SITUATIONS = (
     Situation('resize', 'Resize: the other host has no room', resize),
     Situation('resize-away', 'Resize: the server may not stay on its host',
               same_host))
+TOGETHER = (
+    Situation('gap', 'Two servers leave a host, and there is room for one',
+              gap),
+    Situation('group-room', 'Two servers of an anti-affinity group leave a '
+              'host', anti_affinity),
+    Situation('kept-apart', 'Two servers leave a host, and one has the hint '
+              'different_host', different_host, schedulers.STOCK),
+    Situation('device', 'Two servers leave a host, and there is one PCI '
+              'device', device, schedulers.STOCK),
+    Situation('units', 'Three servers leave a host, and two child providers '
+              'have a unit each', children),
+    Situation('last-address', 'Servers are created until the segment of the '
+              'zone is full', last_address, schedulers.OURS))
