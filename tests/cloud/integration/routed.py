@@ -10,8 +10,8 @@ from typing import Any
 import fixtures
 
 from tests.cloud import access
-from tests.cloud import cloud
 from tests.cloud import config
+from tests.cloud.situations import scene
 
 NAME = 'Neutron segment id %s'
 # The network is kept: when the first network is deleted, neutron 29 creates a
@@ -44,20 +44,17 @@ class Segment:
 class RoutedNetwork(fixtures.Fixture):
     """A network with a segment for each rack, until the test ends.
 
-    :param wait_until: waits until a condition holds, or fails with a
-        description of the condition
     :param bits: the prefix length of each subnet; 29 leaves six addresses, 30
         two
     """
 
-    def __init__(self, running: cloud.Cloud,
-                 wait_until: abc.Callable[[abc.Callable[[], bool], str], None],
-                 bits: abc.Sequence[int]) -> None:
-        self._cloud = running
-        self._wait_until = wait_until
+    def __init__(self, at: scene.Scene, bits: abc.Sequence[int] = (29, 29)
+                 ) -> None:
+        self._cloud = at.cloud
+        self._wait_until = at.wait_until
         self._bits = bits
-        self._neutron = running.rest('network')
-        self._placement = running.placement()
+        self._neutron = at.cloud.rest('network')
+        self._placement = at.placement
         self.segments: list[Segment] = []
 
     def _setUp(self) -> None:

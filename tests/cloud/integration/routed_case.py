@@ -16,7 +16,7 @@ class TestCase(base.TestCase):
     def setUp(self) -> None:
         super().setUp()
         self.routed = self.useFixture(
-            routed.RoutedNetwork(self.cloud, self.scene.wait_until, self.bits))
+            routed.RoutedNetwork(self.scene, self.bits))
         self.first, self.second = self.routed.segments
 
     def assert_in(self, segment: routed.Segment, server: dict[str, Any]

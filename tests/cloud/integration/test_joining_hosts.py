@@ -5,17 +5,143 @@ Users create servers all the while. The new host is empty, so that nova's
 weighers prefer it to all others.
 """
 
+from collections import abc
 from concurrent import futures
+import configparser
+import contextlib
+import dataclasses
+import json
+import threading
+from typing import Any
+import uuid
 
+import fixtures
+
+from tests.cloud import config
+from tests.cloud import config_files
 from tests.cloud.integration import base
-from tests.cloud.integration import joining
+from tests.cloud import processes
 from tests.cloud.situations import furnish
+from tests.cloud.situations import scene
 
+# The host whose processes are the model of the new host's.
+MODEL = 'compute-1'
 # Nova registers new compute services as disabled.
 DISABLED = '''
 [DEFAULT]
 enable_new_services = false
 '''
+
+
+class NewHost(fixtures.Fixture):
+    """A host whose nova-compute runs for the first time, after ``start``."""
+
+    def __init__(self, at: scene.Scene) -> None:
+        super().__init__()
+        self._cloud = at.cloud
+        self._wait_until = at.wait_until
+        self.name = 'new-%s' % uuid.uuid4().hex[:8]
+
+    def start(self) -> None:
+        """Start it; return when nova and placement have all of it.
+
+        Nova has mapped it to its cell, and placement has its provider.
+        """
+        conf = self._cloud.config.path('%s.conf' % self.name)
+        self._write(conf)
+        self.addCleanup(self._forget)
+        *agents, _networks = self._cloud.process('network-agents').argv
+        networks = json.dumps({self.name: [config.PUBLIC]})
+        self._start('network-agents-%s' % self.name, [*agents, networks])
+        model = self._cloud.config.path('%s.conf' % MODEL)
+        self._start(self.name, [conf if each == model else each
+                                for each in self._cloud.process(MODEL).argv])
+        self._wait_until(self._is_complete, '%s has joined' % self.name)
+
+    def service(self) -> dict[str, Any]:
+        """Return the host's compute service, as nova's API shows it."""
+        service, = self._services()
+        return service
+
+    def servers(self) -> list[str]:
+        """Return the IDs of the servers on the host."""
+        found = self._cloud.nova().get(
+            '/servers?all_tenants=1&host=%s' % self.name).json()['servers']
+        return [each['id'] for each in found]
+
+    def _write(self, conf: str) -> None:
+        """Write the configuration of nova-compute."""
+        parser = configparser.RawConfigParser()
+        parser.read(self._cloud.config.path('%s.conf' % MODEL))
+        state = self._cloud.state.directory / 'state' / self.name
+        state.mkdir()
+        parser['DEFAULT'].update(host=self.name, state_path=str(state))
+        config_files.write_file(self._cloud.config, conf, parser)
+
+    def _start(self, name: str, argv: list[str]) -> None:
+        state = self._cloud.state
+        process = dataclasses.replace(
+            state.process(MODEL), name=name, argv=argv, log=state.log(name))
+        self.addCleanup(self._stop, process)
+        state.start(process)
+
+    def _is_complete(self) -> bool:
+        self._cloud.process(self.name).check()
+        hypervisors = self._cloud.nova().get(
+            '/os-hypervisors').json()['hypervisors']
+        names = {each['hypervisor_hostname'] for each in hypervisors}
+        agents = self._agents()
+        return bool(self.name in names and agents and agents[0]['alive']
+                    and self._providers())
+
+    def _services(self) -> list[dict[str, Any]]:
+        return self._cloud.nova().get(
+            '/os-services?host=%s' % self.name).json()['services']
+
+    def _providers(self) -> list[dict[str, Any]]:
+        answer = self._cloud.placement().get(
+            '/resource_providers?name=%s' % self.name)
+        return answer.json()['resource_providers']
+
+    def _agents(self) -> list[dict[str, Any]]:
+        return self._cloud.rest('network').get(
+            '/v2.0/agents?host=%s' % self.name).json()['agents']
+
+    def _stop(self, process: processes.Process) -> None:
+        process.kill()
+        self._cloud.state.processes.remove(process)
+        self._cloud.state.write()
+
+    def _forget(self) -> None:
+        """Delete it as an operator does: nova removes its provider."""
+        for each in self._services():
+            self._cloud.nova().delete('/os-services/%s' % each['id'])
+        for agent in self._agents():
+            self._cloud.rest('network').delete('/v2.0/agents/%s' % agent['id'])
+
+
+@contextlib.contextmanager
+def users(boot: abc.Callable[[], dict[str, Any]]
+          ) -> abc.Iterator[list[dict[str, Any]]]:
+    """Let users create one server after the other; yields the servers.
+
+    :param boot: creates a server and waits for its final status
+    """
+    servers: list[dict[str, Any]] = []
+    stopped = threading.Event()
+
+    def create() -> None:
+        while not stopped.is_set():
+            servers.append(boot())
+
+    with futures.ThreadPoolExecutor(1) as pool:
+        creating = pool.submit(create)
+        try:
+            yield servers
+        finally:
+            stopped.set()
+        # Raises what it raised.
+        creating.result()
 
 
 class TestWaiting(base.TestCase):
@@ -24,8 +150,7 @@ class TestWaiting(base.TestCase):
         super().setUp()
         self.zone = furnish.zone(self.scene)
         # Removed after the servers.
-        self.host = self.useFixture(
-            joining.NewHost(self.cloud, self.scene.wait_until))
+        self.host = self.useFixture(NewHost(self.scene))
         self.append_options({'conductor': 'nova.conf'}, DISABLED)
 
     def test_no_server_before_the_zone(self):
@@ -34,7 +159,7 @@ class TestWaiting(base.TestCase):
         Placement is unavailable when the host is added, so that the agent has
         to catch up.
         """
-        with joining.users(self.boot) as servers, \
+        with users(self.boot) as servers, \
                 futures.ThreadPoolExecutor(1) as pool:
             self.host.start()
             self.assertEqual('disabled', self.host.service()['status'])

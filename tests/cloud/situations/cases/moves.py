@@ -152,8 +152,7 @@ def children(at: scene.Scene) -> Rounds:
 
 def last_address(at: scene.Scene) -> Rounds:
     """The segment of the zone has two addresses left."""
-    network: routed.RoutedNetwork = at.enter(routed.RoutedNetwork(
-        at.cloud, at.wait_until, (29, 29)))
+    network: routed.RoutedNetwork = at.enter(routed.RoutedNetwork(at))
     segment = network.segments[0]
     host, wanted = min(segment.hosts), furnish.flavor(at)
     zone = furnish.zone(at, host)

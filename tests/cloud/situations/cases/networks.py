@@ -18,7 +18,7 @@ Situation = situation.Situation
 
 def other_segment(at: scene.Scene) -> Rounds:
     """The port's address is in a segment that the zone does not reach."""
-    network = _network(at)
+    network = at.enter(routed.RoutedNetwork(at))
     first, second = network.segments
     host = min(second.hosts)
     zone, wanted = furnish.zone(at, host), furnish.flavor(at)
@@ -33,7 +33,7 @@ def other_segment(at: scene.Scene) -> Rounds:
 
 def full(at: scene.Scene) -> Rounds:
     """All addresses of the segments are in use, and the flavor counts them."""
-    network = _network(at, 30, 30)
+    network = at.enter(routed.RoutedNetwork(at, (30, 30)))
     wanted = furnish.consuming(at, ADDRESS)
     for each in network.segments:
         hosts.change_traits(at, each.id, {SHARING}, set())
@@ -56,7 +56,7 @@ def full(at: scene.Scene) -> Rounds:
 
 def full_by_count(at: scene.Scene) -> Rounds:
     """The ports of the segments have all addresses, and neutron counts."""
-    network = _network(at, 30, 30)
+    network = at.enter(routed.RoutedNetwork(at, (30, 30)))
     ports = [network.fill(each) for each in network.segments]
     host = min(network.segments[0].hosts)
     zone, wanted = furnish.zone(at, host), furnish.flavor(at)
@@ -70,7 +70,7 @@ def full_by_count(at: scene.Scene) -> Rounds:
 
 def full_with_others(at: scene.Scene) -> Rounds:
     """The segment that the zone reaches is full, and another is not."""
-    network = _network(at)
+    network = at.enter(routed.RoutedNetwork(at))
     first, _second = network.segments
     host = min(first.hosts)
     zone, wanted = furnish.zone(at, host), furnish.flavor(at)
@@ -80,11 +80,6 @@ def full_with_others(at: scene.Scene) -> Rounds:
         'not in an aggregate for segments with free addresses',
         'it is full: delete ports', 'delete a port of the segment')
     network.delete_port(ports[0])
-
-
-def _network(at: scene.Scene, *bits: int) -> routed.RoutedNetwork:
-    return at.enter(routed.RoutedNetwork(
-        at.cloud, at.wait_until, bits or (29, 29)))
 
 
 def _create(at: scene.Scene, flavor: str, zone: str, port: str
