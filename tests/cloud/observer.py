@@ -7,6 +7,9 @@ import dataclasses
 from tests.cloud import cloud
 from tests.cloud import output
 from tests.cloud import seed
+from tests import patience
+
+POLL = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +66,22 @@ class Observer:
                                if node.host in hosts)
             rows.append(Row(node, wanted, found - foreign, found & foreign))
         return rows
+
+
+def compared(running: cloud.Cloud, foreign: dict[str, str],
+             within: float = 0.0) -> list[Row]:
+    """Compare all nodes once, or until placement equals nova within seconds.
+
+    :returns: the last comparison
+    """
+    rows: list[Row] = []
+
+    def equal() -> bool:
+        rows[:] = Observer(running, foreign).compare(running.nodes())
+        return all(row.equal for row in rows)
+
+    patience.wait(equal, within, POLL)
+    return rows
 
 
 def table(rows: abc.Sequence[Row]) -> str:

@@ -31,6 +31,7 @@ POLL = 0.5
 HEALS_WITHIN = patience.seconds(120)
 # An aggregate of another tool. It stays, and the next run uses it, too.
 FOREIGN = 'f0e1a7e5-0000-4000-8000-000000000000'
+OTHERS = {FOREIGN: FOREIGN}
 # Texts of a kind of problem, and characters of each.
 SHOWN, LENGTH = 20, 300
 
@@ -56,7 +57,7 @@ class Soak:
         self._rounds = self._left = 0
         self._remove_all()
         self._tell('Waiting until placement equals nova')
-        compared = self._settled()
+        compared = observer.compared(running, OTHERS, HEALS_WITHIN)
         if _differences(compared):
             raise processes.CloudError(
                 'placement differs from nova before the first operation: was '
@@ -147,11 +148,11 @@ class Soak:
         self._tell('Waiting until placement is repaired')
         self._faults.supervise()
         patience.wait(lambda: not self._open_rows(), HEALS_WITHIN, POLL)
-        left = _differences(self._compare())
+        left = _differences(observer.compared(self._cloud, OTHERS))
         self._left += left
         if left and not verdicts.lacked_journal(self._faults.windows, since):
             self._problems.append('the journal lost %d associations' % left)
-        compared = self._settled()
+        compared = observer.compared(self._cloud, OTHERS, HEALS_WITHIN)
         self._problems += self._open_rows()[:SHOWN]
         if _differences(compared):
             self._problems.append('placement differs from nova\n'
@@ -159,15 +160,6 @@ class Soak:
         self._problems += ['%s lost an association that is not of nova'
                            % row.node.name
                            for row in compared if not row.foreign]
-
-    def _settled(self) -> list[observer.Row]:
-        """Compare until placement equals nova, or the time is over."""
-        deadline = time.monotonic() + HEALS_WITHIN
-        while True:
-            rows = self._compare()
-            if not _differences(rows) or time.monotonic() > deadline:
-                return rows
-            time.sleep(POLL)
 
     def _open_rows(self) -> list[str]:
         """Read the journal rows that are not yet mirrored."""
@@ -182,10 +174,6 @@ class Soak:
         """Read from the journal."""
         return sql.execute(
             self._cloud.config.database_url('journal'), statement)
-
-    def _compare(self) -> list[observer.Row]:
-        return observer.Observer(self._cloud, {FOREIGN: FOREIGN}).compare(
-            self._cloud.nodes())
 
     def _share(self) -> list[users.Aggregate]:
         """Create the aggregates that all users share."""

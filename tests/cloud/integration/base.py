@@ -33,7 +33,6 @@ of_nova_alone = testtools.skipUnless(
 in_unit_tests = testtools.skipUnless(
     _ALL, 'unit tests show the decision; it runs with ./tools/test all')
 HOST = servers.HOST
-POLL = scene.POLL
 
 
 class TestCase(testtools.TestCase):
@@ -44,7 +43,7 @@ class TestCase(testtools.TestCase):
     """
 
     directory = environment.TOP / '.cloud-test'
-    foreign: abc.Mapping[str, str] = {}
+    foreign: dict[str, str] = {}
     """Aggregates that are not nova's and that stay, UUID to name."""
     without_agents = False
     """Whether the agents are stopped, which would repair what a call missed.
@@ -160,7 +159,8 @@ class TestCase(testtools.TestCase):
 
     def placement_has(self, aggregate: str) -> frozenset[str]:
         """Return the nodes that placement has in a nova aggregate, by name."""
-        return frozenset(row.node.name for row in self._rows()
+        rows = observer.compared(self.cloud, self.foreign)
+        return frozenset(row.node.name for row in rows
                          if aggregate in row.placement)
 
     def assert_equal(self) -> None:
@@ -170,19 +170,10 @@ class TestCase(testtools.TestCase):
         the check is made once.
         """
         agents = any(self.cloud.process(name).alive() for name in cloud.AGENTS)
-        rows: list[observer.Row] = []
-
-        def equal() -> bool:
-            rows[:] = self._rows()
-            return all(row.equal for row in rows)
-
-        equals = patience.wait(equal, PATIENCE * agents, POLL)
+        rows = observer.compared(self.cloud, self.foreign, PATIENCE * agents)
         self.assertTrue(rows)
-        self.assertTrue(equals, '\n' + observer.table(rows))
-
-    def _rows(self) -> list[observer.Row]:
-        return observer.Observer(
-            self.cloud, self.foreign).compare(self.cloud.nodes())
+        self.assertTrue(all(row.equal for row in rows),
+                        '\n' + observer.table(rows))
 
 
 @functools.cache

@@ -17,7 +17,7 @@ FEW = '30'
 class TestChaos(base.TestCase):
 
     last = True
-    foreign = {soak.FOREIGN: soak.FOREIGN}
+    foreign = soak.OTHERS
 
     def assert_equal(self):
         # Chaos has started processes again.

@@ -40,7 +40,7 @@ def main(running: cloud.Cloud, chosen: argparse.Namespace) -> int:
         running.forked.close()
         if chosen.write:
             page.update(played.results, list(known))
-    rows = observer.Observer(running, {}).compare(running.nodes())
+    rows = observer.compared(running, {})
     if not all(row.equal for row in rows):
         print('Placement differs from nova in the end:\n'
               + observer.table(rows))
