@@ -82,8 +82,11 @@ class Access:
 
         :param change: returns the new aggregates
         """
-        self.change_provider(provider, 'aggregates', lambda values: {
-            'aggregates': sorted(change(frozenset(values['aggregates'])))})
+        def changed(values: dict[str, Any]) -> dict[str, Any]:
+            after = change(frozenset(values['aggregates']))
+            return {'aggregates': sorted(after)}
+
+        self.change_provider(provider, 'aggregates', changed)
 
     def change_provider(
             self, provider: str, part: str,

@@ -162,9 +162,9 @@ class Process:
         self.signal(signal.SIGKILL)
         wait_gone([self])
         # Its children may end later, and listen until then.
-        patience.wait(
-            lambda: not (self.port and loopback.listens(self.port)),
-            STOP_TIMEOUT, POLL)
+        if self.port:
+            patience.wait(lambda: not loopback.listens(self.port),
+                          STOP_TIMEOUT, POLL)
         if self._child is not None and self._child.stdin is not None:
             self._child.stdin.close()
 
@@ -243,5 +243,7 @@ def stop(processes: abc.Iterable[Process]) -> None:
 
 def wait_gone(processes: abc.Iterable[Process]) -> None:
     """Wait until none of them runs, but no longer than ``STOP_TIMEOUT``."""
-    patience.wait(lambda: not any(each.alive() for each in processes),
-                  STOP_TIMEOUT, POLL)
+    def gone() -> bool:
+        return not any(each.alive() for each in processes)
+
+    patience.wait(gone, STOP_TIMEOUT, POLL)

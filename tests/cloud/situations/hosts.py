@@ -137,8 +137,11 @@ def drop_trait(at: scene.Scene, host: str, name: str) -> None:
 def change_traits(at: scene.Scene, provider: str, add: set[str],
                   remove: set[str]) -> None:
     """Change the traits of a provider."""
-    at.cloud.change_provider(provider, 'traits', lambda found: {
-        'traits': sorted(add.union(found['traits']) - remove)})
+    def changed(found: dict[str, Any]) -> dict[str, Any]:
+        kept = add.union(found['traits']) - remove
+        return {'traits': sorted(kept)}
+
+    at.cloud.change_provider(provider, 'traits', changed)
 
 
 def provider(at: scene.Scene, host: str) -> str:

@@ -61,10 +61,13 @@ class Reports:
     def wait(self, at: scene.Scene, *names: str) -> None:
         """Wait until the hosts have reported what they have now."""
         lines = processes.NewLines(self._cloud.process('scheduler').log)
-        at.wait_until(
-            lambda: set(names) <= set(_LIST.findall(lines.read()))
-            and all(self._is_exact(at, name) for name in names),
-            '%s have reported' % ', '.join(names))
+
+        def reported() -> bool:
+            listed = set(_LIST.findall(lines.read()))
+            return listed.issuperset(names) and all(
+                self._is_exact(at, name) for name in names)
+
+        at.wait_until(reported, '%s have reported' % ', '.join(names))
 
     def _is_exact(self, at: scene.Scene, name: str) -> bool:
         """Compare a host's row and allocations with its servers."""
