@@ -43,25 +43,9 @@ ANSWERED = 'add-host answered %d'
 
 
 @dataclasses.dataclass(frozen=True)
-class Calls:
-    """Nova-api's responses while placement was unavailable."""
-
-    statuses: abc.Mapping[int, int]
-    """Number of responses by HTTP status."""
-    milliseconds: float
-    """Duration of the median call."""
-    slowest: float
-    """Duration of the slowest call, in milliseconds."""
-
-
-NO_CALLS = Calls({}, figures.UNKNOWN, figures.UNKNOWN)
-
-
-@dataclasses.dataclass(frozen=True)
 class Run:
     """Figures of an outage and the recovery."""
 
-    calls: Calls
     seconds: float
     """From placement's first response until it is in sync with nova."""
     placement_cpu_seconds: float
@@ -69,12 +53,16 @@ class Run:
     placement_requests: int
     by_journal: float = 0
     """Associations that the agent added for journal rows."""
+    milliseconds: abc.Sequence[float] = (figures.UNKNOWN,)
+    """Durations of the calls while placement was unavailable."""
+    statuses: abc.Mapping[int, int] = dataclasses.field(default_factory=dict)
+    """Number of their responses by HTTP status; none if nothing was called."""
 
 
 FIGURES = (
     figures.Figure('add-host during the outage, ms',
-                   lambda run: run.calls.milliseconds),
-    figures.Figure('slowest add-host, ms', lambda run: run.calls.slowest),
+                   lambda run: statistics.median(run.milliseconds)),
+    figures.Figure('slowest add-host, ms', lambda run: max(run.milliseconds)),
     figures.Figure('until placement is in sync, s',
                    lambda run: run.seconds, 1),
     figures.PLACEMENT_CPU, figures.REQUESTS,
@@ -105,16 +93,16 @@ class Outage:
             start, cpu = self._return()
             self._wait('placement is in sync with nova', lambda: (
                 self._load.associations() == self._wanted))
-            run = Run(calls, time.monotonic() - start,
-                      self._placement.cpu_seconds() - cpu,
-                      len(self._runner.traffic.since()))
+            seconds = time.monotonic() - start
+            cpu = self._placement.cpu_seconds() - cpu
+            requests = len(self._runner.traffic.since())
             self._wait('the journal is empty', lambda: (
                 not agent.read().pending))
             by_journal = agent.read().by_journal - before
         finally:
             agent.stop()
         self._load.check()
-        return dataclasses.replace(run, by_journal=by_journal)
+        return Run(seconds, cpu, requests, by_journal, *calls)
 
     def stock(self) -> Run:
         """Run an outage followed by nova-manage when placement answers."""
@@ -124,21 +112,22 @@ class Outage:
             _start, cpu = self._return()
             took = self._runner.sync(commands.STOCK)
         self._load.check()
-        return Run(calls, took.seconds,
-                   self._placement.cpu_seconds() - cpu,
-                   took.placement_requests)
+        return Run(took.seconds, self._placement.cpu_seconds() - cpu,
+                   took.placement_requests, 0, *calls)
 
     def floor(self) -> Run:
         """Send the bare requests, with nothing mirrored."""
         self._load.empty()
         run = self._floor.sync((), self._load.wanted())
         self._load.check()
-        return Run(NO_CALLS, run.seconds, run.placement_cpu_seconds,
+        return Run(run.seconds, run.placement_cpu_seconds,
                    run.placement_requests, figures.UNKNOWN)
 
-    def _add_hosts(self, nova: adapter.Adapter) -> Calls:
+    def _add_hosts(self, nova: adapter.Adapter
+                   ) -> tuple[list[float], abc.Mapping[int, int]]:
         """Add every host to its aggregates while placement is unavailable.
 
+        :returns: the last two fields of ``Run``
         :raises Void: when a host is not in its aggregate afterwards
         """
         numbers = {each['uuid']: each['id'] for each in
@@ -166,8 +155,7 @@ class Outage:
         if members != self._wanted:
             raise services.Void('Nova has %d of %d hosts in aggregates' % (
                 members, self._wanted))
-        return Calls(collections.Counter(statuses), statistics.median(times),
-                     max(times))
+        return times, collections.Counter(statuses)
 
     def _return(self) -> tuple[float, float]:
         """Start placement; return its start and its CPU time."""
@@ -184,8 +172,7 @@ class Outage:
 
 
 def _answered(run: Run, status: int) -> float:
-    return (figures.UNKNOWN if run.calls is NO_CALLS
-            else run.calls.statuses.get(status, 0))
+    return run.statuses.get(status, 0) if run.statuses else figures.UNKNOWN
 
 
 def measure(hosts: int, pairs: int) -> str:
@@ -200,7 +187,7 @@ def measure(hosts: int, pairs: int) -> str:
         ANSWERED % status, functools.partial(_answered, status=status),
         compared=False)
         for status in sorted({OK}.union(*(
-            run.calls.statuses for pair in measured
+            run.statuses for pair in measured
             for run in (pair.theirs, pair.ours))))])
     lines.compare(state, measured, FIGURES)
     return lines.table(
