@@ -12,6 +12,7 @@ long: depending on the depth, this cost nova 5 of 45 ms.
 """
 
 from collections import abc
+import contextlib
 import functools
 import statistics
 import time
@@ -43,58 +44,46 @@ def timed(call: abc.Callable[[], object]) -> float:
 
 
 class Calls:
-    """Times of the calls that add a host to an aggregate, and remove it."""
+    """Times of the calls that add a host to an aggregate, and remove it.
 
-    def __init__(self) -> None:
+    :param act: makes a call, given the action and the host
+    """
+
+    def __init__(self, act: abc.Callable[[str, str], object]) -> None:
         self.requests = 0.0
         """Placement requests per call."""
         self.times: dict[str, list[float]] = {action: [] for action in ACTIONS}
+        self._act = act
+
+    def call(self, host: str) -> None:
+        """Add a host and remove it again, and record both durations."""
+        for action in ACTIONS:
+            self.times[action].append(
+                timed(functools.partial(self._act, action, host)))
 
     def median(self, action: str) -> float:
         """Return the median call in milliseconds, without the warm-up."""
         return statistics.median(self.times[action][WARM_UP:])
 
 
-class Bare(Calls):
-    """The bare requests to placement."""
-
-    def __init__(self, running: cloud.Cloud, nodes: list[seed.Node]) -> None:
-        super().__init__()
-        self._floor = floor.Floor(running)
-        self._providers = {node.host: node.uuid for node in nodes}
-        self._aggregate = str(uuid.uuid4())
-
-    def call(self, host: str) -> None:
-        """Associate a provider, and remove the association again."""
-        for action, aggregates in zip(
-                ACTIONS, ([self._aggregate], []), strict=True):
-            self.times[action].append(timed(functools.partial(
-                self._floor.associate, self._providers[host], aggregates)))
-
-    def close(self) -> None:
-        """Leave nothing."""
+def bare(running: cloud.Cloud, nodes: list[seed.Node]) -> Calls:
+    """Return the bare requests to placement."""
+    client, aggregate = floor.Floor(running), str(uuid.uuid4())
+    providers = {node.host: node.uuid for node in nodes}
+    aggregates = dict(zip(ACTIONS, ([aggregate], []), strict=True))
+    return Calls(lambda action, host: client.associate(
+        providers[host], aggregates[action]))
 
 
-class Api(Calls):
-    """A nova-api with a separate aggregate to add hosts to and remove from."""
-
-    def __init__(self, nova: adapter.Adapter, name: str) -> None:
-        super().__init__()
-        self._nova = nova
-        self._path = '/os-aggregates/%d' % nova.post(
-            '/os-aggregates', json={'aggregate': {'name': name}}
-        ).json()['aggregate']['id']
-
-    def call(self, host: str) -> None:
-        """Add a host and remove it again, and record both durations."""
-        for action in ACTIONS:
-            spent = timed(lambda: self._nova.post(
-                self._path + '/action', json={action: {'host': host}}))
-            self.times[action].append(spent)
-
-    def close(self) -> None:
-        """Delete the aggregate."""
-        self._nova.delete(self._path)
+@contextlib.contextmanager
+def of_nova(nova: adapter.Adapter, name: str) -> abc.Iterator[Calls]:
+    """Create an aggregate, to which a nova-api adds hosts meanwhile."""
+    path = '/os-aggregates/%d' % nova.post(
+        '/os-aggregates', json={'aggregate': {'name': name}}
+    ).json()['aggregate']['id']
+    yield Calls(lambda action, host: nova.post(
+        path + '/action', json={action: {'host': host}}))
+    nova.delete(path)
 
 
 def measure_pair(running: cloud.Cloud, nodes: list[seed.Node], calls: int,
@@ -103,22 +92,22 @@ def measure_pair(running: cloud.Cloud, nodes: list[seed.Node], calls: int,
     hosts = [node.host for node in nodes]
     server = functools.partial(programs.waitress, frames=frames)
     with running.another_nova_api('ours', {}, server) as ours, \
-            services.stock_nova_api(running, server) as theirs:
-        pair = figures.Pair(Api(ours, 'ours'), Api(theirs, 'stock'),
-                            Bare(running, nodes))
+            services.stock_nova_api(running, server) as theirs, \
+            of_nova(ours, 'ours') as our_calls, \
+            of_nova(theirs, 'stock') as their_calls:
+        pair = figures.Pair(our_calls, their_calls, bare(running, nodes))
         order = [pair.ours, pair.theirs, pair.floor]
         for number in range(WARM_UP + calls):
-            for api in order:
-                api.call(hosts[number % len(hosts)])
+            for each in order:
+                each.call(hosts[number % len(hosts)])
             # A B C C B A: gradual changes of the load affect all alike.
             order.reverse()
         counter = traffic.Traffic(running.state.log('placement'))
-        for api in order:
+        for each in order:
             counter.since()
             for host in hosts:
-                api.call(host)
-            api.requests = len(counter.since()) / len(hosts) / len(ACTIONS)
-            api.close()
+                each.call(host)
+            each.requests = len(counter.since()) / len(hosts) / len(ACTIONS)
     return pair
 
 
@@ -136,9 +125,9 @@ def measure(pairs: int, calls: int) -> str:
             for pair in range(pairs)]
     for action in ACTIONS:
         lines.compare(action.replace('_', '-'), measured, [figures.Figure(
-            WALL, functools.partial(Api.median, action=action), 1)])
+            WALL, functools.partial(Calls.median, action=action), 1)])
     lines.compare('either', measured, [figures.Figure(
-        'placement requests', lambda api: api.requests, 1)])
+        'placement requests', lambda each: each.requests, 1)])
     return lines.table(
         'Adding or removing a host, pairs of %d calls: %d; journal in an '
         'SQLite file' % (calls, pairs))
