@@ -67,10 +67,6 @@ class Config:
         return '%s/v3' % self.url('keystone')
 
     @property
-    def placement_url(self) -> str:
-        return self.url('placement')
-
-    @property
     def nova_conf(self) -> str:
         return self.path('nova.conf')
 

@@ -4,26 +4,20 @@
 from collections import abc
 import sys
 import time
-from typing import Protocol
 
 from tests.cloud import environment
 
 # Seconds between two passing lines if the output is not a terminal.
 INTERVAL = 10
-
-
-class Tell(Protocol):
-    """Prints a line of progress."""
-
-    def __call__(self, text: str, passing: bool = False) -> None:
-        """Print a text with the seconds since the program began.
-
-        :param passing: whether the next text may replace it
-        """
+Tell = abc.Callable[..., None]
+"""Prints a line of progress; see ``teller``."""
 
 
 def teller() -> Tell:
-    """Return a printer of progress."""
+    """Return a printer of texts with the seconds since the program began.
+
+    Its argument ``passing`` is whether the next text may replace this one.
+    """
     printed = -float(INTERVAL)
     terminal = sys.stdout.isatty()
 

@@ -44,7 +44,7 @@ def accounts(identity: adapter.Adapter, cloud: config.Config,
              for role in identity.get('/roles').json()['roles']}
     project = create('project', name='service', domain_id='default')
     services = (('nova', 'compute', cloud.nova_url()),
-                ('placement', 'placement', cloud.placement_url), *others)
+                ('placement', 'placement', cloud.url('placement')), *others)
     for name, kind, url in services:
         user = create('user', name=name, domain_id='default',
                       password=cloud.password)

@@ -75,7 +75,7 @@ class Services:
     def placement(self) -> processes.Process:
         """Return placement."""
         return self._serve(
-            'placement', 'placement.wsgi.api', self._config.placement_url,
+            'placement', 'placement.wsgi.api', self._config.url('placement'),
             {'OS_PLACEMENT_CONFIG_DIR': self._path('.')},
             # Threads that write to an SQLite file lock each other out.
             1 if self._config.database == 'sqlite' else None)

@@ -75,7 +75,8 @@ def _soak(results: report.Report, running: cloud.Cloud,
         for measured in soaked.run(chosen.seconds or SOAKED):
             results.add(measured)
     finally:
-        wiring.revive(running)
+        # Every process that does not run.
+        running.start(*(process.name for process in running.state.processes))
 
 
 def _measure(results: report.Report, chosen: argparse.Namespace,

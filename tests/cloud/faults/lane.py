@@ -176,7 +176,7 @@ class Lane(access.Access):
         identity.post('/regions', json={'region': {'id': region}})
         identity.post('/endpoints', json={'endpoint': {
             'service_id': service['id'], 'interface': 'public',
-            'region_id': region, 'url': self.config.placement_url}})
+            'region_id': region, 'url': self.config.url('placement')}})
         return region
 
     def move_endpoint(self, url: str) -> None:

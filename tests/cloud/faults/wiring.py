@@ -35,7 +35,7 @@ def prepare(running: cloud.Cloud, without: abc.Collection[str] = (),
         agent, which only observes, is recorded
     """
     config = running.config
-    urls = {'placement': config.placement_url,
+    urls = {'placement': config.url('placement'),
             'database': config.database_url('nova_api'),
             'journal': config.database_url('journal')}
     mode = MODES[observed or 'mirror' in without]
@@ -67,7 +67,7 @@ def _configure_agents(running: cloud.Cloud, observed: bool) -> None:
     if observed:
         options['aggregate_mirror']['max_removed_share'] = '1'
         options['placement'] = {'endpoint_override': _relay(
-            running, 'placement-of-agents', running.config.placement_url,
+            running, 'placement-of-agents', running.config.url('placement'),
             running.state.log(REQUESTS))}
     config_files.write_file(running.config, AGENTS, options)
     path = running.config.path(AGENTS)
@@ -75,11 +75,6 @@ def _configure_agents(running: cloud.Cloud, observed: bool) -> None:
         agent = running.process(name)
         if path not in agent.argv:
             agent.argv += ['--config-file', path]
-
-
-def revive(running: cloud.Cloud) -> None:
-    """Start every process that does not run."""
-    running.start(*(process.name for process in running.state.processes))
 
 
 def switch(running: cloud.Cloud) -> float:
