@@ -18,6 +18,7 @@ from tests.cloud import seed
 from tests.cloud import servers
 from tests.cloud import services
 from tests.cloud import statefile
+from tests import patience
 
 # A check takes processor time from the processes that start.
 POLL = 0.5
@@ -91,10 +92,10 @@ def _start(state: statefile.State, hosts: int, tell: abc.Callable[[str], None]
         each.wait_ready()
     started += [state.start(parts.agent(number))
                 for number in state.config.controllers]
+    # Nothing of this needs a compute host; they start meanwhile.
+    _furnish(running)
     tell('Waiting for the compute hosts')
     _wait_for_hosts(running)
-    _furnish(running)
-    _wait_for_network_agents(running)
     for each in started:
         each.wait_ready()
         each.check()
@@ -103,41 +104,41 @@ def _start(state: statefile.State, hosts: int, tell: abc.Callable[[str], None]
 
 
 def _wait_for_hosts(running: cloud.Cloud) -> None:
-    """Wait until nova and placement have all compute nodes."""
-    hosts = running.config
-    wanted = set().union(*map(hosts.nodes_of, hosts.host_names()))
-    nova, placement = running.nova(), running.placement()
+    """Wait until nova, placement and neutron have all compute hosts."""
+    names = running.config.host_names()
+    lost: list[str] = []
 
-    def there() -> bool:
+    def complete() -> bool:
         # Check all processes: a host waits for ever if another process has
         # died.
         for process in running.state.processes:
             process.check()
-        with contextlib.suppress(exceptions.HttpError):
-            nodes = {each['hypervisor_hostname'] for each in nova.get(
-                '/os-hypervisors').json()['hypervisors']}
-            providers = {each['name'] for each in placement.get(
-                '/resource_providers').json()['resource_providers']}
-            return wanted <= nodes and wanted <= providers
-        return False
+        lost[:] = missing(running, names)
+        return not lost
 
-    for host in hosts.host_names():
-        running.process(host).wait(there, 'did not report its nodes', POLL)
+    if not patience.wait(complete, processes.START_TIMEOUT, POLL):
+        logs = [running.process(name).log
+                for name in (lost[0], 'network-agents')]
+        raise processes.CloudError(
+            '%s did not report within %s s; %s\nThe whole logs: %s' % (
+                ', '.join(lost), processes.START_TIMEOUT,
+                '\n'.join(map(processes.tail, logs)), ', '.join(logs)))
 
 
-def _wait_for_network_agents(running: cloud.Cloud) -> None:
-    """Wait until neutron has live agents on all hosts."""
-    wanted = set(running.config.host_names())
-    networks = running.rest('network')
-
-    def there() -> bool:
-        with contextlib.suppress(exceptions.HttpError):
-            agents = networks.get('/v2.0/agents').json()['agents']
-            return wanted <= {each['host'] for each in agents if each['alive']}
-        return False
-
-    running.process('network-agents').wait(
-        there, 'did not report its agents', POLL)
+def missing(running: cloud.Cloud, hosts: abc.Sequence[str]) -> list[str]:
+    """Return the hosts that nova, placement or neutron does not have yet."""
+    with contextlib.suppress(exceptions.HttpError):
+        answer = running.nova().get('/os-hypervisors').json()
+        hypervisors = {each['hypervisor_hostname']
+                       for each in answer['hypervisors']}
+        answer = running.placement().get('/resource_providers').json()
+        providers = {each['name'] for each in answer['resource_providers']}
+        answer = running.rest('network').get('/v2.0/agents').json()
+        alive = {each['host'] for each in answer['agents'] if each['alive']}
+        nodes = hypervisors & providers
+        return [host for host in hosts if host not in alive
+                or not nodes.issuperset(running.config.nodes_of(host))]
+    return [*hosts]
 
 
 def _furnish(running: cloud.Cloud) -> None:

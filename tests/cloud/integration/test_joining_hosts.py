@@ -19,6 +19,7 @@ import fixtures
 
 from tests.cloud import config
 from tests.cloud import config_files
+from tests.cloud import full
 from tests.cloud.integration import base
 from tests.cloud import processes
 from tests.cloud.situations import furnish
@@ -87,25 +88,11 @@ class NewHost(fixtures.Fixture):
 
     def _is_complete(self) -> bool:
         self._cloud.process(self.name).check()
-        hypervisors = self._cloud.nova().get(
-            '/os-hypervisors').json()['hypervisors']
-        names = {each['hypervisor_hostname'] for each in hypervisors}
-        agents = self._agents()
-        return bool(self.name in names and agents and agents[0]['alive']
-                    and self._providers())
+        return not full.missing(self._cloud, [self.name])
 
     def _services(self) -> list[dict[str, Any]]:
         return self._cloud.nova().get(
             '/os-services?host=%s' % self.name).json()['services']
-
-    def _providers(self) -> list[dict[str, Any]]:
-        answer = self._cloud.placement().get(
-            '/resource_providers?name=%s' % self.name)
-        return answer.json()['resource_providers']
-
-    def _agents(self) -> list[dict[str, Any]]:
-        return self._cloud.rest('network').get(
-            '/v2.0/agents?host=%s' % self.name).json()['agents']
 
     def _stop(self, process: processes.Process) -> None:
         process.kill()
@@ -116,8 +103,10 @@ class NewHost(fixtures.Fixture):
         """Delete it as an operator does: nova removes its provider."""
         for each in self._services():
             self._cloud.nova().delete('/os-services/%s' % each['id'])
-        for agent in self._agents():
-            self._cloud.rest('network').delete('/v2.0/agents/%s' % agent['id'])
+        neutron = self._cloud.rest('network')
+        for agent in neutron.get(
+                '/v2.0/agents?host=%s' % self.name).json()['agents']:
+            neutron.delete('/v2.0/agents/%s' % agent['id'])
 
 
 @contextlib.contextmanager
