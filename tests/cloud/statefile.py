@@ -120,6 +120,12 @@ class State:
         self.write()
         return process
 
+    def stop(self, process: processes.Process) -> None:
+        """Stop a process for good."""
+        process.stop()
+        self.processes.remove(process)
+        self.write()
+
     def write(self) -> None:
         """Replace the file atomically."""
         values = {'complete': self.complete, 'programs': self.programs,

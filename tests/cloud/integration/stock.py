@@ -48,14 +48,8 @@ class StockNova(fixtures.Fixture):
         process = processes.Process(
             NAME, [str(self._python), *argv], state.log(NAME), variables, port,
             self.url)
-        self.addCleanup(self._forget, process)
+        self.addCleanup(state.stop, process)
         state.start(process).wait_ready()
-
-    def _forget(self, process: processes.Process) -> None:
-        process.stop()
-        state = self._cloud.state
-        state.processes.remove(process)
-        state.write()
 
     def has_package(self) -> bool:
         """Check whether its Python finds this package.

@@ -21,7 +21,6 @@ from tests.cloud import config
 from tests.cloud import config_files
 from tests.cloud import full
 from tests.cloud.integration import base
-from tests.cloud import processes
 from tests.cloud.situations import furnish
 from tests.cloud.situations import scene
 
@@ -83,7 +82,7 @@ class NewHost(fixtures.Fixture):
         state = self._cloud.state
         process = dataclasses.replace(
             state.process(MODEL), name=name, argv=argv, log=state.log(name))
-        self.addCleanup(self._stop, process)
+        self.addCleanup(state.stop, process)
         state.start(process)
 
     def _is_complete(self) -> bool:
@@ -93,11 +92,6 @@ class NewHost(fixtures.Fixture):
     def _services(self) -> list[dict[str, Any]]:
         return self._cloud.nova().get(
             '/os-services?host=%s' % self.name).json()['services']
-
-    def _stop(self, process: processes.Process) -> None:
-        process.kill()
-        self._cloud.state.processes.remove(process)
-        self._cloud.state.write()
 
     def _forget(self) -> None:
         """Delete it as an operator does: nova removes its provider."""

@@ -149,19 +149,16 @@ class TestResponseCodes(base.TestCase):
 
     def _service(self, host):
         """Return the UUID of a host's nova-compute; create it if necessary."""
-        nova, files = self.cloud.nova(), self.cloud.config
+        nova = self.cloud.nova()
         url = '/os-services?binary=nova-compute&host=%s' % host
         if not nova.get(url).json()['services']:
             if host in WITH_NODE:
-                node, = seed.nodes([host], 1)
-                seed.compute_hosts(files, [node])
                 # Placement may be unavailable; the provider is not needed
                 # then.
                 with contextlib.suppress(exceptions.ClientException):
-                    self.cloud.placement().post('/resource_providers', json={
-                        'name': node.name, 'uuid': node.uuid})
+                    self.cloud.seed_hosts([host])
             else:
-                seed.services(files, [host])
+                seed.services(self.cloud.config, [host])
         service, = nova.get(url).json()['services']
         return service['id']
 
