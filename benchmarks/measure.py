@@ -9,21 +9,18 @@ import subprocess
 import sys
 import time
 
-from keystoneauth1 import exceptions
-import sqlalchemy
-
 from benchmarks import commands
 from benchmarks import figures
 from benchmarks import parts
 from benchmarks import services
+from tests.cloud import cloud
 from tests.cloud import processes
 from tests import databases
 
 COULD_NOT_RUN = 2
 UNAVAILABLE = 3
 INTERRUPTED = 130
-ERRORS = (processes.CloudError, services.Void, exceptions.ClientException,
-          sqlalchemy.exc.SQLAlchemyError, OSError)
+ERRORS = (*cloud.ERRORS, services.Void)
 """Errors that stop a benchmark."""
 PARTS_HEADER = ('', 'duration, s', 'load before', 'load after')
 

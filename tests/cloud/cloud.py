@@ -8,6 +8,8 @@ import pathlib
 from typing import Any
 
 from keystoneauth1 import adapter
+from keystoneauth1 import exceptions
+import sqlalchemy.exc
 
 from tests.cloud import access
 from tests.cloud import config
@@ -21,6 +23,9 @@ from tests.cloud import statefile
 
 AGENTS = ('agent-1', 'agent-2')
 SEEDING_THREADS = 8
+ERRORS = (processes.CloudError, exceptions.ClientException,
+          sqlalchemy.exc.SQLAlchemyError, OSError)
+"""Errors that stop a command on a cloud."""
 
 
 class Cloud(access.Access):

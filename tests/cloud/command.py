@@ -11,9 +11,6 @@ import shutil
 import signal
 import sys
 
-from keystoneauth1 import exceptions
-import sqlalchemy.exc
-
 from tests.cloud import cloud
 from tests.cloud.faults import command as faults_command
 from tests.cloud import full
@@ -179,8 +176,7 @@ def main() -> int:
     except servers.Unavailable as exc:
         print(exc, file=sys.stderr)
         return UNAVAILABLE
-    except (processes.CloudError, exceptions.ClientException,
-            sqlalchemy.exc.SQLAlchemyError, OSError) as exc:
+    except cloud.ERRORS as exc:
         print('%s failed: %s' % (chosen.command, exc), file=sys.stderr)
         return FAILED
 

@@ -12,7 +12,6 @@ import textwrap
 import time
 
 from keystoneauth1 import exceptions
-import sqlalchemy.exc
 
 from tests.cloud import clients
 from tests.cloud import cloud
@@ -167,8 +166,7 @@ def main() -> int:
         print('\nInterrupted; all started processes are stopped',
               file=sys.stderr)
         return 130
-    except (processes.CloudError, exceptions.ClientException,
-            sqlalchemy.exc.SQLAlchemyError, OSError) as exc:
+    except cloud.ERRORS as exc:
         print('The demonstration cannot run: %s' % exc, file=sys.stderr)
         return 2
 

@@ -9,20 +9,14 @@ import io
 import math
 import threading
 
-from keystoneauth1 import exceptions
-import requests
-import sqlalchemy as sa
-
+from tests.cloud import cloud
 from tests.cloud import environment
 from tests.cloud.faults import table
 from tests.cloud.integration import pages
 from tests.cloud import output
-from tests.cloud import processes
 
 # Errors of what is used to prepare a row.
-ERRORS = (requests.RequestException, exceptions.ClientException, OSError,
-          http.client.HTTPException, sa.exc.SQLAlchemyError,
-          processes.CloudError)
+ERRORS = (*cloud.ERRORS, http.client.HTTPException)
 FOLDER = environment.TOP / 'doc' / 'source' / 'user' / 'comparison'
 HEALED = 'seconds until placement equalled nova'
 STOCK = 'stock '
