@@ -39,12 +39,8 @@ class Size:
         return members
 
 
-@dataclasses.dataclass(frozen=True)
-class State:
-    """Placement's aggregates and generations by provider."""
-
-    aggregates: abc.Mapping[str, frozenset[str]]
-    generations: abc.Mapping[str, int]
+State = abc.Mapping[str, tuple[int, set[str]]]
+"""Provider to its generation and aggregates in placement."""
 
 
 class Workload:
@@ -77,14 +73,12 @@ class Workload:
 
     def state(self) -> State:
         """Read placement's state from its database, without requests."""
-        aggregates: dict[str, set[str]] = {}
-        generations = {}
+        state: dict[str, tuple[int, set[str]]] = {}
         for row in sql.execute(self._placement, _STATE):
-            generations[row.provider] = row.generation
-            aggregates.setdefault(row.provider, set()).update(
-                {row.aggregate} - {None})
-        return State({provider: frozenset(found)
-                      for provider, found in aggregates.items()}, generations)
+            _generation, aggregates = state.setdefault(
+                row.provider, (row.generation, set()))
+            aggregates |= {row.aggregate} - {None}
+        return state
 
     def wanted(self) -> dict[str, list[str]]:
         """Return the aggregates that each provider shall have, by UUID."""
@@ -107,7 +101,7 @@ class Workload:
             for host in each['hosts']:
                 wanted.setdefault(host, set()).add(each['uuid'])
         wrong = [node for node in self._nodes
-                 if state.aggregates.get(node.uuid, frozenset())
+                 if state.get(node.uuid, (0, set()))[1]
                  != wanted.get(node.host, set())]
         if wrong:
             raise services.Void(
