@@ -5,8 +5,6 @@ Served by ``tests/cloud/child.py`` in a separate process. A POST of JSON
 replaces the message bus; everything else is nova's code.
 """
 
-from collections import abc
-import functools
 import json
 import os
 import time
@@ -51,16 +49,11 @@ class Scheduler:
 
         :param project: a project without isolated aggregates by default
         """
-        instance = str(uuid.uuid4())
-        spec = self._request(instance, extra_specs, project, zone)
-        call = functools.partial(
-            self._manager.select_destinations, self._context, spec_obj=spec,
-            instance_uuids=[instance], return_objects=True,
-            return_alternates=True)
+        spec = self._request(extra_specs, project, zone)
         self._candidates = []
-        answer = self._timed(call)
+        answer = self._select(spec)
         if answer['host']:
-            self._placed.append(instance)
+            self._placed.append(spec.instance_uuid)
         return answer
 
     def fill(self, extra_specs: dict[str, str], project: str,
@@ -76,15 +69,11 @@ class Scheduler:
         """
         specs = []
         for memory in memories:
-            specs.append(
-                self._request(str(uuid.uuid4()), extra_specs, project, ''))
+            specs.append(self._request(extra_specs, project, ''))
             specs[-1].flavor.memory_mb = memory
         spec, *further = specs
         hosts = self._manager.host_manager
-        self._timed(functools.partial(
-            self._manager.select_destinations, self._context, spec_obj=spec,
-            instance_uuids=[spec.instance_uuid], return_objects=True,
-            return_alternates=True))
+        self._select(spec)
         self._placed.append(spec.instance_uuid)
         states = list(hosts.get_host_states_by_uuids(
             self._context, self._candidates, spec))
@@ -115,11 +104,15 @@ class Scheduler:
                 self._context, self._placed.pop(), force=True)
         return {}
 
-    def _timed(self, call: abc.Callable[[], Any]) -> dict[str, Any]:
+    def _select(self, spec: Any) -> dict[str, Any]:
+        """Select a destination; return it with the figures."""
         host = node = ''
         cpu, start = time.process_time(), time.perf_counter()
         try:
-            chosen = call()[0][0]
+            [[chosen, *_alternates]] = self._manager.select_destinations(
+                self._context, spec_obj=spec,
+                instance_uuids=[spec.instance_uuid], return_objects=True,
+                return_alternates=True)
             host, node = chosen.service_host, chosen.compute_node_uuid
         # The conductor treats both as NoValidHost.
         except exception.NoValidHost:
@@ -142,8 +135,8 @@ class Scheduler:
 
         placement.get_allocation_candidates = noted
 
-    def _request(self, instance: str, extra_specs: dict[str, str],
-                 project: str, zone: str) -> Any:
+    def _request(self, extra_specs: dict[str, str], project: str, zone: str
+                 ) -> Any:
         flavor = objects.Flavor(
             id=1, name='bound', flavorid='bound', memory_mb=512, vcpus=1,
             root_gb=1, ephemeral_gb=0, swap=0, rxtx_factor=1.0, disabled=False,
@@ -151,7 +144,7 @@ class Scheduler:
             description=None)
         image = objects.ImageMeta(properties=objects.ImageMetaProps())
         return objects.RequestSpec.from_components(
-            self._context, instance, image, flavor, None,
+            self._context, str(uuid.uuid4()), image, flavor, None,
             objects.InstancePCIRequests(requests=[]), {}, None, zone or None,
             objects.SecurityGroupList(objects=[]),
             project_id=project or str(uuid.uuid4()), user_id=str(uuid.uuid4()))
