@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reconciliation of journal rows, dirty hosts and deleted aggregates."""
+"""Reconciliation of dirty hosts and of deleted aggregates."""
 
 from collections import abc
 import dataclasses
-import math
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
@@ -11,7 +10,7 @@ from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import provider_writes
 
-HOST, JOURNAL = outcome.HOST, outcome.JOURNAL
+HOST = outcome.HOST
 Mode = provider_writes.Mode
 Outcome = outcome.Outcome
 Subject = outcome.Subject
@@ -21,31 +20,6 @@ class Reconciler(context.Context):
     """Writes to placement about many hosts, for agent and operator."""
 
     remove = provider_writes.remove
-
-    def converge_and_close(
-            self, rows: abc.Iterable[journal.Row],
-            close: abc.Callable[[list[str]], object] | None,
-            patience: float = math.inf) -> Outcome:
-        """Converge the hosts of these rows, and close the rows in sync.
-
-        :param rows: rows that were handed over before this call; no other row
-            may be closed
-        :param close: closes rows by their IDs; None without a journal
-        :param patience: see ``Mode``
-        """
-        rows = list(rows)
-        outcome = self.converge((row.dirty for row in rows), Mode(
-            always=True, patience=patience))
-        ids = [row.id for row in rows if not outcome.hosts[row.dirty]]
-        try:
-            if ids and close:
-                close(ids)
-        except exceptions.JournalUnavailable as exc:
-            # Changes made in placement must still be reported.
-            outcome.failed[JOURNAL] = exc
-            for row in rows:
-                outcome.hosts[row.dirty] = outcome.hosts[row.dirty] or exc
-        return outcome
 
     def converge(self, dirty: abc.Iterable[journal.Dirty],
                  mode: Mode = Mode()) -> Outcome:

@@ -23,19 +23,19 @@ def drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
     :param patience: see ``provider_writes.Mode``
     """
     locks = locks or lock_waits.RowLocks()
-    close = functools.partial(
-        locks.write, mirror.rows.close) if mirror.rows else None
-    result = mirror.converge_and_close(
-        (row for row in rows if not row.running), close, patience)
     running = [row for row in rows if row.running]
+    handed_over = [row for row in rows if not row.running]
+    result = mirror.converge(
+        (row.dirty for row in handed_over),
+        provider_writes.Mode(always=True, patience=patience))
+    if mirror.rows:
+        _write_in_sync(result, handed_over, locks, mirror.rows.close)
     # What several operations of a request have in common is converged.
     result.add(mirror.converge(
         {row.dirty for row in running} - result.hosts.keys(),
         provider_writes.Mode(patience=patience)))
-    ids = [row.id for row in running if not result.hosts[row.dirty]]
-    if mirror.rows and ids:
-        write_journal(result, functools.partial(
-            locks.write, mirror.rows.set_mirrored, ids))
+    if mirror.rows:
+        _write_in_sync(result, running, locks, mirror.rows.set_mirrored)
     # A failure clears ``mirrored_at``; a stop or another cell does not.
     differing = {
         dirty for dirty, error in result.unfinished.items()
@@ -48,6 +48,23 @@ def drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
     for error in locks.locked.values():
         result.failed.setdefault(outcome.JOURNAL, error)
     return result
+
+
+def _write_in_sync(result: outcome.Outcome, rows: abc.Iterable[journal.Row],
+                   locks: lock_waits.RowLocks,
+                   statement: abc.Callable[[list[str]], object]) -> None:
+    """Write to those of the rows that are in sync.
+
+    If that fails, none of them is known to be, so that each is tried again.
+    """
+    ids = [row.id for row in rows if not result.hosts[row.dirty]]
+    try:
+        locks.write(statement, ids)
+    except exceptions.JournalUnavailable as exc:
+        # Changes made in placement must still be reported.
+        result.failed[outcome.JOURNAL] = exc
+        for row in rows:
+            result.hosts[row.dirty] = result.hosts[row.dirty] or exc
 
 
 def waiting(result: outcome.Outcome) -> set[journal.Dirty]:

@@ -192,9 +192,10 @@ def closes_what_became_closable_meanwhile(parts: Parts) -> None:
                        if not row.running and row.dirty.host in hosts)
         return outcome
 
-    for made in parts, parts.reconciler:
-        made.converge_and_close = functools.partial(
-            greedy, made.converge_and_close)
+    parts.converge_and_close = functools.partial(
+        greedy, parts.converge_and_close)
+    parts.reconciler.converge = functools.partial(
+        greedy, parts.reconciler.converge)
 
 
 def applies_the_planned_lists(parts: Parts) -> None:

@@ -348,21 +348,21 @@ def drain_journal(parts: Parts, steps: int) -> None:
 
 def drainer(parts: Parts) -> abc.Callable[[], bool]:
     """Return the real drain step of an agent, with its state across steps."""
-    cloud, made = parts.cloud, parts.reconciler
-    close = made.converge_and_close
+    cloud = parts.cloud
+    prepared = drain.Drain(cloud.conf, parts.journal.rows, parts.reconciler,
+                           Figures(), now=lambda: cloud.world.now)
+    read = prepared._read
 
-    def judging(found: abc.Iterable[journal.Row], *args: Any, **kwargs: Any
-                ) -> Any:
-        found = list(found)
+    def judging(ids: list[str]) -> list[journal.Row]:
+        found = read(ids)
         oldest = cloud.world.now - cloud.conf.aggregate_mirror.max_call_age
         cloud.judged |= {
-            row.id for row in found if cloud.began.get(row.id, 0.0) <= oldest
-            or not cloud.database.is_running(row.id)}
-        return close(found, *args, **kwargs)
+            row.id for row in found if not row.running and (
+                cloud.began.get(row.id, 0.0) <= oldest
+                or not cloud.database.is_running(row.id))}
+        return found
 
-    made.converge_and_close = judging
-    prepared = drain.Drain(cloud.conf, parts.journal.rows, made, Figures(),
-                           now=lambda: cloud.world.now)
+    prepared._read = judging
     parts.prepare(prepared)
     return prepared.step
 

@@ -18,6 +18,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.reconcile import row_drain
 from nova_aggregate_mirror.source import database
 from tests.unit import doubles
 from tests.unit import nova_databases
@@ -155,8 +156,8 @@ class TestOneTruth(testtools.TestCase):
     def close(self, host, nodes=()):
         """Converge and close a row, as a drain does."""
         dirty = journal.Dirty(host, frozenset(nodes))
-        outcome = self.reconciler.converge_and_close(
-            [journal.Row('id', dirty, False, 0)], None)
+        outcome = row_drain.drain(
+            self.reconciler, [journal.Row('id', dirty, False, 0)])
         return (outcome.unfinished.get(dirty),
                 frozenset(self.placement.aggregates[NODE]))
 

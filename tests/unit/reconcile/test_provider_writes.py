@@ -314,19 +314,22 @@ class TestHosts(doubles.TestCase):
         self.assertEqual([None, None], [
             row.mirrored_at for row in self.journal.rows.all()])
 
-    def test_row_that_cannot_be_closed_is_a_failure(self):
-        """Changes written to placement are still reported."""
-        row = self.hand_over('h1', ['n1'])
-        self.placement.before_put = lambda provider: self.conf.set_override(
-            'connection', 'sqlite:////proc/journal',
-            'aggregate_mirror_database')
-        broken = reconciler.Reconciler(
-            self.journal.ledger, self.nova, self.placement,
-            self.open_journal().rows)
-        closed = broken.converge_and_close([row], broken.rows.close)
-        self.assertEqual([plan.Change('n1', ('a',))], closed.changes)
-        self.assertEqual([outcome.JOURNAL], list(closed.failed))
-        self.assertIn(row.dirty, closed.unfinished)
+    def test_row_that_cannot_be_written_is_a_failure(self):
+        """Handed over or not; changes in placement are still reported."""
+        for write in self.hand_over, self.record:
+            row = write('h1', ['n1'])
+            self.placement.create('n1')
+            self.placement.before_put = lambda provider: self.conf.set_override(
+                'connection', 'sqlite:////proc/journal',
+                'aggregate_mirror_database')
+            drained = row_drain.drain(reconciler.Reconciler(
+                self.journal.ledger, self.nova, self.placement,
+                self.open_journal().rows), [row])
+            self.assertEqual([plan.Change('n1', ('a',))], drained.changes)
+            self.assertEqual([outcome.JOURNAL], list(drained.failed))
+            self.assertIs(drained.failed[outcome.JOURNAL],
+                          drained.unfinished.get(row.dirty))
+            self.conf.clear_override('connection', 'aggregate_mirror_database')
 
     def test_node_that_comes_meanwhile_is_mirrored_too(self):
         """Nova's answer has the new node; its GET comes after that."""
