@@ -37,7 +37,7 @@ class Outcome:
     changes: list[plan.Change] = dataclasses.field(default_factory=list)
     """Changes that were written, or that would be."""
     kept: dict[str, frozenset[str]] = dataclasses.field(default_factory=dict)
-    """Provider to foreign aggregates, where a change or a survey found any."""
+    """Changed and surveyed providers, to the foreign aggregates of each."""
     done: set[str] = dataclasses.field(default_factory=set)
     """Providers that are known to be in sync."""
     skipped_writes: dict[str, int] = dataclasses.field(default_factory=dict)

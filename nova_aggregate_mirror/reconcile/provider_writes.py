@@ -140,9 +140,8 @@ def _plan(states: States, truth: source.Nova, owned: frozenset[str],
             change = dataclasses.replace(change, remove=())
         if mode.revise:
             change = mode.revise(change, state, outcome)
-        foreign = state.aggregates - owned
-        if change and foreign:
-            outcome.kept[provider] = foreign
+        if change or provider in outcome.kept:
+            outcome.kept[provider] = state.aggregates - owned
         changes.append(change)
     return changes
 

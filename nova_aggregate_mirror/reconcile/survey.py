@@ -213,13 +213,13 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
     context.display.step('Reading the aggregates of %s' % plurals.count(
         len(nodes), 'provider'), len(nodes))
 
-    def read(node: str) -> None:
+    def read(node: str) -> frozenset[str]:
+        foreign = frozenset[str]()
         with contextlib.suppress(exceptions.ProviderNotFound):
-            aggregates = context.placement.get(node).aggregates
-            foreign = aggregates - compared.owned - compared.deleted
-            if foreign:
-                result.kept[node] = foreign
+            foreign = (context.placement.get(node).aggregates
+                       - compared.owned - compared.deleted)
         context.display.advance()
+        return foreign
 
     failures = dict[str, exceptions.MirrorError]()
     outage: exceptions.MirrorError | None = None
@@ -227,6 +227,7 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
         batch = nodes[start:start + context.batch]
         answers = context.placement.ask(read, batch, context.each, math.inf)
         outage = answers.outage
+        result.kept |= answers.results
         failures |= answers.failures
         reason = outage or answers.silence
         if reason:
@@ -235,19 +236,16 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
                 exceptions.NotTried.because_of(reason))
         if outage:
             break
+    kept = {node: foreign for node, foreign in result.kept.items() if foreign}
     try:
         # Users may have created some meanwhile.
-        known: abc.Set[str] = {
-            *context.nova.aggregates(), *context.ledger.entries()}
+        known = {*context.nova.aggregates(), *context.ledger.entries()}
+        result.kept = {node: foreign - known for node, foreign in kept.items()}
     except exceptions.MirrorError as exc:
-        failures |= dict.fromkeys(result.kept, exc)
-        known = frozenset().union(*result.kept.values())
+        failures |= dict.fromkeys(kept, exc)
+        result.kept = {}
     result.failed |= {outcome.Subject(outcome.FOREIGN, node): error
                       for node, error in failures.items()}
-    unknown = {node: aggregates - known
-               for node, aggregates in result.kept.items()}
-    result.kept = {node: foreign for node, foreign in unknown.items()
-                   if foreign}
     foreign = frozenset().union(*result.kept.values())
     return frozenset() if outage else _removable(
         context, compared.nova, foreign)

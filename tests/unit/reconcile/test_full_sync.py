@@ -259,6 +259,20 @@ class TestSync(SyncTest):
         self.assertIn((nodes[-1], 'last'), self.among(
             self.sync(foreign=True, write=False), 'foreign_aggregate'))
 
+    def test_foreign_aggregate_that_is_gone_after_the_write(self):
+        """The search finds what the provider has now, and nothing else."""
+        self.placement.create('n1', 'mine')
+        put = self.placement.put
+
+        def replaced(provider, aggregates):
+            put(provider, aggregates)
+            self.placement.write('n1', {'a'})
+
+        self.placement.put = replaced
+        result = self.sync(foreign=True)
+        self.assertEqual([], self.among(result, 'foreign_aggregate'))
+        self.assertEqual(frozenset(), result.removable)
+
     def test_aggregate_that_a_user_creates_meanwhile(self):
         """Nova has it: what was read before is no reason to remove it."""
         self.sync()

@@ -145,10 +145,23 @@ class TestHosts(doubles.TestCase):
 
     def test_what_is_kept_of_a_changed_provider(self):
         """Aggregates that were never nova's, beside those that it gets."""
-        self.assertEqual({}, self.converge('h1').kept)
+        self.assertEqual({'n1': set()}, self.converge('h1').kept)
         self.placement.create('n1', 'foreign')
         self.assertEqual({'n1': {'foreign'}}, self.converge('h1').kept)
         self.assertEqual({}, self.converge('h1').kept)
+
+    def test_what_is_kept_is_what_was_read_last(self):
+        """Another client has replaced what the first read found."""
+        for aggregates in (), ('a',), ('other',):
+            self.placement.create('n1', 'foreign')
+
+            def interfere(provider, aggregates=aggregates):
+                self.placement.before_put = lambda provider: None
+                self.placement.write('n1', aggregates)
+
+            self.placement.before_put = interfere
+            self.assertEqual({'n1': {*aggregates} - {'a'}},
+                             self.converge('h1').kept)
 
     def test_without_prune_nothing_is_removed(self):
         """A sync that may not prune only adds."""
@@ -319,9 +332,10 @@ class TestHosts(doubles.TestCase):
         for write in self.hand_over, self.record:
             row = write('h1', ['n1'])
             self.placement.create('n1')
-            self.placement.before_put = lambda provider: self.conf.set_override(
-                'connection', 'sqlite:////proc/journal',
-                'aggregate_mirror_database')
+            self.placement.before_put = (
+                lambda provider: self.conf.set_override(
+                    'connection', 'sqlite:////proc/journal',
+                    'aggregate_mirror_database'))
             drained = row_drain.drain(reconciler.Reconciler(
                 self.journal.ledger, self.nova, self.placement,
                 self.open_journal().rows), [row])
