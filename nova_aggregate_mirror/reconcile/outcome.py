@@ -131,5 +131,4 @@ def _reason(truth: source.Nova, node: str) -> exceptions.MirrorError:
     """Return why a node was left alone that nothing failed for."""
     if node in truth.unknown:
         return exceptions.CellUnavailable.of_any(truth.cells_down)
-    return exceptions.GenerationConflict(
-        'nova reported it only in the last attempt')
+    return exceptions.Retriable('nova reported it only in the last attempt')
