@@ -86,11 +86,7 @@ class DatabaseSource(host_database.HostSource):
         with self._api.reading() as api:
             if api.dialect.name not in ('mysql', 'mariadb'):
                 return 0, 0
-            # Each answer is a row of name and value; MySQL has no such row.
-            rows = [api.execute(statement).one_or_none()
-                    for statement in (GALERA, SYNC_WAIT)]
-            nodes, sync_wait = (int(row[1]) if row else 0 for row in rows)
-            return nodes, sync_wait
+            return _number(api, GALERA), _number(api, SYNC_WAIT)
 
     def zones(self) -> Zones:
         """Read aggregate UUID to availability zone, where one is set."""
@@ -106,29 +102,28 @@ class DatabaseSource(host_database.HostSource):
             mapped = {host: by_id[cell_id] for host, cell_id
                       in api.execute(MAPPED) if cell_id in by_id}
             members = aggregates.members
-            unmapped = members.keys() - mapped.keys()
             # A member may have another spelling than the host.
-            any_case = api.execute(SPELLINGS) if unmapped else ()
+            any_case = (api.execute(SPELLINGS)
+                        if members.keys() - mapped.keys() else ())
             spellings = {host.casefold(): host for host, in any_case}
         rows, down = self._cells.rows(
             dict.fromkeys(by_id.values(), _every_node), full=True)
         homes = {host: cell.name for host, cell in mapped.items()}
         located = host_database.snapshot(
             aggregates, rows, homes, down, members)
-        at_home = {
+        in_other_cells = {row.host for row in rows} - {
             row.host for row in rows if homes.get(row.host) == row.cell}
+        unmapped = frozenset(
+            host for host in members if host not in homes
+            or (host in in_other_cells and homes[host] not in down))
         # Nova looks up a host mapping in MySQL, which ignores case.
-        names = {host.casefold() for host in homes}
+        mapped_names = {host.casefold() for host in homes}
         nodes_unmapped = frozenset(
             node for node, host in located.nodes.items()
-            if host.casefold() not in names)
-        in_other_cells = {
-            row.host for row in rows
-            if row.host in members and row.host not in at_home
-            and homes.get(row.host) not in down}
+            if host.casefold() not in mapped_names)
         nova = dataclasses.replace(
-            located, unmapped=frozenset(unmapped | in_other_cells),
-            nodes_unmapped=nodes_unmapped, cells=len(by_id))
+            located, unmapped=unmapped, nodes_unmapped=nodes_unmapped,
+            cells=len(by_id))
         if not nova.lost():
             return nova
         # Services, and nodes with their names instead of UUIDs.
@@ -150,6 +145,12 @@ class DatabaseSource(host_database.HostSource):
             dict.fromkeys(existing, names_of), full=True)
         # They have names instead of hosts.
         return {row.node: row.host for row in rows}
+
+
+def _number(api: Any, statement: Any) -> int:
+    """Return the value that SHOW has; 0 if the server does not know it."""
+    row = api.execute(statement).one_or_none()
+    return int(row[1]) if row else 0
 
 
 def _every_node(cell: Any) -> cells.Nodes:
