@@ -96,11 +96,11 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     pending = {association.provider for association in differences
                if association.state is associations.State.PENDING}
     # Neither a sync nor nova-compute can repair these.
-    add_contradictions(outcome, {
-        **survey.name_conflicts(
-            mirror.nova, mirror.placement, pending, compared.nova),
-        **compared.contradictions(),
-        **survey.denials(mirror, compared, outcome.missing)})
+    add_contradictions(outcome, survey.name_conflicts(
+        mirror.nova, mirror.placement, pending, compared.nova))
+    add_contradictions(outcome, compared.contradictions())
+    add_contradictions(
+        outcome, survey.denials(mirror, compared, outcome.missing))
     removable = (survey.find_foreign(mirror, compared, outcome)
                  if request.foreign else frozenset[str]())
     if request.feeds_ledger and not compared.hosts and not compared.only:
@@ -205,17 +205,16 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
     if nodes:
         text += '; ' + plurals.count(len(nodes), 'differs', 'differ')
     mirror.display.step(text, len(nodes))
-    differing, repaired = frozenset(nodes), Outcome()
+    differing = frozenset(nodes)
     failing = {node: error for node, error in request.failing.items()
                if node in differing}
     healthy = [node for node in nodes if node not in failing]
+    repaired = Outcome()
     for hosts in _groups(mirror, compared.dirty(healthy)):
         repaired.add(mirror.converge(hosts, mode))
     if not repaired.outage:
         # Those silent in this sync have another try, after all others.
-        silent = _silent(repaired)
-        failing |= {node: repaired.failed[Subject(PROVIDER, node)]
-                    for node in nodes if node in silent}
+        failing |= _silent(repaired)
     repaired.add(_retry_failing(mirror, compared, failing, request, mode))
     if mode.prune:
         repaired.add(_remove(mirror, compared.expired, mode), whole=False)
@@ -263,11 +262,10 @@ def _remove(mirror: reconciler.Reconciler, aggregates: abc.Iterable[str],
     return outcome
 
 
-def _silent(outcome: Outcome) -> frozenset[str]:
-    """Return the providers that did not answer, or not while others did."""
-    return frozenset(
-        subject.name for subject, error in outcome.failed.items()
-        if subject.kind == PROVIDER and error.is_outage)
+def _silent(outcome: Outcome) -> dict[str, exceptions.MirrorError]:
+    """Map the providers that did not answer, while others did, to why."""
+    return {subject.name: error for subject, error in outcome.failed.items()
+            if subject.kind == PROVIDER and error.is_outage}
 
 
 def _keep_unremoved(outcome: Outcome, removal: Outcome,
@@ -279,7 +277,8 @@ def _keep_unremoved(outcome: Outcome, removal: Outcome,
     for subject, error in removal.failed.items():
         present = outcome.current.get(
             subject.name, compared.current.get(subject.name, frozenset()))
-        if present & compared.deleted - removed.get(subject.name, set()):
+        remaining = present - removed.get(subject.name, set())
+        if remaining & compared.deleted:
             outcome.failed[subject] = error
             outcome.unwritten |= removal.unwritten & {subject}
 
@@ -291,15 +290,19 @@ def _groups(mirror: reconciler.Reconciler, hosts: list[journal.Dirty]
     Hosts with journal rows are mirrored by the drain, too, unless their
     providers fail; a large host needs two requests for each compute node.
     """
-    groups: list[list[journal.Dirty]] = [[], [], []]
-    journaled = frozenset[str]()
+    first, journaled, large = [], [], []
+    hosts_with_rows = frozenset[str]()
     if mirror.rows and len(hosts) > 1:
         with contextlib.suppress(exceptions.JournalUnavailable):
-            journaled = mirror.rows.hosts()
+            hosts_with_rows = mirror.rows.hosts()
     for host in hosts:
-        is_large = len(host.nodes) >= MANY_NODES
-        groups[2 if is_large else host.host in journaled].append(host)
-    return groups
+        if len(host.nodes) >= MANY_NODES:
+            large.append(host)
+        elif host.host in hosts_with_rows:
+            journaled.append(host)
+        else:
+            first.append(host)
+    return [first, journaled, large]
 
 
 def _retry_failing(mirror: reconciler.Reconciler, compared: Comparison,
@@ -334,6 +337,7 @@ def add_contradictions(
         outcome: Outcome,
         conflicts: abc.Mapping[str, exceptions.MirrorError]) -> None:
     """Add providers that cannot be mirrored, to the reason."""
-    outcome.unwritten |= {Subject(PROVIDER, node) for node in conflicts}
-    outcome.failed |= {
-        Subject(PROVIDER, node): exc for node, exc in conflicts.items()}
+    failed = {Subject(PROVIDER, node): error
+              for node, error in conflicts.items()}
+    outcome.failed |= failed
+    outcome.unwritten |= failed.keys()

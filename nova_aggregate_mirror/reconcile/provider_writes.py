@@ -147,7 +147,7 @@ def _plan(states: States, truth: source.Nova, owned: frozenset[str],
 
 
 def remove(context: context.Context, uuid: str, mode: Mode,
-           silent: frozenset[str] = frozenset()) -> Outcome:
+           silent: abc.Iterable[str] = ()) -> Outcome:
     """Remove an aggregate that nova does not have from every provider.
 
     This includes providers that are not compute nodes, as the mirroring spec
@@ -172,7 +172,8 @@ def remove(context: context.Context, uuid: str, mode: Mode,
     error = answers.failures.get(uuid)
     try:
         for members in answers.results.values():
-            _Rounds(context, decide, mode, outcome).run(members - silent)
+            _Rounds(context, decide, mode, outcome).run(
+                members.difference(silent))
     except exceptions.MirrorError as exc:
         error = exc
     error = error or outcome.outage

@@ -113,8 +113,8 @@ class Result:
             len(self.select(State.MISSING)), len(self.select(State.STALE)),
             *verbs)
         if not text and self.judgement == 'partial':
-            text = ('No association was changed' if self.request.write
-                    else 'No association would be changed')
+            text = 'No association %s changed' % (
+                'was' if self.request.write else 'would be')
         elif text and not self.request.write:
             text = 'Placement differs from nova: ' + text
         lines = [text + '.'] if text else []
@@ -160,13 +160,12 @@ class Result:
     @functools.cached_property
     def unprocessed(self) -> list[str]:
         """Hosts and deleted aggregates that an interruption skipped."""
-        hosts = {dirty.host for dirty, exc in self.outcome.unfinished.items()
+        names = {dirty.host for dirty, exc in self.outcome.unfinished.items()
                  if isinstance(exc, exceptions.Stopped)}
-        aggregates = {subject.name for subject, exc
-                      in self.outcome.failed.items()
-                      if subject.kind == outcome.AGGREGATE
-                      and isinstance(exc, exceptions.Stopped)}
-        return sorted(hosts | aggregates)
+        names |= {subject.name for subject, exc in self.outcome.failed.items()
+                  if subject.kind == outcome.AGGREGATE
+                  and isinstance(exc, exceptions.Stopped)}
+        return sorted(names)
 
     @functools.cached_property
     def problems(self) -> list[Problem]:
@@ -192,19 +191,18 @@ class Result:
         for host in nova.lost():
             text, step = nova.obstacles.get(
                 host, ('nova does not find its compute node', ''))
-            yield Problem(host, 'Host %s: %s' % (host, text), step,
-                          exit_status.NOT_MAPPED if host in nova.unmapped
-                          else exit_status.NO_NODE)
+            status = (exit_status.NOT_MAPPED if host in nova.unmapped
+                      else exit_status.NO_NODE)
+            yield Problem(host, 'Host %s: %s' % (host, text), step, status)
         # A provider has an association for each of its aggregates.
         pending = {(association.provider, ', '.join(association.hosts))
                    for association in self.select(State.PENDING)}
         for provider, names in sorted(pending):
-            if Subject(outcome.PROVIDER, provider) in self.outcome.failed:
-                continue
-            yield Problem(
-                provider, 'Host %s: compute node %s has no resource provider '
-                'yet' % (names, provider), NO_PROVIDER,
-                exit_status.NO_PROVIDER)
+            text = 'Host %s: compute node %s has no resource provider yet' % (
+                names, provider)
+            if Subject(outcome.PROVIDER, provider) not in self.outcome.failed:
+                yield Problem(
+                    provider, text, NO_PROVIDER, exit_status.NO_PROVIDER)
 
     def _failed(self) -> abc.Iterator[Problem]:
         """List what failed: comparison, cells, removals and writes."""
