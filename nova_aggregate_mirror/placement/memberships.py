@@ -28,31 +28,27 @@ def read(placement: client.Client, used: frozenset[str],
     # Before ``_by_provider``, which sets it, after a failure to infinity.
     is_count_unknown = placement.provider_count == math.inf
     known = _by_provider(placement, used, unused, each)
-    likely = sorted(used - known.keys())
     rare = sorted(unused - used - known.keys())
-    first = _ask(placement, placement.members, likely, each)
     chunks = [tuple(rare[start:start + client.MANY])
               for start in range(0, len(rare), client.MANY)]
     lists = _ask(placement, lambda chunk: placement.members(*chunk), chunks,
                  each)
-    # The providers of a list do not tell which of its aggregates they are in:
-    # these are read one by one, like those of a list that failed.
-    single: list[str] = []
+    single = sorted(used - known.keys())
     for chunk in chunks:
+        # The providers of a list do not tell which of its aggregates they are
+        # in. They are read one by one, like those of a list that failed.
         if chunk not in lists.results or lists.results[chunk]:
             single += chunk
-    second = _ask(placement, placement.members, single, each)
+    answers = _ask(placement, placement.members, single, each)
     memberships: dict[str, set[str]] = {}
-    for aggregate, members in {
-            **known, **first.results, **second.results}.items():
+    for aggregate, members in {**known, **answers.results}.items():
         for provider in members:
             memberships.setdefault(provider, set()).add(aggregate)
     if is_count_unknown:
         # At least; the next read lists the providers if that may pay.
         placement.provider_count = len(memberships)
     return ({provider: frozenset(memberships[provider])
-             for provider in sorted(memberships)},
-            first.failures | second.failures)
+             for provider in sorted(memberships)}, answers.failures)
 
 
 def _by_provider(placement: client.Client, used: frozenset[str],
