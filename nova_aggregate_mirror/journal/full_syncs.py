@@ -70,14 +70,11 @@ class Entry:
         Without merging, an agent that finds no difference once a minute would
         soon push every relevant entry out of the history.
         """
-        quiet = self.observed or not (self.added or self.removed)
-        return quiet and self._key() == before._key()
-
-    def _key(self) -> tuple[object, ...]:
+        is_quiet = self.observed or not (self.added or self.removed)
         # Reasons are not compared: they may contain a time or a port.
-        return (self.command, self.host, self.added, self.removed, self.stale,
-                self.failed, self.status, self.compared, self.mode,
-                self.removals)
+        return is_quiet and self == dataclasses.replace(
+            before, started_at=self.started_at, ended_at=self.ended_at,
+            seconds=self.seconds, reason=self.reason, passes=self.passes)
 
 
 def add(database: engine.Database, entry: Entry, keep: int = KEEP) -> None:
@@ -92,22 +89,22 @@ def add(database: engine.Database, entry: Entry, keep: int = KEEP) -> None:
         reason=rows.storable(entry.reason),
         removals=rows.storable(entry.removals, REMOVALS_LENGTH))
 
-    last = _NEWEST.limit(1)
+    newest = _NEWEST.limit(1)
     if entry.mode:
         # The entries of two leaders of different modes alternate.
-        last = last.where(_SYNCS.mode.in_(['', entry.mode]))
+        newest = newest.where(_SYNCS.mode.in_(['', entry.mode]))
 
     def work(connection: Any) -> None:
-        row, merged = connection.execute(last).first(), entry
+        row, addition = connection.execute(newest).first(), entry
         if row and entry.continues(_entry(row)):
-            # Unless another process has counted a pass in it, it is inserted
-            # again below, with an ID that makes it the newest.
+            # The addition replaces it, unless another process has meanwhile.
             deletion = sa.delete(models.syncs).where(
                 _SYNCS.id == row.id, _SYNCS.passes == row.passes)
             if connection.execute(deletion).rowcount:
-                merged = dataclasses.replace(
+                addition = dataclasses.replace(
                     entry, started_at=row.started_at, passes=row.passes + 1)
-        connection.execute(sa.insert(models.syncs), dataclasses.asdict(merged))
+        connection.execute(
+            sa.insert(models.syncs), dataclasses.asdict(addition))
         # Rows are counted: IDs may have gaps, for example on Galera.
         ids = _NEWEST.with_only_columns(_SYNCS.id)
         surplus = connection.scalar(ids.offset(keep).limit(1))
