@@ -12,7 +12,6 @@ from typing import Any
 from nova_aggregate_mirror import causes
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import backoff
-from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.source import cells
 
 AT_ONCE = 1.0
@@ -31,13 +30,14 @@ class Threads:
     it is queried, but waited for only one second, and that not during its
     back-off. An error after a wait is no answer: the driver gave up.
 
-    :param timeout: seconds to wait for the nodes of a whole cell
-    :param wait_for_some: seconds to wait for the nodes of some hosts
+    :param timeout: seconds to wait for the nodes of a cell
+    :param wait_for_some: at most, for the nodes of some hosts
     """
 
-    def __init__(self, timeout: float, wait_for_some: float) -> None:
+    def __init__(self, timeout: float, wait_for_some: float = math.inf
+                 ) -> None:
         self._timeout = timeout
-        self._wait_for_some = wait_for_some
+        self._wait_for_some = min(timeout, wait_for_some)
         self._running: set[tuple[str, bool]] = set()
         self._silent: dict[str, backoff.Backoff] = {}
 
@@ -121,9 +121,3 @@ class Threads:
             self._running.discard((name, full))
             raise
         return True
-
-
-def reader(limits: engines.Limits, skip_late: bool) -> cells.Read:
-    """Return what reads cells in threads; see ``cells.Cells``."""
-    return Threads(limits.answer, min(
-        limits.answer, LATEST if skip_late else math.inf)).read

@@ -66,12 +66,13 @@ class DatabaseSource(host_database.HostSource):
 
     def __init__(self, limits: engines.Limits = engines.Limits(answer=60.0),
                  threads: bool = False, skip_late: bool = False) -> None:
-        longest = cell_threads.SOON if skip_late else math.inf
-        super().__init__(
-            limits, dataclasses.replace(
-                limits, answer=min(limits.answer, longest)),
-            cell_threads.reader(limits, skip_late)
-            if threads else cells.read_in_order)
+        soon = latest = math.inf
+        if skip_late:
+            soon, latest = cell_threads.SOON, cell_threads.LATEST
+        read = (cell_threads.Threads(limits.answer, latest).read if threads
+                else cells.read_in_order)
+        super().__init__(limits, dataclasses.replace(
+            limits, answer=min(limits.answer, soon)), read)
 
     def with_hosts(self) -> frozenset[str]:
         with self._api.reading() as api:

@@ -100,7 +100,7 @@ class DatabaseServers:
     def __init__(self, limits: engines.Limits) -> None:
         self._api = connections.api_database(limits.answer)
         self._cells = cells.Cells(
-            limits, read=cell_threads.reader(limits, skip_late=False))
+            limits, read=cell_threads.Threads(limits.answer).read)
         self.cells_down: dict[str, exceptions.Failure] = {}
         """Cells that did not answer so far."""
 
