@@ -68,27 +68,25 @@ class SyncedLedger(ledger.DatabaseLedger, journal.Ledger):
         present, empty, now = frozenset(present), frozenset(empty), self._now()
 
         def work(connection: Any) -> set[str]:
-            rows = {row.aggregate_uuid: row
-                    for row in connection.execute(_ENTRIES)}
-            invalid = rows.keys() - ledger.valid(rows)
-            _execute(connection, _FORGET, invalid)
-            for text in invalid:
-                del rows[text]
-            since = {uuid: row.absent_since for uuid, row in rows.items()}
-            absent = since.keys() - present
-            # A time in the future was recorded before the clock was set back.
-            newly_absent = [uuid for uuid in absent
-                            if since[uuid] is None or since[uuid] > now]
+            forgotten, newly_absent, returned = set(), [], []
+            marks: dict[str, float] = {}
+            for row in connection.execute(_ENTRIES).all():
+                uuid, since = row.aggregate_uuid, row.absent_since
+                if not uuids.is_uuid(uuid):
+                    forgotten.add(uuid)
+                elif uuid in present:
+                    if since is not None:
+                        returned.append(uuid)
+                    if row.deleted_at is not None:
+                        marks[uuid] = row.deleted_at
+                elif since is None or since > now:
+                    # Also of a clock that has been set back since.
+                    newly_absent.append(uuid)
+                elif uuid in empty and since < now - FORGET_AFTER:
+                    forgotten.add(uuid)
             _execute(connection, _SET_ABSENT, newly_absent, since=now)
-            returned = [uuid for uuid in since.keys() & present
-                        if since[uuid] is not None]
             _execute(connection, _SET_ABSENT, returned, since=None)
-            forgotten = {uuid for uuid in absent & empty
-                         if (since[uuid] or now) < now - FORGET_AFTER}
             _execute(connection, _FORGET, forgotten)
-            marks = {uuid: rows[uuid].deleted_at
-                     for uuid in rows.keys() & present
-                     if rows[uuid].deleted_at is not None}
             # Only if the mark is still the one that was read.
             for uuid, deleted_at in sorted(self._outdated(marks).items()):
                 connection.execute(_UNMARK, {'uuid': uuid, 'mark': deleted_at})
