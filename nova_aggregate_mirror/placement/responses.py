@@ -88,6 +88,7 @@ def _refusal(call: errors.Call, response: requests.Response,
         # Something else than placement has answered.
         kind = exceptions.MalformedAnswer
     refusal = errors.unexpected(call, response, detail, kind, cause)
-    # Placement has said so, after it has read the request.
-    refusal.may_have_moved = not (cause or error and status == 400)
+    # Only placement itself understands the request.
+    is_understood = bool(cause) or (status == 400 and bool(error))
+    refusal.may_have_moved = not is_understood
     return refusal
