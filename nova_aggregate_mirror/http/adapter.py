@@ -89,9 +89,10 @@ class _FreshPool:
 @functools.cache
 def _bounded_pool(pool: Any) -> Any:
     """Derive a class of connection pools with bounded connections."""
-    return type('BoundedPool', (_FreshPool, pool), {
-        'ConnectionCls': type('BoundedConnection', (
-            _BoundedConnection, pool.ConnectionCls), {})})
+    connection = type(
+        'BoundedConnection', (_BoundedConnection, pool.ConnectionCls), {})
+    return type(
+        'BoundedPool', (_FreshPool, pool), {'ConnectionCls': connection})
 
 
 def _bound_pools(manager: urllib3.PoolManager) -> None:

@@ -66,8 +66,7 @@ class Call:
         if kind is exceptions.OutOfTime and deadline.is_budget():
             cause = cause.in_call()
         step = self.step or cause.step_for(party)
-        error_class = self.kind or kind
-        error = error_class(
+        error = (self.kind or kind)(
             observation[:_LONGEST].rstrip('. '),
             _address(party.name, self.url),
             without_secrets(self.occasion), step=step, kind=cause.kind)
@@ -289,16 +288,18 @@ def _failed_call(call: Call, kind: Kind, exc: Exception,
     """Return the call with the request, and the party, that failed."""
     party, occasion, url = call.party(), call.occasion, exchange.url
     path = occasion.partition(' ')[2]
-    if exchange.is_login:
-        occasion = 'getting a token' if exchange.cause else occasion
-    elif url and path[:1] == '/' and path not in url:
-        # Discovery has a path of its own.
+    # Discovery has a path of its own.
+    is_discovery = path.startswith('/') and path not in url
+    if exchange.is_login and exchange.cause:
+        occasion = 'getting a token'
+    elif url and is_discovery and not exchange.is_login:
         occasion = '%s %s' % (exchange.method,
                               urllib.parse.urlsplit(url).path or '/')
-    if kind is exceptions.DeadlineExceeded and not exchange.cause and (
-            exchange.has_login or not url):
-        # It is unknown which was slow: a thread also waits for a token that
-        # another thread requests.
+    # A thread also waits for a token that another thread requests.
+    may_be_keystone = exchange.has_login or not url
+    if (kind is exceptions.DeadlineExceeded and may_be_keystone
+            and not exchange.cause):
+        # It is unknown which was slow.
         name, url = 'keystone or %s' % party.name, ''
         party = dataclasses.replace(party, name=name, server=name)
     elif isinstance(exc, library_errors.CATALOG) and not exchange.cause:

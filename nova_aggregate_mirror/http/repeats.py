@@ -41,11 +41,11 @@ def repeating(read: abc.Callable[Parameters, Result]
                 return read(*args, **kwargs)
             except exceptions.MirrorError as exc:
                 if exc.failure.kind == causes.OUT_OF_TIME.kind:
-                    # What took the time is the cause; it has this frame.
                     try:
+                        # What took the time is the cause.
                         raise earlier or exc from None
                     finally:
-                        earlier = None
+                        earlier = None  # Its traceback refers to this frame.
                 pause = exc.retry_after
                 if not left:
                     # The caller need not pause for it once more.
