@@ -180,19 +180,16 @@ def complete(nova: source.Nova, differences: abc.Iterable[Association],
     :param unknown: compute nodes, hosts and aggregates that could not be
         compared
     """
-    associations = list(differences)
+    associations, unknown = list(differences), frozenset(unknown)
     pairs = {association.pair for association in associations}
     for node in nova.nodes:
-        is_unknown = node in unknown or any(
-            host in unknown for host in nova.hosts_of(node))
+        names = {node, *nova.hosts_of(node)}
         for uuid in nova.wanted(node):
-            if (node, uuid) in pairs:
-                continue
-            state = State.IN_SYNC
-            if is_unknown or uuid in unknown:
-                state = State.UNKNOWN
-            associations.append(_association(nova, node, uuid, state))
-    nodeless = nova.nodeless() - frozenset(unknown)
+            if (node, uuid) not in pairs:
+                state = (State.IN_SYNC if unknown.isdisjoint({*names, uuid})
+                         else State.UNKNOWN)
+                associations.append(_association(nova, node, uuid, state))
+    nodeless = nova.nodeless() - unknown
     hosts_with_node = frozenset().union(*map(nova.hosts_of, nova.nodes))
     for host in nova.members.keys() - hosts_with_node:
         state = State.NO_NODE if host in nodeless else State.UNKNOWN

@@ -108,11 +108,10 @@ class Comparison:
         changes = (plan.change(self.nova, node, self.current[node], self.owned,
                                only=self.only)
                    for node in sorted(self.nodes & self.current.keys()))
-        unread = frozenset(self.unread_aggregates)
-        if unread:
-            # Whether a provider has them is not known.
-            changes = (without(change, unread) for change in changes)
-        return [change for change in changes if change]
+        # Whether a provider is in those that are unread is not known.
+        known = (without(change, self.unread_aggregates.keys())
+                 for change in changes)
+        return [change for change in known if change]
 
     def contradictions(self) -> abc.Mapping[str, exceptions.Contradiction]:
         """Describe the providers whose hosts are in different aggregates."""
@@ -142,8 +141,7 @@ class Comparison:
 
     def requested(self, aggregates: frozenset[str]) -> frozenset[str]:
         """Return those of the aggregates that were requested, and read."""
-        if self.unread_aggregates:
-            aggregates = aggregates - self.unread_aggregates.keys()
+        aggregates = aggregates.difference(self.unread_aggregates)
         return aggregates & self.only if self.only else aggregates
 
     def requested_nova(self) -> source.Nova:

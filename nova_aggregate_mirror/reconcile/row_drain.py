@@ -81,7 +81,6 @@ def waiting(result: outcome.Outcome) -> set[journal.Dirty]:
 def write_journal(result: outcome.Outcome, write: abc.Callable[[], None]
                   ) -> None:
     """Write to the journal; record a failure without aborting the run."""
-    try:
-        write()
-    except exceptions.JournalUnavailable as exc:
-        result.failed[outcome.JOURNAL] = exc
+    failure = exceptions.failure_of(write, exceptions.JournalUnavailable)
+    if failure:
+        result.failed[outcome.JOURNAL] = failure

@@ -159,22 +159,26 @@ def name_conflicts(names_of: source.Source, placement: client.Client,
             with contextlib.suppress(exceptions.RequestRejected):
                 others = placement.providers(name=name)
             for other in sorted(others - {node}):
-                owner, step = 'another one', ''
-                if other in nova.compute_nodes():
-                    owner = 'that of another compute node, %s,' % other
-                elif nova.unread:
-                    owner = 'another one, %s, which %s,' % (
-                        other, problems.owner(nova))
-                else:
-                    step = REPLACE.format(
-                        name=shlex.quote(name + '-old'), other=other)
-                conflicts[node] = exceptions.Contradiction(
-                    'its nova-compute cannot create the resource provider, '
-                    'because %s has the name %s' % (owner, name), step=step)
+                conflicts[node] = _name_conflict(nova, name, other)
     except exceptions.MirrorError as exc:
         # Only the report of pending providers depends on it.
         LOG.debug('Names of resource providers could not be read: %s', exc)
     return conflicts
+
+
+def _name_conflict(nova: source.Nova, name: str, other: str
+                   ) -> exceptions.Contradiction:
+    """Describe that a provider has the name of a compute node without one."""
+    owner, step = 'another one', ''
+    if other in nova.compute_nodes():
+        owner = 'that of another compute node, %s,' % other
+    elif nova.unread:
+        owner = 'another one, %s, which %s,' % (other, problems.owner(nova))
+    else:
+        step = REPLACE.format(name=shlex.quote(name + '-old'), other=other)
+    return exceptions.Contradiction(
+        'its nova-compute cannot create the resource provider, because %s has '
+        'the name %s' % (owner, name), step=step)
 
 
 def denials(context: context.Context, compared: comparison.Comparison,
