@@ -119,10 +119,8 @@ class DatabaseServers:
             # Cell0 has the servers that were never on a host.
             mappings = [*map(cells.cell_of, api.execute(statements.CELLS))]
         query = functools.partial(_uuids, statement=_SERVERS_NAMED, name=name)
-        uuids = set()
-        for cell in mappings:
-            uuids.update(self._ask(cell, query, ()))
-        return sorted(uuids)
+        uuids = [self._ask(cell, query, ()) for cell in mappings]
+        return sorted(set[str]().union(*uuids))
 
     def consumers(self, uuids: abc.Collection[str]
                   ) -> abc.Mapping[str, Consumer]:
