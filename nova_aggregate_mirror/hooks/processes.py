@@ -128,7 +128,7 @@ class Process:
         # Two operations, of which one reverted the other, may both have found
         # no change. The later one sees the row of the other, or its write: the
         # rows come first, because a row is closed after its write.
-        if self.rows.has_others([row.id]):
+        if self.rows.has_others(row):
             return False
         try:
             return all(

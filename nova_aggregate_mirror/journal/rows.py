@@ -27,8 +27,7 @@ DELETE = sa.delete(models.dirty).where(IDS)
 _HAND_OVER = sa.update(models.dirty).where(ID).values(
     running=False, attempts=_DIRTY.attempts + 1,
     last_error=sa.bindparam('error'), mirrored_at=None)
-_OTHERS = sa.select(_DIRTY.id).where(
-    _DIRTY.id.not_in(engines.SOME)).limit(1)
+_OTHERS = sa.select(_DIRTY.id).where(~ID).limit(1)
 
 
 class Rows:
@@ -99,9 +98,9 @@ class Rows:
 
         self._database.run(work)
 
-    def has_others(self, ids: abc.Iterable[str]) -> bool:
-        """Check whether the journal has any row except the given rows."""
-        return bool(self._read(_OTHERS, some=sorted(ids)))
+    def has_others(self, row: journal.Row) -> bool:
+        """Check whether the journal has any row but the given one."""
+        return bool(self._read(_OTHERS, row=row.id))
 
     def _read(self, statement: Any, **values: Any) -> list[Any]:
         return self._database.run(

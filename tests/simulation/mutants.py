@@ -145,13 +145,13 @@ def _only_differences(real, what, mode=provider_writes.Mode(), *args):
 
 def spares_next_to_others(parts: Parts) -> None:
     """Without rule 5: a change and its reversal count as no change."""
-    parts.journal.rows.has_others = lambda ids: False
+    parts.journal.rows.has_others = lambda row: False
 
 
 def spares_without_a_second_look(parts: Parts) -> None:
     """Without rule 5: the generation is not read again."""
     parts.are_settled = lambda spared, row: (
-        not parts.journal.rows.has_others([row.id]))
+        not parts.journal.rows.has_others(row))
 
 
 def spares_what_placement_has(parts: Parts) -> None:
