@@ -179,7 +179,7 @@ class Mirror:
         process = request.process
         row = process.rows.make(journal.Dirty(
             operation.host, request.nodes, operation.request_id))
-        uuids = {scope.aggregate_uuid} - {''} if scope else set[str]()
+        uuids = [scope.aggregate_uuid] if scope else []
         may_exist = False
         if request.failure:
             process.ledger.defer(uuids)
@@ -213,7 +213,7 @@ class Mirror:
 
     def _converge(self, operation: contract.Operation, request: _ApiRequest,
                   state: _State) -> None:
-        """Converge and close, or remove the aggregate from every provider."""
+        """Converge and close, or remove the aggregate; raise what fails."""
         process, row = request.process, state.row
 
         def reconcile() -> outcome.Outcome:
@@ -231,8 +231,8 @@ class Mirror:
         for error in errors.values():
             # Without a record, a row that cannot be closed is no failure: the
             # host is converged, and ``_record`` has logged why.
-            if state.recorded or not isinstance(
-                    error, exceptions.JournalUnavailable):
+            is_of_journal = isinstance(error, exceptions.JournalUnavailable)
+            if state.recorded or not is_of_journal:
                 raise error
         for node in sorted(result.pending):
             LOG.warning('%s: placement has no resource provider %s; '
