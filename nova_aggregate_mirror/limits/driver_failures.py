@@ -118,21 +118,20 @@ def of_database(exc: BaseException, waited: float = 0.0,
     :param waited: seconds that passed before the error
     :param handled: the error that was handled when the database was called
     """
-    # An error that names a file is the cause, whatever led to it.
     errors = chain(exc, handled)
-    file = getattr(exc, 'file', None) or getattr(exc, 'filename', None)
-    for error in [exc] if file else errors:
+    # An error that names a file is the cause, whatever led to it.
+    names_file = getattr(exc, 'file', None) or getattr(exc, 'filename', None)
+    for error in [exc] if names_file else errors:
         cause = _of_driver(error)
         if cause == causes.silent(0):  # No driver tells how long.
             return causes.silent(waited)
         if cause:
             return cause
-    lines = str(exc).strip().splitlines()
+    lines = str(exc).strip().splitlines() or [type(exc).__name__]
     # With an @ in a password, the rest of the password is parsed as host.
-    text = re.sub(r'''(?<=['"])[^'"\s]*@(?=[^'"\s@]+['"])''', '',
-                  lines[0] if lines else type(exc).__name__)
-    is_file = any(isinstance(error, sqlite3.Error) for error in errors)
-    failure = causes.FILE_FAILED if is_file else causes.FAILED
+    text = re.sub(r'''(?<=['"])[^'"\s]*@(?=[^'"\s@]+['"])''', '', lines[0])
+    is_of_sqlite = any(isinstance(error, sqlite3.Error) for error in errors)
+    failure = causes.FILE_FAILED if is_of_sqlite else causes.FAILED
     return failure.with_detail(text)
 
 
