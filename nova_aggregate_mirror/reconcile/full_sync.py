@@ -270,7 +270,10 @@ def _silent(outcome: Outcome) -> dict[str, exceptions.MirrorError]:
 
 def _keep_unremoved(outcome: Outcome, removal: Outcome,
                     compared: Comparison) -> None:
-    """Restore failures of removals that successes about others cleared."""
+    """Restore failures to remove aggregates that providers still have.
+
+    The repair has cleared them where it was successful about others.
+    """
     removed: dict[str, set[str]] = {}
     for change in outcome.changes:
         removed.setdefault(change.provider, set()).update(change.remove)
@@ -317,13 +320,12 @@ def _retry_failing(mirror: reconciler.Reconciler, compared: Comparison,
     """
     outcome, nodes = Outcome(), list(failing)
     while nodes:
-        retried = mirror.converge(
-            compared.dirty(nodes[:RETRIED]), dataclasses.replace(
-                mode, retries=False, patience=request.time_to_retry()))
-        del nodes[:RETRIED]
+        batch, nodes = nodes[:RETRIED], nodes[RETRIED:]
+        retried = mirror.converge(compared.dirty(batch), dataclasses.replace(
+            mode, retries=False, patience=request.time_to_retry()))
         outcome.add(retried)
-        if request.time_to_retry() <= 0 or (
-                not retried.done and retried.outage):
+        is_outage = retried.outage and not retried.done
+        if is_outage or request.time_to_retry() <= 0:
             break
     if nodes:
         LOG.info('%s that failed before: not tried again',
