@@ -58,13 +58,13 @@ def _by_provider(placement: client.Client, used: frozenset[str],
 
     What it cannot tell is left out: all, after a request that failed.
     """
-    others = len(used) + math.ceil(len(unused - used) / client.MANY)
+    by_aggregate = len(used) + math.ceil(len(unused - used) / client.MANY)
     # A request for each provider, and one for their list.
-    if placement.provider_count + 1 >= others:
+    if placement.provider_count + 1 >= by_aggregate:
         return {}
     providers = placement.providers()
     placement.provider_count = len(providers)
-    if len(providers) + 1 >= others:
+    if len(providers) + 1 >= by_aggregate:
         return {}
     answers = _ask(placement, placement.get, sorted(providers), each)
     if answers.failures:
@@ -73,16 +73,16 @@ def _by_provider(placement: client.Client, used: frozenset[str],
             # The next pass does not read all the others in vain.
             placement.provider_count = math.inf
         return {}
-    known: dict[str, set[str]] = {uuid: set() for uuid in used | unused}
-    misspelled = set[str]()
+    members: dict[str, set[str]] = {uuid: set() for uuid in used | unused}
+    unknown = set[str]()
     for provider, state in answers.results.items():
-        for uuid in state.aggregates & known.keys():
-            known[uuid].add(provider)
-        misspelled |= set(map(
-            uuids.canonical, state.aggregates - known.keys()))
+        for uuid in state.aggregates & members.keys():
+            members[uuid].add(provider)
+        unknown |= state.aggregates - members.keys()
     # Whether placement finds another spelling depends on its database.
-    return {uuid: members for uuid, members in known.items()
-            if uuids.canonical(uuid) not in misspelled}
+    ambiguous = set(map(uuids.canonical, unknown))
+    return {uuid: providers for uuid, providers in members.items()
+            if uuids.canonical(uuid) not in ambiguous}
 
 
 def _ask(placement: client.Client,
