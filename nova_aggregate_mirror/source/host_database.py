@@ -105,8 +105,9 @@ class HostSource:
         records = _HostData()
         with self._api.reading() as api:
             records.read(api, hosts)
-            others = frozenset(aggregates) - {row[1] for row in records.rows}
-            records.rows += engines.select(api, statements.EXISTING, others)
+            unread = frozenset(aggregates).difference(
+                uuid for _id, uuid, *_names in records.rows)
+            records.rows += engines.select(api, statements.EXISTING, unread)
             candidates: list[cells.Cell] = []
             if hosts and down is None and records.mapped.keys() >= hosts:
                 candidates = sorted(set(records.mapped.values()))
