@@ -124,9 +124,8 @@ def compare(compared: comparison.Comparison, prune: bool = True
         add(State.FOREIGN_PROVIDER, provider,
             aggregates & nova.aggregates.keys())
         add(State.ABSENT, provider, aggregates - nova.aggregates.keys())
-    if compared.deleted:
-        for provider, aggregates in compared.current.items():
-            add(State.STALE, provider, aggregates & compared.deleted)
+    for provider, aggregates in compared.current.items():
+        add(State.STALE, provider, aggregates & compared.deleted)
     return sorted(associations.values())
 
 

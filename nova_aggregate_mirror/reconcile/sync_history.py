@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """History entries of full syncs, for agent and command."""
 
-import dataclasses
 import socket
 import time
 
@@ -45,14 +44,12 @@ def note(database: engine.Database, name: str, seconds: float,
     removals = result.select(State.STALE)
     is_partial = bool(request.hosts or request.aggregates
                       or result.interruption or result.not_compared)
-    entry = full_syncs.Entry(
+    listed = removals if request.write else removals[:MOST]
+    full_syncs.add(database, full_syncs.Entry(
         command(name, request), socket.gethostname(), ended - seconds, ended,
         seconds, added=len(result.select(State.MISSING)),
         removed=len(removals), stale=len(result.select(State.STALE_KEPT)),
         failed=len(result.problems), status=result.status(),
         reason=lines[0] if lines else '',
-        compared=request.write and not is_partial, mode=mode)
-    if not request.write:
-        removals = removals[:MOST]
-    full_syncs.add(database, dataclasses.replace(
-        entry, removals='\n'.join(map(str, removals))))
+        removals='\n'.join(map(str, listed)),
+        compared=request.write and not is_partial, mode=mode))
