@@ -155,12 +155,11 @@ class _Run(Generic[Item, Result]):
             # It is the same for each item.
             self.answers.outage = error
             return True
-        is_silent = error.is_outage
-        if isinstance(error, exceptions.OutOfTime):
+        is_silent, silence = error.is_outage, self.answers.silence
+        if isinstance(error, exceptions.OutOfTime) and isinstance(
+                silence, exceptions.DeadlineExceeded):
             # What took the time is the cause.
-            silence = self.answers.silence
-            error = silence if isinstance(
-                silence, exceptions.DeadlineExceeded) else error
+            error = silence
         if is_silent:
             self.answers.silence = error
         # Others, such as a 404, are answers about the item.
