@@ -115,9 +115,6 @@ def storable(text: str, length: int = ERROR_LENGTH) -> str:
 
 
 def _values(row: journal.Row) -> dict[str, Any]:
-    return {
-        'id': row.id, 'host': row.dirty.host,
-        'nodes': ','.join(sorted(row.dirty.nodes)),
-        'request_id': row.dirty.request_id, 'running': row.running,
-        'created_at': row.created_at, 'attempts': row.attempts,
-        'last_error': row.last_error, 'mirrored_at': row.mirrored_at}
+    values = dataclasses.asdict(row)
+    dirty = values.pop('dirty')
+    return {**values, **dirty, 'nodes': ','.join(sorted(row.dirty.nodes))}
