@@ -251,14 +251,12 @@ def _remove(mirror: reconciler.Reconciler, aggregates: abc.Iterable[str],
     :param aggregates: UUIDs; an aggregate that nova has is kept
     """
     outcome = Outcome()
-    outage: exceptions.MirrorError | None = None
     for uuid in sorted(aggregates):
-        if outage:
-            outcome.failed[Subject(AGGREGATE, uuid)] = outage
-            continue
-        removal = mirror.remove(uuid, mode, _silent(outcome))
-        outage = removal.outage
-        outcome.add(removal, whole=False)
+        if outcome.outage:
+            outcome.failed[Subject(AGGREGATE, uuid)] = outcome.outage
+        else:
+            removal = mirror.remove(uuid, mode, _silent(outcome))
+            outcome.add(removal, whole=False)
     return outcome
 
 

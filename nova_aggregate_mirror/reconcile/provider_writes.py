@@ -170,12 +170,9 @@ def remove(context: context.Context, uuid: str, mode: Mode,
         context.placement.members, [uuid], context.each, math.inf)
     outcome.outage = answers.outage
     error = answers.failures.get(uuid)
-    try:
-        for members in answers.results.values():
-            _Rounds(context, decide, mode, outcome).run(
-                members.difference(silent))
-    except exceptions.MirrorError as exc:
-        error = exc
+    for members in answers.results.values():
+        error = exceptions.failure_of(lambda: _Rounds(
+            context, decide, mode, outcome).run(members.difference(silent)))
     error = error or outcome.outage
     if error:
         outcome.failed[Subject(AGGREGATE, uuid)] = error
