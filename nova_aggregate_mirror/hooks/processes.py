@@ -87,10 +87,10 @@ class Process:
                 error, exceptions.OutOfTime):
             # A refusal may be slow, too: no route to it, or a slow proxy. With
             # a refused connection, the time was that of other parties.
-            is_slow = (error.failure.kind != causes.REFUSED.kind
-                       and self._now() - began > REFUSED_PAUSE)
-            is_slow |= isinstance(error, exceptions.DeadlineExceeded)
-            pause = self._hung if is_slow else self._refused
+            is_slow = (self._now() - began > REFUSED_PAUSE
+                       and error.failure.kind != causes.REFUSED.kind)
+            is_hung = is_slow or isinstance(error, exceptions.DeadlineExceeded)
+            pause = self._hung if is_hung else self._refused
             pause.extend(self._now(), error.failure)
         return result
 
