@@ -145,10 +145,10 @@ class Adapter(session.TCPKeepAliveAdapter):
         # not be below ``auth_url``.
         is_login = url.endswith('/auth/tokens') or (
             is_below and 'X-Auth-Token' not in request.headers)
-        bounded = super().send
+        send_once = super().send
 
         def send() -> requests.Response:
-            response = bounded(
+            response = send_once(
                 request, stream, _bounds(request, timeout), *args, **kwargs)
             if not stream:
                 _read_body(response)
