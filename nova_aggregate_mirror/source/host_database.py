@@ -75,7 +75,8 @@ class HostSource:
         members = {*hosts, None}
         others = [row for row in answer
                   if row.id is None and row.member in members]
-        own = next((row.aggregate for row in others if row.member is None), '')
+        uuid = next(
+            (row.aggregate for row in others if row.member is None), '')
         nova = source.Nova.of_aggregates(
             (row.aggregate_id, row.aggregate, row.aggregate_name, row.member)
             for row in others)
@@ -84,7 +85,7 @@ class HostSource:
         rows, down = self._cells.rows(queries) if host else ([], {})
         nodes = frozenset(row.node for row in rows if uuids.is_uuid(row.node))
         return source.Scope(
-            own if own in nova.aggregates else '', nodes, down,
+            uuid if uuid in nova.aggregates else '', nodes, down,
             members=frozenset[str]().union(*nova.members.values()),
             invalid_aggregates=nova.invalid_aggregates)
 
