@@ -126,7 +126,7 @@ class Drain:
         self._outage = False
         """Whether mirroring is suspended."""
         self._unusable: exceptions.MirrorError | None = None
-        """Why these could not be closed, since a row was mirrored."""
+        """Why these could not be written, since a row was mirrored."""
         self._unclosed: set[str] = set()
         self._suspension = lasting.Lasting(
             LOG.warning, 'Mirroring is suspended, operations stay in '
@@ -410,7 +410,7 @@ class Drain:
         """Record why rows are not in sync, and let them wait.
 
         :param errors: loses those that say nothing about their row
-        :raises JournalUnavailable: hosts are in sync, but no row is closed
+        :raises JournalUnavailable: hosts are in sync, but not their rows
         """
         failed = {row: error for row, error in errors.items()
                   if not error.cells}

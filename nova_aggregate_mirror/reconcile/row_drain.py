@@ -34,8 +34,6 @@ def drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
     result.add(mirror.converge(
         {row.dirty for row in running} - result.hosts.keys(),
         provider_writes.Mode(patience=patience)))
-    if mirror.rows:
-        _write_in_sync(result, running, locks, mirror.rows.set_mirrored)
     # A failure clears ``mirrored_at``; a stop or another cell does not.
     differing = {
         dirty for dirty, error in result.unfinished.items()
@@ -45,6 +43,8 @@ def drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
     if mirror.rows and unmirrored:
         write_journal(result, functools.partial(
             locks.write, mirror.rows.set_pending, unmirrored))
+    if mirror.rows:
+        _write_in_sync(result, running, locks, mirror.rows.set_mirrored)
     for error in locks.locked.values():
         result.failed.setdefault(outcome.JOURNAL, error)
     return result

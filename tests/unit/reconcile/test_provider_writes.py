@@ -345,6 +345,17 @@ class TestHosts(doubles.TestCase):
                           drained.unfinished.get(row.dirty))
             self.conf.clear_override('connection', 'aggregate_mirror_database')
 
+    def test_row_in_sync_whose_time_cannot_be_written(self):
+        """It stays mirrored: the journal failed, not the host."""
+        self.record('h1', ['n1'])
+        self.drain()
+        before = self.journal.rows.all()
+        self.useFixture(fixtures.MockPatchObject(
+            self.journal.rows, 'set_mirrored',
+            side_effect=exceptions.JournalUnavailable('lost')))
+        self.assertEqual([outcome.JOURNAL], list(self.drain().failed))
+        self.assertEqual(before, self.journal.rows.all())
+
     def test_node_that_comes_meanwhile_is_mirrored_too(self):
         """Nova's answer has the new node; its GET comes after that."""
         self.hand_over('h1', ['n1'])
