@@ -33,22 +33,27 @@ def read(placement: client.Client, used: frozenset[str],
               for start in range(0, len(rare), client.MANY)]
     lists = _ask(placement, lambda chunk: placement.members(*chunk), chunks,
                  each)
-    single = sorted(used - known.keys())
+    single: list[str] = []
     for chunk in chunks:
         # The providers of a list do not tell which of its aggregates they are
         # in. They are read one by one, like those of a list that failed.
         if chunk not in lists.results or lists.results[chunk]:
             single += chunk
-    answers = _ask(placement, placement.members, single, each)
+    # Apart, because each bears some requests without an answer.
+    likely = _ask(placement, placement.members,
+                  sorted(used - known.keys()), each)
+    others = _ask(placement, placement.members, single, each)
     memberships: dict[str, set[str]] = {}
-    for aggregate, members in {**known, **answers.results}.items():
+    for aggregate, members in {
+            **known, **likely.results, **others.results}.items():
         for provider in members:
             memberships.setdefault(provider, set()).add(aggregate)
     if is_count_unknown:
         # At least; the next read lists the providers if that may pay.
         placement.provider_count = len(memberships)
     return ({provider: frozenset(memberships[provider])
-             for provider in sorted(memberships)}, answers.failures)
+             for provider in sorted(memberships)},
+            likely.failures | others.failures)
 
 
 def _by_provider(placement: client.Client, used: frozenset[str],

@@ -113,3 +113,11 @@ class TestRead(testtools.TestCase):
             exceptions.MirrorError, memberships.read, self.placement,
             frozenset('abcdefgh'), frozenset(), isolation.in_turn))
         self.assertNotIn(('GET', 'other'), self.log)
+
+    def test_likely_and_unlikely_aggregates_without_an_answer(self):
+        """Those of one kind do not count for the other."""
+        error = exceptions.DeadlineExceeded('was silent')
+        for name in 'c', 'd', 'x', 'x,y,z':
+            self.broken['MEMBERS', name] = error
+        _, unread = self.read('abcd', 'xyz')
+        self.assertEqual({'c', 'd', 'x'}, unread.keys())
