@@ -80,7 +80,8 @@ class SyncedLedger(ledger.DatabaseLedger, journal.Ledger):
                     if row.deleted_at is not None:
                         marks[uuid] = row.deleted_at
                 elif since is None or since > now:
-                    # Also of a clock that has been set back since.
+                    # A time in the future was recorded before the clock was
+                    # set back.
                     newly_absent.append(uuid)
                 elif uuid in empty and since < now - FORGET_AFTER:
                     forgotten.add(uuid)

@@ -31,7 +31,7 @@ class Threads:
     back-off. An error after a wait is no answer: the driver gave up.
 
     :param timeout: seconds to wait for the nodes of a cell
-    :param wait_for_some: at most, for the nodes of some hosts
+    :param wait_for_some: seconds at most, for the nodes of some hosts
     """
 
     def __init__(self, timeout: float, wait_for_some: float = math.inf
