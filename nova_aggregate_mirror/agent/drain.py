@@ -457,12 +457,12 @@ class Drain:
             # Each attempt at a locked row waits for its lock.
             known.wait(now + (LONGEST_BACKOFF if is_locked else seconds))
         elif is_alone:
-            # An outage that the probe does not detect, or a row that ends
-            # every batch that it is in: each attempt delays all others.
+            # It ends every batch that it is in, or there is an outage that the
+            # probe does not detect: each attempt delays all others.
             seconds = max(seconds, DELAY_FACTOR * (now - start))
             known.wait(now + min(LONGEST_BACKOFF, seconds), is_suspect=True)
         else:
-            # Which row it is shows as soon as each is tried alone.
+            # Each of them is tried alone, which shows the one at fault.
             known.wait(now, is_suspect=True)
 
     def _probe(self) -> bool:

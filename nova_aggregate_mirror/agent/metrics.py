@@ -182,7 +182,7 @@ class Metrics:
 
     def observe_audit(self, result: str, seconds: float, servers: int = 0,
                       by_rule: abc.Mapping[str, int] | None = None) -> None:
-        """Record an audit; without ``by_rule``, some servers were left out."""
+        """Record an audit; ``by_rule`` is None if it left servers out."""
         self._audit.labels(result).observe(seconds)
         if by_rule is not None:
             self._audited_servers = servers

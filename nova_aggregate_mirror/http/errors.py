@@ -287,24 +287,24 @@ def _failed_call(call: Call, kind: Kind, exc: Exception,
                  exchange: _Exchange) -> Call:
     """Return the call with the request, and the party, that failed."""
     party, occasion, url = call.party(), call.occasion, exchange.url
+    # An occasion is a phrase, or a method and a path. Discovery has its own.
     path = occasion.partition(' ')[2]
-    # Discovery has a path of its own.
     is_discovery = path.startswith('/') and path not in url
     if exchange.is_login and exchange.cause:
         occasion = 'getting a token'
     elif url and is_discovery and not exchange.is_login:
         occasion = '%s %s' % (exchange.method,
                               urllib.parse.urlsplit(url).path or '/')
-    # A thread also waits for a token that another thread requests.
+    # Without a request, it may have waited for the token of another thread.
     may_be_keystone = exchange.has_login or not url
     if (kind is exceptions.DeadlineExceeded and may_be_keystone
             and not exchange.cause):
         # It is unknown which was slow.
-        name, url = 'keystone or %s' % party.name, ''
+        name, url = 'keystone or %s' % party.name, call.url
         party = dataclasses.replace(party, name=name, server=name)
     elif isinstance(exc, library_errors.CATALOG) and not exchange.cause:
-        # Keystone has answered, and knows no URL of the service.
-        url = ''
+        # Keystone has answered, and named no URL: ours stays.
+        url = call.url
     elif exchange.is_login:
         party = causes.keystone(party)
     return dataclasses.replace(call, party=lambda: party, occasion=occasion,

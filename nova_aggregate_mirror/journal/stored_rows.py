@@ -99,8 +99,8 @@ class StoredRows(rows.Rows):
         They become pending, except those that are ``mirrored``.
 
         :param errors: IDs of rows, to why
-        :param mirrored: IDs of rows that are in sync but for what a cell that
-            does not answer may have: they stay in the journal
+        :param mirrored: IDs of rows that are in sync, except nodes that a
+            silent cell may have: they stay in the journal
         """
         now = self._now()
         failures = [{'row': row, 'error': rows.storable(error),

@@ -102,7 +102,8 @@ class Limits:
         """Seconds that a statement waits for locks of other sessions.
 
         A lock differs from a server that hangs only if this ends well before
-        the statement. With an ``answer`` of one second MySQL's does not.
+        the statement. MySQL's is a whole second at least, which is too long
+        for an ``answer`` of one second.
         """
         return self.answer / 2
 
@@ -240,8 +241,8 @@ def build(url: sa.engine.URL, factory: abc.Callable[[], sa.engine.Engine]
         try:
             yield
         except (AttributeError, TypeError, ValueError) as exc:
-            # A UnicodeError quotes a character, perhaps of the password, and
-            # an AttributeError names objects of the driver.
+            # An AttributeError names objects of the driver. A UnicodeError
+            # quotes a character, perhaps of the password; its reason does not.
             reason = ('' if isinstance(exc, AttributeError)
                       else str(getattr(exc, 'reason', exc)))
             raise driver_failures.Observed(causes.url_unusable(
@@ -251,8 +252,8 @@ def build(url: sa.engine.URL, factory: abc.Callable[[], sa.engine.Engine]
     with reported():
         engine = factory()
 
-    # The last of these listeners: SQLAlchemy calls none after one that
-    # returns a connection.
+    # After the listeners of the factory: SQLAlchemy calls none after one
+    # that returns a connection.
     @sa.event.listens_for(engine, 'do_connect')
     def connect(dialect: Any, _record: Any, args: Any, options: Any) -> Any:
         if dialect.driver == 'psycopg':

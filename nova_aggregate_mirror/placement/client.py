@@ -227,7 +227,7 @@ class Client:
         return call, document
 
     def _slot(self) -> connection.Slot:
-        """Return the slot of this process."""
+        """Return this process's slot, which keeps its connection."""
         return self._slots.setdefault(os.getpid(), self._access())
 
     @contextlib.contextmanager

@@ -47,7 +47,7 @@ class Answers(Generic[Item, Result]):
     outage: exceptions.MirrorError | None = None
     """Why items were not asked about: with it, all of them would fail."""
     silence: exceptions.MirrorError | None = None
-    """The last item without an answer: the reason, if it is no outage."""
+    """Why the last item had no answer, although others have one."""
 
     def unasked(self, items: abc.Iterable[Item]) -> list[Item]:
         """Return those of the items that were not asked about."""

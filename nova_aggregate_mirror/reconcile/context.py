@@ -36,6 +36,7 @@ class Context:
     nova: source.Source
     placement: client.Client
     rows: 'stored_rows.StoredRows | None' = None
+    """None where no journal is used."""
     each: isolation.Each = isolation.in_turn
     display: Progress = Progress()
     batch: int = 200

@@ -30,16 +30,17 @@ def drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
         provider_writes.Mode(always=True, patience=patience))
     if mirror.rows:
         _write_in_sync(result, handed_over, locks, mirror.rows.close)
-    # What several operations of a request have in common is converged.
+    # What other operations of its request share with it is converged above.
     result.add(mirror.converge(
         {row.dirty for row in running} - result.hosts.keys(),
         provider_writes.Mode(patience=patience)))
-    # A failure clears ``mirrored_at``; a stop or another cell does not.
-    differing = {
+    # A failure clears ``mirrored_at``; a stop, or a cell that does not answer
+    # but may have nodes of the host, does not.
+    failed = {
         dirty for dirty, error in result.unfinished.items()
         if not isinstance(error, exceptions.Stopped)} - waiting(result)
     unmirrored = [row.id for row in rows if row.mirrored_at is not None
-                  and row.dirty in differing]
+                  and row.dirty in failed]
     if mirror.rows and unmirrored:
         write_journal(result, functools.partial(
             locks.write, mirror.rows.set_pending, unmirrored))

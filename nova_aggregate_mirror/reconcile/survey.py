@@ -257,10 +257,10 @@ def find_foreign(context: context.Context, compared: comparison.Comparison,
 
 def _removable(context: context.Context, nova: source.Nova,
                foreign: frozenset[str]) -> frozenset[str]:
-    """Return those of the aggregates that no other provider may depend on.
+    """Return the foreign aggregates of compute nodes that share nothing.
 
     A provider that shares may connect hosts to their storage. If nova has an
-    aggregate without a UUID, each of them may be that one.
+    aggregate without a UUID, any foreign aggregate may be that one.
     """
     if nova.invalid_aggregates:
         return frozenset()
@@ -270,5 +270,5 @@ def _removable(context: context.Context, nova: source.Nova,
         return frozenset(uuid for uuid in foreign
                          if context.placement.members(uuid) <= nodes)
     except exceptions.MirrorError:
-        # Only the step depends on it.
+        # Then the sync does not say how to remove them.
         return frozenset()

@@ -18,7 +18,7 @@ notes; the commands list everything."""
 
 
 def command(name: str, request: full_sync.Request) -> str:
-    """Return a command with the options of its request, or the agent's."""
+    """Return a command, or the name of the agent, with its options."""
     words = [name]
     if request.max_removed_share is not None:
         words.append('--prune')
@@ -33,7 +33,8 @@ def note(database: engine.Database, name: str, seconds: float,
          result: result.Result, mode: str = '') -> None:
     """Write a sync that has just finished to the history, but no dry run.
 
-    An observing agent's comparison is written, but enables no default prune.
+    An observing agent's comparison is no ``compared`` one, which would allow
+    the command to prune by default.
 
     :raises JournalUnavailable: which does not make the sync a failure
     """

@@ -50,7 +50,7 @@ class HostAggregate:
 
     @property
     def problem(self) -> str:
-        """Describe what follows for the mirror from what is no UUID."""
+        """Describe what is not mirrored because of it."""
         uuid = 'NULL' if self.uuid is None else repr(self.uuid)
         return (
             '%s is not mirrored: its UUID in nova is %s; meanwhile nothing is '

@@ -106,7 +106,7 @@ class ApiSource:
                     'a cell is down, and reports status UNKNOWN for %s'
                     % plurals.some(down))) from exc
             # Nova-api omits nodes without a service, so a page may be short
-            # or lack a link to the next: only an empty page is the last.
+            # or lack a link to the next. The last one has no further node.
             if nodes.issuperset(page):
                 return nodes
             nodes.update(page)

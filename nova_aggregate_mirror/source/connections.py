@@ -32,6 +32,7 @@ class Pool:
     open while it is not in use.
 
     :param kind: the class of all failures
+    :param settings: the options of oslo.db for this database
     """
 
     def __init__(self, party: causes.Party, kind: type[exceptions.Retriable],

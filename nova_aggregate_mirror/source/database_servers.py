@@ -148,10 +148,11 @@ class DatabaseServers:
 
 
 def _consumers(cell: Any, uuids: abc.Collection[str]) -> dict[str, Consumer]:
+    """Return those of the servers and migrations that this cell has."""
     consumers = {}
     evacuated: dict[str, set[str]] = {}
     for row in engines.select(cell, _MOVES_OF, uuids):
-        # The other rows are evacuations, selected by their server.
+        # Rows are migrations of these UUIDs, and evacuations of these servers.
         if row.uuid in uuids:
             consumers[row.uuid] = Consumer(
                 row.instance_uuid or '', status=row.status or '',

@@ -23,6 +23,7 @@ class _HostData:
         """Aggregates, for ``source.Nova.of_aggregates``."""
         self.mapped: dict[str, cells.Cell] = {}
         self.names: set[str] = set()
+        """Hosts that were asked for."""
 
     @property
     def homes(self) -> abc.Mapping[str, str]:

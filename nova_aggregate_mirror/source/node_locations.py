@@ -15,8 +15,8 @@ def locate(rows: abc.Iterable[source.NodeRow], homes: abc.Mapping[str, str],
            complete: bool, nodes: abc.Collection[str] = ()) -> source.Nova:
     """Return nova with the hosts of compute nodes, and nothing else.
 
-    The rows whose host is mapped to their cell say where a node is or, if it
-    has none, all of its rows.
+    The rows whose host is mapped to their cell say where a node is. Of a node
+    without such a row, all rows do.
 
     :param homes: host to the name of the cell of its host mapping
     :param complete: whether all cells were searched for the nodes without a
