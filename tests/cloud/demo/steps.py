@@ -163,7 +163,7 @@ def add(scene: Scene) -> Outcome:
 
 
 def remove(scene: Scene) -> Outcome:
-    """placement is 503; admin removes both: nova"""
+    """placement is 503; admin removes both hosts"""
     switch = (scene.cloud.config.directory / 'log'
               / ('unavailable-%d' % scene.cloud.config.ports['placement']))
     switch.touch()
@@ -175,7 +175,7 @@ def remove(scene: Scene) -> Outcome:
 
 
 def recover(scene: Scene) -> Outcome:
-    """placement is back: it has cmp-2 and cmp-4 in"""
+    """placement is back: aggregates of both hosts"""
     remedy = ('nova-manage', 'placement', 'sync_aggregates')
     if scene.stock:
         scene.manage(*remedy)
